@@ -1,0 +1,1 @@
+"""Semantic textual similarity: correlation of model scores with human judgements."""

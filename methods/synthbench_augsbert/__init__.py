@@ -1,0 +1,1 @@
+"""AugSBERT (Thakur et al. 2021): silver labels of a cross-encoder on sampled pairs of gold sentences."""

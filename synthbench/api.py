@@ -1,0 +1,59 @@
+"""All that a plug-in may import."""
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import (
+    Failure,
+    Pair,
+    Record,
+    RecordKind,
+    ScoredPair,
+    Sentence,
+    Triplet,
+)
+from synthbench.errors import UserError
+from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.plugins import (
+    Component,
+    Evaluation,
+    Evaluator,
+    GeneratedData,
+    GenerationContext,
+    Method,
+    Need,
+    TrainedModel,
+    Trainer,
+    TrainingContext,
+    TrainingSummary,
+    Unit,
+)
+from synthbench.runtime import Progress, ProgressTask, Runtime
+
+__all__ = [
+    "Component",
+    "Encoder",
+    "Evaluation",
+    "Evaluator",
+    "Failure",
+    "GeneratedData",
+    "GenerationContext",
+    "Method",
+    "ModelKind",
+    "Need",
+    "Pair",
+    "PairScorer",
+    "Progress",
+    "ProgressTask",
+    "Record",
+    "RecordKind",
+    "Runtime",
+    "ScoredPair",
+    "Sentence",
+    "SyntheticDataset",
+    "TrainedModel",
+    "Trainer",
+    "TrainingContext",
+    "TrainingSummary",
+    "Triplet",
+    "Unit",
+    "UserError",
+]

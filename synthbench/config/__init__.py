@@ -1,0 +1,1 @@
+"""Experiment files: reading, patching, validating."""

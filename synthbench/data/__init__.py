@@ -1,0 +1,1 @@
+"""Records, the one dataset schema, and what is done with data sets."""

@@ -1,0 +1,256 @@
+"""The one dataset schema: an immutable Parquet table of one record kind, with a manifest beside it."""
+
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.data.records import RECORD_TYPES, Record, RecordKind
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA_VERSION = 1
+RECORDS_FILE = "records.parquet"
+FAILURES_FILE = "failures.parquet"
+MANIFEST_FILE = "manifest.json"
+
+
+class Manifest(BaseModel):
+    """What a data set is and how it came to be; equal runs differ in `seconds` only."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: int = SCHEMA_VERSION
+    kind: RecordKind
+    method: str = ""
+    version: int = 0
+    config: dict[str, Any] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict, description="role -> content hash")
+    revisions: dict[str, str] = Field(default_factory=dict, description="model or data set -> commit or hash")
+    num_records: int = 0
+    dropped: dict[str, int] = Field(default_factory=dict, description="reason -> number of records")
+    num_failures: int = 0
+    tokens: dict[str, int] = Field(default_factory=dict)
+    cost_usd: float = 0.0
+    seconds: float = 0.0
+    notes: list[str] = Field(default_factory=list)
+    content_hash: str = ""
+
+
+@dataclass(frozen=True)
+class SyntheticDataset:
+    """A table of records of one kind, with the manifest and the failures met on the way.
+
+    The only thing that crosses from generation to training, and what test sets are read into as well.
+    Iterating yields records; `column` gives one column as a list.
+    """
+
+    table: "pa.Table"
+    manifest: Manifest
+    failure_table: "pa.Table"
+
+    @classmethod
+    def create(
+        cls,
+        kind: RecordKind,
+        records: Iterable[Record],
+        *,
+        failures: Iterable[Record] = (),
+        **manifest: Any,  # noqa: ANN401 - the manifest's own fields
+    ) -> "SyntheticDataset":
+        """Check the records, give ids to those without, count, hash, and build the manifest.
+
+        Raises UserError naming the first offending record of each fault: another kind, an empty sentence,
+        a score that is NaN or outside [0, 1], an id that occurs twice.
+        """
+        writer = _TableWriter(kind)
+        for record in records:
+            writer.add(record)
+        missed = _TableWriter(RecordKind.FAILURE)
+        for failure in failures:
+            missed.add(failure)
+        table, failure_table = writer.finish(), missed.finish()
+        complete = Manifest(
+            kind=kind,
+            num_records=table.num_rows,
+            num_failures=failure_table.num_rows,
+            content_hash=writer.digest.hexdigest(),
+            **manifest,
+        )
+        return cls(table, complete, failure_table)
+
+    @property
+    def kind(self) -> RecordKind:
+        """The kind of every record."""
+        return self.manifest.kind
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return from_table(self.kind, self.table)
+
+    def failures(self) -> Iterator[Record]:
+        """Yield the failures met while the data set was made."""
+        return from_table(RecordKind.FAILURE, self.failure_table)
+
+    def column(self, name: str) -> list[Any]:
+        """Return one column's values."""
+        values: list[Any] = self.table.column(name).to_pylist()
+        return values
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """Every distinct sentence, in order of first appearance."""
+        columns = [self.column(name) for name in RECORD_TYPES[self.kind].text_fields]
+        return tuple(dict.fromkeys(text for row in zip(*columns, strict=True) for text in row))
+
+    def with_records(
+        self,
+        records: Iterable[Record],
+        *,
+        kind: RecordKind | None = None,
+        **changes: Any,  # noqa: ANN401 - the manifest's own fields
+    ) -> "SyntheticDataset":
+        """Return a data set of other records that keeps the failures and the rest of the manifest."""
+        derived = {"kind", "num_records", "num_failures", "content_hash"}
+        manifest = self.manifest.model_dump(exclude=derived) | changes
+        return SyntheticDataset.create(kind or self.kind, records, failures=self.failures(), **manifest)
+
+    def write(self, folder: Path) -> None:
+        """Write records, failures and manifest into `folder`, which must exist."""
+        import pyarrow.parquet as pq
+
+        pq.write_table(self.table, folder / RECORDS_FILE)
+        pq.write_table(self.failure_table, folder / FAILURES_FILE)
+        (folder / MANIFEST_FILE).write_text(self.manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> "SyntheticDataset":
+        """Read what `write` wrote.
+
+        Raises UserError if the folder holds no data set, or one of another schema version.
+        """
+        import pyarrow.parquet as pq
+
+        manifest = read_manifest(folder)
+        return cls(pq.read_table(folder / RECORDS_FILE), manifest, pq.read_table(folder / FAILURES_FILE))
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Read only the manifest of a data set.
+
+    Raises UserError if the folder holds no data set, or one of another schema version.
+    """
+    if not (folder / MANIFEST_FILE).is_file():
+        raise UserError(f"{folder}: not a data set: no {MANIFEST_FILE}")
+    raw = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
+    found = raw.get("schema_version")
+    if found != SCHEMA_VERSION:
+        raise UserError(f"{folder}: schema version {found}, this synthbench reads {SCHEMA_VERSION}")
+    return Manifest.model_validate(raw)
+
+
+class _TableWriter:
+    """Turns a stream of records into an Arrow table, checking and hashing each on its way."""
+
+    CHUNK = 10_000
+
+    def __init__(self, kind: RecordKind) -> None:
+        self.kind = kind
+        self.schema = schema(kind)
+        self.digest = hashlib.sha256()
+        self._buffer: list[Record] = []
+        self._batches: list[pa.RecordBatch] = []
+        self._ids: set[str] = set()
+        self._faults: dict[str, str] = {}
+        self._repeats: Counter[str] = Counter()
+
+    def add(self, record: Record) -> None:
+        """Append one record."""
+        record = record if record.id else self._with_content_id(record)
+        for fault in self._faults_of(record):
+            self._faults.setdefault(fault, record.id)
+        if self._faults:
+            return
+        self._ids.add(record.id)
+        self.digest.update(json.dumps(to_row(record), sort_keys=True, ensure_ascii=False).encode())
+        self.digest.update(b"\n")
+        self._buffer.append(record)
+        if len(self._buffer) == self.CHUNK:
+            self._flush()
+
+    def finish(self) -> "pa.Table":
+        """Return the table; raises UserError with one message for each kind of fault."""
+        import pyarrow as pa
+
+        if self._faults:
+            raise UserError(*(f"record {where}: {fault}" for fault, where in self._faults.items()))
+        self._flush()
+        return pa.Table.from_batches(self._batches, schema=self.schema)
+
+    def _with_content_id(self, record: Record) -> Record:
+        """Give equal records -1, -2 ... behind their common content id, so that ids stay unique."""
+        base = record.content_id()
+        self._repeats[base] += 1
+        return replace(record, id=base if self._repeats[base] == 1 else f"{base}-{self._repeats[base] - 1}")
+
+    def _faults_of(self, record: Record) -> Iterator[str]:
+        if record.kind != self.kind:
+            yield f"is a {record.kind}, the data set holds {self.kind}"
+            return
+        if record.id in self._ids:
+            yield "its id occurs twice"
+        if any(not text.strip() for text in record.texts()):
+            yield "has an empty sentence"
+        score = getattr(record, "score", 0.0)
+        if math.isnan(score):
+            yield "its score is NaN"
+        elif not 0.0 <= score <= 1.0:
+            yield f"its score {score} is outside [0, 1]"
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        columns = [
+            pa.array([getattr(record, field.name) for record in self._buffer], field.type)
+            for field in self.schema
+        ]
+        self._batches.append(pa.record_batch(columns, schema=self.schema))
+        self._buffer.clear()
+
+
+def to_row(record: Record) -> dict[str, Any]:
+    """Return the record's columns and values."""
+    return {field.name: getattr(record, field.name) for field in fields(record)}
+
+
+def from_row(kind: RecordKind, row: Mapping[str, Any]) -> Record:
+    """Return the record of a row that has this kind's columns."""
+    return RECORD_TYPES[kind](**row)
+
+
+def schema(kind: RecordKind) -> "pa.Schema":
+    """Return the Arrow schema of a record kind: its own columns first, then the shared ones."""
+    import pyarrow as pa
+
+    types = {"score": pa.float64(), "seed": pa.int64(), "attempts": pa.int64()}
+    shared = [field.name for field in fields(Record)]
+    own = [field.name for field in fields(RECORD_TYPES[kind]) if field.name not in shared]
+    return pa.schema([(name, types.get(name, pa.string())) for name in [*own, *shared]])
+
+
+def from_table(kind: RecordKind, table: "pa.Table") -> Iterator[Record]:
+    """Yield the records of a table that has this kind's schema."""
+    for batch in table.to_batches():
+        for row in batch.to_pylist():
+            yield from_row(kind, row)

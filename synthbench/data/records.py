@@ -1,0 +1,110 @@
+"""The records that methods write and trainers and evaluators read."""
+
+import hashlib
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import ClassVar
+
+
+class RecordKind(StrEnum):
+    """What a row of a data set is; one data set holds one kind."""
+
+    SCORED_PAIR = "scored_pair"
+    PAIR = "pair"
+    TRIPLET = "triplet"
+    SENTENCE = "sentence"
+    FAILURE = "failure"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What all records share: a stable id and where the record comes from.
+
+    An empty `id` is replaced by a hash of the text when the record is stored. `subset` names a part of a
+    test set (STS12's "MSRpar"), `label` a class that is not a score, `source_id` the row that the record was
+    made from, `generator` the model that wrote or labelled it, `instruction` the prompt or sampler.
+    """
+
+    kind: ClassVar[RecordKind]
+    text_fields: ClassVar[tuple[str, ...]]
+
+    id: str = ""
+    split: str = "train"
+    subset: str = ""
+    label: str = ""
+    source_id: str = ""
+    method: str = ""
+    generator: str = ""
+    instruction: str = ""
+    seed: int | None = None
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the sentences of the record, in the order of its columns."""
+        return tuple(getattr(self, name) for name in self.text_fields)
+
+    def content_id(self) -> str:
+        """Return an id derived from everything but the id itself."""
+        values = [str(getattr(self, field.name)) for field in fields(self) if field.name != "id"]
+        return hashlib.sha256("\x1f".join([self.kind, *values]).encode()).hexdigest()[:20]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredPair(Record):
+    """Two sentences and their similarity in [0, 1]."""
+
+    kind = RecordKind.SCORED_PAIR
+    text_fields = ("sentence1", "sentence2")
+
+    sentence1: str
+    sentence2: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair(Record):
+    """An anchor and a sentence that means the same."""
+
+    kind = RecordKind.PAIR
+    text_fields = ("anchor", "positive")
+
+    anchor: str
+    positive: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Triplet(Record):
+    """An anchor, a sentence that means the same, and a hard negative."""
+
+    kind = RecordKind.TRIPLET
+    text_fields = ("anchor", "positive", "negative")
+
+    anchor: str
+    positive: str
+    negative: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence(Record):
+    """One unlabelled sentence."""
+
+    kind = RecordKind.SENTENCE
+    text_fields = ("sentence",)
+
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure(Record):
+    """A piece of work that gave nothing usable: why, after how many attempts, and what was there instead."""
+
+    kind = RecordKind.FAILURE
+    text_fields = ()
+
+    reason: str
+    attempts: int = 1
+    raw_text: str = ""
+
+
+RECORD_TYPES: dict[RecordKind, type[Record]] = {
+    record_type.kind: record_type for record_type in (ScoredPair, Pair, Triplet, Sentence, Failure)
+}

@@ -1,0 +1,1 @@
+"""Encoders and pair scorers: finding, loading and running them."""

@@ -1,0 +1,236 @@
+"""The contracts of methods, trainers and evaluators, and how installed plug-ins are found."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel, ConfigDict
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import Record, RecordKind
+from synthbench.errors import UserError, did_you_mean
+from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.runtime import Progress, Runtime
+
+
+class Component(BaseModel):
+    """A plug-in: its fields are its part of the experiment file, `version` names its behaviour.
+
+    Raise `version` whenever the same configuration gives another result: artifacts of the older version are
+    then no longer used.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    version: ClassVar[int]
+
+    def revisions(self) -> Mapping[str, str]:
+        """Return what this component reads from outside: name -> content hash or commit.
+
+        Enters the identity of the stage. Raises UserError if something named is missing.
+        """
+        return {}
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """Something a method needs first: a model trained by a shared trainer on the method's own sources.
+
+    `data` and `selection` name source roles of the method; `config` is the trainer's configuration.
+    """
+
+    trainer: str
+    config: Mapping[str, Any]
+    data: tuple[str, ...]
+    seed: int
+    evaluator: str = ""
+    selection: str = ""
+
+
+@dataclass(frozen=True)
+class GeneratedData:
+    """Something a method needs first: the data set of another method; `sources` maps its roles to ours."""
+
+    method: str
+    config: Mapping[str, Any]
+    sources: Mapping[str, str]
+
+
+Need = TrainedModel | GeneratedData
+
+
+@dataclass(frozen=True)
+class Unit:
+    """All that came of one piece of a method's work, journalled as one line and never done twice.
+
+    `key` names the piece, `position` orders the pieces in the final data set whatever order they end in.
+    """
+
+    key: str
+    position: int
+    records: tuple[Record, ...]
+
+
+class GenerationContext(Protocol):
+    """What a method may use while it generates."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """Device, threads, batch size."""
+
+    @property
+    def progress(self) -> Progress:
+        """Where to say how far it is."""
+
+    @property
+    def finished_units(self) -> Collection[str]:
+        """Keys of the units that an earlier, killed run has journalled; skip them."""
+
+    def pair_scorer(self, need: str) -> PairScorer:
+        """Return the trained pair scorer that `needs` declared under this name."""
+
+    def encoder(self, need: str) -> Encoder:
+        """Return the trained encoder that `needs` declared under this name."""
+
+    def dataset(self, need: str) -> SyntheticDataset:
+        """Return the generated data set that `needs` declared under this name."""
+
+    def count_dropped(self, reason: str, amount: int = 1) -> None:
+        """Count candidates that were dropped on purpose; shown in the manifest.
+
+        A method that yields units must count the same on every run, also where it skips finished units.
+        """
+
+
+class Method(Component, ABC):
+    """Makes training data; pure given its configuration and sources, knows nothing of files or tracking."""
+
+    record_kind: ClassVar[RecordKind]
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {}
+
+    def needs(self) -> Mapping[str, Need]:
+        """Return the models and data sets to be made before `generate`, by name."""
+        return {}
+
+    @abstractmethod
+    def generate(
+        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
+    ) -> Iterator[Record | Unit]:
+        """Yield records, failures among them; yield Units to be resumable in the middle."""
+
+
+@dataclass(frozen=True)
+class TrainingContext:
+    """What a trainer gets beside its data.
+
+    `checkpoints` survives a kill and holds whatever the trainer needs to resume; the finished model goes into
+    `output`. `select` scores a model on the dev tasks (higher is better), None if nothing is selected.
+    """
+
+    seed: int
+    checkpoints: Path
+    output: Path
+    runtime: Runtime
+    progress: Progress
+    select: Callable[[PairScorer], float] | None = None
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """What became of a training: the selected dev score, and curves as (step, name, value)."""
+
+    num_steps: int = 0
+    num_records: int = 0
+    best_step: int | None = None
+    dev_score: float | None = None
+    history: tuple[tuple[int, str, float], ...] = ()
+
+
+class Trainer(Component, ABC):
+    """Makes a model from data sets of any record kind it accepts."""
+
+    model_kind: ClassVar[ModelKind]
+
+    @abstractmethod
+    def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
+        """Train on all `data` together and save the model with `synthbench.models.artifact`."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The scores of one model on one task.
+
+    `scores` are named; `main_score` names the one for tables. `items` holds per-item columns of equal length
+    (`id` among them) for paired statistics.
+    """
+
+    scores: Mapping[str, float]
+    main_score: str
+    num_items: int
+    items: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+
+class Evaluator(Component, ABC):
+    """Scores a model on a task's data set."""
+
+    record_kind: ClassVar[RecordKind]
+    needs_encoder: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def main_score(self) -> str:
+        """Name of the score that tables print and that selection maximises."""
+
+    @property
+    @abstractmethod
+    def score_names(self) -> tuple[str, ...]:
+        """Names of the scores that every task has (subset scores come on top)."""
+
+    def texts(self, task: SyntheticDataset) -> Iterable[str]:
+        """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
+        return task.texts
+
+    @abstractmethod
+    def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
+        """Score `model` (an Encoder if `needs_encoder`, else a PairScorer) on `task`."""
+
+
+GROUPS: Mapping[str, type[Component]] = {"methods": Method, "trainers": Trainer, "evaluators": Evaluator}
+
+
+@cache
+def installed(group: str) -> Mapping[str, EntryPoint]:
+    """Return the entry points of "methods", "trainers" or "evaluators" by name.
+
+    Raises UserError if two installed distributions claim one name.
+    """
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=f"synthbench.{group}"):
+        known = found.setdefault(point.name, point)
+        if known.value != point.value:
+            both = f"{known.value} and {point.value}"
+            raise UserError(f"two installed packages offer the {group[:-1]} '{point.name}': {both}")
+    return found
+
+
+@cache
+def component(group: str, name: str) -> type[Any]:
+    """Return the plug-in class of that name.
+
+    Raises UserError if none is installed (with the nearest name), or it can't be imported, or it is not a
+    subclass of the group's contract.
+    """
+    known = installed(group)
+    if name not in known:
+        raise UserError(f"unknown {group[:-1]} '{name}'{did_you_mean(name, known)}")
+    try:
+        loaded = known[name].load()
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"{group[:-1]} '{name}' ({known[name].value}) can't be loaded: {error}") from error
+    if not (isinstance(loaded, type) and issubclass(loaded, GROUPS[group])):
+        raise UserError(f"{known[name].value} is not a {GROUPS[group].__name__}, as '{name}' must be")
+    return loaded

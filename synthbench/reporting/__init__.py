@@ -1,0 +1,1 @@
+"""From tracked results to tables."""

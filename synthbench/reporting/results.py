@@ -1,0 +1,71 @@
+"""What a finished experiment is made of, as the tracker keeps it and the tables read it."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class TaskScores(_Result):
+    """One model on one test set; `num_dropped` pairs of the set were left out as leaks."""
+
+    task: str
+    evaluator: str
+    main_score: str
+    scores: dict[str, float] = Field(description="named scores, in [-1, 1] or [0, 1]; tables print x 100")
+    num_items: int
+    num_dropped: int = 0
+    stage: str = Field(description="identity of the evaluation stage")
+    items_file: str = Field("", description="Parquet file of per-item scores in the store")
+
+
+class DatasetSummary(_Result):
+    """One part of a run's training data."""
+
+    part: str
+    kind: str
+    method: str = ""
+    num_records: int
+    num_failures: int = 0
+    dropped: dict[str, int] = Field(default_factory=dict)
+    tokens: dict[str, int] = Field(default_factory=dict)
+    cost_usd: float = 0.0
+    content_hash: str
+    stage: str
+    folder: str = Field("", description="where the store keeps it")
+
+
+class RunResult(_Result):
+    """One variant with one seed."""
+
+    variant: str
+    axes: dict[str, str] = Field(default_factory=dict, description="grid axis -> name of its value")
+    seed: int
+    identity: str
+    parameters: dict[str, Any] = Field(default_factory=dict, description="dotted configuration paths")
+    chosen: dict[str, Any] = Field(default_factory=dict, description="what a selection on dev chose")
+    scores: tuple[TaskScores, ...]
+    datasets: tuple[DatasetSummary, ...] = ()
+    history: tuple[tuple[int, str, float], ...] = Field((), description="(step, name, value) of the training")
+    dev_score: float | None = None
+    num_steps: int = 0
+    seconds: float = Field(0.0, description="computing time of the run's own stages when they were executed")
+    model_folder: str = Field("", description="where the store keeps the trained model")
+
+
+class ExperimentResult(_Result):
+    """All runs of one experiment file, with what is needed to print and trace them."""
+
+    experiment: str
+    description: str = ""
+    identity: str = Field(description="hash of the identities of all runs")
+    source: str = Field("", description="the resolved experiment as YAML")
+    table: dict[str, Any] = Field(default_factory=dict, description="the experiment's table options")
+    tasks: tuple[str, ...] = Field((), description="test sets in the order of the file")
+    runs: tuple[RunResult, ...]
+    failures: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    environment: dict[str, str] = Field(default_factory=dict)

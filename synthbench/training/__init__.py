@@ -1,0 +1,1 @@
+"""Trainers shared by all methods."""
