@@ -1,0 +1,90 @@
+"""A model as the store keeps it: a folder with a description and, if trained, the checkpoint.
+
+`model.json` is {"kind": "encoder" | "pair_scorer", "pretrained": null | the fields of Pretrained}; the
+subfolder `model` is there unless the model is a pretrained one as it is.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.errors import UserError
+from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.quiet import quiet_transformers
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+    from synthbench.runtime import Progress, Runtime
+
+DESCRIPTION_FILE = "model.json"
+CHECKPOINT_FOLDER = "model"
+
+
+def save_encoder(model: "SentenceTransformer", folder: Path) -> None:
+    """Save a trained encoder, pooling included, into `folder`, which must exist."""
+    with quiet_transformers():
+        model.save(str(folder / CHECKPOINT_FOLDER), create_model_card=False)
+    _describe(folder, ModelKind.ENCODER, None)
+
+
+def save_cross_encoder(model: "CrossEncoder", folder: Path) -> None:
+    """Save a trained cross-encoder into `folder`, which must exist."""
+    with quiet_transformers():
+        model.save(str(folder / CHECKPOINT_FOLDER), create_model_card=False)
+    _describe(folder, ModelKind.PAIR_SCORER, None)
+
+
+def save_untrained(base: Pretrained, folder: Path, kind: ModelKind = ModelKind.ENCODER) -> None:
+    """Note in `folder`, which must exist, that the model is the pretrained one as it is."""
+    _describe(folder, kind, base)
+
+
+def is_artifact(folder: Path) -> bool:
+    """Say whether the folder is a model artifact."""
+    return (folder / DESCRIPTION_FILE).is_file()
+
+
+def model_kind(folder: Path) -> ModelKind:
+    """Return what the artifact holds; raises UserError if the folder is none."""
+    return ModelKind(_description(folder)["kind"])
+
+
+def load(folder: Path, runtime: "Runtime", progress: "Progress | None" = None) -> Encoder | PairScorer:
+    """Load the model, ready to encode or score.
+
+    What an untrained model lacks (random embeddings, a head) is drawn with seed 0. Raises UserError if the
+    folder is no artifact or its checkpoint is missing.
+    """
+    from synthbench.models.device import device_name
+    from synthbench.models.encoder import LengthBatchedEncoder
+    from synthbench.models.pair_scorer import LengthBatchedPairScorer
+
+    base = _base(folder)
+    device = device_name(runtime)
+    if model_kind(folder) is ModelKind.ENCODER:
+        return LengthBatchedEncoder(build_encoder(base, 0, device), runtime.batch_tokens, progress)
+    return LengthBatchedPairScorer(build_cross_encoder(base, 0, device), runtime.batch_tokens, progress)
+
+
+def _base(folder: Path) -> Pretrained:
+    pretrained = _description(folder)["pretrained"]
+    if pretrained is None:
+        return Pretrained(model=str((folder / CHECKPOINT_FOLDER).absolute()))
+    return Pretrained.model_validate(pretrained)
+
+
+def _description(folder: Path) -> dict[str, Any]:
+    path = folder / DESCRIPTION_FILE
+    if not path.is_file():
+        raise UserError(f"{folder}: not a model artifact: no {DESCRIPTION_FILE}")
+    description: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return description
+
+
+def _describe(folder: Path, kind: ModelKind, base: Pretrained | None) -> None:
+    description = {"kind": kind.value, "pretrained": None if base is None else base.model_dump()}
+    temporary = folder / f"{DESCRIPTION_FILE}.partial"
+    temporary.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(folder / DESCRIPTION_FILE)

@@ -1,0 +1,146 @@
+"""The pretrained model that an experiment starts from, and how it is built."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from synthbench.errors import UserError
+from synthbench.models import reference
+from synthbench.models.quiet import quiet_transformers
+
+if TYPE_CHECKING:
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+    from torch import nn
+
+
+class Pretrained(BaseModel):
+    """`base:` of an experiment: which checkpoint, and what of it is used."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
+
+    model: str = Field(min_length=1, description="hub id, local folder, or package:module/path")
+    revision: str | None = Field(
+        None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; None: its main branch"
+    )
+    num_layers: int | None = Field(None, ge=1, description="keep only the first transformer layers")
+    static: bool = Field(False, description="mean of the model's token embeddings, without any layer")
+    static_dimension: int | None = Field(
+        None, ge=1, description="with `static`: random token embeddings of this size instead of the model's"
+    )
+    pooling: Literal["mean", "cls"] | None = Field(None, description="None: the model's own, else mean")
+    max_length: int | None = Field(None, ge=3, description="in tokens; None: the model's own")
+
+    @model_validator(mode="after")
+    def _static_has_no_layers(self) -> Self:
+        if self.static_dimension is not None and not self.static:
+            raise ValueError("static_dimension needs static: true")
+        if self.static and (self.num_layers is not None or self.pooling is not None):
+            raise ValueError("a static base has neither num_layers nor pooling")
+        return self
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return {model: commit or content hash}; raises UserError if the model can't be found."""
+        return reference.fingerprint(self.model, self.revision)
+
+
+def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransformer":
+    """Load or build the encoder; `seed` governs what the checkpoint does not hold.
+
+    Raises UserError if the model can't be found or has fewer layers than asked for.
+    """
+    folder = reference.resolve(base.model, base.revision)
+    with _seeded(seed), quiet_transformers():
+        if base.static:
+            return _static_encoder(folder, base, device)
+        return _transformer_encoder(folder, base, device)
+
+
+def build_cross_encoder(base: Pretrained, seed: int, device: str, num_labels: int = 1) -> "CrossEncoder":
+    """Load a checkpoint with a classification head, new (governed by `seed`) if it has none of that size.
+
+    Raises UserError if the model can't be found, has fewer layers than asked for, or `base` is static.
+    """
+    from sentence_transformers import CrossEncoder
+
+    if base.static or base.pooling is not None:
+        raise UserError(f"{base.model}: a cross-encoder has no `static` or `pooling`; they are an encoder's")
+    folder = reference.resolve(base.model, base.revision)
+    with _seeded(seed), quiet_transformers():
+        model: CrossEncoder = CrossEncoder(
+            folder,
+            device=device,
+            num_labels=num_labels,
+            max_length=base.max_length,
+            config_kwargs=_layers_kept(folder, base),
+        )
+        return model
+
+
+def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "SentenceTransformer":
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(folder, device=device, config_kwargs=_layers_kept(folder, base))
+    if base.pooling is not None:
+        model = SentenceTransformer(modules=_with_pooling(list(model), base), device=device)
+    if base.max_length is not None:
+        model.max_seq_length = base.max_length
+    return model
+
+
+def _with_pooling(modules: "list[nn.Module]", base: Pretrained) -> "list[nn.Module]":
+    """Exchange the pooling module, or put one behind the transformer."""
+    from sentence_transformers.sentence_transformer.modules import Pooling
+
+    dimension = modules[0].get_embedding_dimension()  # type: ignore[operator]
+    behind = [module for module in modules[1:] if not isinstance(module, Pooling)]
+    return [modules[0], Pooling(dimension, base.pooling), *behind]
+
+
+def _static_encoder(folder: str, base: Pretrained, device: str) -> "SentenceTransformer":
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from transformers import AutoModel, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    if base.static_dimension is not None:
+        weights = torch.randn(len(tokenizer), base.static_dimension)
+    else:
+        embeddings = AutoModel.from_pretrained(folder).get_input_embeddings()
+        weights = embeddings.weight.detach().float().clone()
+    module = StaticEmbedding(tokenizer.backend_tokenizer, embedding_weights=weights)
+    module.tokenizer.no_truncation()
+    if base.max_length is not None:
+        module.tokenizer.enable_truncation(base.max_length)
+    return SentenceTransformer(modules=[module], device=device)
+
+
+def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
+    """Return the change of configuration that keeps the first layers.
+
+    The checkpoint's weights of further layers then find no place and are left out by the ordinary loader,
+    which works for every architecture that numbers its layers.
+    """
+    if base.num_layers is None:
+        return {}
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(folder)
+    available = getattr(config, "num_hidden_layers", None)
+    if available is None:
+        raise UserError(f"{base.model}: num_layers is not supported for a {config.model_type} model")
+    if base.num_layers > available:
+        raise UserError(f"{base.model}: num_layers is {base.num_layers}, the model has only {available}")
+    return {"num_hidden_layers": base.num_layers}
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed torch's CPU generator, with which new weights are drawn, and put its state back afterwards."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield

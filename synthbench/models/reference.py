@@ -1,0 +1,164 @@
+"""Where a pretrained model is found: on the hub, in a local folder, or inside an installed package."""
+
+import hashlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from synthbench.errors import UserError
+
+PACKAGE_PREFIX = "package:"
+WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
+CONFIG_FILES = ("*.json", "*.txt", "*.model")
+_UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_folder_hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
+
+
+def resolve(model: str, revision: str | None = None) -> str:
+    """Return the local folder that holds `model`, downloading it from the hub if necessary.
+
+    `model` is a hub id ("org/name" or "name"; `revision` is its full commit hash, None: the commit that is
+    in the local cache as main, else the hub's), a local folder, or "package:module/path", a folder inside an
+    installed Python package.
+
+    Raises UserError if there is no such folder, package or hub model, or it holds no weights.
+    """
+    _check_revision(model, revision)
+    folder = _local_folder(model)
+    if folder is None:
+        folder = _download(model, revision or _main_commit(model))
+    check_weights(folder, model)
+    return str(folder)
+
+
+def fingerprint(model: str, revision: str | None = None) -> dict[str, str]:
+    """Return {model: what its content is known by}: a commit hash, or the SHA-256 of a folder's files.
+
+    Raises UserError as `resolve` does; a hub model with a given revision is neither looked up nor downloaded.
+    """
+    _check_revision(model, revision)
+    folder = _local_folder(model)
+    if folder is None:
+        return {model: revision or _main_commit(model)}
+    check_weights(folder, model)
+    return {model: _folder_hash(folder)}
+
+
+def has_weights(folder: Path) -> bool:
+    """Say whether the folder, or one of its direct subfolders, holds weights."""
+    return any(
+        True for pattern in WEIGHT_FILES for where in (pattern, f"*/{pattern}") for _ in folder.glob(where)
+    )
+
+
+def check_weights(folder: Path, model: str) -> None:
+    """Raise UserError if the folder of `model` holds no weights."""
+    if not has_weights(folder):
+        raise UserError(f"{model}: no weights in {folder}: looked for {' and '.join(WEIGHT_FILES)}")
+
+
+def _check_revision(model: str, revision: str | None) -> None:
+    if revision is not None and not _COMMIT.fullmatch(revision):
+        raise UserError(
+            f"{model}: revision '{revision}' is not a full commit hash (40 hexadecimal digits); "
+            "branches and tags move, so they are not accepted"
+        )
+
+
+def _local_folder(model: str) -> Path | None:
+    """Return the folder of a local or packaged model, None if `model` is a hub id."""
+    if model.startswith(PACKAGE_PREFIX):
+        return _package_folder(model)
+    folder = Path(model).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.exists():
+        raise UserError(f"{model}: is a file; a model is a folder")
+    if model.startswith((".", "/", "~")) or model.count("/") > 1:
+        raise UserError(f"{model}: no such folder")
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model):
+        raise UserError(f"'{model}' is neither a folder nor a hub id (org/name) nor package:module/path")
+    return None
+
+
+def _package_folder(model: str) -> Path:
+    module, _, inside = model.removeprefix(PACKAGE_PREFIX).partition("/")
+    found = importlib.util.find_spec(module) if re.fullmatch(r"\w+", module) else None
+    if found is None or not found.submodule_search_locations:
+        name = module.replace("_", "-")
+        raise UserError(f"{model}: no installed package '{module}'; try: pip install {name}")
+    for location in found.submodule_search_locations:
+        folder = Path(location) / inside
+        if folder.is_dir():
+            return folder
+    raise UserError(f"{model}: package '{module}' has no folder '{inside}'")
+
+
+def _main_commit(model: str) -> str:
+    """Return the commit of the branch main: as the local cache has it, else as the hub says."""
+    from huggingface_hub import HfApi, constants
+
+    ref = Path(constants.HF_HUB_CACHE) / f"models--{model.replace('/', '--')}" / "refs" / "main"
+    if ref.is_file():
+        return ref.read_text(encoding="utf-8").strip()
+    try:
+        return str(HfApi().model_info(model).sha)
+    except _hub_errors() as error:
+        raise _unreachable(model, None, error) from error
+
+
+def _download(model: str, commit: str) -> Path:
+    from huggingface_hub import snapshot_download
+
+    def fetch(*patterns: str) -> Path:
+        wanted = [*patterns, *CONFIG_FILES]
+        return Path(
+            snapshot_download(model, revision=commit, allow_patterns=wanted, ignore_patterns=list(_UNUSED))
+        )
+
+    safetensors, pickled = WEIGHT_FILES
+    try:
+        folder = fetch(safetensors)
+        return folder if has_weights(folder) else fetch(pickled)
+    except _hub_errors() as error:
+        raise _unreachable(model, commit, error) from error
+
+
+def _hub_errors() -> tuple[type[Exception], ...]:
+    from huggingface_hub import errors
+
+    # The transport's own error class changes its home with the hub's HTTP library; this is its name here.
+    transport_error = errors.HfHubHTTPError.__bases__[0]
+    return (OSError, transport_error, errors.EntryNotFoundError, errors.HFValidationError)
+
+
+def _unreachable(model: str, commit: str | None, error: Exception) -> UserError:
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    at = f" at {commit}" if commit else ""
+    return UserError(f"{model}: neither a folder nor in the local hub cache{at}, and the hub says: {reason}")
+
+
+def _content_files(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        skipped = any(inside.match(pattern) for pattern in (*_UNUSED, "*.md", "*.pyc"))
+        hidden = any(part.startswith(".") for part in inside.parts)
+        if path.is_file() and not skipped and not hidden:
+            yield path
+
+
+def _folder_hash(folder: Path) -> str:
+    """Hash names and contents; unchanged files (by size and time) are not read twice in one process."""
+    files = list(_content_files(folder))
+    stats = [path.stat() for path in files]
+    key = tuple((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in zip(files, stats, strict=True))
+    if key not in _folder_hashes:
+        digest = hashlib.sha256()
+        for path in files:
+            with path.open("rb") as file:
+                content = hashlib.file_digest(file, "sha256").hexdigest()
+            digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
+        _folder_hashes[key] = digest.hexdigest()
+    return _folder_hashes[key]
