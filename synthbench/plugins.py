@@ -107,10 +107,15 @@ class GenerationContext(Protocol):
 
 
 class Method(Component, ABC):
-    """Makes training data; pure given its configuration and sources, knows nothing of files or tracking."""
+    """Makes training data; pure given its configuration and sources, knows nothing of files or tracking.
+
+    `source_roles` must be given in the experiment, `optional_source_roles` may be. A need whose `selection`
+    names an optional role that is not given selects nothing.
+    """
 
     record_kind: ClassVar[RecordKind]
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {}
 
     def needs(self) -> Mapping[str, Need]:
         """Return the models and data sets to be made before `generate`, by name."""
