@@ -12,6 +12,7 @@ from synthbench.data.records import (
 )
 from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.models.labelling import length_sorted_units, symmetric_scores
 from synthbench.plugins import (
     Component,
     Evaluation,
@@ -56,4 +57,6 @@ __all__ = [
     "Triplet",
     "Unit",
     "UserError",
+    "length_sorted_units",
+    "symmetric_scores",
 ]

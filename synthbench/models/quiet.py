@@ -1,8 +1,12 @@
-"""Keeps the libraries' loading and saving off the terminal."""
+"""Keeps off the terminal what nobody asked for."""
 
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from synthbench.runtime import Progress, ProgressTask
 
 
 @contextmanager
@@ -23,3 +27,15 @@ def quiet_transformers() -> Iterator[None]:
             logger.setLevel(level)
         if bars:
             transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+class _SilentTask:
+    def advance(self, amount: int = 1) -> None:
+        """Count nothing."""
+
+
+def progress_task(
+    progress: "Progress | None", description: str, total: int
+) -> "AbstractContextManager[ProgressTask]":
+    """Open a task where somebody listens, else a silent one."""
+    return nullcontext(_SilentTask()) if progress is None else progress.task(description, total)

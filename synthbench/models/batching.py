@@ -1,0 +1,87 @@
+"""Batches of texts of (nearly) equal length: little padding, about the same work in each."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers.base import BaseModel
+
+SMALLEST_SHARE = 4
+PADDING_SHARE = 10
+
+
+def length_batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Yield lists of indices that together hold every index once, longest first.
+
+    A batch holds at most `batch_tokens` tokens, padding included (or one text that is longer). It mixes
+    lengths only while it is smaller than a quarter of that, and at most a tenth of it is padding: on a CPU
+    tiny batches cost more than a little padding. The result depends on the arguments alone.
+    """
+    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    batch: list[int] = []
+    num_tokens = 0
+    for index in order:
+        length = lengths[index]
+        longest = lengths[batch[0]] if batch else length
+        if batch and not _fits(len(batch) + 1, num_tokens + length, length, longest, batch_tokens):
+            yield batch
+            batch, num_tokens = [], 0
+        batch.append(index)
+        num_tokens += length
+    if batch:
+        yield batch
+
+
+def _fits(num_rows: int, num_tokens: int, length: int, longest: int, batch_tokens: int) -> bool:
+    """Say whether the batch may grow to `num_rows` texts of `num_tokens` tokens, the last of `length`."""
+    padded = num_rows * longest
+    if padded > batch_tokens:
+        return False
+    if length == longest:
+        return True
+    small = SMALLEST_SHARE * (padded - longest) < batch_tokens
+    return small and PADDING_SHARE * (padded - num_tokens) <= padded
+
+
+class TokenisedTexts:
+    """Texts (or pairs of texts) after the stock tokenisation of a model, prompt and truncation included."""
+
+    def __init__(self, model: "BaseModel", texts: Sequence[Any]) -> None:
+        unpadded = {"text": {"padding": False}, "common": {"return_tensors": None}}
+        features = model.preprocess(list(texts), prompt=default_prompt(model), processing_kwargs=unpadded)
+        self._tokenizer = model.tokenizer
+        self._columns: Mapping[str, list[list[int]]] = {
+            name: value for name, value in features.items() if isinstance(value, list)
+        }
+        self._shared = {name: value for name, value in features.items() if name not in self._columns}
+
+    @property
+    def lengths(self) -> list[int]:
+        """Number of tokens of each text."""
+        return [len(row) for row in self._columns["input_ids"]]
+
+    def features(self, indices: Sequence[int], device: "torch.device") -> dict[str, Any]:
+        """Return what the model's first module takes for these texts, padded to the longest of them."""
+        rows = {name: [column[index] for index in indices] for name, column in self._columns.items()}
+        padded = self._tokenizer.pad(rows, padding=True, return_tensors="pt")
+        return {**{name: tensor.to(device) for name, tensor in padded.items()}, **self._shared}
+
+
+def default_prompt(model: "BaseModel") -> str | None:
+    """Return the prompt that the checkpoint puts before every text unless told otherwise."""
+    if model.default_prompt_name is None:
+        return None
+    prompt: str | None = model.prompts.get(model.default_prompt_name)
+    return prompt
+
+
+def takes_token_batches(model: "BaseModel") -> bool:
+    """Say whether the model is a transformer over padded tokens.
+
+    Static embeddings, chat templates and packed (flash attention) inputs are not; the stock loops serve them.
+    """
+    from sentence_transformers.base.modules import Transformer
+
+    first = model[0]
+    return isinstance(first, Transformer) and first.modalities == ["text"] and not first.can_flatten_inputs

@@ -1,0 +1,62 @@
+"""Running cross-encoders fast through sentence-transformers' own modules."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synthbench.errors import UserError
+from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
+from synthbench.models.quiet import progress_task
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from sentence_transformers import CrossEncoder
+
+    from synthbench.runtime import Progress
+
+
+class LengthBatchedPairScorer:
+    """Scores each distinct ordered pair once, in batches of equal token length.
+
+    Scores are those of the cross-encoder's `predict` (its activation included) to 1e-5. Nothing is kept
+    between calls, so that a call's scores depend on its own pairs alone.
+    """
+
+    def __init__(
+        self, model: "CrossEncoder", batch_tokens: int = 2048, progress: "Progress | None" = None
+    ) -> None:
+        if model.num_labels != 1:
+            raise UserError(f"a pair scorer has one output, this cross-encoder has {model.num_labels}")
+        self.model = model
+        self._batch_tokens = batch_tokens
+        self._progress = progress
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
+        """Return one score per pair, shape (len(pairs),), in the range of the model's activation."""
+        ordered = [(first, second) for first, second in pairs]
+        rows = {pair: row for row, pair in enumerate(dict.fromkeys(ordered))}
+        scores = self._score_distinct(list(rows))
+        return scores[[rows[pair] for pair in ordered]]
+
+    def _score_distinct(self, pairs: list[tuple[str, str]]) -> "NDArray[np.float64]":
+        if not pairs:
+            return np.zeros(0)
+        if takes_token_batches(self.model):
+            return self._score_by_length(pairs)
+        return np.asarray(self.model.predict(pairs, show_progress_bar=False), np.float64)
+
+    def _score_by_length(self, pairs: list[tuple[str, str]]) -> "NDArray[np.float64]":
+        import torch
+
+        self.model.eval()
+        activation = self.model.activation_fn or torch.nn.Identity()
+        texts = TokenisedTexts(self.model, pairs)
+        scores = np.empty(len(pairs))
+        with torch.inference_mode(), progress_task(self._progress, "score pairs", len(pairs)) as task:
+            for indices in length_batches(texts.lengths, self._batch_tokens):
+                logits = self.model(texts.features(indices, self.model.device))["scores"]
+                activated = activation(logits.float())
+                scores[indices] = activated.reshape(len(indices)).cpu().numpy()
+                task.advance(len(indices))
+        return scores
