@@ -1,1 +1,5 @@
-"""AugSBERT (Thakur et al. 2021): silver labels of a cross-encoder on sampled pairs of gold sentences."""
+"""AugSBERT (Thakur et al. 2021): a cross-encoder labels new pairs of gold sentences."""
+
+from synthbench_augsbert.method import AugSBERT
+
+__all__ = ["AugSBERT"]

@@ -1,0 +1,140 @@
+"""The nearest sentences of every sentence by BM25, scored as rank-bm25's Okapi does, but in blocks."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rank_bm25 import BM25Okapi
+from scipy import sparse
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FREQUENT = 0.06  # words in a larger share of the sentences go through a dense product
+BLOCK_ROWS = 128  # queries scored at once: their scores stay in the processor's cache
+GROUPS = 128  # per query, the least number of score maxima from which the k-th best score is bounded
+
+
+def tokens(sentence: str) -> list[str]:
+    """Return the lower-cased words between white space."""
+    return sentence.lower().split()
+
+
+class BM25Index:
+    """Sentences against themselves by BM25Okapi (k1 1.5, b 0.75, negative idf replaced by 0.25 x the mean).
+
+    rank-bm25 counts the words and gives idf and constants; only its scoring, one word of one query at a time,
+    is replaced. Every weight is rounded to a multiple of one power of two, chosen so that no sum of weights
+    needs more than float64's 53 bits. Sums are then exact in any order: scores do not depend on BLAS, threads
+    or blocks, and sentences that score alike tie exactly. A score differs from the unrounded one by at most
+    2^-52 of the index's greatest possible score for each word of the query.
+    """
+
+    def __init__(self, sentences: Sequence[str]) -> None:
+        """Index `sentences`: at least one, none of them blank."""
+        okapi = BM25Okapi([tokens(sentence) for sentence in sentences])
+        counts = _word_counts(okapi)
+        weights = _exactly_summable(_weights(okapi, counts), counts)
+        document_frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+        frequent = document_frequency > FREQUENT * len(sentences)
+        self.num_sentences = len(sentences)
+        self._frequent_counts: NDArray[np.float64] = counts[:, frequent].toarray()
+        self._frequent_weights: NDArray[np.float64] = weights[:, frequent].toarray().T
+        self._rare_counts = counts[:, ~frequent]
+        self._rare_weights = weights[:, ~frequent].T.tocsr()
+
+    def scores(self, start: int, stop: int) -> "NDArray[np.float64]":
+        """Return the scores of sentences start..stop-1 as queries, shape (stop - start, num_sentences)."""
+        scores: NDArray[np.float64] = self._frequent_counts[start:stop] @ self._frequent_weights
+        rare = self._rare_counts[start:stop] @ self._rare_weights
+        row_starts = np.arange(len(scores)) * self.num_sentences
+        cells = np.repeat(row_starts, np.diff(rare.indptr)) + rare.indices
+        scores.reshape(-1)[cells] += rare.data
+        return scores
+
+    def nearest(self, k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
+        """Return indices and scores of the k best other sentences of every sentence, each (num_sentences, k).
+
+        Best first; of equal scores the lower index first. Sentences without a common word score 0 and are
+        returned where nothing better is left. Raises ValueError unless 1 <= k < num_sentences.
+        """
+        if not 1 <= k < self.num_sentences:
+            raise ValueError(f"k = {k} of {self.num_sentences} sentences")
+        blocks = list(self._nearest_blocks(k))
+        return np.concatenate([ids for ids, _ in blocks]), np.concatenate([scores for _, scores in blocks])
+
+    def _nearest_blocks(self, k: int) -> "Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]":
+        for start in range(0, self.num_sentences, BLOCK_ROWS):
+            scores = self.scores(start, min(start + BLOCK_ROWS, self.num_sentences))
+            queries = np.arange(len(scores))
+            scores[queries, start + queries] = -np.inf
+            yield _best(scores, k)
+
+
+def _word_counts(okapi: BM25Okapi) -> sparse.csr_array:
+    """Return how often each word (column, in order of first appearance) stands in each sentence (row)."""
+    column = {word: index for index, word in enumerate(okapi.idf)}
+    lengths = [len(frequencies) for frequencies in okapi.doc_freqs]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    columns = np.array([column[word] for word in chain.from_iterable(okapi.doc_freqs)], dtype=np.int32)
+    values = list(chain.from_iterable(frequencies.values() for frequencies in okapi.doc_freqs))
+    shape = (okapi.corpus_size, len(column))
+    return sparse.csr_array((np.array(values, dtype=np.float64), columns, starts), shape=shape)
+
+
+def _weights(okapi: BM25Okapi, counts: sparse.csr_array) -> sparse.csr_array:
+    """Return what one occurrence of a word in a query adds to each sentence's score, shaped as `counts`."""
+    idf = np.fromiter(okapi.idf.values(), dtype=np.float64)[counts.indices]
+    lengths = np.array(okapi.doc_len) / okapi.avgdl
+    norms = np.repeat(okapi.k1 * (1 - okapi.b + okapi.b * lengths), np.diff(counts.indptr))
+    values = idf * (counts.data * (okapi.k1 + 1) / (counts.data + norms))
+    return sparse.csr_array((values, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def _exactly_summable(weights: sparse.csr_array, counts: sparse.csr_array) -> sparse.csr_array:
+    """Round weights to multiples of the least power of two at which every score's sum is exact in float64."""
+    largest = np.zeros(weights.shape[1])
+    np.maximum.at(largest, weights.indices, np.abs(weights.data))
+    _, exponent = np.frexp((counts @ largest).max())
+    scale = 52 - int(exponent)
+    rounded = np.ldexp(np.rint(np.ldexp(weights.data, scale)), -scale)
+    return sparse.csr_array((rounded, weights.indices, weights.indptr), shape=weights.shape)
+
+
+def _best(scores: "NDArray[np.float64]", k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
+    """Return columns and values of the k greatest scores of each row, of equal ones the lower column."""
+    bound = _lower_bound(scores, k)
+    rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
+    values = scores[rows, columns]
+    at_bound = values == bound[rows, 0]
+    # Where few sentences share a word, thousands score alike: leave out those that can't be among the k.
+    needed = ~at_bound | (_count_in_row(at_bound, rows) <= k)
+    rows, columns, values = rows[needed], columns[needed], values[needed]
+    order = np.lexsort((columns, -values, rows))
+    best = order[_starts(rows)[:, None] + np.arange(k)]
+    return columns[best], values[best]
+
+
+def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
+    """Return for each element how many are marked from the beginning of its row up to itself."""
+    counted: NDArray[np.intp] = np.concatenate([[0], np.cumsum(marked)])
+    return counted[1:] - counted[_starts(rows)][rows]
+
+
+def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
+    """Return where each row begins in the sorted `rows`, which names every row."""
+    starts: NDArray[np.intp] = np.searchsorted(rows, np.arange(rows[-1] + 1))
+    return starts
+
+
+def _lower_bound(scores: "NDArray[np.float64]", k: int) -> "NDArray[np.float64]":
+    """Return for each row a value that at least k of its scores reach and few exceed, shape (rows, 1).
+
+    It is the k-th greatest of the maxima of at least k disjoint groups of columns, and so itself a score.
+    """
+    rows, width = scores.shape
+    num_groups = min(max(GROUPS, 4 * k), width)
+    depth = width // num_groups
+    maxima = scores[:, : depth * num_groups].reshape(rows, depth, num_groups).max(axis=1)
+    return np.partition(maxima, num_groups - k, axis=1)[:, num_groups - k, None]

@@ -1,0 +1,119 @@
+"""Which new pairs of gold sentences the cross-encoder labels (Thakur et al. 2021, section 3.1)."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.api import UserError
+from synthbench_augsbert.gold import GoldSentences, IndexPair
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """New pairs as (lower index, higher index), each once, and how many were dropped for which reason."""
+
+    pairs: tuple[IndexPair, ...]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+
+class Sampler(Protocol):
+    """Chooses new pairs: never a sentence with itself, never a gold pair in either order, none twice."""
+
+    @property
+    def description(self) -> str:
+        """Name and settings, as stored with every pair."""
+
+    def sample(self, gold: GoldSentences, seed: int) -> Candidates:
+        """Return the candidates in an order that depends on `gold`, the settings and `seed` only.
+
+        Raises UserError if the gold data can't give what the settings ask for.
+        """
+
+
+class SamplerConfig(BaseModel):
+    """What the configurations of all samplers share."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class RandomSampler(SamplerConfig):
+    """`size` pairs, uniform without replacement among all new pairs."""
+
+    name: Literal["random"] = "random"
+    size: int = Field(ge=1, description="number of pairs")
+
+    @property
+    def description(self) -> str:
+        """The name alone: a pair drawn is the same pair whatever the number of the others."""
+        return self.name
+
+    def sample(self, gold: GoldSentences, seed: int) -> Candidates:
+        """Number all pairs, draw among the numbers that are not gold.
+
+        Raises UserError if fewer than `size` new pairs exist.
+        """
+        taken = sorted(_pair_number(pair) for pair in gold.pairs)
+        available = math.comb(len(gold.texts), 2) - len(taken)
+        if self.size > available:
+            raise UserError(
+                f"augsbert: sampler random: size {self.size} is more than the {available} pairs "
+                f"of the {len(gold.texts)} gold sentences that are not gold pairs"
+            )
+        skipped = [number - rank for rank, number in enumerate(taken)]
+        drawn = Random(seed).sample(range(available), self.size)
+        return Candidates(tuple(_pair_of(number + bisect_right(skipped, number)) for number in drawn))
+
+
+class BM25Sampler(SamplerConfig):
+    """The `k` sentences nearest by BM25 to each sentence.
+
+    k counts neighbours without the sentence itself. Neighbours that are gold pairs are dropped, not replaced.
+    """
+
+    name: Literal["bm25"] = "bm25"
+    k: int = Field(ge=1, description="neighbours of each sentence")
+
+    @property
+    def description(self) -> str:
+        """Name and settings, as stored with every pair."""
+        return f"bm25 k={self.k}"
+
+    def sample(self, gold: GoldSentences, seed: int) -> Candidates:
+        """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
+
+        Nothing is drawn, so `seed` changes nothing.
+        Raises UserError if there are not more than `k` sentences.
+        """
+        from synthbench_augsbert.bm25 import BM25Index
+
+        if self.k >= len(gold.texts):
+            raise UserError(
+                f"augsbert: sampler bm25: k {self.k} needs more than {self.k} distinct gold sentences, "
+                f"there are {len(gold.texts)}"
+            )
+        neighbours, _ = BM25Index(gold.texts).nearest(self.k)
+        directed = [(query, other) for query, row in enumerate(neighbours.tolist()) for other in row]
+        unordered = dict.fromkeys((min(pair), max(pair)) for pair in directed)
+        new = tuple(pair for pair in unordered if pair not in gold.pairs)
+        dropped = {
+            "neighbours of each other, kept once": len(directed) - len(unordered),
+            "gold pair": len(unordered) - len(new),
+        }
+        return Candidates(new, dropped)
+
+
+def _pair_number(pair: IndexPair) -> int:
+    """Return the place of (lower, higher) in the list (0, 1), (0, 2), (1, 2), (0, 3) ..."""
+    lower, higher = pair
+    return math.comb(higher, 2) + lower
+
+
+def _pair_of(number: int) -> IndexPair:
+    """Return the pair at that place: the inverse of `_pair_number`."""
+    higher = (1 + math.isqrt(8 * number + 1)) // 2
+    return number - math.comb(higher, 2), higher

@@ -1,0 +1,124 @@
+"""BM25's neighbours against rank-bm25, word for word."""
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from rank_bm25 import BM25Okapi
+
+from synthbench_augsbert import bm25
+from synthbench_augsbert.bm25 import BM25Index
+
+WORDS = ["a", "b", "c", "d", "e", "the", "the", "the", "The", "is"]
+SENTENCES = st.lists(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=2, max_size=25
+)
+
+
+def reference_scores(sentences: list[str]) -> np.ndarray:
+    words = [sentence.lower().split() for sentence in sentences]
+    okapi = BM25Okapi(words)
+    return np.array([okapi.get_scores(query) for query in words])
+
+
+@given(SENTENCES)
+@example(["a", "b"])
+@example(["the cat", "the dog", "the the", "a fish"])
+@example(["same words", "same words", "Words same"])
+@example(["no word", "is shared", "by these", "four sentences"])
+@settings(deadline=None)
+def test_scores_are_those_of_bm25_okapi(sentences: list[str]) -> None:
+    expected = reference_scores(sentences)
+
+    scores = BM25Index(sentences).scores(0, len(sentences))
+
+    np.testing.assert_allclose(scores, expected, rtol=0, atol=1e-12)
+
+
+def test_words_in_most_sentences_get_okapis_quarter_of_the_mean_idf() -> None:
+    sentences = ["the cat", "the dog", "the the owl", "a fish swims"]
+
+    scores = BM25Index(sentences).scores(0, 1)
+
+    # idf: "the" (in 3 of 4) negative, all others log(3.5 / 1.5); the mean is taken before replacing.
+    rare, the = np.log(3.5 / 1.5), np.log(1.5 / 3.5)
+    floor = 0.25 * (6 * rare + the) / 7
+    norm = 1.5 * (0.25 + 0.75 * 2 / 2.5)
+    assert scores[0, 1] == pytest.approx(floor * 2.5 / (1 + norm), abs=1e-12)
+    assert scores[0, 3] == 0.0
+
+
+@given(SENTENCES, st.data())
+@settings(deadline=None)
+def test_every_neighbour_has_the_references_score_at_its_rank(
+    sentences: list[str], data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, len(sentences) - 1))
+    expected = reference_scores(sentences)
+
+    ids, scores = BM25Index(sentences).nearest(k)
+
+    for query, others in enumerate(ids.tolist()):
+        assert query not in others
+        assert len(set(others)) == k
+        best = np.sort(np.delete(expected[query], query))[::-1][:k]
+        np.testing.assert_allclose(expected[query, others], best, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(scores[query], best, rtol=0, atol=1e-12)
+
+
+@given(SENTENCES, st.data())
+@settings(deadline=None)
+def test_of_equal_scores_the_lower_index_comes_first(sentences: list[str], data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(sentences) - 1))
+    index = BM25Index(sentences)
+    exact = index.scores(0, len(sentences))
+
+    ids, _ = index.nearest(k)
+
+    for query, others in enumerate(ids.tolist()):
+        ranking = sorted(
+            set(range(len(sentences))) - {query}, key=lambda other: (-exact[query, other], other)
+        )
+        assert others == ranking[:k]
+
+
+def test_sentences_alike_for_bm25_tie_exactly_however_their_words_are_ordered() -> None:
+    words = [f"word{number}" for number in range(9)]
+    fillers = [f"word{number} filler{number} other{number}" for number in range(9)] * 3
+    turns = [" ".join(words[turn:] + words[:turn]) for turn in range(9)]
+
+    scores = BM25Index([*fillers, *turns]).scores(0, 36)
+
+    assert (scores[:, 27:] == scores[:, 27:28]).all()
+
+
+def test_scores_are_the_same_bits_however_the_words_are_split_and_the_queries_blocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    generator = np.random.default_rng(0)
+    sentences = [" ".join(f"w{word}" for word in generator.zipf(1.5, 8) % 200) for _ in range(300)]
+    ids, scores = BM25Index(sentences).nearest(7)
+
+    for frequent, rows in ((0.0, 1), (1.0, 64), (0.01, 1000)):
+        monkeypatch.setattr(bm25, "FREQUENT", frequent)
+        monkeypatch.setattr(bm25, "BLOCK_ROWS", rows)
+        other_ids, other_scores = BM25Index(sentences).nearest(7)
+        np.testing.assert_array_equal(ids, other_ids)
+        np.testing.assert_array_equal(scores, other_scores)
+
+
+def test_many_more_ties_than_neighbours_still_give_the_lowest_indices() -> None:
+    sentences = [f"only{number}" for number in range(700)]
+
+    ids, scores = BM25Index(sentences).nearest(3)
+
+    assert ids[0].tolist() == [1, 2, 3]
+    assert ids[1].tolist() == [0, 2, 3]
+    assert ids[699].tolist() == [0, 1, 2]
+    assert not scores.any()
+
+
+@pytest.mark.parametrize("k", [0, 3])
+def test_k_has_to_leave_the_sentence_itself_out(k: int) -> None:
+    with pytest.raises(ValueError, match=f"k = {k} of 3 sentences"):
+        BM25Index(["a", "b", "c"]).nearest(k)

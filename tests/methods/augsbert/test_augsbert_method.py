@@ -1,0 +1,277 @@
+"""Silver pairs from gold pairs, with a scorer whose scores can be worked out."""
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from synthbench.api import (
+    Encoder,
+    PairScorer,
+    RecordKind,
+    Runtime,
+    ScoredPair,
+    SyntheticDataset,
+    TrainedModel,
+    Unit,
+    UserError,
+)
+from synthbench_augsbert import AugSBERT, method
+
+CROSS_ENCODER = {"base": "sandbox/encoder", "epochs": 1}
+NOUNS = ["man", "dog", "cat", "child", "bird", "woman"]
+VERBS = ["runs", "sleeps", "plays outside", "eats"]
+
+
+class CountingScorer:
+    """An asymmetric score made of the lengths, and a tally of what was asked."""
+
+    def __init__(self) -> None:
+        self.asked: Counter[tuple[str, str]] = Counter()
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        self.asked.update(pairs)
+        return np.array([one_way(first, second) for first, second in pairs])
+
+
+class BatchSensitiveScorer:
+    """A score that depends, as a real model's last bits do, on the other pairs in the same call."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        noise = 1e-7 * (sum(len(first) for first, _ in pairs) % 1000)
+        return np.array([one_way(first, second) / 2 + noise for first, second in pairs])
+
+
+class Silent:
+    @contextmanager
+    def task(self, description: str, total: int) -> Iterator["Silent"]:
+        yield self
+
+    def advance(self, amount: int = 1) -> None:
+        pass
+
+    def say(self, message: str) -> None:
+        pass
+
+
+@dataclass
+class Context:
+    scorer: PairScorer
+    finished_units: frozenset[str] = frozenset()
+    dropped: Counter[str] = field(default_factory=Counter)
+    runtime: Runtime = field(default_factory=Runtime)
+    progress: Silent = field(default_factory=Silent)
+
+    def pair_scorer(self, need: str) -> PairScorer:
+        assert need == "cross_encoder"
+        return self.scorer
+
+    def encoder(self, need: str) -> Encoder:
+        raise AssertionError(need)
+
+    def dataset(self, need: str) -> SyntheticDataset:
+        raise AssertionError(need)
+
+    def count_dropped(self, reason: str, amount: int = 1) -> None:
+        self.dropped[reason] += amount
+
+
+def one_way(first: str, second: str) -> float:
+    return (len(first) + 2 * len(second)) / 100
+
+
+def augsbert(**changes: object) -> AugSBERT:
+    settings = {"sampler": {"name": "bm25", "k": 3}, "cross_encoder": CROSS_ENCODER} | changes
+    return AugSBERT.model_validate(settings)
+
+
+def gold_data() -> SyntheticDataset:
+    sentences = [f"the {noun} {verb}" for noun in NOUNS for verb in VERBS]
+    records = [
+        ScoredPair(sentence1=first, sentence2=second, score=0.5, id=f"gold-{number}")
+        for number, (first, second) in enumerate(zip(sentences[::2], sentences[1::2], strict=True))
+    ]
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
+
+
+def generate(configured: AugSBERT, context: Context, *, gold: SyntheticDataset | None = None) -> list[Unit]:
+    return list(configured.generate({"gold": gold or gold_data()}, context))
+
+
+def in_order(units: list[Unit]) -> list[ScoredPair]:
+    ordered = sorted(units, key=lambda unit: unit.position)
+    return [record for unit in ordered for record in unit.records if isinstance(record, ScoredPair)]
+
+
+@pytest.fixture(autouse=True)
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(method, "BATCH_PAIRS", 8)
+
+
+def test_both_orders_are_scored_once_each_and_averaged() -> None:
+    scorer = CountingScorer()
+
+    records = in_order(generate(augsbert(), Context(scorer)))
+
+    assert len(records) > 8
+    assert set(scorer.asked.values()) == {1}
+    assert len(scorer.asked) == 2 * len(records)
+    for record in records:
+        forth = one_way(record.sentence1, record.sentence2)
+        back = one_way(record.sentence2, record.sentence1)
+        assert record.score == pytest.approx((forth + back) / 2, abs=1e-12)
+
+
+def test_one_order_is_the_order_of_first_appearance_in_gold() -> None:
+    scorer = CountingScorer()
+    place = {text: index for index, text in enumerate(gold_data().texts)}
+
+    records = in_order(generate(augsbert(both_orders=False), Context(scorer)))
+
+    assert scorer.asked == Counter((record.sentence1, record.sentence2) for record in records)
+    assert all(place[record.sentence1] < place[record.sentence2] for record in records)
+    assert all(record.score == one_way(record.sentence1, record.sentence2) for record in records)
+
+
+def test_records_say_where_they_come_from() -> None:
+    gold = gold_data()
+    record_of = {text: record.id for record in gold for text in record.texts()}
+
+    for sampler, instruction in (
+        ({"name": "bm25", "k": 3}, "bm25 k=3"),
+        ({"name": "random", "size": 5}, "random"),
+    ):
+        records = in_order(generate(augsbert(sampler=sampler, seed=4), Context(CountingScorer())))
+        for record in records:
+            assert (record.method, record.generator, record.seed) == ("augsbert", "cross-encoder", 4)
+            assert record.instruction == instruction
+            assert record.source_id == f"{record_of[record.sentence1]}+{record_of[record.sentence2]}"
+            assert record.split == "train"
+
+
+def test_no_gold_pair_is_labelled_and_every_dropped_neighbour_is_counted() -> None:
+    gold = gold_data()
+    known = {frozenset(record.texts()) for record in gold}
+    context = Context(CountingScorer())
+
+    records = in_order(generate(augsbert(), context, gold=gold))
+
+    assert known.isdisjoint(frozenset(record.texts()) for record in records)
+    assert context.dropped["gold pair"] > 0
+    assert len(records) + context.dropped.total() == 3 * len(gold.texts)
+
+
+def test_the_order_of_the_data_does_not_depend_on_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = in_order(generate(augsbert(), Context(CountingScorer())))
+
+    monkeypatch.setattr(method, "BATCH_PAIRS", 1000)
+
+    assert in_order(generate(augsbert(), Context(CountingScorer()))) == expected
+
+
+def test_units_are_one_pair_each_at_the_samplers_place() -> None:
+    units = generate(augsbert(), Context(CountingScorer()))
+
+    assert sorted(unit.position for unit in units) == list(range(len(units)))
+    assert len({unit.key for unit in units}) == len(units)
+    assert all(len(unit.records) == 1 for unit in units)
+
+
+@pytest.mark.parametrize("num_finished", [1, 8, 9, 20])
+def test_a_killed_run_resumes_to_the_same_bytes(num_finished: int) -> None:
+    undisturbed_context = Context(BatchSensitiveScorer())
+    undisturbed = generate(augsbert(), undisturbed_context)
+    before = undisturbed[:num_finished]
+    context = Context(BatchSensitiveScorer(), frozenset(unit.key for unit in before))
+
+    after = generate(augsbert(), context)
+
+    assert not context.finished_units & {unit.key for unit in after}
+    assert in_order([*before, *after]) == in_order(undisturbed)
+    assert context.dropped == undisturbed_context.dropped
+
+
+def test_a_finished_run_scores_nothing_again() -> None:
+    finished = frozenset(unit.key for unit in generate(augsbert(), Context(CountingScorer())))
+    scorer = CountingScorer()
+
+    assert generate(augsbert(), Context(scorer, finished)) == []
+    assert not scorer.asked
+
+
+def test_scores_outside_the_scale_are_clipped() -> None:
+    class Wide:
+        def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+            return np.where(np.arange(len(pairs)) % 2 == 0, -3.0, 7.0)
+
+    records = in_order(generate(augsbert(both_orders=False), Context(Wide())))
+
+    assert {record.score for record in records} == {0.0, 1.0}
+
+
+def test_the_seed_changes_random_pairs_and_nothing_else_does() -> None:
+    chosen = [
+        in_order(
+            generate(augsbert(sampler={"name": "random", "size": 20}, seed=seed), Context(CountingScorer()))
+        )
+        for seed in (0, 0, 1)
+    ]
+
+    assert chosen[0] == chosen[1]
+    assert {record.texts() for record in chosen[0]} != {record.texts() for record in chosen[2]}
+
+
+def test_the_cross_encoder_needed_is_the_same_whatever_the_sampler() -> None:
+    expected = TrainedModel(
+        trainer="cross-encoder",
+        config=CROSS_ENCODER,
+        data=("gold",),
+        seed=7,
+        evaluator="sts",
+        selection="dev",
+    )
+
+    for sampler in ({"name": "bm25", "k": 3}, {"name": "random", "size": 9}):
+        assert augsbert(sampler=sampler, seed=7).needs() == {"cross_encoder": expected}
+
+
+def test_nothing_but_gold_pairs_found_is_the_users_mistake() -> None:
+    gold = SyntheticDataset.create(
+        RecordKind.SCORED_PAIR, [ScoredPair(sentence1="a fish", sentence2="a bird", score=1.0)]
+    )
+
+    with pytest.raises(UserError, match="bm25 k=1: every pair found is a gold pair"):
+        generate(augsbert(sampler={"name": "bm25", "k": 1}), Context(CountingScorer()), gold=gold)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sampler": {"name": "bm52", "k": 3}},
+        {"sampler": {"name": "random", "k": 3}},
+        {"sampler": {"k": 3}},
+        {"seed": -1},
+        {"both_order": True},
+    ],
+)
+def test_a_wrong_configuration_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        augsbert(**changes)
+
+
+def test_configuring_and_planning_import_nothing_heavy() -> None:
+    program = (
+        "import sys; from synthbench_augsbert import AugSBERT;"
+        "AugSBERT(sampler={'name': 'bm25', 'k': 3}, cross_encoder={}).needs();"
+        "print(sorted({'numpy', 'scipy', 'torch', 'rank_bm25', 'pyarrow'} & set(sys.modules)))"
+    )
+
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,149 @@
+"""Which pairs the samplers choose."""
+
+import math
+from collections import Counter
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from synthbench.api import ScoredPair, UserError
+from synthbench_augsbert.gold import GoldSentences
+from synthbench_augsbert.samplers import BM25Sampler, RandomSampler
+
+WORDS = ["man", "plays", "guitar", "a", "a", "dog", "runs", "the"]
+SENTENCES = st.lists(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=30
+)
+
+
+def pair(first: str, second: str, *, split: str = "train", id: str = "") -> ScoredPair:
+    return ScoredPair(sentence1=first, sentence2=second, score=0.5, split=split, id=id)
+
+
+@st.composite
+def gold_sentences(draw: st.DrawFn) -> GoldSentences:
+    sentences = draw(st.lists(SENTENCES.map(lambda words: words[0]), min_size=2, max_size=30, unique=True))
+    chosen = draw(st.lists(st.tuples(st.sampled_from(sentences), st.sampled_from(sentences)), max_size=20))
+    return GoldSentences.of([*(pair(text, text) for text in sentences), *(pair(a, b) for a, b in chosen)])
+
+
+def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_first_record() -> None:
+    records = [
+        pair("b", "a", id="1"),
+        pair("a", "c", id="2"),
+        pair("c", "a", id="3"),
+        pair("c", "c", id="4"),
+        pair("a", "d", id="5", split="dev"),
+    ]
+
+    gold = GoldSentences.of(records)
+
+    assert gold.texts == ("b", "a", "c")
+    assert gold.source_ids == ("1", "1", "2")
+    assert gold.pairs == {(0, 1), (1, 2)}
+
+
+@pytest.mark.parametrize("records", [[], [pair("a", "a")], [pair("a", "b", split="test")]])
+def test_fewer_than_two_gold_sentences_are_the_users_mistake(records: list[ScoredPair]) -> None:
+    with pytest.raises(UserError, match="distinct sentences in split 'train'; at least 2"):
+        GoldSentences.of(records)
+
+
+@given(gold_sentences(), st.data())
+@settings(deadline=None)
+def test_random_pairs_are_new_distinct_unordered_and_repeatable(
+    gold: GoldSentences, data: st.DataObject
+) -> None:
+    available = math.comb(len(gold.texts), 2) - len(gold.pairs)
+    sampler = RandomSampler(size=data.draw(st.integers(1, max(1, available))))
+    seed = data.draw(st.integers(0, 3))
+    if not available:
+        return
+
+    pairs = sampler.sample(gold, seed).pairs
+
+    assert len(pairs) == len(set(pairs)) == sampler.size
+    assert all(0 <= lower < higher < len(gold.texts) for lower, higher in pairs)
+    assert gold.pairs.isdisjoint(pairs)
+    assert sampler.sample(gold, seed).pairs == pairs
+
+
+@given(gold_sentences())
+def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: GoldSentences) -> None:
+    new = set(combinations(range(len(gold.texts)), 2)) - gold.pairs
+    if new:
+        assert set(RandomSampler(size=len(new)).sample(gold, seed=1).pairs) == new
+    with pytest.raises(UserError, match=rf"size {len(new) + 1} is more than the {len(new)} pairs"):
+        RandomSampler(size=len(new) + 1).sample(gold, seed=1)
+
+
+def test_every_new_pair_is_drawn_equally_often() -> None:
+    gold = GoldSentences.of([pair("a", "b"), pair("c", "d"), pair("a", "e")])
+    drawn = Counter(
+        chosen for seed in range(2000) for chosen in RandomSampler(size=2).sample(gold, seed).pairs
+    )
+
+    assert len(drawn) == 7
+    expected = 2 * 2000 / 7
+    assert all(abs(count - expected) < 5 * math.sqrt(expected) for count in drawn.values())
+
+
+@given(gold_sentences(), st.data())
+@settings(deadline=None)
+def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
+    gold: GoldSentences, data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, len(gold.texts) - 1))
+
+    candidates = BM25Sampler(k=k).sample(gold, seed=0)
+
+    assert len(candidates.pairs) == len(set(candidates.pairs))
+    assert all(0 <= lower < higher < len(gold.texts) for lower, higher in candidates.pairs)
+    assert gold.pairs.isdisjoint(candidates.pairs)
+    assert len(candidates.pairs) + sum(candidates.dropped.values()) == k * len(gold.texts)
+    assert BM25Sampler(k=k).sample(gold, seed=9) == candidates
+
+
+@given(gold_sentences())
+@settings(deadline=None)
+def test_a_larger_k_only_adds_pairs(gold: GoldSentences) -> None:
+    found = [set(BM25Sampler(k=k).sample(gold, seed=0).pairs) for k in range(1, len(gold.texts))]
+
+    assert all(smaller <= larger for smaller, larger in pairwise(found))
+
+
+def test_gold_pairs_among_the_neighbours_are_dropped_and_not_replaced() -> None:
+    gold = GoldSentences.of(
+        [pair("red fish", "blue fish"), pair("old house", "new house"), pair("tall tree", "oak tree")]
+    )
+
+    candidates = BM25Sampler(k=1).sample(gold, seed=0)
+
+    assert candidates.pairs == ()
+    assert candidates.dropped == {"neighbours of each other, kept once": 3, "gold pair": 3}
+
+
+def test_a_pair_found_from_both_sides_is_kept_once() -> None:
+    sea, land = pair("red fish", "old house"), pair("new house", "blue fish")
+    gold = GoldSentences.of([sea, land, pair("tall tree", "my boat"), pair("your boat", "oak tree")])
+
+    candidates = BM25Sampler(k=1).sample(gold, seed=0)
+
+    assert candidates.pairs == ((0, 3), (1, 2), (4, 7), (5, 6))
+    assert candidates.dropped == {"neighbours of each other, kept once": 4, "gold pair": 0}
+
+
+def test_k_not_below_the_number_of_sentences_is_the_users_mistake() -> None:
+    gold = GoldSentences.of([pair("a b", "a c"), pair("a b", "d")])
+
+    with pytest.raises(UserError, match="k 3 needs more than 3 distinct gold sentences, there are 3"):
+        BM25Sampler(k=3).sample(gold, seed=0)
+
+
+@pytest.mark.parametrize("settings", [{"k": 0}, {"k": "5"}, {"k": 5, "size": 3}, {}])
+def test_impossible_settings_are_refused(settings: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        BM25Sampler.model_validate(settings)
