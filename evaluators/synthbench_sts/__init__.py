@@ -1,1 +1,118 @@
 """Semantic textual similarity: correlation of model scores with human judgements."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from synthbench.api import (
+    Encoder,
+    Evaluation,
+    Evaluator,
+    PairScorer,
+    RecordKind,
+    SyntheticDataset,
+    UserError,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MEASURES = ("spearman", "pearson")
+AGGREGATIONS = ("all", "mean", "wmean")
+
+
+class STS(Evaluator):
+    """Spearman and Pearson correlation with gold, in [-1, 1], of any pair scorer (encoders: by cosine).
+
+    `all` correlates over all pairs of a task at once, `mean` averages the correlations of its subsets,
+    `wmean` weighs them by their number of pairs; a task without subsets has all three equal. Subsets appear
+    as `spearman/<subset>`. A model that gives every pair of a subset the same score has no ranking of it:
+    its correlation, undefined, counts as 0, so that a collapsed model is the worst and not missing.
+    """
+
+    version: ClassVar[int] = 1
+    record_kind: ClassVar[RecordKind] = RecordKind.SCORED_PAIR
+
+    aggregation: Literal["all", "mean", "wmean"] = Field("all", description="the main score's")
+
+    @property
+    def main_score(self) -> str:
+        """Name of the score that tables print: Spearman of the chosen aggregation."""
+        return f"spearman_{self.aggregation}"
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Both correlations in all aggregations."""
+        return tuple(f"{measure}_{aggregation}" for measure in MEASURES for aggregation in AGGREGATIONS)
+
+    def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
+        """Score every pair of the task and correlate.
+
+        Raises UserError if the task, or one of its subsets, has fewer than two pairs or the same gold score
+        throughout, and if a score of the model is not finite.
+        """
+        import numpy as np
+
+        if not isinstance(model, PairScorer):
+            raise TypeError(f"{type(model).__name__} is not a PairScorer")
+        pairs = list(zip(task.column("sentence1"), task.column("sentence2"), strict=True))
+        gold, subsets = np.array(task.column("score"), float), task.column("subset")
+        predicted = np.asarray(model.score(pairs), float)
+        name = str(task.manifest.config.get("task", "the task"))
+        faulty = np.flatnonzero(~np.isfinite(predicted))
+        if len(faulty):
+            raise UserError(f"{name}: the model's score of {pairs[faulty[0]]} is {predicted[faulty[0]]}")
+        return Evaluation(
+            scores=correlations(gold, predicted, subsets, name),
+            main_score=self.main_score,
+            num_items=len(pairs),
+            items={
+                "id": task.column("id"),
+                "subset": subsets,
+                "gold": gold.tolist(),
+                "predicted": predicted.tolist(),
+            },
+        )
+
+
+def correlations(
+    gold: "NDArray[np.float64]", predicted: "NDArray[np.float64]", subsets: Sequence[str], name: str
+) -> Mapping[str, float]:
+    """Return all scores of a task; arrays are of shape (pairs,), `name` is for messages.
+
+    Raises UserError where gold has no correlation with anything.
+    """
+    import numpy as np
+
+    members = {subset: np.array([each == subset for each in subsets]) for subset in dict.fromkeys(subsets)}
+    weights = [int(mask.sum()) for mask in members.values()]
+    scores: dict[str, float] = {}
+    for measure in MEASURES:
+        parts = {
+            subset: _correlation(measure, gold[mask], predicted[mask], f"{name} {subset}".strip())
+            for subset, mask in members.items()
+        }
+        scores[f"{measure}_all"] = _correlation(measure, gold, predicted, name)
+        scores[f"{measure}_mean"] = float(np.mean(list(parts.values())))
+        scores[f"{measure}_wmean"] = float(np.average(list(parts.values()), weights=weights))
+        scores |= {f"{measure}/{subset}": value for subset, value in parts.items() if subset}
+    return scores
+
+
+def _correlation(
+    measure: str, gold: "NDArray[np.float64]", predicted: "NDArray[np.float64]", name: str
+) -> float:
+    import numpy as np
+    from scipy import stats
+
+    if len(gold) < 2 or (gold == gold[0]).all():
+        raise UserError(
+            f"{name}: a correlation needs pairs with different gold scores, found {len(gold)} pairs"
+        )
+    if (predicted == predicted[0]).all():
+        return 0.0
+    correlate = stats.spearmanr if measure == "spearman" else stats.pearsonr
+    value = float(correlate(gold, predicted).statistic)
+    return value if np.isfinite(value) else 0.0

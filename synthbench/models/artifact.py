@@ -55,17 +55,29 @@ def load(folder: Path, runtime: "Runtime", progress: "Progress | None" = None) -
     """Load the model, ready to encode or score.
 
     What an untrained model lacks (random embeddings, a head) is drawn with seed 0. Raises UserError if the
-    folder is no artifact or its checkpoint is missing.
+    folder is no artifact, its checkpoint is missing, or a pair scorer has more than one output.
     """
+    return load_pretrained(_base(folder), model_kind(folder), runtime, progress)
+
+
+def load_pretrained(
+    base: Pretrained, kind: ModelKind, runtime: "Runtime", progress: "Progress | None" = None
+) -> Encoder | PairScorer:
+    """Load a pretrained model as what it is used for; raises UserError as `load` does."""
     from synthbench.models.device import device_name
     from synthbench.models.encoder import LengthBatchedEncoder
     from synthbench.models.pair_scorer import LengthBatchedPairScorer
 
-    base = _base(folder)
     device = device_name(runtime)
-    if model_kind(folder) is ModelKind.ENCODER:
+    if kind is ModelKind.ENCODER:
         return LengthBatchedEncoder(build_encoder(base, 0, device), runtime.batch_tokens, progress)
-    return LengthBatchedPairScorer(build_cross_encoder(base, 0, device), runtime.batch_tokens, progress)
+    cross_encoder = build_cross_encoder(base, 0, device, num_labels=None)
+    return LengthBatchedPairScorer(cross_encoder, runtime.batch_tokens, progress)
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """Return {model: content hash or commit}; raises UserError if the folder is no artifact."""
+    return _base(folder).fingerprint()
 
 
 def _base(folder: Path) -> Pretrained:

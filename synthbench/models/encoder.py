@@ -1,18 +1,18 @@
 """Running encoders fast through sentence-transformers' own modules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
+from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.models.quiet import progress_task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
 
-    from synthbench.models.interfaces import Encoder
     from synthbench.runtime import Progress
 
 STOCK_BATCH_SIZE = 32
@@ -74,7 +74,7 @@ class LengthBatchedEncoder:
 class CachingEncoder:
     """Remembers every vector, so that tasks that share sentences share their cost."""
 
-    def __init__(self, encoder: "Encoder") -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
         self._rows: dict[str, int] = {}
         self._vectors: NDArray[np.float32] | None = None
@@ -95,7 +95,7 @@ class CachingEncoder:
 class CosineScorer:
     """Scores pairs by the cosine of their sentences' vectors, in [-1, 1]."""
 
-    def __init__(self, encoder: "Encoder") -> None:
+    def __init__(self, encoder: Encoder) -> None:
         self._encoder = encoder
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
@@ -108,3 +108,15 @@ class CosineScorer:
         blocks = [index[start : start + COSINE_BLOCK] for start in range(0, len(index), COSINE_BLOCK)]
         cosines = [np.einsum("ij,ij->i", units[block[:, 0]], units[block[:, 1]]) for block in blocks]
         return np.concatenate([np.zeros(0), *cosines]).astype(np.float64)
+
+
+def pair_scorer(model: Encoder | PairScorer, texts: Iterable[str] = ()) -> PairScorer:
+    """Return the model as a pair scorer: an encoder scores by cosine and keeps its vectors.
+
+    `texts` are encoded at once, in a single pass: the sentences of all tasks that will be scored.
+    """
+    if not isinstance(model, Encoder):
+        return model
+    cached = CachingEncoder(model)
+    cached.encode(list(texts))
+    return CosineScorer(cached)

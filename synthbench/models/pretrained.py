@@ -57,8 +57,12 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
         return _transformer_encoder(folder, base, device)
 
 
-def build_cross_encoder(base: Pretrained, seed: int, device: str, num_labels: int = 1) -> "CrossEncoder":
-    """Load a checkpoint with a classification head, new (governed by `seed`) if it has none of that size.
+def build_cross_encoder(
+    base: Pretrained, seed: int, device: str, num_labels: int | None = 1
+) -> "CrossEncoder":
+    """Load a checkpoint with a classification head, new (governed by `seed`) if it has none.
+
+    `num_labels` None takes as many outputs as the checkpoint's head has, one if it has none.
 
     Raises UserError if the model can't be found, has fewer layers than asked for, or `base` is static.
     """
