@@ -6,7 +6,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Result(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # A diverged training has NaN losses; as null they could not be read again.
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
 
 class TaskScores(_Result):

@@ -1,0 +1,114 @@
+"""From a result to its table."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from synthbench.reporting import aggregate
+from synthbench.reporting.aggregate import Measurement, RowKey
+from synthbench.reporting.noise import Sample, leads
+from synthbench.reporting.notes import table_notes
+from synthbench.reporting.options import TableOptions
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.table import Axes, Cell, Column, Group, Row, Table
+
+Runs = tuple[RunResult, ...]
+
+
+def build_table(result: ExperimentResult) -> Table:
+    """Return the table that the result's own options ask for.
+
+    Raises pydantic.ValidationError if `result.table` does not hold TableOptions.
+    """
+    options = TableOptions.model_validate(result.table)
+    sources = _column_sources(result, options)
+    members: dict[Axes, list[tuple[RowKey, Runs]]] = {}
+    for key, runs in aggregate.rows(result).items():
+        members.setdefault(key.axes, []).append((key, runs))
+    groups = tuple(_group(rows, sources, options) for rows in members.values())
+    counts = Counter(cell.num_seeds for group in groups for row in group.rows for cell in row.cells if cell)
+    table = Table(
+        name=result.experiment,
+        caption=options.caption or result.description or result.experiment,
+        axes=tuple(dict.fromkeys(axis for run in result.runs for axis in run.axes)),
+        columns=tuple(source.column for source in sources),
+        groups=groups,
+        decimals=options.decimals,
+        num_seeds=max(counts, key=lambda number: (counts[number], number), default=0),
+    )
+    return replace(table, notes=table_notes(table, result, options))
+
+
+@dataclass(frozen=True)
+class _ColumnSource:
+    """Where a column's cells come from; `is_even` if all rows were scored on the same items alike."""
+
+    column: Column
+    measurements: tuple[Measurement, ...]
+    is_even: bool
+
+    def sample(self, runs: Runs) -> Sample | None:
+        if self.column.is_average:
+            return aggregate.average(runs, self.measurements)
+        return aggregate.sample(runs, self.measurements[0])
+
+    def cell(self, runs: Runs) -> Cell | None:
+        sample = self.sample(runs)
+        if sample is None:
+            return None
+        spread = sample.standard_deviation
+        cell = Cell(100 * sample.mean, None if spread is None else 100 * spread, sample.num_seeds)
+        if self.column.is_average:
+            return cell
+        first = aggregate.scores(runs, self.measurements[0])[0]
+        return replace(cell, num_items=first.num_items, num_dropped=first.num_dropped)
+
+
+def _column_sources(result: ExperimentResult, options: TableOptions) -> tuple[_ColumnSource, ...]:
+    measured = aggregate.measurements(result)
+    names = options.columns or tuple(dict.fromkeys(one.task for one in measured))
+    shown = [one for name in names for one in measured if one.task == name]
+    sources = [_source(result, (one,)) for one in shown]
+    averaged = tuple(one for name in options.average or () for one in measured if one.task == name)
+    if averaged and not set(options.average or ()) - {one.task for one in averaged}:
+        sources.append(_source(result, averaged, is_average=True))
+    return tuple(sources)
+
+
+def _source(
+    result: ExperimentResult, over: tuple[Measurement, ...], *, is_average: bool = False
+) -> _ColumnSource:
+    found = [aggregate.scores(result.runs, one) for one in over]
+    metrics = tuple(dict.fromkeys(score.main_score for scores in found for score in scores))
+    is_even = all(len({(score.main_score, score.num_items) for score in scores}) == 1 for scores in found)
+    return _ColumnSource(
+        Column("Average" if is_average else over[0].label, metrics, is_average), over, is_even
+    )
+
+
+def _group(
+    members: Sequence[tuple[RowKey, Runs]], sources: Sequence[_ColumnSource], options: TableOptions
+) -> Group:
+    compared = [member for member in members if member[0].variant not in options.ceiling]
+    ceilings = [member for member in members if member[0].variant in options.ceiling]
+    winners = [_winner(source, compared) for source in sources]
+    rows = []
+    for key, runs in (*compared, *ceilings):
+        cells = [source.cell(runs) for source in sources]
+        marked = tuple(
+            replace(cell, is_bold=True) if cell is not None and key == winner else cell
+            for cell, winner in zip(cells, winners, strict=True)
+        )
+        rows.append(Row(key.variant, key.axes, marked, key.variant in options.ceiling))
+    return Group(tuple(rows))
+
+
+def _winner(source: _ColumnSource, members: Sequence[tuple[RowKey, Runs]]) -> RowKey | None:
+    """Return the row that leads every other row by more than the noise; a row alone leads nobody."""
+    samples = {key: sample for key, runs in members if (sample := source.sample(runs)) is not None}
+    if not source.is_even or len(samples) < 2:
+        return None
+    best = max(samples, key=lambda key: -math.inf if math.isnan(samples[key].mean) else samples[key].mean)
+    others = (sample for key, sample in samples.items() if key != best)
+    return best if all(leads(samples[best], other) for other in others) else None

@@ -1,0 +1,41 @@
+"""The table as long-format CSV, one line for each cell."""
+
+import csv
+import io
+
+from synthbench.reporting.table import Cell, Column, Row, Table
+
+FIELDS = (
+    "row", "axis", "column", "mean", "sd", "n_seeds", "n_items", "n_dropped", "metric", "bold", "ceiling",
+)  # fmt: skip
+
+
+def csv_table(table: Table) -> str:
+    """Return one line per row and column, missing cells included; scores x 100 with six decimals.
+
+    `axis` reads "base=static; size=1000".
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(FIELDS)
+    for row in table.rows:
+        for column, cell in zip(table.columns, row.cells, strict=True):
+            writer.writerow(_values(row, column, cell))
+    return text.getvalue()
+
+
+def _values(row: Row, column: Column, cell: Cell | None) -> list[str]:
+    axis = "; ".join(f"{name}={value}" for name, value in row.axes)
+    numbers = ["", "", "0", "", ""] if cell is None else _numbers(cell)
+    marks = [column.metric, _truth(value=cell is not None and cell.is_bold), _truth(value=row.is_ceiling)]
+    return [row.variant, axis, column.title, *numbers, *marks]
+
+
+def _numbers(cell: Cell) -> list[str]:
+    spread = "" if cell.standard_deviation is None else f"{cell.standard_deviation:.6f}"
+    counts = ["" if count is None else str(count) for count in (cell.num_items, cell.num_dropped)]
+    return [f"{cell.mean:.6f}", spread, str(cell.num_seeds), *counts]
+
+
+def _truth(*, value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,41 @@
+"""The table as GitHub-flavoured Markdown."""
+
+import re
+
+from synthbench.reporting.table import MISSING, Cell, Table
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$&])")
+
+
+def escape(text: str) -> str:
+    """Return `text` on one line, with every character that Markdown or a table would interpret escaped."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def markdown_table(table: Table) -> str:
+    """Return caption, table and notes."""
+    names = len(table.axes) + 1
+    lines = [
+        f"**{escape(table.caption)}**",
+        "",
+        _line([escape(title) for title in table.header]),
+        _line(["---"] * names + ["---:"] * len(table.columns)),
+    ]
+    for row in table.rows:
+        cells = [_cell_text(table, cell) for cell in row.cells]
+        lines.append(_line([*(escape(name) for name in table.row_names(row)), *cells]))
+    notes = [f"- {escape(note)}" for note in table.notes]
+    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
+
+
+def _cell_text(table: Table, cell: Cell | None) -> str:
+    if cell is None:
+        return MISSING
+    mean = f"**{table.mean_text(cell)}**" if cell.is_bold else table.mean_text(cell)
+    spread = f" ± {table.spread_text(cell)}" if table.spread_text(cell) else ""
+    seeds = f" {escape(table.seeds_text(cell))}" if table.seeds_text(cell) else ""
+    return mean + spread + seeds
+
+
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,65 @@
+"""The one rule that decides whether a lead is more than noise.
+
+Every table asks `leads` and nothing else, so that better statistics (paired tests over items, corrections for
+many comparisons) can replace the rule in this one place.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+NOISE_RULE = "Welch's t-test, two-sided 5 %"
+T_QUANTILE = 0.975
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One score of one row, measured once per seed."""
+
+    values: tuple[float, ...]
+
+    @property
+    def num_seeds(self) -> int:
+        """How many seeds gave a score."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds."""
+        return fmean(self.values)
+
+    @property
+    def variance(self) -> float | None:
+        """Unbiased variance over the seeds; None for a single seed."""
+        return variance(self.values) if len(self.values) > 1 else None
+
+    @property
+    def standard_deviation(self) -> float | None:
+        """Sample standard deviation over the seeds; None for a single seed."""
+        return None if self.variance is None else math.sqrt(self.variance)
+
+
+def leads(best: Sample, other: Sample) -> bool:
+    """Say whether `best` lies above `other` by more than the noise between seeds.
+
+    The lead must exceed the standard error of the difference of two means with unequal variances times the
+    97.5 % quantile of Student's t at the Welch-Satterthwaite degrees of freedom (Welch 1947). A single seed
+    tells nothing of the noise, so it neither leads nor is led.
+    """
+    if best.variance is None or other.variance is None:
+        return False
+    lead = best.mean - other.mean
+    best_error = best.variance / best.num_seeds
+    other_error = other.variance / other.num_seeds
+    squared_error = best_error + other_error
+    if squared_error == 0.0:
+        return lead > 0.0
+    share = best_error / squared_error
+    freedom = 1.0 / (share**2 / (best.num_seeds - 1) + (1.0 - share) ** 2 / (other.num_seeds - 1))
+    return lead > _t_quantile(freedom) * math.sqrt(squared_error)
+
+
+def _t_quantile(degrees_of_freedom: float) -> float:
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees_of_freedom, T_QUANTILE))

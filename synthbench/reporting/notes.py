@@ -1,0 +1,99 @@
+"""What a reader must know beside the numbers."""
+
+from collections.abc import Iterator
+
+from synthbench.reporting.noise import NOISE_RULE
+from synthbench.reporting.options import TableOptions
+from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.table import CEILING_MARK, MISSING, Table
+
+
+def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -> tuple[str, ...]:
+    """Return the table's footnotes, plain sentences in a fixed order."""
+    notes = (
+        *_metrics(table),
+        *_seeds(table, result),
+        *_average(table, options),
+        *_items(table),
+        *_not_alike(table),
+        *_marks(table),
+        *_not_found(result, options),
+        *result.notes,
+        *(f"Failed: {failure}" for failure in result.failures),
+    )
+    return tuple(note for note in notes if note.strip())
+
+
+def _metrics(table: Table) -> Iterator[str]:
+    titles: dict[str, list[str]] = {}
+    for column in table.columns:
+        titles.setdefault(column.metric, []).append(column.title)
+    if len(titles) == 1:
+        yield f"Scores: {next(iter(titles))} × 100."
+    elif titles:
+        yield (
+            "Scores × 100: " + "; ".join(f"{', '.join(of)}: {metric}" for metric, of in titles.items()) + "."
+        )
+
+
+def _seeds(table: Table, result: ExperimentResult) -> Iterator[str]:
+    seeds = sorted({run.seed for run in result.runs})
+    listed = ", ".join(map(str, seeds))
+    cells = [cell for row in table.rows for cell in row.cells if cell is not None]
+    if len(seeds) == 1:
+        yield f"One seed ({listed}): the noise between seeds is unknown, so nothing is bold."
+        return
+    if not cells:
+        return
+    yield f"Mean ± sample standard deviation over n = {table.num_seeds} seeds ({listed})."
+    if any(cell.num_seeds != table.num_seeds for cell in cells):
+        yield "[n=...]: over another number of seeds."
+    bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
+    yield f"{bold} every other row of its group by more than the noise between seeds ({NOISE_RULE})."
+
+
+def _average(table: Table, options: TableOptions) -> Iterator[str]:
+    if any(column.is_average for column in table.columns):
+        yield f"Average: mean of {', '.join(options.average or ())} for each seed."
+
+
+def _items(table: Table) -> Iterator[str]:
+    counts = [
+        f"{column.title} {texts[0]}"
+        for index, column in enumerate(table.columns)
+        if not column.is_average and len(texts := _count_texts(table, index)) == 1
+    ]
+    if counts:
+        yield f"Items scored: {', '.join(counts)}."
+
+
+def _not_alike(table: Table) -> Iterator[str]:
+    for index, column in enumerate(table.columns):
+        texts = _count_texts(table, index)
+        if not column.is_average and len(texts) > 1:
+            yield f"{column.title}: rows are not comparable, scored on {' and '.join(texts)} items."
+        if not column.is_average and len(column.metrics) > 1:
+            yield f"{column.title}: rows are not comparable, they have different scores: {column.metric}."
+
+
+def _count_texts(table: Table, index: int) -> list[str]:
+    counts = dict.fromkeys((cell.num_items, cell.num_dropped) for cell in table.cells(index))
+    return [f"{items} ({dropped} dropped as leaks)" if dropped else f"{items}" for items, dropped in counts]
+
+
+def _marks(table: Table) -> Iterator[str]:
+    ceilings = dict.fromkeys(row.variant for row in table.rows if row.is_ceiling)
+    if ceilings:
+        yield f"{CEILING_MARK} Ceiling, compared with no other row: {', '.join(ceilings)}."
+    if any(cell is None for row in table.rows for cell in row.cells):
+        yield f"{MISSING} Not scored."
+
+
+def _not_found(result: ExperimentResult, options: TableOptions) -> Iterator[str]:
+    scored = {score.task for run in result.runs for score in run.scores}
+    wanted = dict.fromkeys([*(options.columns or result.tasks), *(options.average or ())])
+    missing = [task for task in wanted if task not in scored]
+    if missing:
+        yield f"Not found, so not scored: {', '.join(missing)}."
+    if set(missing) & set(options.average or ()):
+        yield "No average: some of its test sets were not found."

@@ -1,0 +1,42 @@
+"""The table for a terminal."""
+
+from typing import TYPE_CHECKING
+
+from synthbench.reporting.table import MISSING, Cell, Table
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+
+def terminal_table(table: Table) -> "RenderableType":
+    """Return what rich prints: caption, table with a line between groups, notes."""
+    from rich.console import Group
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    printed = RichTable(title=Text(table.caption), title_justify="left")
+    for number, title in enumerate(table.header):
+        is_name = number <= len(table.axes)
+        printed.add_column(Text(title), justify="left" if is_name else "right", no_wrap=not is_name)
+    for group in table.groups:
+        for block in group.blocks:
+            for row in block:
+                names = [Text(name) for name in table.row_names(row)]
+                printed.add_row(*names, *(_cell_text(table, cell) for cell in row.cells))
+            printed.add_section()
+    return Group(printed, *(Text(note) for note in table.notes))
+
+
+def _cell_text(table: Table, cell: Cell | None) -> "Text":
+    from rich.text import Text
+
+    if cell is None:
+        return Text(MISSING)
+    spread = table.spread_text(cell)
+    seeds = table.seeds_text(cell)
+    return Text.assemble(
+        (table.mean_text(cell), "bold" if cell.is_bold else ""),
+        (f" ± {spread}" if spread else "", "dim"),
+        (f" {seeds}" if seeds else "", "dim"),
+    )

@@ -1,0 +1,193 @@
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from synthbench.reporting.build import build_table
+from synthbench.reporting.noise import Sample, leads
+from synthbench.reporting.options import TableOptions
+from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
+from synthbench.reporting.table import Cell, Table
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+SEEDS = st.lists(st.floats(0, 1, allow_nan=False), min_size=1, max_size=4)
+
+
+def cell(table: Table, row: int, column: int) -> Cell:
+    found = table.rows[row].cells[column]
+    assert found is not None
+    return found
+
+
+def bold(table: Table) -> list[tuple[str, str]]:
+    return [
+        (row.variant, column.title)
+        for row in table.rows
+        for column, found in zip(table.columns, row.cells, strict=True)
+        if found is not None and found.is_bold
+    ]
+
+
+def test_rows_are_grouped_by_axis_in_the_order_of_the_file(small_result: ExperimentResult) -> None:
+    table = build_table(small_result)
+
+    assert table.header == ("base", "variant", "STSb", "SICK-R", "Average")
+    assert [table.row_names(row) for row in table.rows] == [
+        ("MiniLM", "gold"),
+        ("MiniLM", "augsbert_k"),
+        ("MiniLM", "cross-encoder †"),
+        ("static", "gold"),
+        ("static", "augsbert_k"),
+    ]
+
+
+def test_cells_hold_mean_deviation_and_number_of_seeds(small_result: ExperimentResult) -> None:
+    table = build_table(small_result)
+
+    first = cell(table, 0, 0)
+    assert (first.mean, first.standard_deviation) == pytest.approx((71.0, 1.0))
+    assert (first.num_seeds, first.num_items, first.num_dropped) == (3, 100, 0)
+    assert cell(table, 3, 0).num_seeds == 2
+
+
+def test_average_is_taken_seed_by_seed(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    # Seed 0: (0.2 + 0.4) / 2 = 0.3; seed 1: (0.4 + 0.2) / 2 = 0.3; seed 2 lacks B.
+    runs = make_runs("only", {"A": (0.2, 0.4, 0.9), "B": (0.4, 0.2)})
+
+    average = cell(build_table(make_result(runs, average=["A", "B"])), 0, 2)
+
+    assert (average.mean, average.standard_deviation, average.num_seeds) == (
+        pytest.approx(30.0),
+        pytest.approx(0.0),
+        2,
+    )
+
+
+def test_only_a_lead_beyond_the_noise_is_bold(small_result: ExperimentResult) -> None:
+    assert bold(build_table(small_result)) == [("augsbert_k", "STSb")]
+
+
+def test_ceiling_is_never_bold_and_stands_last(small_result: ExperimentResult) -> None:
+    table = build_table(small_result)
+
+    assert [row.variant for row in table.groups[0].blocks[1]] == ["cross-encoder"]
+    assert "† Ceiling, compared with no other row: cross-encoder." in table.notes
+
+
+def test_ties_and_rows_alone_are_shown_plainly(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    tied = [make_runs(name, {"A": (0.5, 0.5)}) for name in ("one", "two")]
+
+    assert bold(build_table(make_result(*tied))) == []
+    assert bold(build_table(make_result(make_runs("alone", {"A": (0.5, 0.5)})))) == []
+
+
+def test_one_seed_is_never_bold_and_says_so(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    table = build_table(make_result(make_runs("one", {"A": (0.9,)}), make_runs("two", {"A": (0.1,)})))
+
+    assert bold(table) == []
+    assert "One seed (0): the noise between seeds is unknown, so nothing is bold." in table.notes
+    assert table.spread_text(cell(table, 0, 0)) == ""
+
+
+def test_undefined_scores_stop_the_contest(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    rows = [
+        make_runs("undefined", {"A": (float("nan"), float("nan"))}),
+        make_runs("high", {"A": (0.8, 0.81)}),
+        make_runs("low", {"A": (0.1, 0.11)}),
+    ]
+
+    assert bold(build_table(make_result(*rows))) == []
+
+
+def test_what_was_not_measured_alike_is_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    rows = [
+        make_runs("all", {"STS12": (0.9, 0.9)}, items=3108),
+        make_runs("clean", {"STS12": (0.5, 0.5)}, items=2106, dropped=1002),
+    ]
+
+    table = build_table(make_result(*rows))
+
+    assert bold(table) == []
+    wanted = "STS12: rows are not comparable, scored on 3108 and 2106 (1002 dropped as leaks) items."
+    assert wanted in table.notes
+
+
+def test_dropped_pairs_are_counted_per_test_set(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    table = build_table(make_result(make_runs("one", {"STS12": (0.9,)}, items=2106, dropped=1002)))
+
+    assert "Items scored: STS12 2106 (1002 dropped as leaks)." in table.notes
+
+
+def test_missing_sets_cells_and_failures_are_named(small_result: ExperimentResult) -> None:
+    result = small_result.model_copy(
+        update={"failures": ("gold, seed 2: no disk space",), "notes": ("A note.",)}
+    )
+
+    notes = build_table(result).notes
+
+    assert "Not found, so not scored: STS14." in notes
+    assert "– Not scored." in notes
+    assert notes[-2:] == ("A note.", "Failed: gold, seed 2: no disk space")
+
+
+def test_average_over_a_set_that_was_not_found_is_left_out(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    table = build_table(make_result(make_runs("one", {"A": (0.5,)}), average=["A", "B"]))
+
+    assert [column.title for column in table.columns] == ["A"]
+    assert "No average: some of its test sets were not found." in table.notes
+
+
+def test_columns_choose_and_order_the_test_sets(small_result: ExperimentResult) -> None:
+    result = small_result.model_copy(update={"table": {"columns": ["SICK-R", "STSb"]}})
+
+    assert [column.title for column in build_table(result).columns] == ["SICK-R", "STSb"]
+
+
+def test_a_set_scored_by_two_evaluators_gets_two_columns() -> None:
+    scored = [
+        TaskScores(task="A", evaluator=name, main_score=name, scores={name: 0.5}, num_items=1, stage="s")
+        for name in ("sts", "pairs")
+    ]
+    run = RunResult(variant="one", seed=0, identity="i", scores=tuple(scored))
+
+    table = build_table(ExperimentResult(experiment="e", identity="i", runs=(run,)))
+
+    assert [column.title for column in table.columns] == ["A (sts)", "A (pairs)"]
+    assert "Scores × 100: A (sts): sts; A (pairs): pairs." in table.notes
+
+
+def test_an_experiment_without_a_finished_run_has_an_empty_table() -> None:
+    table = build_table(
+        ExperimentResult(experiment="e", identity="i", tasks=("A",), runs=(), failures=("all of it",))
+    )
+
+    assert table.rows == ()
+    assert "Failed: all of it" in table.notes
+
+
+@pytest.mark.parametrize("wrong", [{"colums": ["A"]}, {"decimals": "2"}, {"average": []}, {"columns": "A"}])
+def test_options_are_strict(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TableOptions.model_validate(wrong)
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), SEEDS, min_size=1))
+def test_bold_means_a_real_lead_over_every_other_row(
+    make_runs: MakeRuns, make_result: MakeResult, scores: dict[str, list[float]]
+) -> None:
+    table = build_table(make_result(*(make_runs(name, {"A": values}) for name, values in scores.items())))
+
+    winners = [name for name, _ in bold(table)]
+    samples = {name: Sample(tuple(values)) for name, values in scores.items()}
+    leaders = [
+        name
+        for name in samples
+        if len(samples) > 1
+        and all(leads(samples[name], samples[other]) for other in samples if other != name)
+    ]
+    assert winners == leaders

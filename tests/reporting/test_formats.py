@@ -1,0 +1,171 @@
+import csv
+import io
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from synthbench.errors import UserError
+from synthbench.reporting import latex_text, markdown
+from synthbench.reporting.build import build_table
+from synthbench.reporting.csv_table import csv_table
+from synthbench.reporting.latex import latex_table
+from synthbench.reporting.markdown import markdown_table
+from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.terminal import terminal_table
+from synthbench.reporting.write import write_report
+
+LATEX = r"""\begin{table}
+\centering
+\small
+\setlength{\tabcolsep}{4pt}
+\caption{Gold \& silver}
+\begin{tabular}{llrrr}
+\toprule
+base & variant & STSb & SICK-R & Average \\
+\midrule
+MiniLM & gold & 71.0 {\scriptsize $\pm$ 1.0} & 62.0 {\scriptsize $\pm$ 2.0} & 66.5 {\scriptsize $\pm$ 1.5} \\
+ & augsbert\_k & \textbf{76.0} {\scriptsize $\pm$ 1.0} & 63.0 {\scriptsize $\pm$ 2.0} & 69.5 """
+LATEX_MIDDLE = r"""\cmidrule{2-5}
+ & cross-encoder \dag{} & 88.0 {\scriptsize $\pm$ 0.0} & \textendash{} & \textendash{} \\
+\midrule
+static & gold & 51.0 {\scriptsize $\pm$ 1.4} {\scriptsize {[}n=2{]}} & 42.0 {\scriptsize $\pm$ 2.0} & """
+LATEX_END = r"""Not found, so not scored: STS14.
+\end{minipage}
+\end{table}
+"""
+
+MARKDOWN = """**Gold \\& silver**
+
+| base | variant | STSb | SICK-R | Average |
+| --- | --- | ---: | ---: | ---: |
+| MiniLM | gold | 71.0 ± 1.0 | 62.0 ± 2.0 | 66.5 ± 1.5 |
+| MiniLM | augsbert\\_k | **76.0** ± 1.0 | 63.0 ± 2.0 | 69.5 ± 1.5 |
+| MiniLM | cross-encoder † | 88.0 ± 0.0 | – | – |
+| static | gold | 51.0 ± 1.4 \\[n=2\\] | 42.0 ± 2.0 | 46.0 ± 1.4 \\[n=2\\] |
+| static | augsbert\\_k | 52.0 ± 1.0 | 42.0 ± 1.0 | 47.0 ± 1.0 |
+
+- Scores: cosine\\_spearman × 100.
+- Mean ± sample standard deviation over n = 3 seeds (0, 1, 2).
+- \\[n=...\\]: over another number of seeds.
+- Bold: leads every other row of its group by more than the noise between seeds \
+(Welch's t-test, two-sided 5 %).
+- Average: mean of STSb, SICK-R for each seed.
+- Items scored: STSb 100, SICK-R 100.
+- † Ceiling, compared with no other row: cross-encoder.
+- – Not scored.
+- Not found, so not scored: STS14.
+"""
+
+# All that `escape` may write: commands, escaped signs, braced signs, math, and characters without a meaning.
+LATEX_TOKEN = re.compile(
+    r"\\[a-zA-Z]+\{[^{}\\]*\}|\\[a-zA-Z]+\{\\[a-zA-Z]+\{[^{}\\]*\}\}|\\[`'^~=.\"uHvdcr]\{\\?[a-zA-Z]\}"
+    r"|\\ensuremath\{\\[a-zA-Z]+\}|\\ensuremath\{-\}|\\ensuremath\{\^\{\\circ\}\}"
+    r"|\\char34\{\}|\\[{}$&#%_]|\{[\[\]*]\}|\{\}|[^\\{}$&#%_~^<>|`\"\[\]*]"
+)
+
+
+def test_latex_by_hand(small_result: ExperimentResult) -> None:
+    text = latex_table(build_table(small_result))
+
+    assert text.startswith(LATEX)
+    assert LATEX_MIDDLE in text
+    assert text.endswith(LATEX_END)
+
+
+def test_markdown_by_hand(small_result: ExperimentResult) -> None:
+    assert markdown_table(build_table(small_result)) == MARKDOWN
+
+
+def test_csv_by_hand(small_result: ExperimentResult) -> None:
+    lines = csv_table(build_table(small_result)).splitlines()
+
+    assert len(lines) == 1 + 5 * 3
+    assert lines[0] == "row,axis,column,mean,sd,n_seeds,n_items,n_dropped,metric,bold,ceiling"
+    assert lines[4] == "augsbert_k,base=MiniLM,STSb,76.000000,1.000000,3,100,0,cosine_spearman,true,false"
+    assert lines[8] == "cross-encoder,base=MiniLM,SICK-R,,,0,,,cosine_spearman,false,true"
+    assert lines[12] == "gold,base=static,Average,46.000000,1.414214,2,,,cosine_spearman,false,false"
+
+
+def test_csv_quotes_whatever_names_hold(small_result: ExperimentResult) -> None:
+    runs = (small_result.runs[0].model_copy(update={"variant": 'a,"b"\nc'}),)
+
+    text = csv_table(build_table(small_result.model_copy(update={"runs": runs})))
+
+    assert next(csv.DictReader(io.StringIO(text)))["row"] == 'a,"b"\nc'
+
+
+def test_terminal_shows_names_with_brackets_as_they_are(small_result: ExperimentResult) -> None:
+    runs = tuple(run.model_copy(update={"variant": f"[red]{run.variant}"}) for run in small_result.runs)
+    console = Console(width=140, record=True, file=io.StringIO())
+
+    console.print(terminal_table(build_table(small_result.model_copy(update={"runs": runs}))))
+
+    shown = console.export_text()
+    assert "[red]augsbert_k" in shown
+    assert "76.0 ± 1.0" in shown
+    assert "Not found, so not scored: STS14." in shown
+
+
+@pytest.mark.parametrize(
+    ("plain", "written"),
+    [
+        ("50 % of a_b & c#1", r"50 \% of a\_b \& c\#1"),
+        (r"\{~^}$", r"\textbackslash{}\{\textasciitilde{}\textasciicircum{}\}\$"),
+        ("é–λ", r"\'{e}\textendash{}\ensuremath{\lambda}"),
+        ("ï Ş Γ", r"\"{\i} \c{S} \ensuremath{\Gamma}"),
+        ("a--b", "a-{}-b"),
+        ("two\nlines", "two lines"),
+        ("漢", r"\texttt{U+6F22}"),
+    ],
+)
+def test_latex_escapes_by_hand(plain: str, written: str) -> None:
+    assert latex_text.escape(plain) == written
+
+
+@given(st.text())
+def test_latex_never_keeps_a_character_with_a_meaning(text: str) -> None:
+    escaped = latex_text.escape(text)
+
+    assert escaped.isascii()
+    assert LATEX_TOKEN.sub("", escaped) == ""
+    assert all(first + second not in {"--", "''", ",,"} for first, second in pairwise(escaped))
+
+
+@given(st.text())
+def test_markdown_stays_in_its_cell(text: str) -> None:
+    escaped = markdown.escape(text)
+
+    assert "\n" not in escaped
+    assert not set(re.sub(r"\\.", "", escaped)) & set("\\`*_{}[]<>|~#$&")
+
+
+def test_report_is_three_files_the_same_each_time(small_result: ExperimentResult, tmp_path: Path) -> None:
+    first = write_report(small_result, tmp_path / "a" / "b")
+    again = write_report(small_result, tmp_path / "c")
+
+    assert [path.name for path in first] == ["table.tex", "table.md", "table.csv"]
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+    assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["table.csv", "table.md", "table.tex"]
+
+
+def test_report_survives_json(small_result: ExperimentResult, tmp_path: Path) -> None:
+    copy = ExperimentResult.model_validate_json(small_result.model_dump_json())
+
+    first = write_report(small_result, tmp_path / "a")
+    again = write_report(copy, tmp_path / "b")
+
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
+
+
+def test_report_folder_that_is_a_file_is_one_clear_line(
+    small_result: ExperimentResult, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").write_text("")
+
+    with pytest.raises(UserError, match="can't write the report to"):
+        write_report(small_result, tmp_path / "taken")

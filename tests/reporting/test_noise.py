@@ -1,0 +1,68 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import ttest_ind
+
+from synthbench.reporting.noise import Sample, leads
+
+SCORES = st.lists(
+    st.floats(-1, 1, allow_nan=False).map(lambda value: round(value, 4)), min_size=2, max_size=6
+)
+
+
+def test_mean_and_deviation_by_hand() -> None:
+    sample = Sample((0.70, 0.71, 0.72))
+
+    assert math.isclose(sample.mean, 0.71)
+    assert sample.standard_deviation is not None
+    assert math.isclose(sample.standard_deviation, 0.01)
+    assert sample.num_seeds == 3
+
+
+def test_lead_must_exceed_the_error_times_the_quantile() -> None:
+    # Error sqrt(1 / 3 + 1 / 3) = 0.8165, four degrees of freedom, t = 2.7764: more than 2.267 is needed.
+    other = Sample((-1.0, 0.0, 1.0))
+
+    assert leads(Sample((1.27, 2.27, 3.27)), other)
+    assert not leads(Sample((1.26, 2.26, 3.26)), other)
+
+
+def test_single_seed_tells_nothing() -> None:
+    assert Sample((0.9,)).standard_deviation is None
+    assert not leads(Sample((0.9,)), Sample((0.1, 0.1, 0.1)))
+    assert not leads(Sample((0.9, 0.9)), Sample((0.1,)))
+
+
+def test_scores_without_spread_lead_whenever_they_are_higher() -> None:
+    assert leads(Sample((0.3, 0.3)), Sample((0.2, 0.2)))
+    assert not leads(Sample((0.2, 0.2)), Sample((0.2, 0.2)))
+
+
+def test_undefined_score_neither_leads_nor_is_led() -> None:
+    undefined = Sample((math.nan, 0.2))
+
+    assert not leads(undefined, Sample((0.1, 0.1)))
+    assert not leads(Sample((0.9, 0.9)), undefined)
+
+
+@given(SCORES, SCORES)
+def test_no_two_rows_lead_each_other(one: list[float], other: list[float]) -> None:
+    assert not (
+        leads(Sample(tuple(one)), Sample(tuple(other))) and leads(Sample(tuple(other)), Sample(tuple(one)))
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Precision loss")
+@given(SCORES, SCORES)
+def test_agrees_with_scipys_welch_test(one: list[float], other: list[float]) -> None:
+    if len(set(one)) == 1 and len(set(other)) == 1:
+        return
+    p_value = ttest_ind(one, other, equal_var=False).pvalue
+    if math.isclose(p_value, 0.05, rel_tol=1e-6):
+        return
+
+    significant = bool(p_value < 0.05) and sum(one) / len(one) > sum(other) / len(other)
+
+    assert leads(Sample(tuple(one)), Sample(tuple(other))) == significant
