@@ -1,0 +1,42 @@
+"""The bi-encoder: sentences are embedded one by one, similarity is the cosine."""
+
+from collections.abc import Sequence
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.models.interfaces import ModelKind, PairScorer
+from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.training.settings import LearningRate, Scheduler, TrainingSettings, WarmupRatio
+
+
+class BiEncoder(TrainingSettings):
+    """Fine-tunes an encoder; defaults as in Thakur et al. 2021, section 4 and table 8."""
+
+    version = 1
+    model_kind = ModelKind.ENCODER
+
+    learning_rate: LearningRate = 2e-5
+    scheduler: Scheduler = "constant"
+    warmup_ratio: WarmupRatio = 0.0
+
+    def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
+        """Train on all records with split "train", other kinds than scored pairs converted to them.
+
+        Raises UserError if there are none, or the base can't be found.
+        """
+        from synthbench.models.artifact import save_encoder
+        from synthbench.models.device import device_name
+        from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
+        from synthbench.models.pretrained import build_encoder
+        from synthbench.training.examples import training_table
+        from synthbench.training.loop import Job, fit
+        from synthbench.training.objectives import COSINE_SIMILARITY
+
+        table = training_table(data, COSINE_SIMILARITY)
+        model = build_encoder(self.base, context.seed, device_name(context.runtime))
+
+        def scorer() -> PairScorer:
+            return CosineScorer(LengthBatchedEncoder(model, context.runtime.batch_tokens))
+
+        summary = fit(Job(model, COSINE_SIMILARITY.loss(model), table, scorer), self, context)
+        save_encoder(model, context.output)
+        return summary

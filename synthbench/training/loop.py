@@ -1,0 +1,254 @@
+"""The one training loop, for encoders and cross-encoders alike."""
+
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from datasets import Dataset
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from synthbench.errors import UserError
+from synthbench.models.interfaces import PairScorer
+from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.runtime import ProgressTask
+from synthbench.training.checkpoints import Checkpoints
+from synthbench.training.randomness import isolated, seed_everything
+from synthbench.training.settings import TrainingSettings
+from synthbench.training.trainers import EncoderTrainer, PairScorerTrainer, ShuffledBatches, load_weights
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEV_SCORE = "dev_score"
+LOSS = "loss"
+SECONDS_BETWEEN_CHECKPOINTS = 60.0
+_POINTS_OF_LOSS_CURVE = 100
+_STATE_FILE = "trainer_state.json"
+
+History = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is trained on what: `table` has the columns of the loss, `scorer` makes the model score pairs."""
+
+    model: SentenceTransformer | CrossEncoder
+    loss: torch.nn.Module
+    table: "pa.Table"
+    scorer: Callable[[], PairScorer]
+
+
+def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> TrainingSummary:
+    """Train `job.model` in place and leave it with the weights of the best dev score, else with the last.
+
+    Of equal scores the first wins. A training that was killed goes on from its last complete checkpoint and
+    ends, on a CPU, with the same weights as an undisturbed one. Raises UserError if the loss diverges.
+    """
+    num_steps = settings.num_steps(job.table.num_rows)
+    checkpoints = Checkpoints(context.checkpoints)
+    checkpoints.delete_torn()
+    resumed = checkpoints.last()
+    with isolated(job.model.device, context.seed):
+        if resumed == num_steps:
+            load_weights(job.model, checkpoints.path(num_steps))
+            history = _saved_history(checkpoints, num_steps)
+        else:
+            history = _run(job, settings, context, resumed)
+    best = _best(history)
+    if best is not None and best["step"] != num_steps:
+        load_weights(job.model, checkpoints.path(best["step"]))
+    job.model.eval()
+    return TrainingSummary(
+        num_steps=num_steps,
+        num_records=job.table.num_rows,
+        best_step=None if best is None else best["step"],
+        dev_score=None if best is None else best[DEV_SCORE],
+        history=tuple(_curves(history)),
+    )
+
+
+def _run(job: Job, settings: TrainingSettings, context: TrainingContext, resumed: int | None) -> History:
+    num_steps = settings.num_steps(job.table.num_rows)
+    if resumed is not None:
+        context.progress.say(f"training goes on after step {resumed} of {num_steps}")
+    with (
+        context.progress.task("training", num_steps) as task,
+        _truncated(job.model, settings.max_length) as full_length,
+    ):
+        course = _Course(job, settings, context, task, full_length)
+        trainer = _trainer(job, settings, context, course)
+        # The trainer's constructor drew random numbers; dropout must not depend on how many.
+        seed_everything(context.seed)
+        checkpoint = None if resumed is None else str(course.checkpoints.path(resumed))
+        trainer.train(resume_from_checkpoint=checkpoint)
+    return list(trainer.state.log_history)
+
+
+def _trainer(
+    job: Job, settings: TrainingSettings, context: TrainingContext, course: "_Course"
+) -> EncoderTrainer | PairScorerTrainer:
+    kind: type[Any] = PairScorerTrainer if isinstance(job.model, CrossEncoder) else EncoderTrainer
+    trainer: EncoderTrainer | PairScorerTrainer = kind(
+        model=job.model,
+        args=_arguments(kind.training_args_class, job, settings, context),
+        train_dataset=Dataset(job.table, fingerprint="training"),
+        loss=job.loss,
+        callbacks=[course],
+    )
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def _arguments(
+    arguments_class: type[Any], job: Job, settings: TrainingSettings, context: TrainingContext
+) -> Any:  # noqa: ANN401 - sentence-transformers' arguments of either trainer
+    """Translate the settings; what happens after which step is left to `_Course`."""
+    num_steps = settings.num_steps(job.table.num_rows)
+    warmup_steps = math.ceil(num_steps * settings.warmup_ratio)
+    constant = "constant_with_warmup" if warmup_steps else "constant"
+    device = job.model.device
+    arguments = arguments_class(
+        output_dir=str(context.checkpoints),
+        seed=context.seed % 2**32,
+        max_steps=num_steps,
+        per_device_train_batch_size=settings.batch_size,
+        batch_sampler=ShuffledBatches,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type=constant if settings.scheduler == "constant" else settings.scheduler,
+        warmup_steps=warmup_steps,
+        weight_decay=settings.weight_decay,
+        bf16=settings.precision == "bf16",
+        use_cpu=device.type == "cpu",
+        dataloader_pin_memory=device.type == "cuda",
+        logging_strategy="no",
+        logging_nan_inf_filter=False,
+        eval_strategy="no",
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+    )
+    if device.type == "cuda":
+        _pin(arguments, device)
+    return arguments
+
+
+def _pin(arguments: Any, device: torch.device) -> None:  # noqa: ANN401 - see _arguments
+    """Use this GPU alone: transformers would take the first, and spread larger batches over all of them."""
+    arguments.__dict__["_setup_devices"] = device
+    arguments._n_gpu = 1
+    arguments.distributed_state.device = device
+
+
+class _Course(TrainerCallback):
+    """Decides after every step whether to log, evaluate and save, and keeps the checkpoints in order.
+
+    Losses are logged, and so summed up, at steps that depend on the settings alone, and checkpoints are
+    written only there: the curve of a resumed training is that of an undisturbed one.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        settings: TrainingSettings,
+        context: TrainingContext,
+        task: ProgressTask,
+        full_length: int | None,
+    ) -> None:
+        num_steps = settings.num_steps(job.table.num_rows)
+        interval = max(1, num_steps // _POINTS_OF_LOSS_CURVE)
+        self.job = job
+        self.context = context
+        self.task = task
+        self.full_length = full_length
+        self.checkpoints = Checkpoints(context.checkpoints)
+        self.evaluation_steps = set(settings.evaluation_steps(num_steps) if context.select else ())
+        self.log_steps = {*range(interval, num_steps, interval), num_steps, *self.evaluation_steps}
+        self.saved_at = time.monotonic()
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Show what an earlier run has done."""
+        self.task.advance(state.global_step)
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Evaluate and set what transformers shall do next."""
+        step = state.global_step
+        self.task.advance()
+        if step in self.evaluation_steps:
+            state.log_history.append({"step": step, DEV_SCORE: self._dev_score()})
+        due = time.monotonic() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS
+        control.should_log = step in self.log_steps
+        control.should_save = step in self.evaluation_steps or (due and control.should_log)
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Raise UserError as soon as the loss is no number."""
+        loss = state.log_history[-1].get(LOSS, 0.0)
+        if not math.isfinite(loss):
+            raise UserError(
+                f"the training diverged: the loss is {loss} at step {state.global_step}; "
+                "try a lower learning_rate or more warmup_ratio"
+            )
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
+    ) -> None:
+        """Complete the checkpoint; only then are older ones dispensable, but never the best."""
+        step = state.global_step
+        self.checkpoints.complete(step)
+        best = _best(state.log_history)
+        self.checkpoints.keep_only(step, step if best is None else best["step"])
+        self.saved_at = time.monotonic()
+
+    def _dev_score(self) -> float:
+        """Score the model as it will be used: whole inputs, no dropout, no random numbers spent."""
+        assert self.context.select is not None
+        model = self.job.model
+        with isolated(model.device), _truncated(model, self.full_length):
+            model.eval()
+            return float(self.context.select(self.job.scorer()))
+
+
+@contextmanager
+def _truncated(model: SentenceTransformer | CrossEncoder, length: int | None) -> Iterator[int | None]:
+    """Cut the model's inputs at `length` tokens if given, put back afterwards; yields the length before.
+
+    A static model has no such length: None.
+    """
+    before = model.max_seq_length
+    if length is None or before is None or math.isinf(before):
+        yield None
+        return
+    model.max_seq_length = length
+    try:
+        yield before
+    finally:
+        model.max_seq_length = before
+
+
+def _best(history: History) -> dict[str, Any] | None:
+    scored = [entry for entry in history if math.isfinite(entry.get(DEV_SCORE, math.nan))]
+    return max(scored, key=lambda entry: float(entry[DEV_SCORE]), default=None)
+
+
+def _curves(history: History) -> Iterator[tuple[int, str, float]]:
+    for entry in history:
+        for name in (LOSS, DEV_SCORE):
+            if name in entry:
+                yield entry["step"], name, float(entry[name])
+
+
+def _saved_history(checkpoints: Checkpoints, step: int) -> History:
+    state = json.loads((checkpoints.path(step) / _STATE_FILE).read_text(encoding="utf-8"))
+    history: History = state["log_history"]
+    return history

@@ -1,0 +1,83 @@
+"""What every trainer that learns can be told."""
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from synthbench.models.pretrained import Pretrained
+from synthbench.plugins import Trainer
+
+LearningRate = Annotated[float, Field(gt=0, le=1, description="peak learning rate of AdamW")]
+Scheduler = Annotated[
+    Literal["constant", "linear", "cosine"],
+    Field(description="course of the learning rate after the warm-up"),
+]
+WarmupRatio = Annotated[
+    float, Field(ge=0, lt=1, description="share of the steps in which the learning rate rises from 0")
+]
+
+
+class TrainingSettings(Trainer):
+    """The fields that the trainers share; each gives its own defaults to the course of the learning rate.
+
+    Gradients are clipped to norm 1, as sentence-transformers does.
+    """
+
+    base: Pretrained = Field(description="the model that the training starts from")
+    epochs: float | None = Field(
+        None, gt=0, le=10_000, description="passes over the data; 1 if neither this nor max_steps is given"
+    )
+    max_steps: int | None = Field(None, ge=1, le=10_000_000, description="optimiser steps, instead of epochs")
+    batch_size: int = Field(16, ge=1, le=65_536, description="records in one step")
+    learning_rate: LearningRate
+    scheduler: Scheduler
+    warmup_ratio: WarmupRatio
+    weight_decay: float = Field(0.01, ge=0, le=1, description="of all weights but biases and norms")
+    max_length: int | None = Field(
+        None,
+        ge=3,
+        le=32_768,
+        description="tokens of one input, in training only; None (and static bases): as the base has it",
+    )
+    evaluations: int = Field(
+        4,
+        ge=1,
+        le=1000,
+        description="dev evaluations, evenly spread, the last at the end; if there is a selection",
+    )
+    precision: Literal["fp32", "bf16"] = Field(
+        "fp32", description="bf16: autocast, in dev evaluations too; the weights stay fp32"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_epoch_unless_told(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if (
+            not isinstance(given, dict)
+            or given.get("epochs") is not None
+            or given.get("max_steps") is not None
+        ):
+            return given
+        return {**given, "epochs": 1.0}
+
+    @model_validator(mode="after")
+    def _one_length(self) -> "TrainingSettings":
+        if self.epochs is not None and self.max_steps is not None:
+            raise ValueError("give either epochs or max_steps, not both (null takes one away)")
+        return self
+
+    def revisions(self) -> dict[str, str]:
+        """Return the content hash or commit of the base."""
+        return self.base.fingerprint()
+
+    def num_steps(self, num_records: int) -> int:
+        """Return the optimiser steps of a training on so many records."""
+        if self.max_steps is not None:
+            return self.max_steps
+        return math.ceil((self.epochs or 1.0) * math.ceil(num_records / self.batch_size))
+
+    def evaluation_steps(self, num_steps: int) -> tuple[int, ...]:
+        """Return after which of `num_steps` steps the model is evaluated: ascending, the last included."""
+        planned = (round(num_steps * turn / self.evaluations) for turn in range(1, self.evaluations + 1))
+        return tuple(sorted({max(1, step) for step in planned}))

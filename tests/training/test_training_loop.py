@@ -1,0 +1,278 @@
+import math
+import random
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from toy_training import (
+    TRAINERS,
+    RecordedProgress,
+    context_in,
+    largest_difference,
+    spearman,
+    toy_pairs,
+    weights,
+)
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind, ScoredPair
+from synthbench.errors import UserError
+from synthbench.models.interfaces import PairScorer
+from synthbench.models.pretrained import build_encoder
+from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.training import loop
+from synthbench.training.bi_encoder import BiEncoder
+from synthbench.training.settings import TrainingSettings
+
+DEV = toy_pairs(30, seed=1)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def trainer(kind: str, bert: Path, **fields: Any) -> TrainingSettings:
+    settings = {"base": {"model": str(bert)}, "learning_rate": 1e-3, "batch_size": 8, **fields}
+    made = TRAINERS[kind](**settings)
+    assert isinstance(made, TrainingSettings)
+    return made
+
+
+def static(bert: Path, **fields: Any) -> TrainingSettings:
+    base = {"model": str(bert), "static": True}
+    return trainer("bi-encoder", bert, **{"base": base, "learning_rate": 1e-2, **fields})
+
+
+def losses(summary: TrainingSummary) -> list[float]:
+    return [value for _, name, value in summary.history if name == "loss"]
+
+
+def dev_scores(summary: TrainingSummary) -> dict[int, float]:
+    return {step: value for step, name, value in summary.history if name == "dev_score"}
+
+
+class Peak:
+    """A selection whose scores are given beforehand."""
+
+    def __init__(self, *scores: float) -> None:
+        self.scores = iter(scores)
+
+    def __call__(self, scorer: PairScorer) -> float:
+        return next(self.scores)
+
+
+def test_an_encoder_learns_and_its_dev_score_rises(bert: Path, tmp_path: Path) -> None:
+    context = context_in(tmp_path, select=lambda scorer: spearman(scorer, DEV))
+    summary = static(bert, epochs=6).train([toy_pairs(100)], context)
+    assert statistics.mean(losses(summary)[-10:]) < 0.2 * statistics.mean(losses(summary)[:3])
+    assert summary.dev_score is not None
+    assert summary.dev_score > 0.9
+
+
+def test_a_cross_encoder_learns(bert: Path, tmp_path: Path) -> None:
+    pairs = [
+        ScoredPair(
+            id=f"{topic}-{word}", sentence1=f"{topic}{word % 6}", sentence2=f"star{word % 5}", score=score
+        )
+        for word in range(30)
+        for topic, score in {"fish": 1.0, "ship": 0.0}.items()
+    ]
+    data = SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs)
+    summary = trainer("cross-encoder", bert, epochs=8, learning_rate=5e-3).train([data], context_in(tmp_path))
+    assert losses(summary)[0] == pytest.approx(math.log(2), abs=0.05)
+    assert statistics.mean(losses(summary)[-10:]) < 0.55
+
+
+def test_the_summary_tells_the_course_of_the_training(bert: Path, tmp_path: Path) -> None:
+    context = context_in(tmp_path, select=Peak(0.1, 0.2))
+    summary = static(bert, max_steps=10, evaluations=2).train([toy_pairs(20), toy_pairs(4, seed=1)], context)
+    assert (summary.num_steps, summary.num_records) == (10, 24)
+    assert dev_scores(summary) == {5: 0.1, 10: 0.2}
+    assert [step for step, name, _ in summary.history if name == "loss"] == list(range(1, 11))
+    assert isinstance(context.progress, RecordedProgress)
+    assert (context.progress.total, context.progress.done) == (10, 10)
+
+
+def test_without_a_selection_nothing_is_evaluated(bert: Path, tmp_path: Path) -> None:
+    summary = static(bert, max_steps=4).train([toy_pairs(20)], context_in(tmp_path))
+    assert (summary.best_step, summary.dev_score, dev_scores(summary)) == (None, None, {})
+
+
+def test_nothing_is_printed(bert: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    static(bert, max_steps=4).train([toy_pairs(20)], context_in(tmp_path, select=Peak(*range(4))))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", TRAINERS)
+def test_a_seed_makes_the_model_and_another_seed_another(kind: str, bert: Path, tmp_path: Path) -> None:
+    settings, data = trainer(kind, bert, max_steps=6), [toy_pairs(40)]
+    for name, seed in {"first": 7, "again": 7, "other": 8}.items():
+        settings.train(data, context_in(tmp_path / name, seed=seed))
+    assert largest_difference(tmp_path / "first", tmp_path / "again") == 0
+    assert largest_difference(tmp_path / "first", tmp_path / "other") > 1e-4
+
+
+def test_random_numbers_neither_leak_in_nor_out(bert: Path, tmp_path: Path) -> None:
+    settings, data = trainer("bi-encoder", bert, max_steps=3), [toy_pairs(40)]
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    expected = random.random(), np.random.rand(), torch.rand(1).item()
+    random.seed(1), np.random.seed(1), torch.manual_seed(1)
+    settings.train(data, context_in(tmp_path / "first"))
+    assert (random.random(), np.random.rand(), torch.rand(1).item()) == expected
+    settings.train(data, context_in(tmp_path / "second"))
+    assert largest_difference(tmp_path / "first", tmp_path / "second") == 0
+
+
+def test_evaluating_does_not_change_the_training(bert: Path, tmp_path: Path) -> None:
+    def waste_random_numbers(scorer: PairScorer) -> float:
+        torch.rand(10), np.random.rand(10)
+        return spearman(scorer, DEV)
+
+    data = [toy_pairs(40)]
+    settings = trainer("bi-encoder", bert, max_steps=6, evaluations=1, max_length=4)
+    settings.train(data, context_in(tmp_path / "watched", select=waste_random_numbers))
+    often = settings.model_copy(update={"evaluations": 6})
+    often.train(data, context_in(tmp_path / "often", select=Peak(1, 2, 3, 4, 5, 6)))
+    settings.train(data, context_in(tmp_path / "alone"))
+    assert largest_difference(tmp_path / "watched", tmp_path / "alone") == 0
+    assert largest_difference(tmp_path / "often", tmp_path / "alone") == 0
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"), [((0.1, 0.9, 0.3, 0.9), 4), ((0.1, float("nan"), 0.3, 0.2), 6), ((1, 2, 3, 4), 8)]
+)
+def test_the_best_checkpoint_is_kept_and_of_equals_the_first(
+    scores: tuple[float, ...], best: int, bert: Path, tmp_path: Path
+) -> None:
+    settings, data = trainer("bi-encoder", bert, max_steps=8, evaluations=4), [toy_pairs(40)]
+    summary = settings.train(data, context_in(tmp_path / "selected", select=Peak(*scores)))
+    assert (summary.best_step, summary.dev_score) == (best, scores[best // 2 - 1])
+    stopped = settings.model_copy(update={"max_steps": best})
+    stopped.train(data, context_in(tmp_path / "stopped"))
+    assert largest_difference(tmp_path / "selected", tmp_path / "stopped") == 0
+
+
+def test_a_dev_score_that_is_never_a_number_selects_nothing(bert: Path, tmp_path: Path) -> None:
+    settings = static(bert, max_steps=2, evaluations=2)
+    summary = settings.train([toy_pairs(20)], context_in(tmp_path, select=Peak(float("nan"), float("nan"))))
+    assert (summary.best_step, summary.dev_score) == (None, None)
+
+
+def test_old_checkpoints_are_deleted_but_not_the_best(bert: Path, tmp_path: Path) -> None:
+    settings = static(bert, max_steps=8, evaluations=4)
+    settings.train([toy_pairs(20)], context_in(tmp_path, select=Peak(0.1, 0.9, 0.3, 0.2)))
+    kept = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert kept == {"checkpoint-4", "checkpoint-8"}
+
+
+def test_the_loss_that_is_no_number_ends_the_training(bert: Path, tmp_path: Path) -> None:
+    settings = static(bert, max_steps=5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            torch.nn.MSELoss, "forward", lambda _, cosine, score: (cosine - score).sum() * torch.nan
+        )
+        with pytest.raises(UserError, match="diverged: the loss is nan at step 1"):
+            settings.train([toy_pairs(20)], context_in(tmp_path))
+
+
+def test_inputs_are_truncated_in_training_only(bert: Path, tmp_path: Path) -> None:
+    # [CLS] word [SEP] of each sentence are left, so the words behind the first get no gradient.
+    base = {"model": str(bert)}
+    settings = trainer("bi-encoder", bert, base=base, max_steps=3, max_length=3, weight_decay=0.0)
+    lengths = []
+
+    def select(scorer: PairScorer) -> float:
+        lengths.append(scorer._encoder.model.max_seq_length)  # type: ignore[attr-defined]
+        return 0.0
+
+    settings.train([toy_pairs(40)], context_in(tmp_path, select=select))
+    assert set(lengths) == {32}
+    untruncated = settings.model_copy(update={"max_length": None})
+    untruncated.train([toy_pairs(40)], context_in(tmp_path / "full"))
+    assert largest_difference(tmp_path, tmp_path / "full") > 1e-5
+
+
+def test_the_saved_encoder_loads_and_is_the_one_that_was_scored(bert: Path, tmp_path: Path) -> None:
+    from synthbench.models.artifact import load
+
+    context = context_in(tmp_path, select=lambda scorer: spearman(scorer, DEV))
+    summary = trainer("bi-encoder", bert, max_steps=12).train([toy_pairs(100)], context)
+    from synthbench.models.encoder import CosineScorer
+    from synthbench.models.interfaces import Encoder
+
+    encoder = load(context.output, context.runtime)
+    assert isinstance(encoder, Encoder)
+    assert spearman(CosineScorer(encoder), DEV) == pytest.approx(summary.dev_score, abs=1e-6)
+
+
+def test_the_saved_cross_encoder_loads_and_is_the_one_that_was_scored(bert: Path, tmp_path: Path) -> None:
+    from synthbench.models.artifact import load
+
+    context = context_in(tmp_path, select=lambda scorer: spearman(scorer, DEV))
+    summary = trainer("cross-encoder", bert, max_steps=12).train([toy_pairs(100)], context)
+    scorer = load(context.output, context.runtime)
+    assert isinstance(scorer, PairScorer)
+    assert spearman(scorer, DEV) == pytest.approx(summary.dev_score, abs=1e-6)
+
+
+def test_bf16_trains_weights_that_stay_fp32(bert: Path, tmp_path: Path) -> None:
+    for precision in ("fp32", "bf16"):
+        settings = trainer("bi-encoder", bert, max_steps=4, precision=precision)
+        settings.train([toy_pairs(40)], context_in(tmp_path / precision))
+    assert {tensor.dtype for tensor in weights(tmp_path / "bf16").values()} == {torch.float32}
+    assert 0 < largest_difference(tmp_path / "fp32", tmp_path / "bf16") < 0.1
+
+
+def test_an_unknown_device_is_a_clear_error(bert: Path, tmp_path: Path) -> None:
+    context = context_in(tmp_path, runtime={"device": "cuda:99"})
+    with pytest.raises(UserError, match="device 'cuda:99' can't be used"):
+        static(bert).train([toy_pairs(4)], context)
+
+
+def test_the_schedule_is_the_one_asked_for(bert: Path, tmp_path: Path) -> None:
+    from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
+    from synthbench.training.examples import training_table
+    from synthbench.training.objectives import COSINE_SIMILARITY
+
+    rates: dict[str, list[float]] = {}
+    for scheduler in ("constant", "linear"):
+        settings = static(bert, max_steps=8, learning_rate=0.01, scheduler=scheduler, warmup_ratio=0.5)
+        model = build_encoder(settings.base, 0, "cpu")
+        job = loop.Job(
+            model,
+            COSINE_SIMILARITY.loss(model),
+            training_table([toy_pairs(20)], COSINE_SIMILARITY),
+            lambda model=model: CosineScorer(LengthBatchedEncoder(model)),
+        )
+        rates[scheduler] = recorded_rates(job, settings, context_in(tmp_path / scheduler))
+    assert rates["constant"] == pytest.approx([0, 0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01, 0.01])
+    assert rates["linear"] == pytest.approx([0, 0.0025, 0.005, 0.0075, 0.01, 0.0075, 0.005, 0.0025])
+
+
+def recorded_rates(job: loop.Job, settings: TrainingSettings, context: TrainingContext) -> list[float]:
+    """Return the learning rate that the optimiser used in each step."""
+    used: list[float] = []
+    step = torch.optim.AdamW.step
+
+    def recording_step(self: torch.optim.AdamW, *arguments: Any, **keywords: Any) -> Any:
+        used.append(float(self.param_groups[0]["lr"]))
+        return step(self, *arguments, **keywords)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "step", recording_step)
+        loop.fit(job, settings, context)
+    return used
+
+
+def test_bi_encoder_is_what_the_entry_point_says() -> None:
+    from synthbench.plugins import component
+
+    assert component("trainers", "bi-encoder") is BiEncoder

@@ -1,0 +1,128 @@
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+import toy_training
+from toy_training import TRAINERS, RecordedProgress, context_in, largest_difference, toy_pairs
+
+from synthbench.models.interfaces import PairScorer
+from synthbench.plugins import TrainingContext
+from synthbench.training import loop
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_a_killed_training_ends_as_an_undisturbed_one(bert: Path, tmp_path: Path) -> None:
+    # 26 steps in two epochs, evaluated and saved after 5, 10, 16, 21, 26; killed while the third is saved.
+    command = [sys.executable, toy_training.__file__, "bi-encoder", str(bert), str(tmp_path / "killed"), "3"]
+    died = subprocess.run(command, check=False, capture_output=True, env={"OMP_NUM_THREADS": "1"})
+    assert died.returncode == -signal.SIGKILL, died.stderr.decode()
+    marked = {path.parent.name for path in (tmp_path / "killed" / "checkpoints").glob("*/complete")}
+    torn = {path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()} - marked
+    assert "checkpoint-10" in marked
+    assert torn == {"checkpoint-16"}
+
+    resumed = toy_training.train_to_be_killed("bi-encoder", bert, tmp_path / "killed")
+    undisturbed = toy_training.train_to_be_killed("bi-encoder", bert, tmp_path / "undisturbed")
+    assert resumed == undisturbed
+    assert largest_difference(tmp_path / "killed", tmp_path / "undisturbed") < 1e-6
+
+
+class Interrupted:
+    """A selection that is interrupted once, at its n-th evaluation, and prefers an early checkpoint."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.scores = [0.1, 0.9, 0.2, 0.9, 0.3, 0.4]
+        self.turn = 0
+
+    def __call__(self, scorer: PairScorer) -> float:
+        if self.turn == self.at:
+            self.at = -1
+            raise KeyboardInterrupt
+        self.turn += 1
+        return self.scores[self.turn - 1]
+
+
+@pytest.mark.parametrize("kind", TRAINERS)
+@pytest.mark.parametrize("at", [0, 1, 3, 5])
+def test_an_interrupted_training_ends_as_an_undisturbed_one(
+    kind: str, at: int, bert: Path, tmp_path: Path
+) -> None:
+    # 5 steps an epoch, 12 steps, saved every second one: in the middle and at the end of an epoch.
+    trainer = TRAINERS[kind](
+        base={"model": str(bert)}, max_steps=12, batch_size=8, learning_rate=1e-3, evaluations=6
+    )
+    data, select = [toy_pairs(40)], Interrupted(at)
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train(data, context_in(tmp_path / "interrupted", select=select))
+    resumed = trainer.train(data, context_in(tmp_path / "interrupted", select=select))
+    undisturbed = trainer.train(data, context_in(tmp_path / "undisturbed", select=Interrupted(-1)))
+    assert resumed == undisturbed
+    assert resumed.best_step == 4
+    assert largest_difference(tmp_path / "interrupted", tmp_path / "undisturbed") < 1e-6
+
+
+def interrupted_training(bert: Path, folder: Path) -> TrainingContext:
+    """Interrupt a static training at its third evaluation, after step 4 of 8, and return its context."""
+    trainer = static_trainer(bert)
+    context = context_in(folder, select=Interrupted(2))
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train([toy_pairs(40)], context)
+    return context
+
+
+def static_trainer(bert: Path) -> toy_training.BiEncoder:
+    return toy_training.BiEncoder(
+        base={"model": str(bert), "static": True}, max_steps=8, learning_rate=1e-2, evaluations=4
+    )
+
+
+def test_the_resumption_is_told_and_shown(bert: Path, tmp_path: Path) -> None:
+    progress = RecordedProgress()
+    context = replace(interrupted_training(bert, tmp_path), progress=progress)
+    static_trainer(bert).train([toy_pairs(40)], context)
+    assert progress.said == ["training goes on after step 4 of 8"]
+    assert (progress.done, progress.total) == (8, 8)
+
+
+def test_a_training_killed_at_its_very_end_is_not_repeated(bert: Path, tmp_path: Path) -> None:
+    context = context_in(tmp_path / "first", select=Interrupted(-1))
+    finished = static_trainer(bert).train([toy_pairs(40)], context)
+    again = replace(context, output=tmp_path / "again" / "output", select=Interrupted(0))
+    again.output.mkdir(parents=True)
+    assert static_trainer(bert).train([toy_pairs(40)], again) == finished
+    assert largest_difference(tmp_path / "first", tmp_path / "again") == 0
+
+
+def test_without_evaluations_a_checkpoint_is_written_now_and_then(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    context = context_in(tmp_path)
+    static_trainer(bert).train([toy_pairs(40)], context)
+    assert [path.name for path in context.checkpoints.iterdir()] == ["checkpoint-8"]
+
+
+def test_checkpoints_may_move_with_their_store(bert: Path, tmp_path: Path) -> None:
+    interrupted_training(bert, tmp_path / "here")
+    (tmp_path / "here").rename(tmp_path / "there")
+    moved = static_trainer(bert).train(
+        [toy_pairs(40)], context_in(tmp_path / "there", select=lambda scorer: 0.5)
+    )
+    assert moved.best_step == 4
+    static_trainer(bert).model_copy(update={"max_steps": 4}).train(
+        [toy_pairs(40)], context_in(tmp_path / "short")
+    )
+    assert largest_difference(tmp_path / "there", tmp_path / "short") == 0

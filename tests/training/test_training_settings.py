@@ -1,0 +1,68 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from synthbench.training.bi_encoder import BiEncoder
+from synthbench.training.cross_encoder import CrossEncoder
+
+BASE = {"model": "org/name"}
+
+
+def test_the_defaults_are_those_of_the_paper() -> None:
+    bi_encoder, cross_encoder = BiEncoder(base=BASE), CrossEncoder(base=BASE)
+    assert (bi_encoder.batch_size, bi_encoder.learning_rate) == (16, 2e-5)
+    assert (bi_encoder.scheduler, bi_encoder.warmup_ratio) == ("constant", 0.0)
+    assert (cross_encoder.batch_size, cross_encoder.learning_rate) == (16, 1e-5)
+
+
+def test_one_epoch_is_the_default_and_the_same_as_saying_so() -> None:
+    assert BiEncoder(base=BASE) == BiEncoder(base=BASE, epochs=1, max_steps=None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "num_steps"),
+    [({}, 7), ({"epochs": 2}, 14), ({"epochs": 0.5}, 4), ({"epochs": 0.01}, 1), ({"max_steps": 3}, 3)],
+)
+def test_steps_of_a_hundred_records(fields: dict[str, Any], num_steps: int) -> None:
+    assert BiEncoder(base=BASE, **fields).num_steps(100) == num_steps
+
+
+@given(num_steps=st.integers(1, 10_000), evaluations=st.integers(1, 1000))
+def test_evaluations_are_evenly_spread_and_the_last_is_at_the_end(num_steps: int, evaluations: int) -> None:
+    steps = BiEncoder(base=BASE, evaluations=evaluations).evaluation_steps(num_steps)
+    assert steps[-1] == num_steps
+    assert steps[0] >= 1
+    assert len(steps) == min(num_steps, evaluations)
+    gaps = [later - earlier for earlier, later in zip((0, *steps), steps, strict=False)]
+    assert max(gaps) - min(gaps) <= 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"epochs": 1, "max_steps": 10}, "either epochs or max_steps"),
+        ({"epochs": 0}, "greater than 0"),
+        ({"max_steps": 0}, "greater than or equal to 1"),
+        ({"batch_size": 0}, "greater than or equal to 1"),
+        ({"batch_size": "16"}, "valid integer"),
+        ({"learning_rate": float("nan")}, "finite"),
+        ({"learning_rate": 2}, "less than or equal to 1"),
+        ({"warmup_ratio": 1.0}, "less than 1"),
+        ({"scheduler": "step"}, "'constant', 'linear' or 'cosine'"),
+        ({"precision": "fp16"}, "'fp32' or 'bf16'"),
+        ({"evaluations": 0}, "greater than or equal to 1"),
+        ({"learning_rat": 1e-5}, "Extra inputs"),
+    ],
+)
+def test_a_wrong_value_is_refused(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        BiEncoder(base=BASE, **fields)
+
+
+@pytest.mark.parametrize("field", [{"static": True}, {"pooling": "cls"}])
+def test_a_cross_encoder_needs_a_base_that_reads_pairs(field: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="no static and no pooling"):
+        CrossEncoder(base={**BASE, **field})

@@ -1,0 +1,39 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from toy_training import context_in, toy_pairs
+
+from synthbench.errors import UserError
+from synthbench.models.artifact import load
+from synthbench.models.interfaces import Encoder
+from synthbench.training.untrained import Untrained
+
+
+def test_the_pretrained_model_is_handed_on(bert: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    context = context_in(tmp_path)
+    summary = Untrained(base={"model": str(bert)}).train([], context)
+    assert (summary.num_steps, summary.num_records, summary.history) == (0, 0, ())
+    encoder = load(context.output, context.runtime)
+    assert isinstance(encoder, Encoder)
+    sentences = ["fish0 fish1", "ship3"]
+    expected = SentenceTransformer(str(bert), device="cpu").encode(sentences)
+    assert encoder.encode(sentences) == pytest.approx(expected, abs=1e-5)
+
+
+def test_data_are_refused(bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="learns nothing, but got 3 records; set data: \\[\\]"):
+        Untrained(base={"model": str(bert)}).train([toy_pairs(3)], context_in(tmp_path))
+
+
+def test_its_identity_holds_the_content_of_the_base(bert: Path) -> None:
+    revisions = Untrained(base={"model": str(bert)}).revisions()
+    assert list(revisions) == [str(bert)]
+    assert len(revisions[str(bert)]) == 64
+
+
+def test_a_setting_of_the_other_trainers_is_refused(bert: Path) -> None:
+    with pytest.raises(ValidationError, match="Extra inputs"):
+        Untrained(base={"model": str(bert)}, epochs=1)
