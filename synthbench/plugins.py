@@ -159,6 +159,10 @@ class Trainer(Component, ABC):
     """Makes a model from data sets of any record kind it accepts."""
 
     model_kind: ClassVar[ModelKind]
+    is_seeded: ClassVar[bool] = True
+    """Whether the seed makes a difference; if not, there is one run instead of one for each seed."""
+    takes_data: ClassVar[bool] = True
+    """Whether there must be data; if not, there must be none."""
 
     @abstractmethod
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:

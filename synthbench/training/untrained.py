@@ -1,6 +1,7 @@
 """The baseline without training: the pretrained model as it is."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -16,6 +17,8 @@ class Untrained(Trainer):
 
     version = 1
     model_kind = ModelKind.ENCODER
+    is_seeded: ClassVar[bool] = False
+    takes_data: ClassVar[bool] = False
 
     base: Pretrained = Field(description="the model that is evaluated")
 
@@ -29,6 +32,6 @@ class Untrained(Trainer):
 
         num_records = sum(dataset.manifest.num_records for dataset in data)
         if num_records:
-            raise UserError(f"trainer 'none' learns nothing, but got {num_records} records; set data: []")
+            raise UserError(f"trainer 'none' learns nothing, but got {num_records} records; leave `data` empty")
         save_untrained(self.base, context.output)
         return TrainingSummary()

@@ -1,0 +1,56 @@
+"""The command `synthbench`: assembles the commands, and turns what goes wrong into exit codes."""
+
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from synthbench import __version__
+from synthbench.cli import data, listing, plan, report, run, validate
+from synthbench.cli.evaluate import evaluate
+from synthbench.errors import UserError
+from synthbench.privacy import disable_telemetry
+
+EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="synthbench",
+    help="Compare methods for making synthetic training data for sentence embeddings.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+app.command("run")(run.run)
+app.command("plan")(plan.plan)
+app.command("validate")(validate.validate)
+app.command("report")(report.report)
+app.command("evaluate")(evaluate)
+app.command("list")(listing.list_plugins)
+app.add_typer(data.app, name="data", help="Look into data sets, convert, import and export them.")
+
+
+@app.callback(invoke_without_command=True)
+def callback(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Say which version this is."""
+    if version:
+        print(f"synthbench {__version__}")
+        raise typer.Exit
+
+
+def main() -> NoReturn:
+    """Run the command line; the process ends with exit code 0, 2, 3 or 130."""
+    disable_telemetry()
+    try:
+        app()
+    except UserError as error:
+        for message in error.messages:
+            print(f"error: {message}", file=sys.stderr)
+        sys.exit(EXIT_USER_ERROR)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+    sys.exit(0)

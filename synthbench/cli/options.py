@@ -1,0 +1,56 @@
+"""Options that several commands share."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    from synthbench.config.experiment import Experiment
+
+File = Annotated[Path, typer.Argument(help="Experiment file (YAML).")]
+Profile = Annotated[str | None, typer.Option(help="Patch from profiles/NAME.yaml beside the file.")]
+Assignments = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one value, such as seeds=[0].")
+]
+Variants = Annotated[list[str] | None, typer.Option("--variant", help="Only this variant; repeatable.")]
+Seeds = Annotated[str | None, typer.Option(help="Only these seeds, such as 0,1,2.")]
+Data = Annotated[Path | None, typer.Option(help="Folder of the standard data sets [$SYNTHBENCH_DATA].")]
+
+
+def home() -> Path:
+    """Return where the store and the tracking database lie: $SYNTHBENCH_HOME, or .synthbench here."""
+    return Path(os.environ.get("SYNTHBENCH_HOME", ".synthbench"))
+
+
+def load(
+    file: Path,
+    profile: str | None,
+    assignments: list[str] | None,
+    variants: list[str] | None,
+    selection: tuple[str | None, Path | None],
+) -> "Experiment":
+    """Load the experiment as the shared options say; `selection` is (--seeds, --data)."""
+    from synthbench.config.load import Overrides, load_experiment
+
+    seeds, data = selection
+    overrides = Overrides(
+        profile=profile,
+        assignments=tuple(assignments or ()),
+        variants=tuple(variants or ()),
+        seeds=_seeds(seeds),
+        data=data,
+    )
+    return load_experiment(file, overrides)
+
+
+def _seeds(text: str | None) -> tuple[int, ...]:
+    if text is None:
+        return ()
+    parts = text.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise UserError(f"--seeds {text}: must be whole numbers with commas between them, such as 0,1,2")
+    return tuple(dict.fromkeys(int(part) for part in parts))

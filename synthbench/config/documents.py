@@ -1,0 +1,200 @@
+"""YAML files as plain data in which every value remembers the file and line that it comes from."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from synthbench.errors import UserError
+
+KeyPath = tuple[str | int, ...]
+
+COMPONENT_KEYS = ("method", "trainer", "evaluator", "source", "task", "file", "name")
+"""Keys that say what a section is: a patch that sets one to another value replaces the whole section."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """Data of a YAML file (mappings, lists, scalars) and the place of each of its keys, "file:line"."""
+
+    data: Any
+    places: Mapping[KeyPath, str] = field(default_factory=dict)
+
+    def place(self, path: KeyPath) -> str:
+        """Return the place of the key, or of the nearest enclosing one that is written down."""
+        for length in range(len(path), -1, -1):
+            if path[:length] in self.places:
+                return self.places[path[:length]]
+        return ""
+
+    def section(self, key: str) -> "Document":
+        """Return what stands under a key, an empty mapping if nothing does."""
+        places = {path[1:]: place for path, place in self.places.items() if path[:1] == (key,)}
+        value = self.data.get(key)
+        return Document({} if value is None else value, places)
+
+
+def read_document(file: Path) -> Document:
+    """Read a YAML 1.2 file and what it includes (`include:` a list of files, relative to the file itself).
+
+    The file's own values are merged over the included ones. Raises UserError for a file that is missing, not
+    UTF-8, not YAML, includes itself, or names a key twice.
+    """
+    return _read(file, ())
+
+
+def _read(file: Path, including: tuple[Path, ...]) -> Document:
+    if file.resolve() in including:
+        chain = " -> ".join(path.name for path in (*including, file))
+        raise UserError(f"{file}: includes itself: {chain}")
+    own = parse_document(_text(file), str(file))
+    if not isinstance(own.data, dict):
+        raise UserError(f"{file}:1: must be a mapping of keys to values, is {type(own.data).__name__}")
+    includes = own.data.pop("include", [])
+    if not (isinstance(includes, list) and all(isinstance(name, str) for name in includes)):
+        raise UserError(f"{own.place(('include',))}: include: must be a list of file names")
+    merged = Document({})
+    for name in includes:
+        if not (file.parent / name).is_file():
+            raise UserError(f"{own.place(('include',))}: include: no such file: {file.parent / name}")
+        merged = merge(merged, _read(file.parent / name, (*including, file.resolve())))
+    return merge(merged, own)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{file}: no such file") from None
+    except IsADirectoryError:
+        raise UserError(f"{file}: is a folder, an experiment is a YAML file") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file}: not UTF-8 at byte {error.start}") from None
+
+
+def parse_document(text: str, name: str) -> Document:
+    """Parse YAML text; `name` stands for the file in places and messages."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    yaml = YAML(typ="rt", pure=True)
+    try:
+        root = yaml.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        problem = re.sub(r"\s+", " ", str(error.problem or error.context or "not YAML"))
+        raise UserError(f"{name}:{line}: not valid YAML: {problem}") from None
+    except YAMLError as error:
+        raise UserError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
+    places: dict[KeyPath, str] = {(): f"{name}:1"}
+    _collect_places(root, (), name, places)
+    return Document(_plain(root), places)
+
+
+def _collect_places(node: Any, path: KeyPath, name: str, places: dict[KeyPath, str]) -> None:  # noqa: ANN401
+    keys: Iterable[Any] = ()
+    if isinstance(node, dict):
+        keys = node
+    elif isinstance(node, list):
+        keys = range(len(node))
+    for key in keys:
+        child = (*path, key if isinstance(key, int) and isinstance(node, list) else str(key))
+        places[child] = f"{name}:{node.lc.data[key][0] + 1}" if key in (node.lc.data or {}) else places[path]
+        _collect_places(node[key], child, name, places)
+
+
+def _plain(node: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    if isinstance(node, dict):
+        return {str(key): _plain(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_plain(value) for value in node]
+    for scalar in (bool, int, float, str):
+        if isinstance(node, scalar):
+            return scalar(node)
+    return node
+
+
+def expand_dotted(patch: Document) -> Document:
+    """Turn keys such as `train.base.model` into nested mappings.
+
+    Raises UserError if a key occurs both dotted and nested with conflicting shapes.
+    """
+    result = Document({}, {(): patch.place(())})
+    for key, value in patch.data.items():
+        parts = key.split(".")
+        nested: Any = value
+        for part in reversed(parts):
+            nested = {part: nested}
+        places: dict[KeyPath, str] = {tuple(parts[:n]): patch.place((key,)) for n in range(1, len(parts) + 1)}
+        for path, place in patch.places.items():
+            if path[:1] == (key,):
+                places[(*parts, *path[1:])] = place
+        result = merge(result, Document(nested, places), keep_nulls=True)
+    return result
+
+
+def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Document:
+    """Lay one document over another.
+
+    Mappings are merged key by key, everything else is replaced; null removes a key; a mapping that names
+    another component (see COMPONENT_KEYS) replaces the one below it.
+    """
+    places = dict(under.places)
+    data = _Merge(places, over.places, keep_nulls=keep_nulls).merge(under.data, over.data, ())
+    return Document(data, places)
+
+
+class _Merge:
+    def __init__(
+        self, places: dict[KeyPath, str], over_places: Mapping[KeyPath, str], *, keep_nulls: bool
+    ) -> None:
+        self.places = places
+        self.over_places = over_places
+        self.keep_nulls = keep_nulls
+
+    def merge(self, under: Any, over: Any, path: KeyPath) -> Any:  # noqa: ANN401
+        if not (isinstance(under, dict) and isinstance(over, dict)) or _is_another_component(under, over):
+            return self._replaced(over, path)
+        if path not in self.places and path in self.over_places:
+            self.places[path] = self.over_places[path]
+        result = dict(under)
+        for key, value in over.items():
+            child = (*path, key)
+            if value is None and not self.keep_nulls:
+                result.pop(key, None)
+                self._replaced(None, child)
+            elif key in under:
+                result[key] = self.merge(under[key], value, child)
+            else:
+                result[key] = self._replaced(value, child)
+        return result
+
+    def _replaced(self, value: Any, path: KeyPath) -> Any:  # noqa: ANN401
+        for known in [known for known in self.places if known[: len(path)] == path]:
+            del self.places[known]
+        self.places.update({k: place for k, place in self.over_places.items() if k[: len(path)] == path})
+        return value if self.keep_nulls else _without_nulls(value)
+
+
+def _is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    named = [key for key in COMPONENT_KEYS if key in over]
+    if not named:
+        return False
+    return any(under.get(key) != over[key] for key in named) and any(key in under for key in COMPONENT_KEYS)
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, dict):
+        return {key: _without_nulls(child) for key, child in value.items() if child is not None}
+    return value
+
+
+def flatten(data: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield (dotted path, value) of every leaf; lists are leaves."""
+    for key, value in data.items():
+        if isinstance(value, dict) and value:
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

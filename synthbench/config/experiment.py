@@ -1,0 +1,106 @@
+"""A validated experiment: what to run, with every plug-in found and configured."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from synthbench.data.prepare import PrepareStep
+from synthbench.plugins import Evaluator, Method, Trainer
+from synthbench.reporting.options import TableOptions
+from synthbench.runtime import Runtime
+from synthbench.sources.models import Source
+from synthbench.sources.places import Places
+
+
+@dataclass(frozen=True)
+class Part:
+    """One named part of a run's training data: `source` or `method` is set, never both."""
+
+    name: str
+    prepare: tuple[PrepareStep, ...]
+    source: str | None = None
+    method: Method | None = None
+    method_name: str = ""
+    roles: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """How a checkpoint is selected: an evaluator's main score, averaged over dev sources."""
+
+    evaluator_name: str
+    evaluator: Evaluator
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """An evaluator and the test sources that it scores."""
+
+    evaluator_name: str
+    evaluator: Evaluator
+    tasks: tuple[str, ...]
+    if_found: tuple[str, ...]
+    exclude: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """One row of the comparison before its seed is set."""
+
+    parts: tuple[Part, ...]
+    trainer_name: str
+    trainer: Trainer
+    selection: Selection | None
+    evaluations: tuple[EvaluationPlan, ...]
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One combination of the values that a `select` section ranges over."""
+
+    chosen: Mapping[str, Any]
+    config: RunConfig
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A named row: its axis values, and one candidate, or several among which dev scores choose."""
+
+    name: str
+    axes: Mapping[str, str]
+    candidates: tuple[Candidate, ...]
+    parameters: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """The variant's name with its axis values: "augsbert-bm25 [base=static]"."""
+        values = ", ".join(f"{axis}={value}" for axis, value in self.axes.items())
+        return f"{self.name} [{values}]" if values else self.name
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Variants x seeds, and what they share."""
+
+    name: str
+    description: str
+    file: Path
+    sources: Mapping[str, Source]
+    places: Places
+    variants: tuple[Variant, ...]
+    seeds: tuple[int, ...]
+    table: TableOptions
+    runtime: Runtime
+    resolved: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def tasks(self) -> tuple[str, ...]:
+        """Every test source that some variant names, in order of first appearance."""
+        configs = [candidate.config for variant in self.variants for candidate in variant.candidates]
+        names = [task for c in configs for e in c.evaluations for task in (*e.tasks, *e.if_found)]
+        return tuple(dict.fromkeys(names))

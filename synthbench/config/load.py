@@ -1,0 +1,260 @@
+"""From an experiment file, a profile and overrides to a validated Experiment, or to all its faults."""
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from synthbench.config.documents import Document, expand_dotted, merge, parse_document, read_document
+from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
+from synthbench.config.problems import Problems, parse
+from synthbench.config.runs import RunParser
+from synthbench.config.schema import ExperimentSection, Name, ProfileSection
+from synthbench.config.substitution import substitute_models
+from synthbench.errors import UserError, did_you_mean
+from synthbench.sources.places import Places
+
+RUN_KEYS = ("data", "train", "evaluate", "select")
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line changes in an experiment."""
+
+    profile: str | None = None
+    assignments: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    data: Path | None = None
+
+
+def load_experiment(file: Path, overrides: Overrides | None = None) -> Experiment:
+    """Read and validate an experiment file.
+
+    Order of patches: defaults, grid axes in the order of the file, variant, profile, `--set`.
+    Raises one UserError with every fault found.
+    """
+    overrides = overrides or Overrides()
+    return _Loader(file, overrides).load()
+
+
+class _Loader:
+    def __init__(self, file: Path, overrides: Overrides) -> None:
+        self.file = file
+        self.overrides = overrides
+        self.problems = Problems()
+        self.profile, self.profile_document = self._read_profile()
+        assignments = [_assignment(text) for text in overrides.assignments]
+        self.run_assignments = [a for a in assignments if _first_key(a) in RUN_KEYS]
+        document = read_document(file)
+        document = merge(document, expand_dotted(self.profile_document.section("experiment")))
+        for assignment in assignments:
+            if assignment not in self.run_assignments:
+                document = merge(document, assignment)
+        self.document = document
+
+    def load(self) -> Experiment:
+        section: ExperimentSection | None = parse(
+            ExperimentSection, self.document.data, self.document, (), self.problems
+        )
+        if section is None:
+            self._look_into_runs_all_the_same()
+            self.problems.raise_if_any()
+            raise AssertionError("a section that does not parse has problems")
+        runs = RunParser(section.sources, self.problems)
+        variants = [self._variant(name, axes, document, runs) for name, axes, document in self._rows(section)]
+        self._check_unused(section, runs)
+        self.problems.raise_if_any()
+        complete = [variant for variant in variants if variant is not None]
+        chosen = self._chosen(complete)
+        distinct, notes = _without_equal(chosen)
+        return Experiment(
+            name=section.experiment,
+            description=section.description,
+            file=self.file,
+            sources=section.sources,
+            places=self._places(section),
+            variants=tuple(distinct),
+            seeds=self.overrides.seeds or section.seeds,
+            table=section.table,
+            runtime=section.runtime,
+            resolved=self.document.data,
+            notes=tuple(notes),
+        )
+
+    def _read_profile(self) -> tuple[ProfileSection, Document]:
+        name = self.overrides.profile
+        if name is None:
+            return ProfileSection(), Document({})
+        file = self.file.parent / "profiles" / f"{name}.yaml"
+        if not file.is_file():
+            known = [path.stem for path in file.parent.glob("*.yaml")]
+            raise UserError(f"--profile {name}: no such file: {file}{did_you_mean(name, known)}")
+        document = read_document(file)
+        problems = Problems()
+        profile = parse(ProfileSection, document.data, document, (), problems)
+        problems.raise_if_any()
+        return profile, document
+
+    def _look_into_runs_all_the_same(self) -> None:
+        """Report faults within the runs together with those of the top level, where its shape allows."""
+        data = self.document.data
+        mappings = ("sources", "defaults", "grid", "variants")
+        if not all(isinstance(data.get(key, {}), dict) for key in mappings):
+            return
+        readable = {key: data[key] for key in ("defaults", "variants", "grid", "baseline") if key in data}
+        scratch = Problems()
+        section = parse(ExperimentSection, {"experiment": "x", **readable}, self.document, (), scratch)
+        if section is None:
+            return
+        runs = RunParser(dict.fromkeys(data.get("sources", {})), self.problems)
+        for name, axes, document in self._rows(section):
+            self._variant(name, axes, document, runs)
+
+    def _rows(self, section: ExperimentSection) -> Iterator[tuple[str, dict[str, str], Document]]:
+        """Yield (variant, axis values, merged run document) of every row."""
+        defaults = expand_dotted(self.document.section("defaults"))
+        variants = self._variant_patches(section)
+        grid = self.document.section("grid")
+        axes = [[(axis, value) for value in values] for axis, values in section.grid.items()]
+        for combination in itertools.product(*axes):
+            crossed = defaults
+            for axis, value in combination:
+                crossed = merge(crossed, expand_dotted(grid.section(axis).section(value)))
+            for name, patch in variants:
+                document = merge(crossed, patch)
+                if patch.data and document.data == crossed.data:
+                    self.problems.add(self.document, ("variants", name), _PATCHES_NOTHING)
+                yield name, dict(combination), self._patched(document)
+
+    def _variant_patches(self, section: ExperimentSection) -> list[tuple[str, Document]]:
+        patches: list[tuple[str, Document]] = []
+        if section.baseline is not None and section.baseline not in section.variants:
+            patches.append((section.baseline, Document({})))
+        elif not section.variants:
+            patches.append((section.experiment, Document({})))
+        for name, patch in section.variants.items():
+            if not patch:
+                self.problems.add(self.document, ("variants", name), _PATCHES_NOTHING)
+            else:
+                patches.append((name, expand_dotted(self.document.section("variants").section(name))))
+        return patches
+
+    def _patched(self, document: Document) -> Document:
+        document = merge(document, expand_dotted(self.profile_document.section("run")))
+        for assignment in self.run_assignments:
+            document = merge(document, assignment)
+        return substitute_models(document, self.profile.substitute.models, self.problems)
+
+    def _variant(
+        self, name: str, axes: dict[str, str], document: Document, runs: RunParser
+    ) -> Variant | None:
+        candidates: list[Candidate] = []
+        for chosen, candidate in self._candidates(document):
+            config = runs.parse(candidate)
+            if config is not None:
+                candidates.append(Candidate(chosen, config))
+        if not candidates:
+            return None
+        parameters = candidates[0].config.parameters
+        if len(candidates) > 1:
+            ranged = {path: list(values) for path, values in document.data["select"]["over"].items()}
+            parameters = {**parameters, **ranged}
+            if any(candidate.config.selection is None for candidate in candidates):
+                self.problems.add(
+                    document, ("select",), "needs train.selection: candidates are compared on dev"
+                )
+        return Variant(name, axes, tuple(candidates), parameters)
+
+    def _candidates(self, document: Document) -> Iterator[tuple[dict[str, Any], Document]]:
+        over = document.data.get("select")
+        over = over.get("over") if isinstance(over, dict) else None
+        if not (isinstance(over, dict) and all(isinstance(v, list) and v for v in over.values())):
+            yield {}, document
+            return
+        place = document.place(("select", "over"))
+        for values in itertools.product(*over.values()):
+            chosen = dict(zip(over, values, strict=True))
+            patch = expand_dotted(Document(chosen, {(): place, **{(path,): place for path in chosen}}))
+            yield chosen, merge(document, patch)
+
+    def _check_unused(self, section: ExperimentSection, runs: RunParser) -> None:
+        if self.problems.messages:
+            return
+        for name in section.sources:
+            if name not in runs.used_sources:
+                self.problems.add(self.document, ("sources", name), "is used by no variant")
+
+    def _chosen(self, variants: Sequence[Variant]) -> list[Variant]:
+        wanted = self.overrides.variants
+        names = {variant.name for variant in variants}
+        unknown = [name for name in wanted if name not in names]
+        if unknown:
+            raise UserError(
+                *(
+                    f"--variant {name}: no such variant in {self.file}{did_you_mean(name, names)}"
+                    for name in unknown
+                )
+            )
+        return [variant for variant in variants if not wanted or variant.name in wanted]
+
+    def _places(self, section: ExperimentSection) -> Places:
+        folder = self.overrides.data
+        if folder is None and section.corpora.folder is not None:
+            folder = self.file.parent / section.corpora.folder
+        if folder is None and os.environ.get("SYNTHBENCH_DATA"):
+            folder = Path(os.environ["SYNTHBENCH_DATA"])
+        return Places(data=folder, origin=section.corpora.origin, base=self.file.parent)
+
+
+_PATCHES_NOTHING = (
+    "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
+)
+
+
+def _assignment(text: str) -> Document:
+    path, separator, value = text.partition("=")
+    place = f"--set {text}"
+    if not separator or not path or "" in path.split("."):
+        raise UserError(f"{place}: must read PATH=VALUE, such as train.learning_rate=2e-5")
+    parsed = parse_document(f"{path.strip()}: {value}", place)
+    paths = dict.fromkeys(parsed.places, place)
+    return expand_dotted(Document(parsed.data, paths))
+
+
+def _first_key(document: Document) -> str:
+    return str(next(iter(document.data)))
+
+
+def _without_equal(variants: Sequence[Variant]) -> tuple[list[Variant], list[str]]:
+    """Drop variants that compute what an earlier one computes, with a note on each."""
+    distinct: list[Variant] = []
+    notes: list[str] = []
+    for variant in variants:
+        twin = next((known for known in distinct if _configs(known) == _configs(variant)), None)
+        if twin is None:
+            distinct.append(variant)
+        else:
+            notes.append(f"{variant.label} is the same as {twin.label}; it is shown once")
+            if twin.name == variant.name:
+                common = {axis: value for axis, value in twin.axes.items() if variant.axes.get(axis) == value}
+                distinct[distinct.index(twin)] = replace(twin, axes=common)
+    return distinct, notes
+
+
+def _configs(variant: Variant) -> list[RunConfig]:
+    return [candidate.config for candidate in variant.candidates]
+
+
+def experiment_name(file: Path) -> str:
+    """Return the name of the experiment in a file, whatever else is wrong with it.
+
+    Raises UserError if there is none.
+    """
+    document = read_document(file)
+    problems = Problems()
+    name = parse(Name, document.data.get("experiment"), document, ("experiment",), problems)
+    problems.raise_if_any()
+    return str(name)

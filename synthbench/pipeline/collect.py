@@ -1,0 +1,142 @@
+"""From the artifacts of a plan to the results that are tracked and reported."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from synthbench.config.documents import flatten
+from synthbench.data.dataset import read_manifest
+from synthbench.pipeline.job import environment
+from synthbench.pipeline.operations import (
+    CHOICE_FILE,
+    DATASET_FOLDER,
+    ITEMS_FILE,
+    SCORES_FILE,
+    SUMMARY_FILE,
+    model_folder,
+    read_json,
+)
+from synthbench.pipeline.plan import Plan, PlannedRun
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import Store
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
+
+
+def collect(plan: Plan, store: Store, failures: tuple[str, ...] = ()) -> ExperimentResult:
+    """Read the results of every run whose evaluations are all there; the others are named in `failures`."""
+    runs = [run for run in plan.runs if all(store.has(stage.identity) for stage in run.evaluations.values())]
+    results = tuple(_run_result(run, store) for run in runs)
+    unfinished = tuple(f"{run.label} is not finished" for run in plan.runs if run not in runs)
+    experiment = plan.experiment
+    missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
+    return ExperimentResult(
+        experiment=experiment.name,
+        description=experiment.description,
+        identity=_identity(results, experiment.table.model_dump_json()),
+        source=to_yaml(experiment.resolved),
+        table=experiment.table.model_dump(mode="json"),
+        tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
+        runs=results,
+        failures=(*failures, *unfinished),
+        notes=(*experiment.notes, *missing),
+        environment=environment(),
+    )
+
+
+def to_yaml(data: Mapping[str, Any]) -> str:
+    """Return data as YAML text."""
+    import io
+
+    from ruamel.yaml import YAML
+
+    stream = io.StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.dump(data, stream)
+    return stream.getvalue()
+
+
+def _identity(runs: tuple[RunResult, ...], table: str) -> str:
+    return hashlib.sha256("\n".join([table, *(run.identity for run in runs)]).encode()).hexdigest()
+
+
+def _run_result(run: PlannedRun, store: Store) -> RunResult:
+    model = model_folder(store.folder(run.model.identity))
+    summary = read_json(model / SUMMARY_FILE) if (model / SUMMARY_FILE).is_file() else {}
+    datasets = _datasets(run.data.get(model.name, {}), store)
+    return RunResult(
+        variant=run.variant.name,
+        axes=dict(run.variant.axes),
+        seed=run.seed,
+        identity=_run_identity(run),
+        parameters=dict(flatten(run.variant.parameters)),
+        chosen=_chosen(run, store),
+        scores=tuple(_task_scores(task, stage, store) for task, stage in run.evaluations.items()),
+        datasets=tuple(datasets),
+        history=tuple((step, name, value) for step, name, value in summary.get("history", ())),
+        dev_score=summary.get("dev_score"),
+        num_steps=summary.get("num_steps", 0),
+        seconds=_seconds(run, store),
+        model_folder=str(model),
+    )
+
+
+def _run_identity(run: PlannedRun) -> str:
+    parts = [run.variant.label, str(run.seed), *(stage.identity for stage in run.evaluations.values())]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _chosen(run: PlannedRun, store: Store) -> dict[str, Any]:
+    file = store.folder(run.model.identity) / CHOICE_FILE
+    return dict(read_json(file)["chosen"]) if file.is_file() else {}
+
+
+def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSummary]:
+    for name, stage in parts.items():
+        folder = store.folder(stage.identity) / DATASET_FOLDER
+        if not folder.is_dir():
+            continue
+        manifest = read_manifest(folder)
+        yield DatasetSummary(
+            part=name,
+            kind=manifest.kind.value,
+            method=manifest.method,
+            num_records=manifest.num_records,
+            num_failures=manifest.num_failures,
+            dropped=manifest.dropped,
+            tokens=manifest.tokens,
+            cost_usd=manifest.cost_usd,
+            content_hash=manifest.content_hash,
+            stage=stage.identity,
+            folder=str(folder),
+        )
+
+
+def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:
+    folder = store.folder(stage.identity)
+    recorded = read_json(folder / SCORES_FILE)
+    items = folder / ITEMS_FILE
+    return TaskScores(
+        task=task,
+        evaluator=stage.operation.component,
+        stage=stage.identity,
+        items_file=str(items) if items.is_file() else "",
+        **recorded,
+    )
+
+
+def _seconds(run: PlannedRun, store: Store) -> float:
+    """Sum what the run's own stages took when they were computed, shared ones counted in full."""
+    seen: dict[str, float] = {}
+
+    def visit(stage: Stage) -> None:
+        if stage.identity in seen:
+            return
+        seen[stage.identity] = float((store.info(stage.identity) or {}).get("seconds", 0.0))
+        for source in stage.inputs.values():
+            visit(source)
+
+    for stage in run.evaluations.values():
+        visit(stage)
+    return round(sum(seen.values()), 3)

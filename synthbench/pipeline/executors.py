@@ -1,0 +1,117 @@
+"""Where jobs run: in this process, or in several local ones."""
+
+import concurrent.futures
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import replace
+
+from synthbench.pipeline.job import Job, Outcome
+from synthbench.pipeline.progress import PlainProgress
+
+
+class InProcess:
+    """Runs each job at once, in this process."""
+
+    def __init__(self) -> None:
+        self._finished: list[tuple[Job, Outcome]] = []
+
+    @property
+    def capacity(self) -> int:
+        """One job at a time."""
+        return 1
+
+    def submit(self, job: Job) -> None:
+        """Run the job to its end."""
+        self._finished.append((job, job.run()))
+
+    def wait(self) -> list[tuple[Job, Outcome]]:
+        """Return the job that ran."""
+        finished, self._finished = self._finished, []
+        return finished
+
+
+class LocalProcesses:
+    """Runs up to `num_processes` jobs at a time in processes of their own."""
+
+    def __init__(self, num_processes: int) -> None:
+        self.num_processes = num_processes
+        self._pool = self._new_pool()
+        self._running: dict[Future[Outcome], Job] = {}
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(self.num_processes, context, _start_worker, (os.getpid(),))
+
+    @property
+    def capacity(self) -> int:
+        """Processes without a job."""
+        return self.num_processes - len(self._running)
+
+    def submit(self, job: Job) -> None:
+        """Hand the job to a process; its progress comes as plain lines."""
+        try:
+            future = self._pool.submit(_run, replace(job, progress=PlainProgress()))
+        except BrokenProcessPool:
+            self._pool = self._new_pool()
+            future = self._pool.submit(_run, replace(job, progress=PlainProgress()))
+        self._running[future] = job
+
+    def wait(self) -> list[tuple[Job, Outcome]]:
+        """Return what has finished, at least one job."""
+        if not self._running:
+            return []
+        done, _ = concurrent.futures.wait(self._running, return_when=concurrent.futures.FIRST_COMPLETED)
+        return [(self._running.pop(future), _outcome(future)) for future in done]
+
+    def close(self) -> None:
+        """End all processes at once; unfinished stages keep their journals and checkpoints."""
+        for process in multiprocessing.active_children():
+            process.terminate()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def executor(num_jobs: int) -> Iterator[InProcess | LocalProcesses]:
+    """Open the executor for `--jobs`."""
+    if num_jobs == 1:
+        yield InProcess()
+        return
+    processes = LocalProcesses(num_jobs)
+    try:
+        yield processes
+    finally:
+        processes.close()
+
+
+def _run(job: Job) -> Outcome:
+    return job.run()
+
+
+def _outcome(future: "Future[Outcome]") -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        message = "its process was killed (out of memory?); run the same command again, with fewer --jobs"
+        return Outcome(error=(message,), is_user_error=True)
+
+
+def _start_worker(parent: int) -> None:
+    """Leave Ctrl-C to the parent, and end when the parent is gone."""
+    from synthbench.privacy import disable_telemetry
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    disable_telemetry()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

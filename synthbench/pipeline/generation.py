@@ -1,0 +1,164 @@
+"""The generate stage: a method's records, journalled as they come, into a data set."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from synthbench.data.dataset import SyntheticDataset, from_row, to_row
+from synthbench.data.records import Record, RecordKind
+from synthbench.errors import UserError
+from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.pipeline.operations import limit_threads, model_folder, read_dataset, settings, write_dataset
+from synthbench.pipeline.stage import Operation
+from synthbench.pipeline.workspace import Journal, Workspace
+from synthbench.plugins import Method, Unit
+from synthbench.runtime import Progress, Runtime
+
+SOURCE = "source:"
+NEED = "need:"
+
+
+@dataclass(frozen=True)
+class Generate(Operation):
+    """Runs a method on its "source:..." inputs, with what it declared as "need:..." inputs."""
+
+    kind: ClassVar[str] = "generate"
+    method_name: str
+    method: Method
+
+    @property
+    def component(self) -> str:
+        """The method's name."""
+        return self.method_name
+
+    @property
+    def version(self) -> int:
+        """The method's version."""
+        return self.method.version
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the method's configuration."""
+        return settings(self.method)
+
+    @cached_property
+    def _revisions(self) -> Mapping[str, str]:
+        return self.method.revisions()
+
+    def outside(self) -> Mapping[str, str]:
+        """Return the revisions of what the method reads from outside."""
+        return self._revisions
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Generate what the journal does not hold yet, then write the data set in the units' order."""
+        sources = {
+            name.removeprefix(SOURCE): read_dataset(folder)
+            for name, folder in inputs.items()
+            if name.startswith(SOURCE)
+        }
+        context = Context(inputs, work, frozenset(entry["key"] for entry in work.journal.read()))
+        bare = self._generate(sources, context, work.journal)
+        units = {entry["key"]: (entry["position"], entry["records"]) for entry in work.journal.read()}
+        journalled = [row for _, rows in sorted(units.values(), key=lambda unit: unit[0]) for row in rows]
+        records = [self._complete(record) for record in (*map(_from_entry, journalled), *bare)]
+        dataset = SyntheticDataset.create(
+            self.method.record_kind,
+            (record for record in records if record.kind != RecordKind.FAILURE),
+            failures=(record for record in records if record.kind == RecordKind.FAILURE),
+            method=self.method_name,
+            version=self.version,
+            config=dict(self.config()),
+            sources={role: source.manifest.content_hash for role, source in sources.items()},
+            revisions=dict(self.outside()),
+            dropped=dict(context.dropped),
+        )
+        if not len(dataset):
+            raise UserError(f"{self.method_name} made no record at all: {_reasons(dataset, context)}")
+        write_dataset(dataset, work)
+
+    def _generate(
+        self, sources: Mapping[str, SyntheticDataset], context: "Context", journal: Journal
+    ) -> list[Record]:
+        bare: list[Record] = []
+        for output in self.method.generate(sources, context):
+            if isinstance(output, Unit):
+                journal.append(_to_entry(output))
+            else:
+                bare.append(output)
+        return bare
+
+    def _complete(self, record: Record) -> Record:
+        return record if record.method else replace(record, method=self.method_name)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a method may use while it generates (see plugins.GenerationContext)."""
+
+    inputs: Mapping[str, Path]
+    work: Workspace
+    finished_units: Collection[str]
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def runtime(self) -> Runtime:
+        """Device, threads, batch size."""
+        return self.work.runtime
+
+    @property
+    def progress(self) -> Progress:
+        """Where to say how far it is."""
+        return self.work.progress
+
+    def pair_scorer(self, need: str) -> PairScorer:
+        """Load the pair scorer trained for the method."""
+        model = self._model(need)
+        if not isinstance(model, PairScorer):
+            raise TypeError(f"the need '{need}' is an encoder, not a pair scorer")
+        return model
+
+    def encoder(self, need: str) -> Encoder:
+        """Load the encoder trained for the method."""
+        model = self._model(need)
+        if not isinstance(model, Encoder):
+            raise TypeError(f"the need '{need}' is a pair scorer, not an encoder")
+        return model
+
+    def dataset(self, need: str) -> SyntheticDataset:
+        """Read the data set generated for the method."""
+        return read_dataset(self.inputs[NEED + need])
+
+    def count_dropped(self, reason: str, amount: int = 1) -> None:
+        """Count candidates that were dropped on purpose."""
+        if amount:
+            self.dropped[reason] += amount
+
+    def _model(self, need: str) -> Encoder | PairScorer:
+        from synthbench.models.artifact import load
+
+        limit_threads(self.runtime)
+        return load(model_folder(self.inputs[NEED + need]), self.runtime)
+
+
+def _to_entry(unit: Unit) -> dict[str, Any]:
+    rows = [{"kind": record.kind.value, **_given(record)} for record in unit.records]
+    return {"key": unit.key, "position": unit.position, "records": rows}
+
+
+def _given(record: Record) -> dict[str, Any]:
+    """Return the columns that differ from their defaults, to keep the journal small."""
+    defaults = {known.name: known.default for known in fields(record)}
+    return {name: value for name, value in to_row(record).items() if value != defaults[name]}
+
+
+def _from_entry(row: Mapping[str, Any]) -> Record:
+    values = dict(row)
+    return from_row(RecordKind(values.pop("kind")), values)
+
+
+def _reasons(dataset: SyntheticDataset, context: Context) -> str:
+    reasons = Counter(getattr(failure, "reason", "") for failure in dataset.failures())
+    counted: Iterator[str] = (f"{count} x {reason}" for reason, count in (reasons + context.dropped).items())
+    return ", ".join(counted) or "it yielded nothing"

@@ -1,0 +1,105 @@
+"""One job: the stages of a group, computed under their locks, in this process or another."""
+
+import contextlib
+import platform
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from synthbench.errors import UserError
+from synthbench.pipeline.stage import GroupMember, Stage
+from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store, disk_errors
+from synthbench.pipeline.workspace import Workspace
+from synthbench.runtime import Progress, Runtime
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a job: `executed` and `shared` are identities of stages that are there now.
+
+    `busy` says who holds a lock (then nothing was done), `error` what went wrong.
+    """
+
+    executed: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
+    busy: str = ""
+    error: tuple[str, ...] = ()
+    is_user_error: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """Stages that run together; those in `again` are computed even if their artifact is there."""
+
+    store: Store
+    stages: Sequence[Stage]
+    runtime: Runtime
+    progress: Progress
+    again: frozenset[str] = field(default_factory=frozenset)
+
+    def run(self) -> Outcome:
+        """Compute the stages whose artifacts are missing; never raises but for interruption."""
+        started = time.perf_counter()
+        try:
+            with contextlib.ExitStack() as locks, disk_errors(self.store.root):
+                for stage in sorted(self.stages, key=lambda stage: stage.identity):
+                    note = locks.enter_context(self.store.lock(stage.identity, str(stage)))
+                    if note:
+                        self.progress.say(f"taking over {stage}: {note} left it unfinished")
+                missing = [s for s in self.stages if s.identity in self.again or not self._is_there(s)]
+                if missing:
+                    self._compute(missing)
+                executed = tuple(stage.identity for stage in missing)
+                shared = tuple(stage.identity for stage in self.stages if stage not in missing)
+                return Outcome(executed, shared, seconds=time.perf_counter() - started)
+        except StageBusyError as busy:
+            return Outcome(busy=str(busy))
+        except UserError as error:
+            return Outcome(error=error.messages, is_user_error=True)
+        except Exception:  # noqa: BLE001 - one stage's bug must not take the others' work along
+            return Outcome(error=(traceback.format_exc(),))
+
+    def _is_there(self, stage: Stage) -> bool:
+        if not self.store.has(stage.identity):
+            return False
+        try:
+            self.store.check(stage.identity)
+        except ArtifactDamagedError:
+            return False
+        return True
+
+    def _compute(self, stages: Sequence[Stage]) -> None:
+        for stage in stages:
+            self.progress.say(f"running {stage}")
+        started = time.perf_counter()
+        members = [
+            GroupMember(
+                stage.operation,
+                {name: self.store.folder(source.identity) for name, source in stage.inputs.items()},
+                Workspace(self.store.workspace(stage.identity), self.runtime, self.progress),
+            )
+            for stage in stages
+        ]
+        members[0].operation.run_together(members)
+        seconds = (time.perf_counter() - started) / len(stages)
+        for stage in stages:
+            record = {
+                "label": str(stage),
+                "spec": stage.spec,
+                "seconds": round(seconds, 3),
+                "by": environment(),
+            }
+            self.store.commit(stage.identity, record)
+
+
+def environment() -> dict[str, str]:
+    """Return the versions and the machine that results depend on."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    found = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
+    for package in ("synthbench", "torch", "transformers", "sentence-transformers", "numpy", "scipy"):
+        with contextlib.suppress(PackageNotFoundError):
+            found[package] = version(package)
+    return found

@@ -1,0 +1,333 @@
+"""What each kind of stage does with its inputs, but for generation."""
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.prepare import PrepareStep
+from synthbench.errors import UserError
+from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.pipeline.stage import GroupMember, Operation, Stage
+from synthbench.pipeline.workspace import Workspace
+from synthbench.plugins import Component, Evaluation, Evaluator, Trainer, TrainingContext
+from synthbench.runtime import Runtime
+from synthbench.sources.models import Source
+from synthbench.sources.places import Places
+
+DATASET_FOLDER = "dataset"
+SUMMARY_FILE = "training.json"
+SCORES_FILE = "scores.json"
+ITEMS_FILE = "items.parquet"
+CHOICE_FILE = "choice.json"
+
+
+def write_json(file: Path, value: Any) -> None:  # noqa: ANN401
+    """Write a value as indented JSON."""
+    file.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(file: Path) -> Any:  # noqa: ANN401
+    """Read a JSON file of an artifact."""
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def read_dataset(artifact: Path) -> SyntheticDataset:
+    """Read the data set of a source, exclude, prepare or generate stage."""
+    return SyntheticDataset.read(artifact / DATASET_FOLDER)
+
+
+def write_dataset(dataset: SyntheticDataset, work: Workspace) -> None:
+    """Make a data set the stage's artifact."""
+    folder = work.output / DATASET_FOLDER
+    folder.mkdir()
+    dataset.write(folder)
+
+
+def settings(plugin: Component) -> dict[str, Any]:
+    """Return a plug-in's configuration as plain JSON values."""
+    return plugin.model_dump(mode="json")
+
+
+def limit_threads(runtime: Runtime) -> None:
+    """Let torch use the threads that this process may use."""
+    import torch
+
+    if runtime.threads is not None:
+        torch.set_num_threads(runtime.threads)
+
+
+@dataclass(frozen=True)
+class ReadSource(Operation):
+    """Reads sentences or gold pairs into the schema."""
+
+    kind: ClassVar[str] = "source"
+    comes_first: ClassVar[bool] = True
+    source: Source
+    places: Places
+
+    @property
+    def component(self) -> str:
+        """The source's shape: a task, or a file."""
+        return type(self.source).__name__
+
+    @property
+    def version(self) -> int:
+        """Version of the readers; raise it whenever the same files give other records."""
+        return 1
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the source's section, but for where it lies."""
+        return self.source.model_dump(mode="json", exclude={"origin"})
+
+    @cached_property
+    def _fingerprint(self) -> Mapping[str, str]:
+        return self.source.fingerprint(self.places)
+
+    def outside(self) -> Mapping[str, str]:
+        """Return the hashes of the files, or the commit of the repository."""
+        return self._fingerprint
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Read, check and write the data set."""
+        write_dataset(self.source.load(self.places), work)
+
+
+@dataclass(frozen=True)
+class ExcludePairs(Operation):
+    """Drops a test set's pairs that stand in gold data ("task" and "gold:..." inputs)."""
+
+    kind: ClassVar[str] = "exclude"
+    comes_first: ClassVar[bool] = True
+    component: ClassVar[str] = "pairs"
+    version: ClassVar[int] = 1
+
+    def config(self) -> Mapping[str, Any]:
+        """Nothing but the inputs matters."""
+        return {}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Drop and count."""
+        from synthbench.data.overlap import drop_pairs_in
+
+        gold = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("gold:")]
+        write_dataset(drop_pairs_in(read_dataset(inputs["task"]), gold), work)
+
+
+@dataclass(frozen=True)
+class Prepare(Operation):
+    """Applies a recipe of prepare steps to the "data" input."""
+
+    kind: ClassVar[str] = "prepare"
+    component: ClassVar[str] = "steps"
+    version: ClassVar[int] = 1
+    steps: tuple[PrepareStep, ...]
+
+    def config(self) -> Mapping[str, Any]:
+        """Return each step with its version."""
+        return {"steps": [dict(step.identity()) for step in self.steps]}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Apply the steps in order."""
+        from synthbench.data.prepare import apply_steps
+
+        write_dataset(apply_steps(read_dataset(inputs["data"]), self.steps), work)
+
+
+@dataclass(frozen=True)
+class Train(Operation):
+    """Trains a model on all "data:..." inputs; "dev:..." inputs select its checkpoint."""
+
+    kind: ClassVar[str] = "train"
+    trainer_name: str
+    trainer: Trainer
+    seed: int
+    evaluator_name: str = ""
+    evaluator: Evaluator | None = None
+
+    @property
+    def component(self) -> str:
+        """The trainer's name."""
+        return self.trainer_name
+
+    @property
+    def version(self) -> int:
+        """The trainer's version."""
+        return self.trainer.version
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the trainer's configuration, the seed and what selects the checkpoint."""
+        config: dict[str, Any] = {**settings(self.trainer), "seed": self.seed}
+        if self.evaluator is not None:
+            config["selection"] = {
+                "evaluator": self.evaluator_name,
+                "version": self.evaluator.version,
+                **settings(self.evaluator),
+            }
+        return config
+
+    @cached_property
+    def _revisions(self) -> Mapping[str, str]:
+        return self.trainer.revisions()
+
+    def outside(self) -> Mapping[str, str]:
+        """Return the revision of the base model."""
+        return self._revisions
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Train, or resume a training that was killed."""
+        limit_threads(work.runtime)
+        data = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("data:")]
+        dev = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("dev:")]
+        context = TrainingContext(
+            seed=self.seed,
+            checkpoints=work.checkpoints,
+            output=work.output,
+            runtime=work.runtime,
+            progress=work.progress,
+            select=self._selector(dev) if dev else None,
+        )
+        write_json(work.output / SUMMARY_FILE, asdict(self.trainer.train(data, context)))
+
+    def _selector(self, dev: Sequence[SyntheticDataset]) -> Any:  # noqa: ANN401 - PairScorer -> mean score
+        evaluator = self.evaluator
+        assert evaluator is not None
+
+        def mean_main_score(model: PairScorer) -> float:
+            results = [evaluator.evaluate(model, task) for task in dev]
+            return sum(result.scores[result.main_score] for result in results) / len(results)
+
+        return mean_main_score
+
+
+@dataclass(frozen=True)
+class Select(Operation):
+    """Chooses the "candidate:..." input with the highest dev score; of equal ones the first."""
+
+    kind: ClassVar[str] = "select"
+    component: ClassVar[str] = "max"
+    version: ClassVar[int] = 1
+    candidates: tuple[Mapping[str, Any], ...]
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the values that each candidate stands for."""
+        return {"candidates": [dict(chosen) for chosen in self.candidates]}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Compare the dev scores and name the winner."""
+        scores = []
+        for name, folder in inputs.items():
+            score = read_json(folder / SUMMARY_FILE)["dev_score"]
+            if score is None:
+                raise UserError(f"{name} has no dev score to be selected by; give its trainer a selection")
+            scores.append(float(score))
+        winner = scores.index(max(scores))
+        name = list(inputs)[winner]
+        choice = {
+            "winner": name,
+            "identity": inputs[name].name,
+            "chosen": dict(self.candidates[winner]),
+            "scores": scores,
+        }
+        write_json(work.output / CHOICE_FILE, choice)
+
+
+def model_folder(artifact: Path) -> Path:
+    """Return the model that a train stage made, or that a select stage chose among its siblings."""
+    if not (artifact / CHOICE_FILE).is_file():
+        return artifact
+    identity = str(read_json(artifact / CHOICE_FILE)["identity"])
+    return artifact.parent.parent / identity[:2] / identity
+
+
+@dataclass(frozen=True)
+class Evaluate(Operation):
+    """Scores the "model" input on the "task" input; all tasks of one model share one pass."""
+
+    kind: ClassVar[str] = "evaluate"
+    evaluator_name: str
+    evaluator: Evaluator
+
+    @property
+    def component(self) -> str:
+        """The evaluator's name."""
+        return self.evaluator_name
+
+    @property
+    def version(self) -> int:
+        """The evaluator's version."""
+        return self.evaluator.version
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the evaluator's configuration."""
+        return settings(self.evaluator)
+
+    def group(self, inputs: Mapping[str, Stage]) -> str:
+        """Evaluations of one model go together, so that each sentence is encoded once."""
+        return f"evaluate {inputs['model'].identity}"
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Score one task."""
+        self.run_together([GroupMember(self, inputs, work)])
+
+    def run_together(self, others: Sequence[GroupMember]) -> None:
+        """Load the model once, encode the sentences of all tasks in one pass, score each task."""
+        from synthbench.models.artifact import load
+        from synthbench.models.encoder import CachingEncoder, CosineScorer
+
+        first = others[0]
+        limit_threads(first.work.runtime)
+        model = load(model_folder(first.inputs["model"]), first.work.runtime)
+        tasks = [read_dataset(member.inputs["task"]) for member in others]
+        scorer: PairScorer
+        if isinstance(model, Encoder):
+            model = CachingEncoder(model)
+            evaluators = [_evaluator(member) for member in others]
+            texts = [text for e, task in zip(evaluators, tasks, strict=True) for text in e.texts(task)]
+            model.encode(list(dict.fromkeys(texts)))
+            scorer = CosineScorer(model)
+        else:
+            scorer = model
+        for member, task in zip(others, tasks, strict=True):
+            evaluator = _evaluator(member)
+            if evaluator.needs_encoder and not isinstance(model, Encoder):
+                raise UserError(f"evaluator '{evaluator}' needs an encoder, the model scores pairs only")
+            result = evaluator.evaluate(model if evaluator.needs_encoder else scorer, task)
+            _write_evaluation(result, task, member.work)
+
+
+def _evaluator(member: GroupMember) -> Evaluator:
+    operation = member.operation
+    assert isinstance(operation, Evaluate)
+    return operation.evaluator
+
+
+def _write_evaluation(result: Evaluation, task: SyntheticDataset, work: Workspace) -> None:
+    from synthbench.data.overlap import STANDS_IN_GOLD
+
+    scores = {
+        "main_score": result.main_score,
+        "scores": dict(result.scores),
+        "num_items": result.num_items,
+        "num_dropped": task.manifest.dropped.get(STANDS_IN_GOLD, 0),
+    }
+    write_json(work.output / SCORES_FILE, scores)
+    if result.items:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(
+            pa.table({name: list(values) for name, values in result.items.items()}), work.output / ITEMS_FILE
+        )
+
+
+def grouped(stages: Sequence[Stage]) -> list[list[Stage]]:
+    """Put stages that run together into one list; the others stand alone. Keeps the order."""
+    groups: dict[str, list[Stage]] = defaultdict(list)
+    for stage in stages:
+        groups[stage.operation.group(stage.inputs) or stage.identity].append(stage)
+    return list(groups.values())

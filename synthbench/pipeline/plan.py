@@ -1,0 +1,231 @@
+"""From an experiment to the graph of stages that computes it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from synthbench.config.experiment import Candidate, EvaluationPlan, Experiment, Part, RunConfig, Variant
+from synthbench.errors import UserError
+from synthbench.pipeline.generation import NEED, SOURCE, Generate
+from synthbench.pipeline.operations import Evaluate, ExcludePairs, Prepare, ReadSource, Select, Train
+from synthbench.pipeline.stage import Stage
+from synthbench.plugins import GeneratedData, Method, Need, component
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One variant with one seed, and the stages that its results are read from."""
+
+    variant: Variant
+    seed: int
+    data: Mapping[str, Mapping[str, Stage]]
+    candidates: tuple[Stage, ...]
+    model: Stage
+    evaluations: Mapping[str, Stage]
+
+    @property
+    def label(self) -> str:
+        """The variant's label with the seed."""
+        return f"{self.variant.label} seed {self.seed}"
+
+
+@dataclass
+class Plan:
+    """All runs of an experiment; `stages` in an order in which inputs come first, each identity once."""
+
+    experiment: Experiment
+    runs: list[PlannedRun] = field(default_factory=list)
+    stages: dict[str, Stage] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
+    missing_tasks: tuple[str, ...] = ()
+
+    @property
+    def targets(self) -> list[Stage]:
+        """The stages that must be there in the end."""
+        found = [stage for run in self.runs for stage in (run.model, *run.evaluations.values())]
+        return list({stage.identity: stage for stage in found}.values())
+
+
+def make_plan(experiment: Experiment) -> Plan:
+    """Build the stage graph. Reads files only to hash them; computes nothing.
+
+    Raises one UserError with everything missing: data folders, files, models.
+    """
+    return _Planner(experiment).make()
+
+
+class _Planner:
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self.plan = Plan(experiment)
+        self.messages: dict[str, None] = {}
+        self.absent: set[str] = set()
+        self.sources = {
+            name: Stage(ReadSource(source, experiment.places), label=name)
+            for name, source in experiment.sources.items()
+        }
+
+    def make(self) -> Plan:
+        self._check_sources()
+        for variant in self.experiment.variants:
+            for seed in self._seeds(variant):
+                try:
+                    self.plan.runs.append(self._run(variant, seed))
+                except UserError as error:
+                    self.messages.update(dict.fromkeys(error.messages))
+        if self.messages:
+            raise UserError(*self.messages)
+        self.plan.missing_tasks = tuple(task for task in self.experiment.tasks if task in self.absent)
+        return self.plan
+
+    def _seeds(self, variant: Variant) -> tuple[int, ...]:
+        seeded = any(candidate.config.trainer.is_seeded for candidate in variant.candidates)
+        return self.experiment.seeds if seeded else self.experiment.seeds[:1]
+
+    def _check_sources(self) -> None:
+        """Find out which sources are missing, before anything that depends on them is looked at."""
+        configs = [c.config for variant in self.experiment.variants for c in variant.candidates]
+        optional = {task for config in configs for e in config.evaluations for task in e.if_found}
+        for name, stage in self.sources.items():
+            try:
+                stage.operation.outside()
+            except UserError as error:
+                if name in optional:
+                    self.absent.add(name)
+                else:
+                    self.messages.update(dict.fromkeys(f"sources.{name}: {line}" for line in error.messages))
+        if self.messages:
+            raise UserError(*self.messages)
+
+    def _run(self, variant: Variant, seed: int) -> PlannedRun:
+        row = f"{variant.name}|{json.dumps(dict(variant.axes), sort_keys=True)}|{seed}"
+        address = _Address(row, f"{variant.label} seed {seed}")
+        trained = [self._candidate(candidate, seed, address) for candidate in variant.candidates]
+        models = [model for model, _ in trained]
+        model = models[0]
+        if len(models) > 1:
+            inputs = {f"candidate:{index}": stage for index, stage in enumerate(models)}
+            operation = Select(tuple(candidate.chosen for candidate in variant.candidates))
+            model = self._add(Stage(operation, inputs, address.label), f"{row}|select")
+        evaluations = dict(self._evaluations(variant.candidates[0].config, model, address))
+        data = {stage.identity: parts for stage, parts in trained}
+        return PlannedRun(variant, seed, data, tuple(models), model, evaluations)
+
+    def _candidate(
+        self, candidate: Candidate, seed: int, address: "_Address"
+    ) -> tuple[Stage, dict[str, Stage]]:
+        config = candidate.config
+        if candidate.chosen:
+            address = _Address(
+                f"{address.key}|{json.dumps(dict(candidate.chosen), sort_keys=True)}",
+                f"{address.label} with {_shown(candidate.chosen)}",
+            )
+        parts = {part.name: self._part(part, address) for part in config.parts}
+        return self._train(config, parts, seed, address), parts
+
+    def _train(self, config: RunConfig, parts: Mapping[str, Stage], seed: int, address: "_Address") -> Stage:
+        inputs = {f"data:{name}": stage for name, stage in parts.items()}
+        selection = config.selection
+        if selection is None:
+            operation = Train(config.trainer_name, config.trainer, seed)
+        else:
+            inputs |= {f"dev:{name}": self._source(name) for name in selection.sources}
+            operation = Train(
+                config.trainer_name, config.trainer, seed, selection.evaluator_name, selection.evaluator
+            )
+        return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
+
+    def _part(self, part: Part, address: "_Address") -> Stage:
+        if part.method is None:
+            assert part.source is not None
+            stage = self._source(part.source)
+        else:
+            stage = self._generate(part.method_name, part.method, part.roles or {}, address)
+        if part.prepare:
+            prepared = Stage(Prepare(part.prepare), {"data": stage}, f"{part.name} for {address.label}")
+            stage = self._add(prepared, f"{address.key}|prepare.{part.name}")
+        return stage
+
+    def _generate(self, name: str, method: Method, roles: Mapping[str, str], address: "_Address") -> Stage:
+        sources = {role: self._source(source) for role, source in roles.items()}
+        inputs = {SOURCE + role: stage for role, stage in sources.items()}
+        for need_name, need in method.needs().items():
+            inner = _Address(
+                f"{address.key}|{name}.{need_name}", f"{need_name} of {name} for {address.label}"
+            )
+            inputs[NEED + need_name] = self._need(need, sources, roles, inner)
+        label = f"{name} for {address.label}"
+        return self._add(Stage(Generate(name, method), inputs, label), f"{address.key}|generate.{name}")
+
+    def _need(
+        self, need: Need, sources: Mapping[str, Stage], roles: Mapping[str, str], address: "_Address"
+    ) -> Stage:
+        if isinstance(need, GeneratedData):
+            method = _configured("methods", need.method, need.config)
+            inner = {role: roles[ours] for role, ours in need.sources.items()}
+            return self._generate(need.method, method, inner, address)
+        trainer = _configured("trainers", need.trainer, need.config)
+        inputs = {f"data:{role}": sources[role] for role in need.data}
+        operation = Train(need.trainer, trainer, need.seed)
+        if need.selection in sources:
+            evaluator = _configured("evaluators", need.evaluator, {})
+            inputs[f"dev:{need.selection}"] = sources[need.selection]
+            operation = Train(need.trainer, trainer, need.seed, need.evaluator, evaluator)
+        return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
+
+    def _evaluations(
+        self, config: RunConfig, model: Stage, address: "_Address"
+    ) -> Iterator[tuple[str, Stage]]:
+        for evaluation in config.evaluations:
+            for task in (*evaluation.tasks, *evaluation.if_found):
+                if task in self.absent:
+                    continue
+                inputs = {"model": model, "task": self._task(task, evaluation)}
+                operation = Evaluate(evaluation.evaluator_name, evaluation.evaluator)
+                stage = Stage(operation, inputs, f"{address.label} on {task}")
+                yield task, self._add(stage, f"{address.key}|evaluate.{task}")
+
+    def _task(self, task: str, evaluation: EvaluationPlan) -> Stage:
+        stage = self._source(task)
+        if not evaluation.exclude:
+            return stage
+        inputs = {"task": stage, **{f"gold:{name}": self._source(name) for name in evaluation.exclude}}
+        label = f"pairs of {' and '.join(evaluation.exclude)} from {task}"
+        return self._add(Stage(ExcludePairs(), inputs, label), f"exclude.{task}")
+
+    def _source(self, name: str) -> Stage:
+        return self._add(self.sources[name], f"source.{name}")
+
+    def _add(self, stage: Stage, address: str) -> Stage:
+        self.plan.addresses[address] = stage.identity
+        return self.plan.stages.setdefault(stage.identity, stage)
+
+
+@dataclass(frozen=True)
+class _Address:
+    """Where in the experiment a stage stands: a key to find its last identity by, and words for people."""
+
+    key: str
+    label: str
+
+
+def _shown(chosen: Mapping[str, Any]) -> str:
+    return ", ".join(f"{path.rpartition('.')[2]}={value}" for path, value in chosen.items())
+
+
+def _configured(group: str, name: str, config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - an instance of the group's contract
+    """Return a plug-in of a need; the experiment's validation has parsed the same values before."""
+    return component(group, name).model_validate_json(json.dumps(config))
+
+
+def descendants(stages: Sequence[Stage], roots: set[str]) -> set[str]:
+    """Return the identities of the roots and of every stage that depends on one of them.
+
+    `stages` must be in an order in which inputs come first.
+    """
+    reached = set(roots)
+    for stage in stages:
+        if any(source.identity in reached for source in stage.inputs.values()):
+            reached.add(stage.identity)
+    return reached

@@ -1,0 +1,189 @@
+"""Carries out a plan: what is missing, each stage once, in one process or several."""
+
+import fnmatch
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from synthbench.errors import UserError, did_you_mean
+from synthbench.pipeline.job import Job, Outcome
+from synthbench.pipeline.operations import grouped, model_folder
+from synthbench.pipeline.plan import Plan, descendants
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import ArtifactDamagedError, Store
+from synthbench.runtime import Progress, Runtime
+
+SECONDS_BETWEEN_LOOKS = 0.3
+
+
+class Executor(Protocol):
+    """Runs jobs; `wait` returns what has finished, at least one job if any is running."""
+
+    @property
+    def capacity(self) -> int:
+        """How many more jobs it takes now."""
+
+    def submit(self, job: Job) -> None:
+        """Start a job."""
+
+    def wait(self) -> list[tuple[Job, Outcome]]:
+        """Return finished jobs."""
+
+
+@dataclass
+class Report:
+    """What a run did."""
+
+    executed: list[Stage] = field(default_factory=list)
+    failed: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
+    skipped: list[Stage] = field(default_factory=list)
+    only_user_errors: bool = True
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every stage that was needed is there."""
+        return not self.failed
+
+
+def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
+    """Return the identities of the stages that `--force` patterns name, and of all that depend on them.
+
+    A pattern is a kind ("train"), or a shell glob over "kind label" as `plan` prints it.
+    Raises UserError if one matches nothing.
+    """
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = {
+            identity
+            for identity, stage in plan.stages.items()
+            if pattern == stage.kind or fnmatch.fnmatchcase(str(stage), pattern)
+        }
+        if not found:
+            kinds = {stage.kind for stage in plan.stages.values()}
+            raise UserError(f"--force {pattern}: matches no stage of this plan{did_you_mean(pattern, kinds)}")
+        chosen |= found
+    return descendants(list(plan.stages.values()), chosen)
+
+
+@dataclass
+class Runner:
+    """Executes plans against a store."""
+
+    store: Store
+    executor: Executor
+    runtime: Runtime
+    progress: Progress
+
+    def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
+        """Return the stages to be computed, inputs first; damaged artifacts are said and discarded."""
+        needed: dict[str, Stage] = {}
+        usable: dict[str, bool] = {}
+
+        def visit(stage: Stage, *, as_input: bool) -> None:
+            if stage.identity in needed:
+                return
+            if stage.identity not in forced and self._usable(stage, usable, thorough=as_input):
+                if as_input and not self._winner_is_there(stage):
+                    for source in stage.inputs.values():
+                        visit(source, as_input=True)
+                return
+            for source in stage.inputs.values():
+                visit(source, as_input=True)
+            needed[stage.identity] = stage
+
+        for target in plan.targets:
+            visit(target, as_input=False)
+        return needed
+
+    def _usable(self, stage: Stage, known: dict[str, bool], *, thorough: bool) -> bool:
+        identity = stage.identity
+        if identity not in known:
+            known[identity] = self.store.has(identity)
+            if known[identity]:
+                try:
+                    self.store.check(identity, thorough=thorough)
+                except ArtifactDamagedError as damage:
+                    self.progress.say(
+                        f"the stored artifact of {stage} is damaged ({damage}); computing it again"
+                    )
+                    self.store.discard(identity)
+                    known[identity] = False
+        return known[identity]
+
+    def _winner_is_there(self, stage: Stage) -> bool:
+        folder = self.store.folder(stage.identity)
+        return model_folder(folder) == folder or model_folder(folder).is_dir()
+
+    def run(self, plan: Plan, forced: Collection[str] = ()) -> Report:
+        """Compute what is needed. Data is read first, so that bad data is found before anything is spent.
+
+        A failed stage holds up only what depends on it.
+        """
+        needed = self.needed(plan, forced)
+        report = Report()
+        again = frozenset(identity for identity in forced if identity in needed)
+        first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
+        rest = {identity: stage for identity, stage in needed.items() if identity not in first}
+        self._carry_out(first, again, report)
+        if report.failed and report.only_user_errors:
+            report.skipped += rest.values()
+            return report
+        self._carry_out(rest, again, report)
+        return report
+
+    def _carry_out(self, stages: Mapping[str, Stage], again: frozenset[str], report: Report) -> None:
+        waiting = dict(stages)
+        running: set[str] = set()
+        said: set[str] = set()
+        while waiting or running:
+            self._skip_hopeless(waiting, report)
+            ready = [s for s in waiting.values() if not self._blocked(s, waiting, running)]
+            for group in grouped(ready)[: self.executor.capacity]:
+                for stage in group:
+                    running.add(stage.identity)
+                    del waiting[stage.identity]
+                self.executor.submit(Job(self.store, group, self.runtime, self.progress, again))
+            finished = self.executor.wait()
+            for job, outcome in finished:
+                running.difference_update(stage.identity for stage in job.stages)
+                if outcome.busy:
+                    self._put_back(job, outcome, waiting, said)
+                else:
+                    self._account(job, outcome, report)
+            if finished and all(outcome.busy for _, outcome in finished):
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _skip_hopeless(self, waiting: dict[str, Stage], report: Report) -> None:
+        lost = {*report.failed, *(stage.identity for stage in report.skipped)}
+        for identity, stage in list(waiting.items()):
+            if any(source.identity in lost for source in stage.inputs.values()):
+                report.skipped.append(waiting.pop(identity))
+                lost.add(identity)
+
+    @staticmethod
+    def _blocked(stage: Stage, waiting: Mapping[str, Stage], running: Collection[str]) -> bool:
+        """Tell whether an input, or another task of the same group, is still to come."""
+        return any(s.identity in waiting or s.identity in running for s in stage.inputs.values())
+
+    def _put_back(self, job: Job, outcome: Outcome, waiting: dict[str, Stage], said: set[str]) -> None:
+        """Try a locked group again later, after everything else that is ready."""
+        for stage in job.stages:
+            waiting[stage.identity] = stage
+            if stage.identity not in said:
+                self.progress.say(f"waiting for {stage}: {outcome.busy} is computing it")
+                said.add(stage.identity)
+
+    def _account(self, job: Job, outcome: Outcome, report: Report) -> None:
+        by_identity = {stage.identity: stage for stage in job.stages}
+        for stage in job.stages:
+            if outcome.error:
+                report.failed[stage.identity] = (stage, outcome.error)
+                report.only_user_errors &= outcome.is_user_error
+        report.executed += [by_identity[identity] for identity in outcome.executed]
+        for identity in outcome.shared:
+            self.progress.say(f"shared {by_identity[identity]}: another process has computed it")
+        if outcome.executed:
+            first = str(by_identity[outcome.executed[0]])
+            more = f" and {len(outcome.executed) - 1} more" if len(outcome.executed) > 1 else ""
+            self.progress.say(f"done {first}{more} in {outcome.seconds:.1f} s")

@@ -1,0 +1,127 @@
+"""A stage: one piece of work with an identity that says what it computes, and nothing else."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from synthbench.pipeline.workspace import Workspace
+
+
+class Operation(ABC):
+    """What a stage does; must be picklable, since it may run in another process."""
+
+    kind: ClassVar[str]
+    comes_first: ClassVar[bool] = False
+    """Whether it only looks at given data: cheap, and to fail before anything is spent."""
+
+    @property
+    @abstractmethod
+    def component(self) -> str:
+        """Name of the plug-in or built-in that does the work."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """Version of the component's behaviour."""
+
+    @abstractmethod
+    def config(self) -> Mapping[str, Any]:
+        """Return everything that determines the result, beside the inputs, as plain JSON values."""
+
+    def outside(self) -> Mapping[str, str]:
+        """Return what is read from outside the store: name -> content hash or commit."""
+        return {}
+
+    @abstractmethod
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Compute the artifact into `work.output`; after a kill, called again with `work.folder` kept."""
+
+    def group(self, inputs: Mapping[str, "Stage"]) -> str:
+        """Return a key under which stages are run together, "" for none."""
+        return ""
+
+    def run_together(self, others: Sequence["GroupMember"]) -> None:
+        """Run this and all others of its group (this one is among them)."""
+        for member in others:
+            member.operation.run(member.inputs, member.work)
+
+
+@dataclass(frozen=True)
+class GroupMember:
+    """One stage of a group, ready to run."""
+
+    operation: Operation
+    inputs: Mapping[str, Path]
+    work: Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """An operation on the artifacts of other stages. Two stages of equal identity are the same work."""
+
+    operation: Operation
+    inputs: Mapping[str, "Stage"] = field(default_factory=dict)
+    label: str = ""
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """What the identity is the hash of; stored with the artifact."""
+        return {
+            "kind": self.operation.kind,
+            "component": self.operation.component,
+            "version": self.operation.version,
+            "config": dict(self.operation.config()),
+            "outside": dict(self.operation.outside()),
+            "inputs": {name: stage.identity for name, stage in self.inputs.items()},
+        }
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 of the canonical JSON of `spec`; the order of named inputs counts."""
+        canonical = {**self.spec, "inputs": list(self.spec["inputs"].items())}
+        text = json.dumps(canonical, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def kind(self) -> str:
+        """What sort of work it is: source, exclude, prepare, generate, train, select, evaluate."""
+        return self.operation.kind
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.label or self.operation.component}"
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Say in words why a stage's identity changed from one spec to another."""
+    changes: list[str] = []
+    for key in ("component", "version"):
+        if old.get(key) != new.get(key):
+            changes.append(f"{key} {old.get(key)} -> {new.get(key)}")
+    before, after = _leaves(old.get("config", {})), _leaves(new.get("config", {}))
+    for path in sorted(before.keys() | after.keys()):
+        if before.get(path) != after.get(path):
+            changes.append(f"{path} {_shown(before, path)} -> {_shown(after, path)}")
+    for part, what in (("outside", "changed outside"), ("inputs", "input changed")):
+        names = old.get(part, {}).keys() | new.get(part, {}).keys()
+        differing = sorted(n for n in names if old.get(part, {}).get(n) != new.get(part, {}).get(n))
+        changes += [f"{what}: {name}" for name in differing]
+    return "; ".join(changes)
+
+
+def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:  # noqa: ANN401
+    if isinstance(value, Mapping) and value:
+        return {
+            path: leaf
+            for key, child in value.items()
+            for path, leaf in _leaves(child, f"{prefix}.{key}" if prefix else str(key)).items()
+        }
+    return {prefix: value}
+
+
+def _shown(leaves: Mapping[str, Any], path: str) -> str:
+    return json.dumps(leaves[path], ensure_ascii=False) if path in leaves else "absent"

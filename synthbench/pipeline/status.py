@@ -1,0 +1,90 @@
+"""What the store knows about the stages of a plan."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from synthbench.pipeline.plan import Plan, PlannedRun
+from synthbench.pipeline.stage import Stage, difference
+from synthbench.pipeline.store import ArtifactDamagedError, Store
+
+State = Literal["cached", "not needed", "to run", "resumable", "stale", "damaged"]
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """One stage: how many runs need it, whether it is to run, and why."""
+
+    stage: Stage
+    num_runs: int
+    state: State
+    why: str = ""
+
+
+def statuses(plan: Plan, store: Store) -> list[StageStatus]:
+    """Return the state of every stage, inputs first. Looks only; a damaged artifact stays where it is."""
+    counts = _num_runs(plan)
+    known = store.addresses(plan.experiment.name)
+    previous = {identity: known[address] for address, identity in plan.addresses.items() if address in known}
+    states = {identity: _state(stage, store, previous) for identity, stage in plan.stages.items()}
+    needed = _needed(plan, {identity for identity, (state, _) in states.items() if state != "cached"})
+    result = []
+    for identity, stage in plan.stages.items():
+        state, why = states[identity]
+        if identity not in needed and state != "cached":
+            state, why = "not needed", "what depends on it is cached"
+        result.append(StageStatus(stage, counts.get(identity, 0), state, why))
+    return result
+
+
+def _state(stage: Stage, store: Store, previous: dict[str, str]) -> tuple[State, str]:
+    identity = stage.identity
+    if store.has(identity):
+        try:
+            store.check(identity)
+        except ArtifactDamagedError as damage:
+            return "damaged", str(damage)
+        return "cached", ""
+    old = previous.get(identity)
+    info = store.info(old) if old and old != identity else None
+    if info is not None:
+        return "stale", difference(info["spec"], stage.spec)
+    if (store.root / "partial" / identity).is_dir():
+        return "resumable", "begun by an earlier run"
+    return "to run", ""
+
+
+def _needed(plan: Plan, missing: set[str]) -> set[str]:
+    """Return the missing stages that a target depends on through missing stages only."""
+    needed: set[str] = set()
+
+    def visit(stage: Stage) -> None:
+        if stage.identity in missing and stage.identity not in needed:
+            needed.add(stage.identity)
+            for source in stage.inputs.values():
+                visit(source)
+
+    for target in plan.targets:
+        visit(target)
+    return needed
+
+
+def _num_runs(plan: Plan) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for run in plan.runs:
+        for identity in _ancestors(run):
+            counts[identity] = counts.get(identity, 0) + 1
+    return counts
+
+
+def _ancestors(run: PlannedRun) -> set[str]:
+    reached: set[str] = set()
+
+    def visit(stage: Stage) -> None:
+        if stage.identity not in reached:
+            reached.add(stage.identity)
+            for source in stage.inputs.values():
+                visit(source)
+
+    for stage in (run.model, *run.evaluations.values()):
+        visit(stage)
+    return reached

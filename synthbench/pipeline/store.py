@@ -1,0 +1,196 @@
+"""The content-addressed store: stage identity -> artifact folder, written whole or not at all."""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from synthbench.errors import UserError
+
+STAGE_FILE = "stage.json"
+
+
+class StageBusyError(Exception):
+    """Another process is computing the stage; the message says which."""
+
+
+class ArtifactDamagedError(Exception):
+    """A stored artifact is not what was committed; the message says which file and how."""
+
+
+class Store:
+    """Artifacts, unfinished work and locks below one folder.
+
+    A lock is an advisory lock on a file, which the kernel drops with its process: a dead process holds none.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def folder(self, identity: str) -> Path:
+        """Return where the artifact of a stage is, or will be."""
+        return self.root / "artifacts" / identity[:2] / identity
+
+    def has(self, identity: str) -> bool:
+        """Tell whether the stage's artifact is there, without looking into it."""
+        return (self.folder(identity) / STAGE_FILE).is_file()
+
+    def info(self, identity: str) -> dict[str, Any] | None:
+        """Return what was recorded at the commit (spec, label, seconds, files); None if unreadable."""
+        try:
+            info = json.loads((self.folder(identity) / STAGE_FILE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return info if isinstance(info, dict) else None
+
+    def check(self, identity: str, *, thorough: bool = False) -> None:
+        """Compare an artifact with what was committed.
+
+        Files whose size and time of change are as committed pass without being read, unless `thorough`.
+        Raises ArtifactDamagedError.
+        """
+        info = self.info(identity)
+        if info is None or not isinstance(info.get("files"), dict):
+            raise ArtifactDamagedError(f"{STAGE_FILE} is unreadable")
+        for name, recorded in info["files"].items():
+            file = self.folder(identity) / name
+            try:
+                status = file.stat()
+            except OSError:
+                raise ArtifactDamagedError(f"{name} is missing") from None
+            if status.st_size != recorded["size"]:
+                raise ArtifactDamagedError(
+                    f"{name} has {status.st_size} bytes, {recorded['size']} were written"
+                )
+            untouched = status.st_mtime_ns == recorded["mtime_ns"]
+            if (thorough or not untouched) and file_hash(file) != recorded["sha256"]:
+                raise ArtifactDamagedError(f"the checksum of {name} differs")
+
+    def discard(self, identity: str) -> None:
+        """Remove an artifact, in one step for everybody else."""
+        if not self.folder(identity).exists():
+            return
+        grave = self.root / "discarded" / f"{identity}-{os.getpid()}-{time.monotonic_ns()}"
+        grave.parent.mkdir(parents=True, exist_ok=True)
+        self.folder(identity).rename(grave)
+        shutil.rmtree(grave, ignore_errors=True)
+
+    def workspace(self, identity: str) -> Path:
+        """Return the folder of a stage's unfinished work, as a kill left it but for `output`: emptied."""
+        folder = self.root / "partial" / identity
+        shutil.rmtree(folder / "output", ignore_errors=True)
+        for name in ("output", "checkpoints"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def forget_partial(self, identity: str) -> None:
+        """Remove a stage's unfinished work."""
+        shutil.rmtree(self.root / "partial" / identity, ignore_errors=True)
+
+    def commit(self, identity: str, record: Mapping[str, Any]) -> None:
+        """Turn the workspace's output into the artifact; `record` is stored with it."""
+        partial = self.root / "partial" / identity
+        output = partial / "output"
+        files = {}
+        for file in sorted(path for path in output.rglob("*") if path.is_file()):
+            status = file.stat()
+            files[file.relative_to(output).as_posix()] = {
+                "size": status.st_size,
+                "mtime_ns": status.st_mtime_ns,
+                "sha256": file_hash(file),
+            }
+        write_atomically(output / STAGE_FILE, json.dumps({**record, "files": files}, indent=1) + "\n")
+        self.discard(identity)
+        self.folder(identity).parent.mkdir(parents=True, exist_ok=True)
+        output.rename(self.folder(identity))
+        shutil.rmtree(partial, ignore_errors=True)
+
+    @contextmanager
+    def lock(self, identity: str, label: str) -> Iterator[str]:
+        """Hold the stage's lock; raises StageBusyError if another process does.
+
+        Yields a note on the dead process whose lock was taken over, "" if there was none.
+        """
+        from filelock import FileLock, Timeout
+
+        folder = self.root / "locks"
+        folder.mkdir(parents=True, exist_ok=True)
+        holder_file = folder / f"{identity}.json"
+        lock = FileLock(folder / f"{identity}.lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise StageBusyError(_describe_holder(holder_file)) from None
+        try:
+            left_behind = _describe_holder(holder_file) if holder_file.exists() else ""
+            holder = {"pid": os.getpid(), "host": socket.gethostname(), "stage": label, "since": time.time()}
+            write_atomically(holder_file, json.dumps(holder))
+            try:
+                yield left_behind
+            finally:
+                holder_file.unlink(missing_ok=True)
+        finally:
+            lock.release()
+
+    def addresses(self, experiment: str) -> dict[str, str]:
+        """Return stage identities of the experiment's last run by address (variant, seed, role)."""
+        try:
+            known = json.loads((self.root / "addresses" / f"{experiment}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return known if isinstance(known, dict) else {}
+
+    def remember_addresses(self, experiment: str, addresses: Mapping[str, str]) -> None:
+        """Record the identities that an experiment's run uses, over what was known before."""
+        folder = self.root / "addresses"
+        folder.mkdir(parents=True, exist_ok=True)
+        merged = {**self.addresses(experiment), **addresses}
+        write_atomically(folder / f"{experiment}.json", json.dumps(merged, indent=1) + "\n")
+
+
+def _describe_holder(file: Path) -> str:
+    try:
+        holder = json.loads(file.read_text(encoding="utf-8"))
+        return f"process {holder['pid']} on {holder['host']}"
+    except (OSError, ValueError, KeyError):
+        return "another process"
+
+
+def file_hash(file: Path) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Write a file under a temporary name and rename it, so that no reader sees half of it."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def disk_errors(root: Path) -> Iterator[None]:
+    """Turn "no space left" and "permission denied" below the store into one clear line."""
+    try:
+        yield
+    except Exception as error:
+        number = getattr(error, "errno", None)
+        # Libraries written in Rust and C++ report a full disk in words only.
+        if number in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error):
+            message = f"no space left on the disk of {root}; free some and run the same command again"
+        elif number in (errno.EACCES, errno.EPERM, errno.EROFS):
+            message = f"can't write below {root}: {error}; set SYNTHBENCH_HOME to a folder you may write"
+        else:
+            raise
+        raise UserError(message) from error

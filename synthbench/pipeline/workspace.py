@@ -1,0 +1,69 @@
+"""Where a stage works until its artifact is committed; survives a kill."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synthbench.runtime import Progress, Runtime
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """A stage's folder: `output` becomes the artifact, everything else is kept only until then."""
+
+    folder: Path
+    runtime: Runtime
+    progress: Progress
+
+    @property
+    def output(self) -> Path:
+        """Folder whose content becomes the artifact."""
+        return self.folder / "output"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder for what is needed to resume."""
+        return self.folder / "checkpoints"
+
+    @property
+    def journal(self) -> "Journal":
+        """The stage's journal of finished work."""
+        return Journal(self.folder / "journal.jsonl")
+
+
+class Journal:
+    """Finished pieces of work, one JSON line each, appended at once; a torn last line is dropped."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def read(self) -> Iterator[dict[str, Any]]:
+        """Yield the complete entries, and cut off what a kill left of an incomplete one."""
+        if not self.file.exists():
+            return
+        with self.file.open("r+b") as stream:
+            end = 0
+            for line in stream:
+                entry = _entry(line)
+                if entry is None:
+                    break
+                end += len(line)
+                yield entry
+            stream.truncate(end)
+
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Write one entry through to the file."""
+        with self.file.open("ab") as stream:
+            stream.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    if not line.endswith(b"\n"):
+        return None
+    try:
+        entry = json.loads(line)
+    except ValueError:
+        return None
+    return entry if isinstance(entry, dict) else None
