@@ -8,16 +8,14 @@ in which, as in English, the r-th word has a share proportional to 1/r. Exit cod
 
 import os
 import random
-import statistics
 import sys
-from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
-from time import process_time
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
 
 import numpy as np
+from measure import interleave
 from rank_bm25 import BM25Okapi
 
 from synthbench.sources.models import TaskSource
@@ -26,8 +24,7 @@ from synthbench_augsbert.bm25 import BM25Index, tokens
 
 K = 5
 GOALS = {1_000: 60, 10_000: 200}
-REPEATS = 7
-PEER_REPEATS = 3
+ROUNDS = 5
 TIMED_QUERIES = {1_000: 200, 10_000: 50}
 LARGEST_DIFFERENCE = 1e-9
 
@@ -50,26 +47,10 @@ def made_sentences(number: int) -> list[str]:
     return list(made)
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Return the CPU seconds that `work` takes."""
-    start = process_time()
-    work()
-    return process_time() - start
-
-
 def ask(okapi: BM25Okapi, sentences: list[str], queries: range) -> None:
     """Do what a loop over rank-bm25 does: all scores, then the best K and the sentence itself."""
     for query in queries:
         np.argsort(okapi.get_scores(tokens(sentences[query])))[::-1][: K + 1]
-
-
-def loop_seconds(sentences: list[str]) -> float:
-    """Return indexing's seconds plus those of the timed queries, scaled to all."""
-    corpus = [tokens(sentence) for sentence in sentences]
-    queries = range(TIMED_QUERIES[len(sentences)])
-    okapi = BM25Okapi(corpus)
-    indexing = seconds(lambda: BM25Okapi(corpus))
-    return indexing + seconds(lambda: ask(okapi, sentences, queries)) * len(sentences) / len(queries)
 
 
 def largest_difference(sentences: list[str]) -> float:
@@ -83,16 +64,20 @@ def largest_difference(sentences: list[str]) -> float:
 def compare(sentences: list[str]) -> bool:
     """Print one line of figures; return whether the goals are met."""
     number = len(sentences)
-    ours, peers = [], []
-    for repeat in range(REPEATS):
-        ours.append(seconds(lambda: BM25Index(sentences).nearest(K)))
-        if repeat < PEER_REPEATS:
-            peers.append(loop_seconds(sentences))
-    ratio = statistics.median(peers) / statistics.median(ours)
+    corpus = [tokens(sentence) for sentence in sentences]
+    okapi, queries = BM25Okapi(corpus), range(TIMED_QUERIES[number])
+    variants = {
+        "ours": lambda: BM25Index(sentences).nearest(K),
+        "indexing": lambda: BM25Okapi(corpus),
+        "queries": lambda: ask(okapi, sentences, queries),
+    }
+    seconds = {name: timing.seconds for name, timing in interleave(variants, ROUNDS).items()}
+    peer = seconds["indexing"] + seconds["queries"] * number / len(queries)
+    ratio = peer / seconds["ours"]
     difference = largest_difference(sentences)
     print(
-        f"n = {number:6,}  rank-bm25 {statistics.median(peers):8.2f} s "
-        f"({TIMED_QUERIES[number]} queries timed and scaled)  synthbench {statistics.median(ours):6.3f} s  "
+        f"n = {number:6,}  rank-bm25 {peer:8.2f} s "
+        f"({TIMED_QUERIES[number]} queries timed and scaled)  synthbench {seconds['ours']:6.3f} s  "
         f"{ratio:5.0f}x (goal {GOALS[number]}x)  largest score difference {difference:.1e}"
     )
     return ratio >= GOALS[number] and difference <= LARGEST_DIFFERENCE

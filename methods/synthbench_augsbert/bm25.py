@@ -77,10 +77,10 @@ def _word_counts(okapi: BM25Okapi) -> sparse.csr_array:
     column = {word: index for index, word in enumerate(okapi.idf)}
     lengths = [len(frequencies) for frequencies in okapi.doc_freqs]
     starts = np.concatenate([[0], np.cumsum(lengths)])
-    columns = np.array([column[word] for word in chain.from_iterable(okapi.doc_freqs)], dtype=np.int32)
-    values = list(chain.from_iterable(frequencies.values() for frequencies in okapi.doc_freqs))
+    columns = np.fromiter(map(column.__getitem__, chain.from_iterable(okapi.doc_freqs)), dtype=np.int32)
+    values = np.fromiter(chain.from_iterable(map(dict.values, okapi.doc_freqs)), dtype=np.float64)
     shape = (okapi.corpus_size, len(column))
-    return sparse.csr_array((np.array(values, dtype=np.float64), columns, starts), shape=shape)
+    return sparse.csr_array((values, columns, starts), shape=shape)
 
 
 def _weights(okapi: BM25Okapi, counts: sparse.csr_array) -> sparse.csr_array:
