@@ -1,0 +1,38 @@
+"""Pairs that stand in two data sets: what training data must not share with a test set."""
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RECORD_TYPES
+
+STANDS_IN_GOLD = "stands in the gold data"
+
+
+def pair_key(first: str, second: str) -> tuple[str, str]:
+    """Return the same key for both orders of a pair; sentences are equal if their text is, ends stripped."""
+    first, second = first.strip(), second.strip()
+    return (first, second) if first <= second else (second, first)
+
+
+def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> SyntheticDataset:
+    """Return `test` without the pairs that stand in any of the `gold` sets, in either order.
+
+    The number dropped is in the manifest under `STANDS_IN_GOLD`, 0 if none. Whoever trains on STSb drops its
+    training and dev pairs this way: it was drawn from the shared tasks of 2012 to 2017, and 1,002 of STS12's
+    and 597 of STS13's test pairs stand in its training part.
+    """
+    known = {key for data in gold for keys in _pairs(data) for key in keys}
+    kept = [record for record, keys in zip(test, _pairs(test), strict=True) if known.isdisjoint(keys)]
+    dropped = test.manifest.dropped.get(STANDS_IN_GOLD, 0) + len(test) - len(kept)
+    return test.with_records(kept, dropped={**test.manifest.dropped, STANDS_IN_GOLD: dropped})
+
+
+def _pairs(data: SyntheticDataset) -> Iterator[list[tuple[str, str]]]:
+    """Yield each record's pairs: the first sentence with each of the others."""
+    first, *others = (data.column(name) for name in RECORD_TYPES[data.kind].text_fields)
+    if not others:
+        yield from repeat([], len(first))
+        return
+    for anchor, *rest in zip(first, *others, strict=True):
+        yield [pair_key(anchor, text) for text in rest]

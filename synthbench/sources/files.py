@@ -1,0 +1,174 @@
+"""Records from a plain file: TSV, CSV, JSON lines, Parquet, or one sentence a line."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synthbench.data.records import RECORD_TYPES, RecordKind
+from synthbench.errors import UserError, did_you_mean
+from synthbench.sources.content import NO_GOLD_SCORE, Content
+from synthbench.sources.problems import Problems, is_blank, read_lines, read_text, score_of, sentence_of
+from synthbench.sources.tasks import Split
+
+OPTIONAL_FIELDS = ("id", "subset", "label")
+BY_NUMBER = (".tsv", ".csv")
+_Row = tuple[int, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column holds which field: by name, or by number from 0 in a file without header."""
+
+    kind: RecordKind
+    names: Mapping[str, str | int]
+    score_range: tuple[float, float]
+    split: Split
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the file's first line names its columns."""
+        return any(isinstance(column, str) for column in self.names.values())
+
+
+def required_fields(kind: RecordKind) -> tuple[str, ...]:
+    """Return the fields that each record of a kind needs from its file."""
+    score = ("score",) if kind == RecordKind.SCORED_PAIR else ()
+    return (*RECORD_TYPES[kind].text_fields, *score)
+
+
+def read_file(path: Path, columns: Columns) -> Content:
+    """Read a file's records; ids are file name and line, if no column holds them.
+
+    Rows with a blank score are left out and counted.
+
+    Raises UserError naming, all together and by file and line, missing columns, wrong numbers of columns, bad
+    scores and empty sentences.
+    """
+    content, problems = Content(), Problems()
+    for line, row in _rows(path, columns, problems):
+        if columns.kind == RecordKind.SCORED_PAIR and is_blank(row["score"]):
+            content.drop(NO_GOLD_SCORE)
+            continue
+        try:
+            values = dict(_values(row, columns))
+        except ValueError as error:
+            problems.add(f"{path}:{line}: {error}")
+            continue
+        values.setdefault("id", f"{path.name}/{line:04d}")
+        content.records.append(RECORD_TYPES[columns.kind](split=columns.split, **values))
+    problems.raise_if_any()
+    if not content.records:
+        raise UserError(f"{path}: holds no {columns.kind} records")
+    return content
+
+
+def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any]]:
+    for name in columns.names:
+        value = row[name]
+        if name == "score":
+            yield name, score_of(value, columns.score_range)
+        elif name in OPTIONAL_FIELDS:
+            yield name, "" if value is None else str(value)
+        else:
+            yield name, sentence_of(value, name)
+
+
+def _rows(path: Path, columns: Columns, problems: Problems) -> Iterator[_Row]:
+    """Yield line numbers and the values by field name."""
+    if path.suffix == ".txt":
+        return ((number, {"sentence": line}) for number, line in enumerate(read_lines(path), start=1))
+    if path.suffix == ".jsonl":
+        return _named(path, _json_lines(path, problems), columns, problems)
+    if path.suffix == ".parquet":
+        return _named(path, _parquet_rows(path), columns, problems)
+    lines = _tab_separated(path) if path.suffix == ".tsv" else _comma_separated(path)
+    return _tabular(path, lines, columns, problems)
+
+
+def _tab_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(read_lines(path), start=1):
+        yield number, line.split("\t")
+
+
+def _comma_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+    start = 1
+    try:
+        for cells in reader:
+            yield start, cells
+            start = reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(f"{path}:{start}: not CSV: {error}") from error
+
+
+def _tabular(
+    path: Path, lines: Iterator[tuple[int, list[str]]], columns: Columns, problems: Problems
+) -> Iterator[_Row]:
+    first = next(lines, None)
+    if first is None:
+        return
+    width = len(first[1])
+    places = _places(path, first[1], columns)
+    if not columns.has_header:
+        yield 1, {name: first[1][place] for name, place in places.items()}
+    for number, cells in lines:
+        if len(cells) == width:
+            yield number, {name: cells[place] for name, place in places.items()}
+        else:
+            problems.add(f"{path}:{number}: {len(cells)} columns, {width} in line 1")
+
+
+def _places(path: Path, first: list[str], columns: Columns) -> dict[str, int]:
+    """Return the column number of each field; raises UserError naming every column that is not there."""
+    problems = Problems()
+    places = {}
+    for name, column in columns.names.items():
+        if isinstance(column, int):
+            if column >= len(first):
+                problems.add(f"{path}:1: no column {column} (from 0) for {name}: {len(first)} columns")
+            places[name] = column
+        elif column in first:
+            places[name] = first.index(column)
+        else:
+            problems.add(f"{path}:1: no column '{column}' for {name}{did_you_mean(column, first)}")
+    problems.raise_if_any()
+    return places
+
+
+def _json_lines(path: Path, problems: Problems) -> Iterator[_Row]:
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            problems.add(f"{path}:{number}: not JSON: {error.msg} at column {error.colno}")
+            continue
+        if isinstance(row, dict):
+            yield number, row
+        else:
+            problems.add(f"{path}:{number}: not a JSON object with named fields")
+
+
+def _parquet_rows(path: Path) -> Iterator[_Row]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path}: not a readable Parquet file: {error}") from error
+    yield from enumerate(table.to_pylist(), start=1)
+
+
+def _named(path: Path, rows: Iterator[_Row], columns: Columns, problems: Problems) -> Iterator[_Row]:
+    """Pick each field from rows that know their columns by name."""
+    for number, row in rows:
+        absent = [str(column) for column in columns.names.values() if column not in row]
+        if absent:
+            hints = ", ".join(f"'{column}'{did_you_mean(column, row)}" for column in absent)
+            problems.add(f"{path}:{number}: no field {hints}")
+        else:
+            yield number, {name: row[str(column)] for name, column in columns.names.items()}

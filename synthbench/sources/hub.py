@@ -1,0 +1,118 @@
+"""Similarity tasks from the Hugging Face hub, or from its local cache."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from synthbench.data.records import ScoredPair
+from synthbench.errors import UserError, did_you_mean
+from synthbench.sources.content import NO_GOLD_SCORE, Content
+from synthbench.sources.problems import Problems, is_blank, score_of, sentence_of
+from synthbench.sources.tasks import Split, Task
+
+_SPLIT_NAMES = {"train": "train", "dev": "validation", "test": "test"}
+_COLUMNS = ("sentence1", "sentence2", "score")
+
+
+def check_available(task: Task, split: Split) -> None:
+    """Raise UserError if we are offline and the task's files are not in the local cache.
+
+    Costs no request; online, the files are fetched when they are read.
+    """
+    from huggingface_hub import is_offline_mode
+
+    if is_offline_mode():
+        resolve(task, split)
+
+
+def resolve(task: Task, split: Split) -> list[Path]:
+    """Return the task's files at the pinned commit, downloading what the local cache lacks.
+
+    Raises UserError saying which data set and commit can't be had, and what to do.
+    """
+    from huggingface_hub import errors, snapshot_download
+
+    patterns = [pattern.format(_SPLIT_NAMES[split]) for pattern in task.hub_files]
+    # The transport's own error class changes its home with the hub's HTTP library; this is its name here.
+    transport_error: type[Exception] = errors.HfHubHTTPError.__bases__[0]
+    try:
+        found = snapshot_download(
+            task.hub_id, repo_type="dataset", revision=task.hub_revision, allow_patterns=patterns
+        )
+    except (OSError, transport_error) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise _unavailable(task, split, reason) from error
+    folder = Path(found)
+    for pattern in patterns:
+        names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+        matching = sorted(name for name in names if fnmatch(name, pattern))
+        if matching:
+            return [folder / name for name in matching]
+    raise _unavailable(task, split, f"none of {', '.join(patterns)} is there")
+
+
+def read_task(task: Task, split: Split, paths: list[Path], expected: int | None) -> Content:
+    """Read a task's split from the files of `resolve`.
+
+    `expected` is the number of scored pairs to be found: None is the published number, 0 any. Subsets are not
+    known on the hub.
+
+    Raises UserError for missing columns, bad scores, empty sentences and another size than expected.
+    """
+    content, problems = Content(), Problems()
+    where = f"{task.hub_id}@{task.hub_revision[:7]} {_SPLIT_NAMES[split]}"
+    for number, row in enumerate(_rows(paths, where), start=1):
+        if is_blank(row["score"]):
+            content.drop(NO_GOLD_SCORE)
+            continue
+        try:
+            pair = ScoredPair(
+                id=f"{task.name}/{split}/{number:04d}",
+                split=split,
+                sentence1=sentence_of(row["sentence1"], "sentence1"),
+                sentence2=sentence_of(row["sentence2"], "sentence2"),
+                score=score_of(row["score"], task.score_range),
+            )
+            content.records.append(pair)
+        except ValueError as error:
+            problems.add(f"{where}: row {number}: {error}")
+    problems.raise_if_any()
+    wanted = task.size(split) if expected is None else expected
+    if wanted not in (0, len(content.records)):
+        source = "published" if expected is None else "expected"
+        raise UserError(
+            f"{where}: {len(content.records)} scored pairs in {task.name} {split}, {wanted} {source}"
+        )
+    return content
+
+
+def _rows(paths: list[Path], where: str) -> Iterator[dict[str, Any]]:
+    """Yield the rows, read by `datasets` from files: given an id it would ignore the commit when offline."""
+    import datasets
+
+    file_format = "parquet" if paths[0].suffix == ".parquet" else "json"
+    was_silent = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        table = datasets.load_dataset(file_format, data_files=[str(path) for path in paths], split="train")
+    except (datasets.exceptions.DatasetsError, OSError) as error:
+        raise UserError(
+            f"{where}: {paths[0].name} can't be read as {file_format}: {error.__cause__ or error}"
+        ) from error
+    finally:
+        if not was_silent:
+            datasets.enable_progress_bars()
+    for column in _COLUMNS:
+        if column not in table.column_names:
+            raise UserError(f"{where}: no column '{column}'{did_you_mean(column, table.column_names)}")
+    yield from table
+
+
+def _unavailable(task: Task, split: Split, reason: str) -> UserError:
+    command = f"hf download {task.hub_id} --repo-type dataset --revision {task.hub_revision}"
+    return UserError(
+        f"{task.name} {split}: {task.hub_id} at {task.hub_revision} can't be had ({reason.rstrip('.')}); "
+        f"with a connection, '{command}' puts it into the cache; "
+        f"or use SentEval's folder {task.folder} with origin: folder"
+    )

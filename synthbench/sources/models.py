@@ -1,0 +1,201 @@
+"""Sources as they stand in an experiment file: a named task, or a file of the user's own."""
+
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
+from synthbench.errors import UserError, did_you_mean
+from synthbench.sources import files, hub, senteval
+from synthbench.sources.content import Content, hashes
+from synthbench.sources.places import Origin, Places
+from synthbench.sources.tasks import TASKS, Split, Task, TaskName
+
+SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".txt")
+
+
+class Sample(BaseModel):
+    """A random part of a source; with one seed, a smaller sample is a part of a larger one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    size: int = Field(ge=1, description="number of records")
+    seed: int = Field(0, ge=0)
+
+
+class SourceBase(BaseModel, ABC):
+    """Where records come from, and which of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    sample: Sample | None = Field(None, description="take a random part; null: all")
+
+    @property
+    @abstractmethod
+    def record_kind(self) -> RecordKind:
+        """The kind of every record of this source."""
+
+    @abstractmethod
+    def fingerprint(self, places: Places) -> dict[str, str]:
+        """Return what this source reads: file name -> SHA-256 of its content, or hub id -> commit hash.
+
+        Raises UserError naming each file or folder that is missing and how to get it.
+        """
+
+    @abstractmethod
+    def _read(self, places: Places) -> Content:
+        """Read all records."""
+
+    @abstractmethod
+    def _title(self) -> str:
+        """Name this source in messages."""
+
+    def load(self, places: Places) -> SyntheticDataset:
+        """Read, check and sample the records, in the order of the source.
+
+        Raises UserError naming every fault by file and line (the first ten and the number of the others).
+        """
+        revisions = self.fingerprint(places)
+        content = self._read(places)
+        records, notes = content.records, content.notes
+        if self.sample is not None:
+            total = len(records)
+            if self.sample.size > total:
+                raise UserError(f"{self._title()}: a sample of {self.sample.size} from {total} records")
+            chosen = list(range(total))
+            random.Random(self.sample.seed).shuffle(chosen)
+            records = [records[index] for index in sorted(chosen[: self.sample.size])]
+            notes = [*notes, f"{self.sample.size} of {total} records, drawn with seed {self.sample.seed}"]
+        return SyntheticDataset.create(
+            self.record_kind,
+            records,
+            config=self.model_dump(mode="json"),
+            revisions=revisions,
+            dropped=content.dropped,
+            notes=notes,
+        )
+
+
+class TaskSource(SourceBase):
+    """A similarity task with human scores, from SentEval's folders or the Hugging Face hub.
+
+    SICK-R has SemEval's splits (4,927 test pairs), SICK-R-all is one test set of all 9,927 pairs.
+    """
+
+    task: TaskName
+    split: Split = "test"
+    origin: Origin | None = Field(None, description="folder, hub; null: as the whole experiment says")
+    expected_size: int | None = Field(
+        None, ge=0, description="scored pairs that must be found; null: the published number, 0: any"
+    )
+
+    @model_validator(mode="after")
+    def _has_split(self) -> Self:
+        known = self._task().parts
+        if self.split not in known:
+            raise ValueError(f"{self.task} has no split '{self.split}', only {', '.join(known)}")
+        return self
+
+    @property
+    def record_kind(self) -> RecordKind:
+        """Scored pairs."""
+        return RecordKind.SCORED_PAIR
+
+    def fingerprint(self, places: Places) -> dict[str, str]:
+        """Return the hash of each file as folder/name, or the hub's data set and commit."""
+        task = self._task()
+        if self._is_hub(places):
+            hub.check_available(task, self.split)
+            return {task.hub_id: task.hub_revision}
+        parts = senteval.task_files(task, self.split, places.data)
+        return hashes({f"{task.folder}/{path.name}": path for paths in parts.values() for path in paths})
+
+    def _read(self, places: Places) -> Content:
+        task = self._task()
+        if self._is_hub(places):
+            return hub.read_task(task, self.split, hub.resolve(task, self.split), self.expected_size)
+        parts = senteval.task_files(task, self.split, places.data)
+        return senteval.read_task(task, self.split, parts, self.expected_size)
+
+    def _title(self) -> str:
+        return f"{self.task} {self.split}"
+
+    def _task(self) -> Task:
+        return TASKS[self.task]
+
+    def _is_hub(self, places: Places) -> bool:
+        return (self.origin or places.origin) == "hub"
+
+
+class FileSource(SourceBase):
+    """A file of the user's own: TSV (no quoting), CSV, JSON lines, Parquet, or text, one sentence a line."""
+
+    file: str = Field(min_length=1, description="relative to the experiment file")
+    kind: RecordKind | None = Field(None, description="what a row is; may be left out for .txt (sentence)")
+    columns: Mapping[str, Annotated[int, Field(ge=0)] | str] = Field(
+        default_factory=dict,
+        description="field -> column name (default: the field's), or number from 0 in a file without header",
+    )
+    score_range: tuple[float, float] = Field(
+        (0.0, 1.0), description="lowest and highest score, mapped to [0, 1]"
+    )
+    split: Split = "train"
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        suffix = Path(self.file).suffix
+        if suffix not in SUFFIXES:
+            raise ValueError(f"{self.file}: the name must end in {', '.join(SUFFIXES)}")
+        if self.kind is None and suffix != ".txt":
+            raise ValueError(f"kind is missing: what is a row of {self.file}?")
+        if self.kind == RecordKind.FAILURE or (suffix == ".txt" and self.record_kind != RecordKind.SENTENCE):
+            raise ValueError(f"{self.file} can't hold {self.kind} records")
+        if self.score_range[0] >= self.score_range[1]:
+            raise ValueError("score_range must be [lowest, highest]")
+        self._check_columns(suffix)
+        return self
+
+    def _check_columns(self, suffix: str) -> None:
+        known = (*files.required_fields(self.record_kind), *files.OPTIONAL_FIELDS)
+        for name, column in self.columns.items():
+            if name not in known:
+                raise ValueError(
+                    f"{self.record_kind} records have no field '{name}'{did_you_mean(name, known)}"
+                )
+            if isinstance(column, int) and suffix not in files.BY_NUMBER:
+                raise ValueError(f"columns.{name}: columns of a {suffix} file have names, no numbers")
+        if suffix == ".txt" and self.columns:
+            raise ValueError("a .txt file has no columns")
+
+    @property
+    def record_kind(self) -> RecordKind:
+        """The kind given, or sentences."""
+        return self.kind or RecordKind.SENTENCE
+
+    def fingerprint(self, places: Places) -> dict[str, str]:
+        """Return the hash of the file."""
+        return hashes({self.file: self._path(places)})
+
+    def _read(self, places: Places) -> Content:
+        names = {name: name for name in files.required_fields(self.record_kind)} | dict(self.columns)
+        columns = files.Columns(self.record_kind, names, self.score_range, self.split)
+        return files.read_file(self._path(places), columns)
+
+    def _path(self, places: Places) -> Path:
+        path = places.base / Path(self.file).expanduser()
+        if not path.is_file():
+            wrong = "is a folder, not a file" if path.is_dir() else "no such file"
+            raise UserError(f"{path}: {wrong} (file names are relative to the experiment file)")
+        return path
+
+    def _title(self) -> str:
+        return self.file
+
+
+Source = TaskSource | FileSource
+SOURCE_TYPES: Mapping[str, type[TaskSource] | type[FileSource]] = {"task": TaskSource, "file": FileSource}

@@ -1,0 +1,94 @@
+"""Reading text and cells, with every fault of a source named by file and line."""
+
+import math
+from pathlib import Path
+
+from synthbench.errors import UserError
+
+
+class Problems:
+    """Collects the faults of one source, to be raised together."""
+
+    SHOWN = 10
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def add(self, message: str) -> None:
+        """Note one fault."""
+        self.messages.append(message)
+
+    def raise_if_any(self) -> None:
+        """Raise one UserError with the first faults and the number of the others."""
+        if not self.messages:
+            return
+        hidden = len(self.messages) - self.SHOWN
+        more = [f"... and {hidden} more"] if hidden > 0 else []
+        raise UserError(*self.messages[: self.SHOWN], *more)
+
+
+def read_text(path: Path) -> str:
+    """Return a UTF-8 file's text with its line ends as they are.
+
+    Raises UserError if the file can't be read or holds other bytes than UTF-8 (with line and byte).
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: can't be read: {error.strerror}") from error
+    try:
+        return raw.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        column = error.start - raw.rfind(b"\n", 0, error.start)
+        byte = f"byte 0x{raw[error.start]:02X} at position {column}"
+        raise UserError(
+            f"{path}:{line}: not UTF-8 ({byte} of the line); convert the file to UTF-8"
+        ) from error
+
+
+def read_lines(path: Path) -> list[str]:
+    r"""Return the lines of a UTF-8 file, without their ends (\n or \r\n).
+
+    Only \n ends a line: the separators that `str.splitlines` knows beyond it stand inside real sentences.
+
+    Raises UserError as `read_text` does.
+    """
+    text = read_text(path)
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
+def is_blank(value: object) -> bool:
+    """Say whether a cell holds nothing."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def sentence_of(value: object, name: str) -> str:
+    """Return the sentence in a cell; raises ValueError if it is empty or no text."""
+    if is_blank(value):
+        raise ValueError(f"{name} is empty")
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r}, not text")
+    return value
+
+
+def score_of(value: object, score_range: tuple[float, float]) -> float:
+    """Return the score in a cell, mapped linearly from `score_range` to [0, 1].
+
+    Raises ValueError if it is no number, NaN, or outside the range.
+    """
+    low, high = score_range
+    try:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise TypeError
+        score = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"score {value!r} is not a number") from None
+    if math.isnan(score):
+        raise ValueError(f"score is NaN; a number from {low:g} to {high:g} is needed")
+    if not low <= score <= high:
+        raise ValueError(f"score {score:g} is outside {low:g} to {high:g}")
+    return (score - low) / (high - low)

@@ -1,0 +1,81 @@
+"""Dropping test pairs that stand in the gold data."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.overlap import STANDS_IN_GOLD, drop_pairs_in, pair_key
+from synthbench.data.records import RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.sources.models import TaskSource
+from synthbench.sources.places import Places
+from synthbench.sources.tasks import Split, TaskName
+
+
+def pairs(*texts: tuple[str, str]) -> SyntheticDataset:
+    records = [ScoredPair(sentence1=first, sentence2=second, score=0.5) for first, second in texts]
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, records, notes=["kept"], dropped={"other": 2})
+
+
+def texts(data: SyntheticDataset) -> list[tuple[str, str]]:
+    return [record.texts() for record in data]
+
+
+@given(st.text(), st.text())
+def test_both_orders_of_a_pair_have_one_key(first: str, second: str) -> None:
+    assert pair_key(first, second) == pair_key(second, first)
+    assert pair_key(first, second) == pair_key(f" {first}\n", second)
+
+
+@given(st.text(), st.text(), st.text())
+def test_other_pairs_have_other_keys(first: str, second: str, third: str) -> None:
+    same = first.strip() == third.strip()
+    assert (pair_key(first, second) == pair_key(third, second)) == same
+
+
+def test_a_pair_is_dropped_in_either_order_from_any_gold_set_and_counted() -> None:
+    test = pairs(("a", "b"), ("c", "d"), ("e", "f"), ("a", "d"))
+    kept = drop_pairs_in(test, [pairs(("x", "y"), ("b", "a")), pairs(("e", "f "))])
+    assert texts(kept) == [("c", "d"), ("a", "d")]
+    assert kept.manifest.dropped == {"other": 2, STANDS_IN_GOLD: 2}
+    assert kept.manifest.notes == ["kept"]
+    assert kept.column("id") == [test.column("id")[1], test.column("id")[3]]
+
+
+def test_none_dropped_is_told_as_well() -> None:
+    kept = drop_pairs_in(pairs(("a", "b")), [])
+    assert kept.manifest.dropped[STANDS_IN_GOLD] == 0
+
+
+def test_case_matters_as_only_equal_text_was_seen_in_training() -> None:
+    assert len(drop_pairs_in(pairs(("A", "b")), [pairs(("a", "b"))])) == 1
+
+
+def test_gold_triplets_hold_two_pairs_and_sentences_none() -> None:
+    triplets = [Triplet(anchor="a", positive="b", negative="c")]
+    gold = [
+        SyntheticDataset.create(RecordKind.TRIPLET, triplets),
+        SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence="b")]),
+    ]
+    assert texts(drop_pairs_in(pairs(("b", "a"), ("c", "a"), ("b", "c")), gold)) == [("b", "c")]
+
+
+@pytest.mark.parametrize(("task", "in_train", "in_either"), [("STS12", 1002, 1254), ("STS13", 597, 678)])
+def test_pairs_of_the_real_test_sets_that_stand_in_stsb(
+    task: TaskName, in_train: int, in_either: int
+) -> None:
+    if "SYNTHBENCH_DATA" not in os.environ:
+        pytest.skip("SYNTHBENCH_DATA is not set to a folder with the SentEval data")
+    places = Places(data=Path(os.environ["SYNTHBENCH_DATA"]))
+
+    def load(name: TaskName, split: Split) -> SyntheticDataset:
+        return TaskSource(task=name, split=split).load(places)
+
+    test, train, dev = load(task, "test"), load("STSb", "train"), load("STSb", "dev")
+    assert drop_pairs_in(test, [train]).manifest.dropped == {STANDS_IN_GOLD: in_train}
+    clean = drop_pairs_in(test, [train, dev])
+    assert clean.manifest.dropped == {STANDS_IN_GOLD: in_either}
+    assert len(clean) == len(test) - in_either

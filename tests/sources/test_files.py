@@ -1,0 +1,195 @@
+"""Records read from files of the user's own."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
+from synthbench.errors import UserError
+from synthbench.sources.models import FileSource
+from synthbench.sources.places import Places
+from synthbench.sources.problems import score_of
+
+KINDS = {"kind": RecordKind.SCORED_PAIR}
+
+
+def load(folder: Path, name: str, content: str | bytes, **settings: Any) -> SyntheticDataset:
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return FileSource(file=name, **settings).load(Places(base=folder))
+
+
+def faults(folder: Path, name: str, content: str | bytes, **settings: Any) -> list[str]:
+    with pytest.raises(UserError) as caught:
+        load(folder, name, content, **settings)
+    return [message.replace(f"{folder}/", "") for message in caught.value.messages]
+
+
+def test_text_is_one_sentence_a_line(tmp_path: Path) -> None:
+    dataset = load(tmp_path, "own.txt", "One.\nTwo, \u2028three.\n")
+    assert dataset.kind == RecordKind.SENTENCE
+    assert dataset.column("sentence") == ["One.", "Two, \u2028three."]
+    assert dataset.column("id") == ["own.txt/0001", "own.txt/0002"]
+
+
+def test_tsv_columns_go_by_the_names_in_the_first_line(tmp_path: Path) -> None:
+    text = 'score\tsentence1\tsentence2\n5\t"a\tb\n0\tc\td"\n'
+    dataset = load(tmp_path, "own.tsv", text, **KINDS, score_range=(0.0, 5.0))
+    assert dataset.column("sentence1") == ['"a', "c"]
+    assert dataset.column("score") == [1.0, 0.0]
+    assert dataset.column("id") == ["own.tsv/0002", "own.tsv/0003"]
+
+
+def test_columns_by_number_mean_that_there_is_no_header(tmp_path: Path) -> None:
+    columns = {"sentence1": 1, "sentence2": 2, "score": 0}
+    dataset = load(tmp_path, "own.tsv", "1\ta\tb\n0\tc\td\n", **KINDS, columns=columns)
+    assert dataset.column("sentence1") == ["a", "c"]
+
+
+def test_csv_quotes_as_spreadsheets_do(tmp_path: Path) -> None:
+    text = 'anchor,positive\n"a, ""b""","two\nlines"\nc,d\n'
+    dataset = load(tmp_path, "own.csv", text, kind=RecordKind.PAIR)
+    assert dataset.column("anchor") == ['a, "b"', "c"]
+    assert dataset.column("positive") == ["two\nlines", "d"]
+    assert dataset.column("id") == ["own.csv/0002", "own.csv/0004"]
+
+
+def test_json_lines_with_other_names_and_the_fields_that_may_be_left_out(tmp_path: Path) -> None:
+    row = {"text_a": "a", "text_b": "b", "label": "0.5", "key": 7, "topic": "news"}
+    columns = {"sentence1": "text_a", "sentence2": "text_b", "score": "label", "id": "key", "subset": "topic"}
+    dataset = load(tmp_path, "own.jsonl", json.dumps(row) + "\n", **KINDS, columns=columns, split="dev")
+    (record,) = dataset
+    assert (record.id, record.subset, record.split, record.score) == ("7", "news", "dev", 0.5)
+
+
+def test_parquet(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(
+        pa.table({"anchor": ["a"], "positive": ["b"], "negative": ["c"]}), tmp_path / "own.parquet"
+    )
+    dataset = FileSource(file="own.parquet", kind=RecordKind.TRIPLET).load(Places(base=tmp_path))
+    assert [record.texts() for record in dataset] == [("a", "b", "c")]
+
+
+def test_a_blank_score_is_not_scored_and_counted(tmp_path: Path) -> None:
+    text = "sentence1\tsentence2\tscore\na\tb\t\nc\td\t1\n"
+    dataset = load(tmp_path, "own.tsv", text, **KINDS)
+    assert dataset.column("sentence1") == ["c"]
+    assert dataset.manifest.dropped == {"no gold score": 1}
+
+
+def test_the_fingerprint_follows_the_content(tmp_path: Path) -> None:
+    first = load(tmp_path, "own.txt", "One.\n").manifest.revisions
+    second = load(tmp_path, "own.txt", "Two.\n").manifest.revisions
+    assert first.keys() == second.keys() == {"own.txt"}
+    assert first != second
+
+
+BROKEN: Mapping[str, tuple[str, str | bytes, list[str]]] = {
+    "missing column": (
+        "own.tsv",
+        "sentence_1\tsentence2\tscore\na\tb\t1\n",
+        ["own.tsv:1: no column 'sentence1' for sentence1; did you mean 'sentence_1'?"],
+    ),
+    "several missing columns": (
+        "own.csv",
+        "x,y\na,b\n",
+        [
+            "own.csv:1: no column 'sentence1' for sentence1; known: x, y",
+            "own.csv:1: no column 'sentence2' for sentence2; known: x, y",
+            "own.csv:1: no column 'score' for score; known: x, y",
+        ],
+    ),
+    "wrong number of columns": (
+        "own.tsv",
+        "sentence1\tsentence2\tscore\na\tb\t1\nc\td\n",
+        ["own.tsv:3: 2 columns, 3 in line 1"],
+    ),
+    "all faults of a file": (
+        "own.tsv",
+        "sentence1\tsentence2\tscore\na\t\t1\na\tb\t1.5\na\tb\tnan\na\tb\thigh\n",
+        [
+            "own.tsv:2: sentence2 is empty",
+            "own.tsv:3: score 1.5 is outside 0 to 1",
+            "own.tsv:4: score is NaN; a number from 0 to 1 is needed",
+            "own.tsv:5: score 'high' is not a number",
+        ],
+    ),
+    "not JSON": (
+        "own.jsonl",
+        '{"sentence1": "a"\n[1]\n',
+        [
+            "own.jsonl:1: not JSON: Expecting ',' delimiter at column 18",
+            "own.jsonl:2: not a JSON object with named fields",
+        ],
+    ),
+    "missing JSON field": (
+        "own.jsonl",
+        '{"sentence1": "a", "sentnce2": "b", "score": 1}\n',
+        ["own.jsonl:1: no field 'sentence2'; did you mean 'sentnce2'?"],
+    ),
+    "wrong JSON types": (
+        "own.jsonl",
+        '{"sentence1": 3, "sentence2": "b", "score": 1}\n{"sentence1": "a", "sentence2": "b", "score": []}\n',
+        ["own.jsonl:1: sentence1 is 3, not text", "own.jsonl:2: score [] is not a number"],
+    ),
+    "not UTF-8": (
+        "own.csv",
+        b"sentence1,sentence2,score\n\xff,b,1\n",
+        ["own.csv:2: not UTF-8 (byte 0xFF at position 1 of the line); convert the file to UTF-8"],
+    ),
+    "not CSV": (
+        "own.csv",
+        'sentence1,sentence2,score\na,b,1\n"a"b,c,1\n',
+        ["own.csv:3: not CSV: ',' expected after '\"'"],
+    ),
+    "empty": ("own.tsv", "", ["own.tsv: holds no scored_pair records"]),
+    "not Parquet": ("own.parquet", "PAR", []),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_fault_is_one_line_with_file_and_line(tmp_path: Path, name: str) -> None:
+    file, content, expected = BROKEN[name]
+    found = faults(tmp_path, file, content, **KINDS)
+    if expected:
+        assert found == expected
+    else:
+        assert found[0].startswith("own.parquet: not a readable Parquet file")
+        assert "\n" not in found[0]
+
+
+def test_a_number_beyond_the_columns(tmp_path: Path) -> None:
+    columns = {"sentence1": 0, "sentence2": 1, "score": 2}
+    assert faults(tmp_path, "own.tsv", "a\tb\n", **KINDS, columns=columns) == [
+        "own.tsv:1: no column 2 (from 0) for score: 2 columns"
+    ]
+
+
+def test_an_empty_line_of_text_is_an_empty_sentence(tmp_path: Path) -> None:
+    assert faults(tmp_path, "own.txt", "One.\n\nTwo.\n") == ["own.txt:2: sentence is empty"]
+
+
+def test_a_missing_file_is_named_where_it_was_looked_for(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"{tmp_path}/data/own.txt: no such file"):
+        FileSource(file="data/own.txt").fingerprint(Places(base=tmp_path))
+    (tmp_path / "own.txt").mkdir()
+    with pytest.raises(UserError, match="is a folder, not a file"):
+        FileSource(file="own.txt").fingerprint(Places(base=tmp_path))
+
+
+@given(low=st.integers(-10, 10), width=st.integers(1, 20), share=st.floats(0, 1))
+def test_scores_are_mapped_linearly_and_stay_in_range(low: int, width: int, share: float) -> None:
+    score_range = (float(low), float(low + width))
+    value = min(low + share * width, score_range[1])
+    scaled = score_of(value, score_range)
+    assert 0.0 <= scaled <= 1.0
+    assert scaled == pytest.approx(share, abs=1e-9)
+    assert score_of(str(value), score_range) == scaled

@@ -1,0 +1,161 @@
+"""Similarity tasks from the hub, out of a local cache that a fixture fills, offline."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hub_cache import HubCache
+
+from synthbench.errors import UserError
+from synthbench.sources.models import TaskSource
+from synthbench.sources.places import Places
+from synthbench.sources.tasks import TASKS, Split, Task, TaskName
+
+HUB = Places(origin="hub")
+HUB_SPLITS: dict[Split, str] = {"train": "train", "dev": "validation", "test": "test"}
+
+
+def rows(count: int = 3, **changes: Any) -> list[dict[str, Any]]:
+    found = [
+        {"sentence1": f"a {number}", "sentence2": f"b {number}", "score": 5.0} for number in range(count)
+    ]
+    found[-1].update(changes)
+    return found
+
+
+def add(cache: HubCache, task: Task, split: Split, content: list[dict[str, Any]]) -> None:
+    name = task.hub_files[0].format(HUB_SPLITS[split])
+    cache.add_dataset(task.hub_id, task.hub_revision, {name: content})
+
+
+def fault(task: TaskName = "STS12", size: int | None = 0, split: Split = "test") -> str:
+    with pytest.raises(UserError) as caught:
+        TaskSource(task=task, split=split, expected_size=size).load(HUB)
+    return "\n".join(caught.value.messages)
+
+
+@pytest.mark.parametrize(("name", "split"), [(name, split) for name in TASKS for split in TASKS[name].parts])
+def test_every_task_is_read_from_its_pinned_commit(hub_cache: HubCache, name: TaskName, split: Split) -> None:
+    task = TASKS[name]
+    add(hub_cache, task, split, rows(score=task.score_range[0]))
+    source = TaskSource(task=name, split=split, expected_size=3)
+    dataset = source.load(HUB)
+    assert dataset.column("score") == [1.0, 1.0, 0.0]
+    assert dataset.column("id")[0] == f"{name}/{split}/0001"
+    assert set(dataset.column("split")) == {split}
+    assert dataset.manifest.revisions == source.fingerprint(HUB) == {task.hub_id: task.hub_revision}
+
+
+def test_parquet_files_are_read_as_well_in_the_order_of_their_names(hub_cache: HubCache) -> None:
+    task = TASKS["STSb"]
+    files = {f"data/validation-0000{part}-of-00002.parquet": rows(2, score=float(part)) for part in (1, 0)}
+    hub_cache.add_dataset(
+        task.hub_id, task.hub_revision, {**files, "data/test-00000-of-00001.parquet": rows(7)}
+    )
+    dataset = TaskSource(task="STSb", split="dev", expected_size=4).load(HUB)
+    assert dataset.column("score") == [1.0, 0.0, 1.0, 0.2]
+
+
+def test_another_commit_of_the_same_data_set_is_not_taken(hub_cache: HubCache) -> None:
+    task = TASKS["STS12"]
+    hub_cache.add_dataset(task.hub_id, "f" * 40, {"test.jsonl.gz": rows(9)})
+    assert task.hub_revision in fault()
+    add(hub_cache, task, "test", rows(2))
+    hub_cache.add_dataset(task.hub_id, "f" * 40, {"test.jsonl.gz": rows(9)})
+    assert len(TaskSource(task="STS12", expected_size=0).load(HUB)) == 2
+
+
+def test_the_two_commits_of_sick_lie_side_by_side(hub_cache: HubCache) -> None:
+    add(hub_cache, TASKS["SICK-R"], "test", rows(2))
+    add(hub_cache, TASKS["SICK-R-all"], "test", rows(5))
+    sizes = [len(TaskSource(task=name, expected_size=0).load(HUB)) for name in ("SICK-R", "SICK-R-all")]
+    assert sizes == [2, 5]
+
+
+def test_a_source_may_name_its_own_origin(hub_cache: HubCache) -> None:
+    add(hub_cache, TASKS["STS12"], "test", rows())
+    assert len(TaskSource(task="STS12", origin="hub", expected_size=0).load(Places())) == 3
+    with pytest.raises(UserError, match="no data folder is set"):
+        TaskSource(task="STS12", origin="folder").load(HUB)
+
+
+def test_offline_a_missing_data_set_is_told_before_the_run_with_id_commit_and_cure(
+    hub_cache: HubCache,
+) -> None:
+    task = TASKS["STS16"]
+    with pytest.raises(UserError) as caught:
+        TaskSource(task="STS16").fingerprint(HUB)
+    (message,) = caught.value.messages
+    command = f"hf download {task.hub_id} --repo-type dataset --revision {task.hub_revision}"
+    assert message.startswith(f"STS16 test: {task.hub_id} at {task.hub_revision} can't be had")
+    assert command in message
+    assert "origin: folder" in message
+    assert "\n" not in message
+
+
+def test_a_split_that_is_not_in_the_cache_is_told(hub_cache: HubCache) -> None:
+    add(hub_cache, TASKS["STSb"], "test", rows())
+    assert "none of train.jsonl.gz, data/train-*.parquet is there" in fault("STSb", split="train")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"score": 5.5}, "row 3: score 5.5 is outside 0 to 5"),
+        ({"score": float("nan")}, "row 3: score is NaN; a number from 0 to 5 is needed"),
+        ({"sentence2": " "}, "row 3: sentence2 is empty"),
+    ],
+)
+def test_bad_rows_are_named(hub_cache: HubCache, change: dict[str, Any], expected: str) -> None:
+    task = TASKS["STS12"]
+    files = {"data/test-00000-of-00001.parquet": rows(**change)}
+    hub_cache.add_dataset(task.hub_id, task.hub_revision, files)
+    assert fault() == f"mteb/sts12-sts@a0d554a test: {expected}"
+
+
+def test_a_missing_score_is_not_scored_and_counted(hub_cache: HubCache) -> None:
+    add(hub_cache, TASKS["STS12"], "test", rows(score=None))
+    dataset = TaskSource(task="STS12", expected_size=2).load(HUB)
+    assert dataset.manifest.dropped == {"no gold score": 1}
+
+
+def test_a_missing_column_is_named(hub_cache: HubCache) -> None:
+    renamed = [{"sentence1": "a", "sentence_2": "b", "score": 1.0}]
+    add(hub_cache, TASKS["STS12"], "test", renamed)
+    assert fault() == "mteb/sts12-sts@a0d554a test: no column 'sentence2'; did you mean 'sentence_2'?"
+
+
+def test_a_broken_file_is_named(hub_cache: HubCache) -> None:
+    add(hub_cache, TASKS["STS12"], "test", rows())
+    (blob,) = (hub_cache.root / "hub" / "datasets--mteb--sts12-sts" / "blobs").iterdir()
+    blob.write_bytes(b"{not json")
+    message = fault()
+    assert message.startswith("mteb/sts12-sts@a0d554a test: test.jsonl.gz can't be read as json")
+    assert "\n" not in message
+
+
+def test_another_size_than_the_published_one_is_named(hub_cache: HubCache) -> None:
+    add(hub_cache, TASKS["STS12"], "test", rows())
+    assert fault(size=None) == ("mteb/sts12-sts@a0d554a test: 3 scored pairs in STS12 test, 3108 published")
+    assert fault(size=4).endswith("3 scored pairs in STS12 test, 4 expected")
+
+
+def test_another_process_uses_the_same_cache(hub_cache: HubCache, tmp_path: Path) -> None:
+    add(hub_cache, TASKS["STS13"], "test", rows(4))
+    program = (
+        "from synthbench.sources.models import TaskSource\n"
+        "from synthbench.sources.places import Places\n"
+        "print(len(TaskSource(task='STS13', expected_size=0).load(Places(origin='hub'))))"
+    )
+    child = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, **hub_cache.environment()},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (child.stdout.strip(), child.stderr, child.returncode) == ("4", "", 0)
