@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synthbench.data.records import RECORD_TYPES, Record, RecordKind
+from synthbench.data.records import RECORD_TYPES, Record, RecordKind, ScoredPair
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ SCHEMA_VERSION = 1
 RECORDS_FILE = "records.parquet"
 FAILURES_FILE = "failures.parquet"
 MANIFEST_FILE = "manifest.json"
+CANONICAL_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 class Manifest(BaseModel):
@@ -138,26 +139,56 @@ class SyntheticDataset:
     def read(cls, folder: Path) -> "SyntheticDataset":
         """Read what `write` wrote.
 
-        Raises UserError if the folder holds no data set, or one of another schema version.
+        Raises UserError if the folder holds no data set, a damaged one, or one of another schema version.
         """
-        import pyarrow.parquet as pq
-
         manifest = read_manifest(folder)
-        return cls(pq.read_table(folder / RECORDS_FILE), manifest, pq.read_table(folder / FAILURES_FILE))
+        table = _read_table(folder / RECORDS_FILE, manifest.kind, manifest.num_records)
+        failure_table = _read_table(folder / FAILURES_FILE, RecordKind.FAILURE, manifest.num_failures)
+        return cls(table, manifest, failure_table)
 
 
 def read_manifest(folder: Path) -> Manifest:
     """Read only the manifest of a data set.
 
-    Raises UserError if the folder holds no data set, or one of another schema version.
+    Raises UserError if the folder holds no data set, a damaged one, or one of another schema version.
     """
-    if not (folder / MANIFEST_FILE).is_file():
+    file = folder / MANIFEST_FILE
+    if not file.is_file():
         raise UserError(f"{folder}: not a data set: no {MANIFEST_FILE}")
-    raw = json.loads((folder / MANIFEST_FILE).read_text(encoding="utf-8"))
-    found = raw.get("schema_version")
+    try:
+        raw = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UserError(f"{file}: damaged, not JSON: {error}") from error
+    found = raw.get("schema_version") if isinstance(raw, dict) else None
     if found != SCHEMA_VERSION:
-        raise UserError(f"{folder}: schema version {found}, this synthbench reads {SCHEMA_VERSION}")
-    return Manifest.model_validate(raw)
+        raise UserError(f"{file}: schema version {found}, this synthbench reads {SCHEMA_VERSION}")
+    try:
+        return Manifest.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{file}: not a data set's manifest: {key}: {first['msg']}") from error
+
+
+def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not file.is_file():
+        raise UserError(f"{file.parent}: incomplete data set: no {file.name}")
+    try:
+        # Not read_table: it takes folders named key=value for partitions and adds them as columns.
+        with pq.ParquetFile(file) as parquet:
+            table = parquet.read()
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"{file}: damaged, not readable as Parquet: {reason}") from error
+    if not table.schema.equals(schema(kind)):
+        columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+        raise UserError(f"{file}: its columns are not those of {kind} records: {columns}")
+    if table.num_rows != num_rows:
+        raise UserError(f"{file}: holds {table.num_rows} records, {MANIFEST_FILE} says {num_rows}")
+    return table
 
 
 class _TableWriter:
@@ -177,13 +208,16 @@ class _TableWriter:
 
     def add(self, record: Record) -> None:
         """Append one record."""
+        if isinstance(record, ScoredPair) and not isinstance(record.score, float):
+            record = replace(record, score=float(record.score))
         record = record if record.id else self._with_content_id(record)
-        for fault in self._faults_of(record):
-            self._faults.setdefault(fault, record.id)
+        line = CANONICAL_JSON.encode(to_row(record))
+        for fault, detail in self._faults_of(record, line):
+            self._faults.setdefault(fault, f"record {record.id}: {fault}{detail}")
+        self._ids.add(record.id)
         if self._faults:
             return
-        self._ids.add(record.id)
-        self.digest.update(json.dumps(to_row(record), sort_keys=True, ensure_ascii=False).encode())
+        self.digest.update(line.encode())
         self.digest.update(b"\n")
         self._buffer.append(record)
         if len(self._buffer) == self.CHUNK:
@@ -194,7 +228,7 @@ class _TableWriter:
         import pyarrow as pa
 
         if self._faults:
-            raise UserError(*(f"record {where}: {fault}" for fault, where in self._faults.items()))
+            raise UserError(*self._faults.values())
         self._flush()
         return pa.Table.from_batches(self._batches, schema=self.schema)
 
@@ -204,19 +238,21 @@ class _TableWriter:
         self._repeats[base] += 1
         return replace(record, id=base if self._repeats[base] == 1 else f"{base}-{self._repeats[base] - 1}")
 
-    def _faults_of(self, record: Record) -> Iterator[str]:
+    def _faults_of(self, record: Record, line: str) -> Iterator[tuple[str, str]]:
         if record.kind != self.kind:
-            yield f"is a {record.kind}, the data set holds {self.kind}"
+            yield f"is a {record.kind}, the data set holds {self.kind}", ""
             return
         if record.id in self._ids:
-            yield "its id occurs twice"
+            yield "its id occurs twice", ""
         if any(not text.strip() for text in record.texts()):
-            yield "has an empty sentence"
+            yield "has an empty sentence", ""
+        if not is_unicode(line):
+            yield "has half a character (a lone surrogate)", ""
         score = getattr(record, "score", 0.0)
         if math.isnan(score):
-            yield "its score is NaN"
+            yield "its score is NaN", ""
         elif not 0.0 <= score <= 1.0:
-            yield f"its score {score} is outside [0, 1]"
+            yield "its score is outside [0, 1]", f": {score}"
 
     def _flush(self) -> None:
         import pyarrow as pa
@@ -227,6 +263,15 @@ class _TableWriter:
         ]
         self._batches.append(pa.record_batch(columns, schema=self.schema))
         self._buffer.clear()
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether the text can be stored as UTF-8; half of a surrogate pair can't."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def to_row(record: Record) -> dict[str, Any]:

@@ -45,7 +45,8 @@ class Record:
     def content_id(self) -> str:
         """Return an id derived from everything but the id itself."""
         values = [str(getattr(self, field.name)) for field in fields(self) if field.name != "id"]
-        return hashlib.sha256("\x1f".join([self.kind, *values]).encode()).hexdigest()[:20]
+        content = "\x1f".join([self.kind, *values])
+        return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:20]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,195 @@
+"""Explicit conversions between record kinds, so that every method can feed every trainer.
+
+Each says in the manifest what it did and what was lost; records that could not be carried over are counted
+there as dropped. The subset, split and provenance of a new record are those of the record it was made from,
+whose id becomes its `source_id`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import Pair, Record, RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.errors import UserError
+
+INHERITED = ("split", "subset", "label", "method", "generator", "instruction", "seed")
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Which scores make a positive (at least `high`) and which a hard negative (at most `low`).
+
+    The defaults are the outer ones of DINO's smoothed labels 0.9, 0.5, 0.1 (and 0 for random negatives), and
+    take the top grade of a human scale as well.
+    """
+
+    high: float = 0.9
+    low: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.low < self.high <= 1.0:
+            raise UserError(
+                f"thresholds: low {self.low}, high {self.high}; they must satisfy 0 <= low < high <= 1"
+            )
+
+
+def convert(
+    dataset: SyntheticDataset, kind: RecordKind, *, high: float = Thresholds.high, low: float = Thresholds.low
+) -> SyntheticDataset:
+    """Return the data set as records of another kind; failures are kept, and its own kind is no change.
+
+    `high` and `low` (in [0, 1]) matter only where scores decide, see `Thresholds`.
+    Raises UserError if there is no such conversion, or if no record at all fulfils the thresholds.
+    """
+    thresholds = Thresholds(high, low)
+    if kind == dataset.kind:
+        return dataset
+    steps = CONVERSIONS.get(dataset.kind, {})
+    if kind not in steps:
+        raise UserError(_impossible(dataset.kind, kind))
+    outcome = steps[kind](tuple(dataset), thresholds)
+    if len(dataset) and not outcome.records:
+        raise UserError(
+            f"no {kind} can be made of these {len(dataset)} {dataset.kind} records: {outcome.note}"
+        )
+    dropped = Counter(dataset.manifest.dropped)
+    dropped.update({f"to {kind}: {reason}": count for reason, count in outcome.dropped.items() if count})
+    note = f"converted from {dataset.kind} to {kind}: {outcome.note}"
+    return dataset.with_records(
+        outcome.records, kind=kind, dropped=dict(dropped), notes=[*dataset.manifest.notes, note]
+    )
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    records: Sequence[Record]
+    note: str
+    dropped: dict[str, int]
+
+
+_Conversion = Callable[[Sequence[Any], Thresholds], _Outcome]
+
+
+def _inherited(record: Record, suffix: str) -> dict[str, Any]:
+    values = {name: getattr(record, name) for name in INHERITED}
+    return values | {"id": f"{record.id}/{suffix}", "source_id": record.id}
+
+
+def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> _Outcome:
+    def pairs() -> Iterator[ScoredPair]:
+        for one in triplets:
+            for name, sentence, score in (("positive", one.positive, 1.0), ("negative", one.negative, 0.0)):
+                yield ScoredPair(
+                    sentence1=one.anchor, sentence2=sentence, score=score, **_inherited(one, name)
+                )
+
+    return _Outcome(tuple(pairs()), "positives score 1, negatives 0; nothing lost", {})
+
+
+def _pairs_to_scored_pairs(pairs: Sequence[Pair], _: Thresholds) -> _Outcome:
+    records = [
+        ScoredPair(
+            sentence1=pair.anchor, sentence2=pair.positive, score=1.0, **_inherited(pair, "scored_pair")
+        )
+        for pair in pairs
+    ]
+    return _Outcome(records, "each scores 1; nothing lost", {})
+
+
+def _triplets_to_pairs(triplets: Sequence[Triplet], _: Thresholds) -> _Outcome:
+    records = [
+        Pair(anchor=one.anchor, positive=one.positive, **_inherited(one, "positive")) for one in triplets
+    ]
+    return _Outcome(records, "lost: the negatives", {})
+
+
+def _to_sentences(records: Sequence[Record], _: Thresholds) -> _Outcome:
+    """Keep a sentence once, with the split and provenance of the first record that has it."""
+    found: dict[str, Sentence] = {}
+    for record in records:
+        for name in record.text_fields:
+            text = getattr(record, name)
+            if text not in found:
+                found[text] = Sentence(sentence=text, **_inherited(record, name) | {"label": ""})
+    repeated = sum(len(record.text_fields) for record in records) - len(found)
+    note = "each distinct sentence once; lost: which sentences belong together, scores and labels"
+    return _Outcome(tuple(found.values()), note, {"repeated sentence": repeated})
+
+
+def _scored_pairs_to_pairs(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> _Outcome:
+    records = [
+        Pair(anchor=pair.sentence1, positive=pair.sentence2, **_inherited(pair, "positive"))
+        for pair in pairs
+        if pair.score >= thresholds.high
+    ]
+    note = f"pairs of score >= {thresholds.high}; lost: the scores and all other pairs"
+    return _Outcome(records, note, {"below the threshold": len(pairs) - len(records)})
+
+
+def _scored_pairs_to_triplets(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> _Outcome:
+    """Join the n-th best positive of a sentence1 with its n-th hardest negative, within one split.
+
+    The outcome does not depend on the order of the records: ties of score are broken by id.
+    """
+    positives: dict[tuple[str, str], list[ScoredPair]] = defaultdict(list)
+    negatives: dict[tuple[str, str], list[ScoredPair]] = defaultdict(list)
+    for pair in pairs:
+        if pair.score >= thresholds.high:
+            positives[pair.split, pair.sentence1].append(pair)
+        elif pair.score <= thresholds.low:
+            negatives[pair.split, pair.sentence1].append(pair)
+    records = [
+        Triplet(
+            anchor=positive.sentence1,
+            positive=positive.sentence2,
+            negative=negative.sentence2,
+            **_inherited(positive, negative.id),
+        )
+        for key in sorted(positives.keys() & negatives.keys())
+        for positive, negative in zip(_ranked(positives[key]), _ranked(negatives[key]), strict=False)
+    ]
+    num_outer = sum(len(group) for groups in (positives, negatives) for group in groups.values())
+    note = (
+        f"positives of score >= {thresholds.high} joined with hard negatives of score <= {thresholds.low} "
+        "of the same sentence1; lost: the scores and the pairs without a partner; "
+        "a triplet's provenance is its positive's, its id ends in the negative's id"
+    )
+    dropped = {
+        "between the thresholds": len(pairs) - num_outer,
+        "without a partner": num_outer - 2 * len(records),
+    }
+    return _Outcome(records, note, dropped)
+
+
+def _ranked(pairs: Iterable[ScoredPair]) -> list[ScoredPair]:
+    return sorted(pairs, key=lambda pair: (-pair.score, pair.id))
+
+
+CONVERSIONS: dict[RecordKind, dict[RecordKind, _Conversion]] = {
+    RecordKind.TRIPLET: {
+        RecordKind.SCORED_PAIR: _triplets_to_scored_pairs,
+        RecordKind.PAIR: _triplets_to_pairs,
+        RecordKind.SENTENCE: _to_sentences,
+    },
+    RecordKind.PAIR: {
+        RecordKind.SCORED_PAIR: _pairs_to_scored_pairs,
+        RecordKind.SENTENCE: _to_sentences,
+    },
+    RecordKind.SCORED_PAIR: {
+        RecordKind.TRIPLET: _scored_pairs_to_triplets,
+        RecordKind.PAIR: _scored_pairs_to_pairs,
+        RecordKind.SENTENCE: _to_sentences,
+    },
+}
+
+
+def _impossible(have: RecordKind, want: RecordKind) -> str:
+    possible = ", ".join(CONVERSIONS.get(have, {}))
+    reason = f"they can become {possible}" if possible else "they can't become anything else"
+    if have == RecordKind.SENTENCE:
+        reason = "a sentence has no partner; let a method make pairs or triplets of the sentences"
+    if (have, want) == (RecordKind.PAIR, RecordKind.TRIPLET):
+        reason = f"a pair has no negative; let a method make triplets ({reason})"
+    return f"{have} records can't become {want}: {reason}"

@@ -1,0 +1,57 @@
+"""Records as hypothesis strategies: any text that UTF-8 can hold, awkward ones among them."""
+
+from collections.abc import Sequence
+
+from hypothesis import settings
+from hypothesis import strategies as st
+
+from synthbench.data.records import Pair, Record, RecordKind, ScoredPair, Sentence, Triplet
+
+# The first example pays for imports, which is no sign of anything slow.
+PROPERTY = settings(deadline=None, max_examples=60)
+
+AWKWARD = st.sampled_from(
+    [
+        'say "hi", now',
+        "two\nlines",
+        "two\r\nlines",
+        "a\rb",
+        "a\u2028b",
+        "a\x85b",
+        "👩‍🔬 α",
+        "'",
+        ",",
+        "\ufeffx",
+        "x\x00",
+    ]
+)
+ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=12) | AWKWARD
+SENTENCES = ANY_TEXT.filter(lambda text: bool(text.strip()))
+SCORES = st.floats(0.0, 1.0)
+SHARED = {
+    "split": st.sampled_from(["train", "dev", "test", ""]),
+    "subset": ANY_TEXT,
+    "label": ANY_TEXT,
+    "source_id": ANY_TEXT,
+    "method": ANY_TEXT,
+    "generator": ANY_TEXT,
+    "instruction": ANY_TEXT,
+    "seed": st.none() | st.integers(-(2**63) + 1, 2**63 - 1),
+}
+RECORDS: dict[RecordKind, st.SearchStrategy[Record]] = {
+    RecordKind.SCORED_PAIR: st.builds(
+        ScoredPair, sentence1=SENTENCES, sentence2=SENTENCES, score=SCORES, **SHARED
+    ),
+    RecordKind.PAIR: st.builds(Pair, anchor=SENTENCES, positive=SENTENCES, **SHARED),
+    RecordKind.TRIPLET: st.builds(
+        Triplet, anchor=SENTENCES, positive=SENTENCES, negative=SENTENCES, **SHARED
+    ),
+    RecordKind.SENTENCE: st.builds(Sentence, sentence=SENTENCES, **SHARED),
+}
+
+
+def record_lists(min_size: int = 1) -> st.SearchStrategy[tuple[RecordKind, Sequence[Record]]]:
+    """A kind and some records of it, without ids of their own."""
+    return st.sampled_from(sorted(RECORDS)).flatmap(
+        lambda kind: st.tuples(st.just(kind), st.lists(RECORDS[kind], min_size=min_size, max_size=6))
+    )
