@@ -1,0 +1,181 @@
+"""Data sets to and from other programs: JSONL, CSV, Hugging Face `datasets`."""
+
+import csv
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.data.card import dataset_card
+from synthbench.data.dataset import MANIFEST_FILE, SyntheticDataset
+from synthbench.data.importing import import_file
+from synthbench.data.records import RECORD_TYPES, RecordKind
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Either of these files says that a folder was written by us and may be replaced.
+OUR_FOLDERS = (MANIFEST_FILE, "dataset_dict.json")
+
+
+class ExportFormat(StrEnum):
+    """What a data set can be exported to."""
+
+    JSONL = "jsonl"
+    CSV = "csv"
+    HUGGINGFACE = "huggingface"
+
+
+def export_dataset(
+    dataset: SyntheticDataset,
+    target: Path,
+    export_format: ExportFormat,
+    *,
+    provenance: bool = False,
+    force: bool = False,
+) -> None:
+    """Write the records as a JSONL or CSV file with all columns, or as a Hugging Face folder.
+
+    The folder is a DatasetDict by split (`datasets.load_from_disk`) with a dataset card; without `provenance`
+    it has only the columns that sentence-transformers' losses take, in their order.
+    Raises UserError if the target exists (unless `force`) or can't be written.
+    """
+    with replacing(target, force=force) as temporary:
+        if export_format == ExportFormat.JSONL:
+            _write_jsonl(dataset, temporary)
+        elif export_format == ExportFormat.CSV:
+            _write_csv(dataset, temporary)
+        else:
+            _write_huggingface(dataset, temporary, provenance=provenance)
+
+
+def write_folder(dataset: SyntheticDataset, target: Path, *, force: bool = False) -> None:
+    """Write the data set into a new folder; raises UserError as `export_dataset` does."""
+    with replacing(target, force=force) as temporary:
+        temporary.mkdir()
+        dataset.write(temporary)
+
+
+def open_dataset(path: Path) -> SyntheticDataset:
+    """Read a data set's folder, a store artifact that has one in `dataset/`, or a .jsonl or .csv file.
+
+    Raises UserError if it is none of these, or damaged.
+    """
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    if not path.is_dir():
+        return import_file(path)
+    inner = path / "dataset"
+    is_artifact = not (path / MANIFEST_FILE).is_file() and (inner / MANIFEST_FILE).is_file()
+    return SyntheticDataset.read(inner if is_artifact else path)
+
+
+@contextmanager
+def replacing(target: Path, *, force: bool = False) -> Iterator[Path]:
+    """Give a name beside `target` to write a file or folder to; it is renamed when all went well.
+
+    Raises UserError if the target exists and `force` is not given, if it is a folder that holds something
+    other than a data set (with `force` as well), or if writing fails.
+    """
+    _check_target(target, force=force)
+    place = target.resolve()
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    try:
+        try:
+            yield temporary
+            _swap(temporary, place)
+        finally:
+            _remove(temporary)
+    except OSError as error:
+        raise UserError(f"{target}: can't be written: {error.strerror or error}") from error
+
+
+def _check_target(target: Path, *, force: bool) -> None:
+    if not target.parent.is_dir():
+        raise UserError(f"{target}: the folder {target.parent} does not exist")
+    if not target.exists():
+        return
+    if not force:
+        raise UserError(f"{target}: exists already; use --force to replace it")
+    is_foreign = target.is_dir() and not any((target / name).is_file() for name in OUR_FOLDERS)
+    if is_foreign and any(target.iterdir()):
+        raise UserError(f"{target}: is a folder that holds no data set; --force would delete what is in it")
+
+
+def _swap(temporary: Path, target: Path) -> None:
+    if temporary.is_file() and not target.is_dir():
+        temporary.replace(target)
+        return
+    retired = temporary.with_suffix(".old")
+    if target.exists():
+        target.rename(retired)
+    temporary.rename(target)
+    _remove(retired)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _rows(dataset: SyntheticDataset) -> Iterator[dict[str, Any]]:
+    for batch in dataset.table.to_batches():
+        yield from batch.to_pylist()
+
+
+def _write_jsonl(dataset: SyntheticDataset, file: Path) -> None:
+    with file.open("w", encoding="utf-8", newline="\n") as stream:
+        for row in _rows(dataset):
+            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _write_csv(dataset: SyntheticDataset, file: Path) -> None:
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream, lineterminator="\r\n")
+        writer.writerow(dataset.table.column_names)
+        writer.writerows(row.values() for row in _rows(dataset))
+
+
+def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: bool) -> None:
+    import datasets
+
+    names = list(RECORD_TYPES[dataset.kind].text_fields)
+    if dataset.kind == RecordKind.SCORED_PAIR:
+        names.append("score")
+    if provenance:
+        names += [name for name in dataset.table.column_names if name not in (*names, "split")]
+    splits = dict(_splits(dataset))
+    was_disabled = datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        tables = {
+            split: datasets.Dataset.from_dict({name: table.column(name).combine_chunks() for name in names})
+            for split, table in splits.items()
+        }
+        datasets.DatasetDict(tables).save_to_disk(folder)
+    finally:
+        if not was_disabled:
+            datasets.enable_progress_bars()
+    card = dataset_card(dataset.manifest, names, {split: table.num_rows for split, table in splits.items()})
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def _splits(dataset: SyntheticDataset) -> Iterator[tuple[str, "pa.Table"]]:
+    import pyarrow.compute as pc
+
+    names = dataset.table.column("split")
+    for name in sorted(pc.unique(names).to_pylist()):
+        # Each split becomes a folder of this name, and the hub takes no other names either.
+        if not re.fullmatch(r"\w+(\.\w+)*", name):
+            raise UserError(
+                f"the split '{name}' is no name for Hugging Face: letters, digits, _ and . inside"
+            )
+        yield name, dataset.table.filter(pc.equal(names, name))

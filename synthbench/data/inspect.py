@@ -1,0 +1,173 @@
+"""What is in a data set, at a glance: sizes, lengths, scores, repetition, diversity, origin."""
+
+from collections.abc import Sequence
+from functools import reduce
+from itertools import combinations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RECORD_TYPES, RecordKind
+
+MAX_LABELS = 11
+
+
+class WordCounts(BaseModel):
+    """Lengths of one column's sentences, in words separated by white space."""
+
+    model_config = ConfigDict(frozen=True)
+
+    minimum: int
+    median: float
+    mean: float
+    maximum: int
+
+
+class Description(BaseModel):
+    """A data set's key figures; counts are of records unless they say otherwise."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: RecordKind
+    num_records: int
+    splits: dict[str, int]
+    subsets: dict[str, int]
+    labels: dict[str, int]
+    methods: dict[str, int]
+    generators: dict[str, int]
+    instructions: dict[str, int]
+    num_failures: int
+    failures: dict[str, int] = Field(description="reason -> number")
+    dropped: dict[str, int] = Field(description="reason -> number")
+    words: dict[str, WordCounts] = Field(description="by column")
+    scores: dict[str, int] = Field(description="by score if there are few, else by the nearest tenth")
+    num_identical: int = Field(description="two sentences of the record are equal")
+    num_nearly_identical: int = Field(description="equal but for case and full stops at the end, or equal")
+    num_duplicates: int = Field(description="an earlier record has the same sentences in the same order")
+    num_unordered_duplicates: int = Field(description="the same in either order, for kinds of two sentences")
+    num_sentences: int = Field(description="distinct sentences")
+    distinct_1: float = Field(description="distinct / all words of the distinct sentences, lower-cased")
+    distinct_2: float = Field(description="distinct / all pairs of neighbouring words, ditto")
+    revisions: dict[str, str]
+    tokens: dict[str, int]
+    cost_usd: float
+    seconds: float
+    notes: list[str]
+    content_hash: str
+
+    @property
+    def share_identical(self) -> float:
+        """Share of records two of whose sentences are equal, in [0, 1]."""
+        return self.num_identical / max(self.num_records, 1)
+
+
+def describe(dataset: SyntheticDataset) -> Description:
+    """Return the data set's key figures.
+
+    distinct-n is the number of distinct n-grams divided by the number of all n-grams (Li et al. 2016,
+    section 5.2).
+    """
+    table, manifest = dataset.table, dataset.manifest
+    names = RECORD_TYPES[dataset.kind].text_fields
+    columns = [table.column(name).cast(pa.large_string()).combine_chunks() for name in names]
+    sentences = pc.unique(pa.concat_arrays(columns))
+    distinct_1, distinct_2 = _distinct_n_grams(sentences)
+    return Description(
+        kind=dataset.kind,
+        num_records=len(dataset),
+        splits=_counts(table, "split"),
+        subsets=_counts(table, "subset"),
+        labels=_counts(table, "label"),
+        methods=_counts(table, "method"),
+        generators=_counts(table, "generator"),
+        instructions=_counts(table, "instruction"),
+        num_failures=manifest.num_failures,
+        failures=_counts(dataset.failure_table, "reason"),
+        words={
+            name: _word_counts(column) for name, column in zip(names, columns, strict=True) if len(column)
+        },
+        scores=_scores(table),
+        num_identical=_num_identical(columns),
+        num_nearly_identical=_num_identical([_normalised(column) for column in columns]),
+        num_duplicates=_num_duplicates(columns),
+        num_unordered_duplicates=_num_duplicates(_sorted_pair(columns) if len(columns) == 2 else columns),
+        num_sentences=len(sentences),
+        distinct_1=distinct_1,
+        distinct_2=distinct_2,
+        **manifest.model_dump(
+            include={"dropped", "revisions", "tokens", "cost_usd", "seconds", "notes", "content_hash"}
+        ),
+    )
+
+
+def _counts(table: pa.Table, column: str) -> dict[str, int]:
+    """Count the values other than "", the most frequent first."""
+    counted = pc.value_counts(table.column(column)).to_pylist()
+    found = [(each["values"], each["counts"]) for each in counted if each["values"]]
+    return dict(sorted(found, key=lambda item: (-item[1], item[0])))
+
+
+def _words(sentences: pa.Array) -> pa.Array:
+    """Return a list of words for each sentence."""
+    return pc.utf8_split_whitespace(pc.utf8_trim_whitespace(sentences))
+
+
+def _word_counts(sentences: pa.Array) -> WordCounts:
+    lengths = pc.list_value_length(_words(sentences)).to_numpy()
+    return WordCounts(
+        minimum=int(lengths.min()),
+        median=float(np.median(lengths)),
+        mean=float(lengths.mean()),
+        maximum=int(lengths.max()),
+    )
+
+
+def _scores(table: pa.Table) -> dict[str, int]:
+    """Count the scores, in ascending order."""
+    if "score" not in table.column_names:
+        return {}
+    scores = table.column("score").to_numpy()
+    values, counts = np.unique(scores, return_counts=True)
+    if len(values) > MAX_LABELS:
+        values, counts = np.unique(np.floor(scores * 10 + 0.5) / 10, return_counts=True)
+    return {f"{value:g}": int(count) for value, count in zip(values, counts, strict=True)}
+
+
+def _normalised(sentences: pa.Array) -> pa.Array:
+    return pc.utf8_rtrim(pc.utf8_lower(pc.utf8_trim_whitespace(sentences)), characters=". ")
+
+
+def _num_identical(columns: Sequence[pa.Array]) -> int:
+    equal = [pc.equal(left, right) for left, right in combinations(columns, 2)]
+    return int(pc.sum(reduce(pc.or_, equal)).as_py() or 0) if equal else 0
+
+
+def _sorted_pair(columns: Sequence[pa.Array]) -> Sequence[pa.Array]:
+    left, right = columns
+    is_sorted = pc.less_equal(left, right)
+    return [pc.if_else(is_sorted, left, right), pc.if_else(is_sorted, right, left)]
+
+
+def _num_duplicates(columns: Sequence[pa.Array]) -> int:
+    names = [str(number) for number in range(len(columns))]
+    table = pa.table(list(columns), names=names)
+    return int(table.num_rows - table.group_by(names).aggregate([]).num_rows)
+
+
+def _distinct_n_grams(sentences: pa.Array) -> tuple[float, float]:
+    """Return distinct-1 and distinct-2; 0 where there are no n-grams at all."""
+    words = _words(pc.utf8_lower(sentences))
+    codes = words.flatten().dictionary_encode()
+    if not len(codes):
+        return 0.0, 0.0
+    index = codes.indices.to_numpy().astype(np.int64)
+    is_last = np.zeros(len(index), dtype=bool)
+    ends = np.cumsum(pc.list_value_length(words).to_numpy())
+    is_last[ends[ends > 0] - 1] = True
+    # One number for each pair of neighbours within a sentence.
+    pairs = (index[:-1] * len(codes.dictionary) + index[1:])[~is_last[:-1]]
+    distinct_2 = len(np.unique(pairs)) / len(pairs) if len(pairs) else 0.0
+    return len(codes.dictionary) / len(index), distinct_2

@@ -1,0 +1,118 @@
+"""`synthbench data`: the commands from end to end."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import datasets
+import pytest
+from typer.testing import CliRunner, Result
+
+from synthbench.cli.data import app
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.exchange import open_dataset
+from synthbench.data.records import Failure, RecordKind, ScoredPair
+from synthbench.errors import UserError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Four pairs, one failure; labels that look like markup."""
+    rows = [
+        ("a man", "a person", 0.9),
+        ("a man", "a tree", 0.1),
+        ("a dog", "a dog", 0.9),
+        ("a dog", "rain", 0.5),
+    ]
+    records = [
+        ScoredPair(id=str(number), sentence1=first, sentence2=second, score=score, label="[/red]")
+        for number, (first, second, score) in enumerate(rows)
+    ]
+    target = tmp_path / "pairs"
+    target.mkdir()
+    SyntheticDataset.create(RecordKind.SCORED_PAIR, records, failures=[Failure(reason="[bold]")]).write(
+        target
+    )
+    return target
+
+
+def call(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def succeed(*arguments: str | Path) -> str:
+    result = call(*arguments)
+    assert result.exit_code == 0, result.output or result.exception
+    return result.output
+
+
+def test_inspect_shows_the_figures_and_writes_them(folder: Path, tmp_path: Path) -> None:
+    output = succeed("inspect", folder, "--json", tmp_path / "figures.json")
+    for text in ("scored_pair", "identical sentences", "1 (25.0%)", "[/red]", "[bold]", "sentence1", "0.9"):
+        assert text in output
+    figures = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
+    assert (figures["num_records"], figures["scores"]) == (4, {"0.1": 1, "0.5": 1, "0.9": 2})
+
+
+def test_export_and_import_give_the_same_records(folder: Path, tmp_path: Path) -> None:
+    for suffix in ("jsonl", "csv"):
+        file, target = tmp_path / f"out.{suffix}", tmp_path / f"from_{suffix}"
+        assert "4 scored_pair records" in succeed("export", folder, file, "--format", suffix)
+        succeed("import", file, target, "--kind", "scored_pair")
+        assert list(open_dataset(target)) == list(open_dataset(folder))
+        succeed("inspect", file)
+
+
+def test_export_to_hugging_face(folder: Path, tmp_path: Path) -> None:
+    succeed("export", folder, tmp_path / "hub", "--format", "huggingface", "--provenance")
+    assert datasets.load_from_disk(tmp_path / "hub")["train"]["id"][:] == ["0", "1", "2", "3"]
+
+
+def test_convert_says_what_was_lost(folder: Path, tmp_path: Path) -> None:
+    output = succeed("convert", folder, tmp_path / "triplets", "--to", "triplet")
+    assert "lost: the scores and the pairs without a partner" in output
+    assert "1 triplet records" in output
+    succeed("convert", folder, tmp_path / "more", "--to", "triplet", "--low", "0.5")
+    assert len(open_dataset(tmp_path / "more")) == 2
+    assert [one.reason for one in open_dataset(tmp_path / "more").failures()] == ["[bold]"]
+
+
+def test_existing_targets_are_replaced_only_by_force(folder: Path, tmp_path: Path) -> None:
+    arguments = ("convert", folder, tmp_path / "out", "--to", "sentence")
+    succeed(*arguments)
+    assert isinstance(call(*arguments).exception, UserError)
+    succeed(*arguments, "--force")
+    assert len(open_dataset(tmp_path / "out")) == 5
+
+
+def test_a_data_set_may_be_converted_in_place(folder: Path) -> None:
+    succeed("convert", folder, folder, "--to", "sentence", "--force")
+    assert open_dataset(folder).kind == RecordKind.SENTENCE
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inspect", "nothing"),
+        ("import", "nothing.csv", "out"),
+        ("export", "nothing", "out", "--format", "csv"),
+        ("convert", "nothing", "out", "--to", "pair"),
+    ],
+)
+def test_user_mistakes_raise_user_errors(arguments: tuple[str, ...]) -> None:
+    assert isinstance(call(*arguments).exception, UserError)
+
+
+def test_unknown_formats_and_kinds_are_refused(folder: Path) -> None:
+    assert call("export", folder, "out", "--format", "xml").exit_code == 2
+    assert call("convert", folder, "out", "--to", "failure").exit_code == 2
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys; from synthbench.cli import data; "
+        "print(sorted({'torch', 'pyarrow', 'pandas', 'numpy', 'datasets', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

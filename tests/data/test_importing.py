@@ -1,0 +1,181 @@
+"""Importing JSONL and CSV: every bad line is named, at once, and in one line each."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from synthbench.data.importing import import_file
+from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.errors import UserError
+
+GOOD = '{"sentence1": "a", "sentence2": "b", "score": 0.5}'
+
+
+def write(folder: Path, name: str, content: str | bytes) -> Path:
+    file = folder / name
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    return file
+
+
+def faults(file: Path, kind: RecordKind | None = None) -> list[str]:
+    """The messages without the folder."""
+    with pytest.raises(UserError) as raised:
+        import_file(file, kind)
+    assert all("\n" not in message for message in raised.value.messages)
+    return [message.replace(f"{file.parent}/", "") for message in raised.value.messages]
+
+
+@pytest.mark.parametrize(
+    ("columns", "record"),
+    [
+        (
+            {"sentence1": "a", "sentence2": "b", "score": 1},
+            ScoredPair(sentence1="a", sentence2="b", score=1.0),
+        ),
+        ({"anchor": "a", "positive": "b"}, Pair(anchor="a", positive="b")),
+        (
+            {"anchor": "a", "positive": "b", "negative": "c"},
+            Triplet(anchor="a", positive="b", negative="c"),
+        ),
+        ({"sentence": "a", "subset": "news"}, Sentence(sentence="a", subset="news")),
+    ],
+)
+def test_the_columns_tell_the_kind(
+    tmp_path: Path, columns: dict[str, str | float], record: ScoredPair | Pair | Triplet | Sentence
+) -> None:
+    jsonl = write(tmp_path, "data.jsonl", json.dumps(columns))
+    csv = write(tmp_path, "data.csv", ",".join(columns) + "\r\n" + ",".join(map(str, columns.values())))
+    for file in (jsonl, csv):
+        dataset = import_file(file)
+        assert [one.texts() for one in dataset] == [record.texts()]
+        assert (dataset.kind, dataset.column("split"), dataset.column("seed")) == (
+            record.kind,
+            ["train"],
+            [None],
+        )
+        assert dataset.column("id") == [record.content_id()]
+
+
+def test_the_manifest_says_which_file_was_imported(tmp_path: Path) -> None:
+    file = write(tmp_path, "data.jsonl", GOOD)
+    manifest = import_file(file).manifest
+    assert manifest.notes == ["imported from data.jsonl"]
+    assert manifest.revisions == {"data.jsonl": hashlib.sha256(GOOD.encode()).hexdigest()}
+
+
+def test_byte_order_marks_blank_lines_and_nulls_are_no_faults(tmp_path: Path) -> None:
+    rows = '\ufeff{"sentence": "a", "seed": null, "subset": null}\n\n{"sentence": "b", "seed": 3}'
+    assert import_file(write(tmp_path, "data.jsonl", rows)).column("seed") == [None, 3]
+    rows = '\ufeffsentence,seed\r\n"a",\r\n\r\nb,3\r\n'
+    assert import_file(write(tmp_path, "data.csv", rows)).column("seed") == [None, 3]
+
+
+def test_every_bad_line_of_a_jsonl_file_is_named(tmp_path: Path) -> None:
+    lines = [
+        GOOD,
+        '{"sentence1": "a", "sentence2": ',
+        '["a", "b", 0.5]',
+        '{"sentence1": "a", "sentence2": "b"}',
+        '{"sentence1": "a", "sentence2": "b", "score": 0.5, "generater": "x"}',
+        '{"sentence1": "a", "sentence2": "b", "score": 1.5}',
+        '{"sentence1": "a", "sentence2": " ", "score": NaN}',
+        '{"sentence1": "a", "sentence2": "\\ud83d", "score": "high"}',
+        '{"sentence1": 7, "sentence2": "b", "score": true, "seed": 1.5}',
+    ]
+    assert faults(write(tmp_path, "data.jsonl", "\n".join(lines))) == [
+        "data.jsonl:2: is not JSON: Expecting value in column 32",
+        'data.jsonl:3: is not a JSON object like {"sentence1": ..., ...}',
+        "data.jsonl:4: no 'score', which a scored_pair must have",
+        "data.jsonl:5: unknown column 'generater'; did you mean 'generator'?",
+        "data.jsonl:6: score 1.5 is outside [0, 1]",
+        "data.jsonl:7: sentence2 is empty",
+        "data.jsonl:7: score is NaN",
+        "data.jsonl:8: sentence2 has half a character (a lone surrogate)",
+        "data.jsonl:8: score is not a number: 'high'",
+        "data.jsonl:9: seed is not a whole number of 64 bits: 1.5",
+        "... and 2 more",
+    ]
+
+
+def test_every_bad_line_of_a_csv_file_is_named_by_where_it_begins(tmp_path: Path) -> None:
+    rows = [
+        b"id,sentence1,sentence2,score",
+        b'1,"a\nb",c,0.5',
+        b"1,a,b,0.5",
+        b"2,a,b",
+        b"3,a,,0.5",
+        b"4,a,b,",
+        b"5,caf\xe9,b,0.5",
+        b"6,a,b,nan",
+        b'7,a,"b,0.5',
+    ]
+    assert faults(write(tmp_path, "data.csv", b"\r\n".join(rows))) == [
+        "data.csv:4: id '1' stands in line 2 already",
+        "data.csv:5: has 3 fields, the header 4",
+        "data.csv:6: sentence2 is empty",
+        "data.csv:7: score is not a number: ''",
+        "data.csv:8: is not UTF-8",
+        "data.csv:9: score is NaN",
+        "data.csv:10: is not CSV: unexpected end of data; the rest of the file was not read",
+    ]
+
+
+def test_ten_faults_are_shown_and_the_others_counted(tmp_path: Path) -> None:
+    messages = faults(write(tmp_path, "data.jsonl", "\n".join([GOOD] + ["{"] * 1000)))
+    assert len(messages) == 11
+    assert messages[-1] == "... and 990 more"
+
+
+def test_bytes_that_are_not_utf_8_are_named_by_line(tmp_path: Path) -> None:
+    file = write(tmp_path, "data.jsonl", GOOD.encode() + b'\n{"sentence1": "caf\xe9"}\n')
+    assert faults(file) == ["data.jsonl:2: is not UTF-8"]
+
+
+def test_wrong_columns_of_a_csv_file_are_named_once(tmp_path: Path) -> None:
+    file = write(tmp_path, "data.csv", "sentnce1,sentence2,score\r\n" + "a,b,0.5\r\n" * 50)
+    assert faults(file, RecordKind.SCORED_PAIR) == [
+        "data.csv:1: no 'sentence1', which a scored_pair must have",
+        "data.csv:1: unknown column 'sentnce1'; did you mean 'sentence1'?",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("columns", "ending"),
+    [
+        ('{"sentnce": "a"}', "unknown column 'sentnce'; did you mean 'sentence'?"),
+        ('{"sentence1": "a", "sentence2": "b"}', "columns sentence1, sentence2"),
+        ("{}", "columns (none)"),
+    ],
+)
+def test_columns_of_no_kind_say_what_each_kind_has(tmp_path: Path, columns: str, ending: str) -> None:
+    (message,) = faults(write(tmp_path, "data.jsonl", columns))
+    assert message.startswith(
+        "data.jsonl:1: not the columns of any kind of record (triplet: anchor, positive,"
+    )
+    assert message.endswith(ending)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("data.jsonl", "", "data.jsonl: holds no records"),
+        ("data.csv", "sentence\r\n", "data.csv: holds no records"),
+        ("data.txt", "a", "data.txt: neither .jsonl nor .csv, which are what can be imported"),
+        ("data.csv", "sentence,sentence\r\na,b\r\n", "data.csv:1: two columns have the same name"),
+        ("data.jsonl", "[" * 100_000, "data.jsonl:1: is not JSON: maximum recursion depth exceeded"),
+        ("data.csv", "sentence\n" + "x" * 200_000, "data.csv:2: is not CSV: field larger than field limit"),
+        ("data.jsonl", '{"sentence": "a", "seed": 9223372036854775808}', "data.jsonl:1: seed is not a whole"),
+        ("data.jsonl", GOOD.replace("0.5", "1" + "0" * 400), "data.jsonl:1: score 1000"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (found,) = faults(write(tmp_path, name, content))
+    assert found.startswith(message)
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    assert faults(tmp_path / "data.jsonl") == ["data.jsonl: can't be read: No such file or directory"]
+    (tmp_path / "folder.csv").mkdir()
+    assert faults(tmp_path / "folder.csv") == ["folder.csv: can't be read: Is a directory"]
