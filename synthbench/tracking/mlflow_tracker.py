@@ -1,0 +1,155 @@
+"""Results in MLflow: an experiment for each file, a parent run with the aggregates, a child for each run."""
+
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from synthbench.errors import UserError, did_you_mean
+from synthbench.privacy import disable_telemetry
+from synthbench.reporting.results import ExperimentResult
+from synthbench.tracking.mlflow_runs import RESULT_FILE, RunWriter
+from synthbench.tracking.redaction import mask_password_of, redacted
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+SETTINGS = {
+    "MLFLOW_LOGGING_LEVEL": "ERROR",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_DISABLE_AGENT_HINT": "true",
+    # MLflow's own defaults would try an unreachable server for four minutes.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
+}
+LOCK_FILE = "tracking.lock"
+LOCK_SECONDS = 600
+MESSAGE_LENGTH = 300
+
+
+class MlflowTracker:
+    """Tracks at $MLFLOW_TRACKING_URI, or in `mlflow.db` and `mlartifacts` of the folder `home`."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home.resolve()
+        self.uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{self.home / 'mlflow.db'}"
+
+    def log(self, result: ExperimentResult, report_folder: Path) -> str:
+        """Keep the result with its report and return a sentence that says where to look.
+
+        A finished parent run of the same result is left alone. Otherwise finished child runs are taken over,
+        incomplete ones are deleted and logged anew, and the former parent is replaced: nothing is lost and
+        nothing is there twice, wherever an earlier call was killed. Runs that differ in computing time or
+        environment only are the same. Raises UserError if MLflow can't be reached.
+        """
+        with self._failures_in_one_line(), self._lock():
+            client = self._client()
+            experiment_id = self._experiment_id(client, result.experiment)
+            writer = RunWriter(client, experiment_id, redacted(result))
+            run_id = writer.finished() or writer.write(report_folder)
+            return self._place(result.experiment, experiment_id, run_id)
+
+    def load(self, experiment: str, identity: str = "") -> ExperimentResult:
+        """Return the newest finished result of that name, or the one with this identity.
+
+        Raises UserError if there is none, it can't be read, or MLflow can't be reached.
+        """
+        with self._failures_in_one_line():
+            client = self._client()
+            found = client.get_experiment_by_name(experiment)
+            if found is None:
+                known = [one.name for one in client.search_experiments() if one.name != "Default"]
+                hint = did_you_mean(experiment, known)
+                raise UserError(f"no tracked results of '{experiment}' in {self._shown_uri}{hint}")
+            wanted = f" and tags.`synthbench.experiment` = '{identity}'" if identity else ""
+            runs = client.search_runs(
+                [found.experiment_id],
+                f"tags.`synthbench.kind` = 'experiment' and attributes.status = 'FINISHED'{wanted}",
+                order_by=["attributes.start_time DESC"],
+                max_results=1,
+            )
+            if not runs:
+                raise UserError(f"'{experiment}' has no finished result in {self._shown_uri}; run it first")
+            return _read_result(client, runs[0].info.run_id)
+
+    @property
+    def _shown_uri(self) -> str:
+        return mask_password_of(self.uri, self.uri)
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Let one process write at a time: none may take another's unfinished runs for a dead one's."""
+        from filelock import FileLock
+
+        self.home.mkdir(parents=True, exist_ok=True)
+        with FileLock(self.home / LOCK_FILE, timeout=LOCK_SECONDS):
+            yield
+
+    def _client(self) -> "MlflowClient":
+        disable_telemetry()
+        for name, value in SETTINGS.items():
+            os.environ.setdefault(name, value)
+        from mlflow import MlflowClient
+
+        logging.getLogger("mlflow").setLevel(os.environ["MLFLOW_LOGGING_LEVEL"])
+        return MlflowClient(self.uri, self.uri)
+
+    def _experiment_id(self, client: "MlflowClient", name: str) -> str:
+        found = client.get_experiment_by_name(name)
+        if found is None:
+            is_served = urlsplit(self.uri).scheme in ("http", "https", "databricks")
+            location = None if is_served else (self.home / "mlartifacts").as_uri()
+            return str(client.create_experiment(name, artifact_location=location))
+        if found.lifecycle_stage == "deleted":
+            client.restore_experiment(found.experiment_id)
+        return str(found.experiment_id)
+
+    def _place(self, experiment: str, experiment_id: str, run_id: str) -> str:
+        if urlsplit(self.uri).scheme in ("http", "https"):
+            base = self._shown_uri.rstrip("/")
+            return f"Tracked in MLflow: {base}/#/experiments/{experiment_id}/runs/{run_id}"
+        command = f"mlflow ui --backend-store-uri '{self._shown_uri}'"
+        return f"Tracked in MLflow as experiment '{experiment}', run {run_id}; to look: {command}"
+
+    @contextmanager
+    def _failures_in_one_line(self) -> Iterator[None]:
+        try:
+            yield
+        except _foreseen_failures() as error:
+            first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = mask_password_of(self.uri, first_line)[:MESSAGE_LENGTH]
+            raise UserError(
+                f"MLflow at {self._shown_uri} failed: {reason}; "
+                "no result is lost: mend it and run the same command again"
+            ) from error
+
+
+def _foreseen_failures() -> tuple[type[Exception], ...]:
+    """What a missing server, driver, permission or disk space raises."""
+    try:
+        from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
+    except ImportError:
+        return (ImportError,)
+    return (MlflowException, SQLAlchemyError, OSError, ImportError)
+
+
+def _read_result(client: "MlflowClient", run_id: str) -> ExperimentResult:
+    from pydantic import ValidationError
+
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(client.download_artifacts(run_id, RESULT_FILE, folder)).read_text(encoding="utf-8")
+    try:
+        return ExperimentResult.model_validate_json(text)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        where = ".".join(map(str, fault["loc"]))
+        raise UserError(
+            f"{RESULT_FILE} of MLflow run {run_id} can't be read: {where}: {fault['msg']}; run again"
+        ) from error

@@ -1,0 +1,136 @@
+"""What is tracked of a result, in the names and sizes that MLflow accepts."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from synthbench.reporting import aggregate
+from synthbench.reporting.results import ExperimentResult, RunResult
+
+NAME_LENGTH = 250
+VALUE_LENGTH = 6000
+NOTE_LENGTH = 8000
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of a metric."""
+
+    name: str
+    value: float
+    step: int = 0
+
+
+def legal_name(*parts: str) -> str:
+    """Return the parts joined by slashes as a name that MLflow takes on every system.
+
+    A part that had to be changed gets a hash of the original, so that different names stay different.
+    """
+    name = "/".join(_legal_part(part) for part in parts)
+    if len(name) <= NAME_LENGTH:
+        return name
+    return f"{name[: NAME_LENGTH - 9]}-{_short_hash(name, 8)}"
+
+
+def run_name(run: RunResult) -> str:
+    """Return "augsbert-bm25 · static · seed 0"."""
+    return _cut(" · ".join([run.variant, *run.axes.values(), f"seed {run.seed}"]), NAME_LENGTH)
+
+
+def experiment_run_name(result: ExperimentResult) -> str:
+    """Return the experiment's name and the beginning of its identity."""
+    return _cut(f"{result.experiment} · {result.identity[:8]}", NAME_LENGTH)
+
+
+def run_digest(run: RunResult) -> str:
+    """Return a hash of all that is tracked of a run; computing time does not count."""
+    return _digest(run.model_dump(mode="json", exclude={"seconds"}))
+
+
+def experiment_digest(result: ExperimentResult) -> str:
+    """Return a hash of all that is tracked of a result; computing time and environment do not count."""
+    content = result.model_dump(mode="json", exclude={"environment": True, "runs": {"__all__": {"seconds"}}})
+    return _digest(content)
+
+
+def run_points(run: RunResult) -> list[Point]:
+    """Return all scores as `<task>/<score>`, the training curves, the dev score, steps and seconds."""
+    return [*_scores(run), *_training(run)]
+
+
+def run_parameters(run: RunResult) -> dict[str, str]:
+    """Return flat parameters: variant, axes, seed, the configuration, and what was chosen on dev."""
+    named: dict[str, object] = {"variant": run.variant, "seed": run.seed}
+    named |= {f"axis.{axis}": value for axis, value in run.axes.items()}
+    named |= run.parameters
+    named |= {f"chosen.{key}": value for key, value in run.chosen.items()}
+    return {legal_name(*key.split("/")): _value_text(value) for key, value in named.items()}
+
+
+def experiment_points(result: ExperimentResult) -> list[Point]:
+    """Return mean, sd and n of each row and test set as `<variant>/<axis values>/<task>/mean`."""
+    points = []
+    for key, runs in aggregate.rows(result).items():
+        row = [key.variant, *(value for _, value in key.axes)]
+        for measurement in aggregate.measurements(result):
+            sample = aggregate.sample(runs, measurement)
+            if sample is None:
+                continue
+            values = {"mean": sample.mean, "sd": sample.standard_deviation, "n": sample.num_seeds}
+            points += [
+                Point(legal_name(*row, measurement.label, name), value)
+                for name, value in values.items()
+                if value is not None
+            ]
+    return points
+
+
+def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
+    """Return the environment and MLflow's note: the description and, where it fits, the Markdown table."""
+    tags = {legal_name(f"environment.{key}"): _cut(text, 2000) for key, text in result.environment.items()}
+    note = f"{result.description}\n\n{table}".strip()
+    tags["mlflow.note.content"] = note if len(note) <= NOTE_LENGTH else _cut(result.description, NOTE_LENGTH)
+    return tags
+
+
+def _scores(run: RunResult) -> Iterator[Point]:
+    tasks = [scores.task for scores in run.scores]
+    for scores in run.scores:
+        evaluator = [scores.evaluator] if tasks.count(scores.task) > 1 else []
+        for name, value in scores.scores.items():
+            yield Point(legal_name(scores.task, *evaluator, name), value)
+
+
+def _training(run: RunResult) -> Iterator[Point]:
+    for step, name, value in run.history:
+        yield Point(legal_name("training", *name.split("/")), value, step)
+    if run.dev_score is not None:
+        yield Point("dev_score", run.dev_score)
+    yield Point("num_steps", run.num_steps)
+    yield Point("seconds", run.seconds)
+
+
+def _legal_part(part: str) -> str:
+    legal = re.sub(r"[^\w.\- ]", "_", part)
+    if legal.strip(".") == "":
+        legal = f"_{legal}"
+    return legal if legal == part else f"{legal}-{_short_hash(part, 6)}"
+
+
+def _value_text(value: object) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return _cut(text, VALUE_LENGTH)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _short_hash(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]

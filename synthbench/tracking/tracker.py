@@ -1,0 +1,23 @@
+"""Where results are kept for people to look at and for reports to read."""
+
+from pathlib import Path
+from typing import Protocol
+
+from synthbench.reporting.results import ExperimentResult
+
+
+class Tracker(Protocol):
+    """Keeps finished experiments; called by the runner only."""
+
+    def log(self, result: ExperimentResult, report_folder: Path) -> str:
+        """Keep the result with its report and return a sentence that says where to look.
+
+        Logging the same result again changes nothing; after a kill it completes what is there. Raises
+        UserError if the tracker can't be reached.
+        """
+
+    def load(self, experiment: str, identity: str = "") -> ExperimentResult:
+        """Return the newest finished result of that name, or the one with this identity.
+
+        Raises UserError if there is none or the tracker can't be reached.
+        """

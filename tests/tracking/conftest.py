@@ -1,0 +1,107 @@
+import contextlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+STSB = {"gold": (0.70, 0.71, 0.72), "augsbert (k=3)": (0.75, 0.76, 0.77)}
+
+
+def make_run(variant: str, seed: int, *, items_file: str = "", history_points: int = 3) -> RunResult:
+    return RunResult(
+        variant=variant,
+        axes={"base": "static"},
+        seed=seed,
+        identity=f"{variant}-{seed}",
+        parameters={
+            "trainer.epochs": 1,
+            "trainer.batch_sizes": [16, 32],
+            "llm.api_key": "sk-1",
+            "llm.max_tokens": 9,
+        },
+        chosen={"k": 3},
+        scores=(
+            TaskScores(
+                task="STSb",
+                evaluator="sts",
+                main_score="cosine_spearman",
+                scores={"cosine_spearman": STSB[variant][seed], "cosine_pearson": 0.5},
+                num_items=1379,
+                num_dropped=2,
+                stage="evaluation",
+                items_file=items_file,
+            ),
+        ),
+        datasets=(
+            DatasetSummary(
+                part="silver",
+                kind="scored_pair",
+                method="augsbert",
+                num_records=10,
+                num_failures=1,
+                dropped={"is gold": 4},
+                content_hash="0123456789abcdef" * 4,
+                stage="generation",
+                folder="/store/silver",
+            ),
+        ),
+        history=tuple((step, "loss", 1.0 / (step + 1)) for step in range(history_points)),
+        dev_score=0.8,
+        num_steps=history_points,
+        seconds=1.5,
+        model_folder="/store/model",
+    )
+
+
+def make_result(name: str, **changes: object) -> ExperimentResult:
+    result = ExperimentResult(
+        experiment=name,
+        description="What BM25 pairs add",
+        identity="identity-1",
+        source="name: example\nseeds: [0, 1, 2]\n",
+        table={"decimals": 1},
+        tasks=("STSb",),
+        runs=tuple(make_run(variant, seed) for variant in STSB for seed in range(3)),
+        notes=("A note.",),
+        environment={"torch": "2.13.0"},
+    )
+    return result.model_copy(update=changes)
+
+
+@pytest.fixture(scope="session")
+def fresh_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[MlflowTracker, str]:
+    """A store with a first result, and all that was printed while MLflow set it up (which costs seconds)."""
+    tracker = MlflowTracker(tmp_path_factory.mktemp("home é 1"))
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+        tracker.log(make_result("first"), Path("no-report"))
+        tracker.load("first")
+    return tracker, printed.getvalue()
+
+
+@pytest.fixture(scope="session")
+def tracker(fresh_store: tuple[MlflowTracker, str]) -> MlflowTracker:
+    """One store for all tests; each uses its own experiment name."""
+    return fresh_store[0]
+
+
+@pytest.fixture(name="make_run", scope="session")
+def make_run_fixture() -> Callable[..., RunResult]:
+    return make_run
+
+
+@pytest.fixture
+def result(request: pytest.FixtureRequest) -> ExperimentResult:
+    return make_result(request.node.name)
+
+
+@pytest.fixture
+def report_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (folder / "table.md").write_text("| a table |\n", encoding="utf-8")
+    return folder

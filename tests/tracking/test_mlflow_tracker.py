@@ -1,0 +1,339 @@
+import contextlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mlflow import MlflowClient
+from mlflow.entities import Run
+
+from synthbench.errors import UserError
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.write import write_report
+from synthbench.tracking.mlflow_runs import RunWriter
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing in our code may catch it."""
+
+
+def client(tracker: MlflowTracker) -> MlflowClient:
+    return MlflowClient(tracker.uri)
+
+
+def runs_of(tracker: MlflowTracker, name: str, kind: str) -> list[Run]:
+    experiment = client(tracker).get_experiment_by_name(name)
+    assert experiment is not None
+    found = client(tracker).search_runs([experiment.experiment_id], f"tags.`synthbench.kind` = '{kind}'")
+    return sorted(found, key=lambda run: run.info.run_name)
+
+
+def snapshot(tracker: MlflowTracker, name: str) -> list[tuple[str, str, int]]:
+    runs = runs_of(tracker, name, "experiment") + runs_of(tracker, name, "run")
+    return [(run.info.run_id, run.info.status, run.info.end_time) for run in runs]
+
+
+def kill_after(monkeypatch: pytest.MonkeyPatch, function: str, calls: int) -> None:
+    """Die at the beginning of the given method's call number `calls`."""
+    original = getattr(RunWriter, function)
+    made = []
+
+    def dying(self: RunWriter, *arguments: object) -> object:
+        made.append(function)
+        if len(made) > calls:
+            raise Killed
+        return original(self, *arguments)
+
+    monkeypatch.setattr(RunWriter, function, dying)
+
+
+def test_one_parent_and_a_child_for_each_run(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    place = tracker.log(result, report_folder)
+
+    (parent,) = runs_of(tracker, result.experiment, "experiment")
+    children = runs_of(tracker, result.experiment, "run")
+    assert parent.info.run_id in place
+    assert tracker.uri in place
+    assert [run.info.run_name for run in children] == [
+        *(f"augsbert (k=3) · static · seed {seed}" for seed in range(3)),
+        *(f"gold · static · seed {seed}" for seed in range(3)),
+    ]
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
+    assert {run.info.status for run in [parent, *children]} == {"FINISHED"}
+
+
+def test_parent_has_aggregates_artifacts_and_environment(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    tracker.log(result, report_folder)
+
+    (parent,) = runs_of(tracker, result.experiment, "experiment")
+    assert parent.data.metrics["gold/static/STSb/mean"] == pytest.approx(0.71)
+    assert parent.data.metrics["gold/static/STSb/sd"] == pytest.approx(0.01)
+    assert parent.data.metrics["gold/static/STSb/n"] == 3
+    augsbert = [value for key, value in parent.data.metrics.items() if key.startswith("augsbert _k_3_-")]
+    assert sorted(augsbert) == pytest.approx([0.01, 0.76, 3])
+    assert parent.data.tags["environment.torch"] == "2.13.0"
+    assert parent.data.tags["mlflow.note.content"] == "What BM25 pairs add\n\n| a table |"
+    names = {file.path for file in client(tracker).list_artifacts(parent.info.run_id)}
+    assert names == {"result.json", "experiment.yaml", "report"}
+
+
+def test_child_has_parameters_scores_history_and_lineage(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    tracker.log(result, report_folder)
+
+    child = runs_of(tracker, result.experiment, "run")[-1]
+    assert child.data.params == {
+        "variant": "gold",
+        "seed": "2",
+        "axis.base": "static",
+        "trainer.epochs": "1",
+        "trainer.batch_sizes": "[16, 32]",
+        "llm.max_tokens": "9",
+        "chosen.k": "3",
+    }
+    assert child.data.metrics["STSb/cosine_spearman"] == 0.72
+    assert child.data.metrics["STSb/cosine_pearson"] == 0.5
+    assert child.data.metrics["dev_score"] == 0.8
+    history = client(tracker).get_metric_history(child.info.run_id, "training/loss")
+    assert sorted((point.step, point.value) for point in history) == [
+        (0, 1.0),
+        (1, 0.5),
+        (2, pytest.approx(1 / 3)),
+    ]
+    (dataset,) = child.inputs.dataset_inputs
+    assert (dataset.dataset.name, dataset.dataset.digest) == ("silver", ("0123456789abcdef" * 4)[:36])
+    assert "/store/silver" in dataset.dataset.source
+    assert child.data.tags["synthbench.model_folder"] == "/store/model"
+    assert child.data.tags["synthbench.identity"] == "gold-2"
+
+
+def test_item_scores_are_kept_where_they_exist(
+    tracker: MlflowTracker,
+    result: ExperimentResult,
+    make_run: Callable[..., RunResult],
+    report_folder: Path,
+    tmp_path: Path,
+) -> None:
+    items = tmp_path / "items.parquet"
+    items.write_bytes(b"columns")
+    runs = (
+        make_run("gold", 0, items_file=str(items)),
+        make_run("gold", 1, items_file=str(tmp_path / "gone")),
+    )
+
+    tracker.log(result.model_copy(update={"runs": runs}), report_folder)
+
+    kept, without = runs_of(tracker, result.experiment, "run")
+    path = client(tracker).download_artifacts(kept.info.run_id, "items/sts/STSb.parquet", str(tmp_path))
+    assert Path(path).read_bytes() == b"columns"
+    assert client(tracker).list_artifacts(without.info.run_id) == []
+
+
+def test_logging_the_same_again_touches_nothing(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    first = tracker.log(result, report_folder)
+    before = snapshot(tracker, result.experiment)
+    slower = tuple(run.model_copy(update={"seconds": 99.0}) for run in result.runs)
+    elsewhere = result.model_copy(update={"runs": slower, "environment": {"torch": "2.14.0"}})
+
+    again = tracker.log(elsewhere, report_folder)
+
+    assert again == first
+    assert snapshot(tracker, result.experiment) == before
+
+
+@pytest.mark.parametrize(
+    ("function", "calls"),
+    [
+        ("_create", 0),
+        ("_create", 1),
+        ("_write_child", 4),
+        ("_log_batches", 3),
+        ("_log_items", 2),
+        ("_log_batches", 6),
+        ("_log_parent_artifacts", 0),
+    ],
+)
+def test_killed_anywhere_and_logged_again_nothing_is_lost_or_there_twice(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, function: str, calls: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, function, calls)
+        tracker.log(result, report_folder)
+    with pytest.MonkeyPatch.context() as patch, contextlib.suppress(Killed):
+        kill_after(patch, function, calls)
+        tracker.log(result, report_folder)
+
+    tracker.log(result, report_folder)
+
+    (parent,) = runs_of(tracker, result.experiment, "experiment")
+    children = runs_of(tracker, result.experiment, "run")
+    assert len({run.info.run_name for run in children}) == len(children) == 6
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
+    assert {run.info.status for run in [parent, *children]} == {"FINISHED"}
+    for run in children:
+        assert len(client(tracker).get_metric_history(run.info.run_id, "training/loss")) == 3
+    assert tracker.load(result.experiment).runs[0].scores == result.runs[0].scores
+
+
+def test_finished_children_outlive_a_kill(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, "_write_child", 4)
+        tracker.log(result, report_folder)
+    finished = {run.info.run_id for run in runs_of(tracker, result.experiment, "run")}
+
+    tracker.log(result, report_folder)
+
+    assert len(finished) == 4
+    assert finished < {run.info.run_id for run in runs_of(tracker, result.experiment, "run")}
+
+
+def test_another_caption_replaces_the_parent_only(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    tracker.log(result, report_folder)
+    children = [run.info.run_id for run in runs_of(tracker, result.experiment, "run")]
+
+    tracker.log(result.model_copy(update={"table": {"caption": "Better"}}), report_folder)
+
+    assert len(runs_of(tracker, result.experiment, "experiment")) == 1
+    assert [run.info.run_id for run in runs_of(tracker, result.experiment, "run")] == children
+    assert tracker.load(result.experiment).table == {"caption": "Better"}
+
+
+def test_changed_experiment_gets_its_own_parent_and_both_can_be_loaded(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    smaller = result.model_copy(update={"identity": "identity-2", "runs": result.runs[:3]})
+
+    tracker.log(result, report_folder)
+    tracker.log(smaller, report_folder)
+
+    assert len(runs_of(tracker, result.experiment, "experiment")) == 2
+    assert len(runs_of(tracker, result.experiment, "run")) == 6 + 3
+    assert len(tracker.load(result.experiment).runs) == 3
+    assert len(tracker.load(result.experiment, "identity-1").runs) == 6
+
+
+def test_load_gives_back_what_was_logged_and_the_same_report(
+    tracker: MlflowTracker, result: ExperimentResult, tmp_path: Path
+) -> None:
+    clean = tuple(run.model_copy(update={"parameters": {"trainer.epochs": 1}}) for run in result.runs)
+    result = result.model_copy(update={"runs": clean})
+    first = write_report(result, tmp_path / "first")
+    tracker.log(result, tmp_path / "first")
+
+    loaded = tracker.load(result.experiment)
+
+    again = write_report(loaded, tmp_path / "again")
+    assert loaded == result
+    assert [path.read_bytes() for path in again] == [path.read_bytes() for path in first]
+
+
+def test_diverged_training_is_tracked_and_loaded(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    diverged = result.runs[0].model_copy(update={"history": ((1, "loss", math.nan), (2, "loss", math.inf))})
+
+    tracker.log(result.model_copy(update={"runs": (diverged,)}), report_folder)
+
+    history = tracker.load(result.experiment).runs[0].history
+    assert math.isnan(history[0][2])
+    assert history[1][2] == math.inf
+
+
+def test_deleted_experiment_is_brought_back(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    tracker.log(result, report_folder)
+    experiment = client(tracker).get_experiment_by_name(result.experiment)
+    assert experiment is not None
+    client(tracker).delete_experiment(experiment.experiment_id)
+
+    tracker.log(result, report_folder)
+
+    assert len(runs_of(tracker, result.experiment, "run")) == 6
+
+
+def test_many_history_points_are_all_kept(
+    tracker: MlflowTracker, result: ExperimentResult, make_run: Callable[..., RunResult], report_folder: Path
+) -> None:
+    tracker.log(
+        result.model_copy(update={"runs": (make_run("gold", 0, history_points=2001),)}), report_folder
+    )
+
+    (child,) = runs_of(tracker, result.experiment, "run")
+    assert len(client(tracker).get_metric_history(child.info.run_id, "training/loss")) == 2001
+
+
+def test_secrets_are_in_no_artifact(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, tmp_path: Path
+) -> None:
+    source = "name: x\nllm:\n  api_key: sk-1\n  url: http://me:sk-1@host/v1\n"
+
+    tracker.log(result.model_copy(update={"source": source}), report_folder)
+
+    (parent,) = runs_of(tracker, result.experiment, "experiment")
+    folder = client(tracker).download_artifacts(parent.info.run_id, "", str(tmp_path))
+    texts = [path.read_text(encoding="utf-8") for path in Path(folder).rglob("*") if path.is_file()]
+    assert len(texts) >= 3
+    assert not any("sk-1" in text for text in texts)
+
+
+def test_nothing_is_printed_even_when_a_store_is_set_up(fresh_store: tuple[MlflowTracker, str]) -> None:
+    assert fresh_store[1] == ""
+
+
+def test_unknown_experiment_names_the_nearest(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    tracker.log(result.model_copy(update={"experiment": "augsbert_stsb"}), report_folder)
+
+    with pytest.raises(
+        UserError, match=r"no tracked results of 'augsbert_stbs'.*did you mean 'augsbert_stsb'\?"
+    ):
+        tracker.load("augsbert_stbs")
+
+
+def test_experiment_that_never_finished_says_so(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, "_write_child", 1)
+        tracker.log(result, report_folder)
+
+    with pytest.raises(UserError, match="has no finished result"):
+        tracker.load(result.experiment)
+
+
+def test_unreachable_server_is_one_line_without_the_password(
+    result: ExperimentResult, report_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:s3cret@127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+
+    with pytest.raises(UserError) as caught:
+        MlflowTracker(tmp_path).log(result, report_folder)
+
+    assert str(caught.value).startswith("MLflow at http://me:***@127.0.0.1:9 failed: ")
+    assert "no result is lost" in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_home_that_is_a_file_is_one_line(
+    result: ExperimentResult, report_folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "home").write_text("")
+
+    with pytest.raises(UserError, match=r"MLflow at sqlite:.* failed: "):
+        MlflowTracker(tmp_path / "home").log(result, report_folder)

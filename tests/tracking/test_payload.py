@@ -1,0 +1,90 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mlflow.utils.validation import _validate_metric_name, _validate_param_name
+
+from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
+from synthbench.tracking.payload import (
+    experiment_digest,
+    experiment_tags,
+    legal_name,
+    run_digest,
+    run_name,
+    run_parameters,
+    run_points,
+)
+
+
+def make_run(**changes: object) -> RunResult:
+    return RunResult(variant="gold", seed=0, identity="i", scores=()).model_copy(update=changes)
+
+
+@given(st.lists(st.text(), min_size=1, max_size=4))
+def test_every_name_is_legal_for_mlflow(parts: list[str]) -> None:
+    name = legal_name(*parts)
+
+    _validate_metric_name(name)
+    _validate_param_name(name)
+    assert len(name) <= 250
+
+
+@given(st.text(), st.text())
+def test_different_names_stay_different(one: str, other: str) -> None:
+    assert (legal_name(one) == legal_name(other)) == (one == other)
+
+
+@pytest.mark.parametrize("name", ["gold", "augsbert-bm25", "STS12", "cosine_spearman", "λ 2.0"])
+def test_legal_names_are_kept(name: str) -> None:
+    assert legal_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["gold+silver", "a/b", "..", ""])
+def test_illegal_names_get_a_hash(name: str) -> None:
+    assert re.fullmatch(r"[\w.]*-[0-9a-f]{6}", legal_name(name))
+
+
+def test_run_name_is_readable() -> None:
+    assert (
+        run_name(make_run(variant="augsbert-bm25", axes={"base": "static"}))
+        == "augsbert-bm25 · static · seed 0"
+    )
+
+
+def test_long_values_are_cut_to_mlflows_limit() -> None:
+    text = run_parameters(make_run(parameters={"prompt": "x" * 7000}))["prompt"]
+
+    assert len(text) == 6000
+    assert text.endswith("…")
+
+
+def test_two_evaluators_on_one_set_keep_all_scores() -> None:
+    scored = tuple(
+        TaskScores(task="A", evaluator=name, main_score="s", scores={"s": 0.5}, num_items=1, stage="x")
+        for name in ("sts", "pairs")
+    )
+
+    names = [point.name for point in run_points(make_run(scores=scored))]
+
+    assert names[:2] == ["A/sts/s", "A/pairs/s"]
+
+
+def test_digest_ignores_time_and_environment_only() -> None:
+    run = make_run()
+    result = ExperimentResult(experiment="e", identity="i", runs=(run,))
+
+    slower = run.model_copy(update={"seconds": 9.0})
+    assert run_digest(slower) == run_digest(run)
+    elsewhere = result.model_copy(update={"environment": {"torch": "3"}, "runs": (slower,)})
+    assert experiment_digest(elsewhere) == experiment_digest(result)
+
+    other = run.model_copy(update={"seed": 1})
+    assert run_digest(other) != run_digest(run)
+    assert experiment_digest(result.model_copy(update={"runs": (other,)})) != experiment_digest(result)
+
+
+def test_note_leaves_out_a_table_that_is_too_long() -> None:
+    result = ExperimentResult(experiment="e", identity="i", description="What for", runs=())
+
+    assert experiment_tags(result, "x" * 9000)["mlflow.note.content"] == "What for"

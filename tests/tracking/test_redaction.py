@@ -1,0 +1,76 @@
+import pytest
+
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.tracking.redaction import is_secret, mask_password_of, mask_urls, redacted
+
+
+@pytest.mark.parametrize(
+    "key", ["api_key", "llm.apiKey", "hub-token", "TOKEN", "db.password", "client_secret", "credentials.user"]
+)
+def test_keys_that_look_like_secrets(key: str) -> None:
+    assert is_secret(key)
+
+
+@pytest.mark.parametrize(
+    "key", ["max_tokens", "tokenizer", "token_limit", "key", "k", "keep_keys", "passage", ""]
+)
+def test_keys_that_only_resemble_them(key: str) -> None:
+    assert not is_secret(key)
+
+
+@pytest.mark.parametrize(
+    ("plain", "masked"),
+    [
+        ("at postgresql://me:pa:ss@host:5432/db now", "at postgresql://me:***@host:5432/db now"),
+        ("http://host:80/?mail=a@b", "http://host:80/?mail=a@b"),
+        ("postgresql://host/db?user=me&password=x", "postgresql://host/db?user=me&password=***"),
+        ("sqlite:////home/mlflow.db", "sqlite:////home/mlflow.db"),
+    ],
+)
+def test_urls_keep_all_but_their_password(plain: str, masked: str) -> None:
+    assert mask_urls(plain) == masked
+
+
+def test_password_is_found_in_its_decoded_form_too() -> None:
+    text = mask_password_of("http://me:p%40ss@host", "login me/p@ss at http://me:p%40ss@host failed")
+
+    assert text == "login me/*** at http://me:***@host failed"
+
+
+def test_results_lose_their_secrets_and_nothing_else() -> None:
+    run = RunResult(
+        variant="v",
+        seed=0,
+        identity="i",
+        parameters={
+            "llm": {"api_key": "hush", "url": "http://me:hush@host"},
+            "epochs": 1,
+            "urls": ["http://a:hush@b"],
+        },
+        scores=(),
+    )
+    result = ExperimentResult(
+        experiment="e",
+        identity="i",
+        runs=(run,),
+        source="llm:\n  api_key: |\n    hush\n  epochs: 1\n",
+        environment={"HF_TOKEN": "hush", "torch": "2"},
+    )
+
+    cleaned = redacted(result)
+
+    assert "hush" not in cleaned.model_dump_json()
+    assert cleaned.runs[0].parameters == {
+        "llm": {"url": "http://me:***@host"},
+        "epochs": 1,
+        "urls": ["http://a:***@b"],
+    }
+    assert cleaned.source == "llm:\n  epochs: 1\n"
+    assert cleaned.environment == {"torch": "2"}
+
+
+def test_source_without_secrets_stays_as_it_is() -> None:
+    source = "# why\nname:   x\n"
+    result = ExperimentResult(experiment="e", identity="i", runs=(), source=source)
+
+    assert redacted(result).source == source
