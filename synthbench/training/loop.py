@@ -77,11 +77,13 @@ def _run(job: Job, settings: TrainingSettings, context: TrainingContext, resumed
     num_steps = settings.num_steps(job.table.num_rows)
     if resumed is not None:
         context.progress.say(f"training goes on after step {resumed} of {num_steps}")
+    own_length = _own_length(job.model)
+    length = None if own_length is None else min(settings.max_length or own_length, own_length)
     with (
         context.progress.task("training", num_steps) as task,
-        _truncated(job.model, settings.max_length) as full_length,
+        _max_length(job.model, length),
     ):
-        course = _Course(job, settings, context, task, full_length)
+        course = _Course(job, settings, context, task, own_length)
         trainer = _trainer(job, settings, context, course)
         # The trainer's constructor drew random numbers; dropout must not depend on how many.
         seed_everything(context.seed)
@@ -158,14 +160,14 @@ class _Course(TrainerCallback):
         settings: TrainingSettings,
         context: TrainingContext,
         task: ProgressTask,
-        full_length: int | None,
+        own_length: int | None,
     ) -> None:
         num_steps = settings.num_steps(job.table.num_rows)
         interval = max(1, num_steps // _POINTS_OF_LOSS_CURVE)
         self.job = job
         self.context = context
         self.task = task
-        self.full_length = full_length
+        self.own_length = own_length
         self.checkpoints = Checkpoints(context.checkpoints)
         self.evaluation_steps = set(settings.evaluation_steps(num_steps) if context.select else ())
         self.log_steps = {*range(interval, num_steps, interval), num_steps, *self.evaluation_steps}
@@ -214,26 +216,28 @@ class _Course(TrainerCallback):
         """Score the model as it will be used: whole inputs, no dropout, no random numbers spent."""
         assert self.context.select is not None
         model = self.job.model
-        with isolated(model.device), _truncated(model, self.full_length):
+        with isolated(model.device), _max_length(model, self.own_length):
             model.eval()
             return float(self.context.select(self.job.scorer()))
 
 
 @contextmanager
-def _truncated(model: SentenceTransformer | CrossEncoder, length: int | None) -> Iterator[int | None]:
-    """Cut the model's inputs at `length` tokens if given, put back afterwards; yields the length before.
-
-    A static model has no such length: None.
-    """
+def _max_length(model: SentenceTransformer | CrossEncoder, length: int | None) -> Iterator[None]:
+    """Let the model cut its inputs at `length` tokens and put its own limit back; None changes nothing."""
     before = model.max_seq_length
-    if length is None or before is None or math.isinf(before):
-        yield None
-        return
-    model.max_seq_length = length
+    if length is not None:
+        model.max_seq_length = length
     try:
-        yield before
+        yield
     finally:
-        model.max_seq_length = before
+        if length is not None:
+            model.max_seq_length = before
+
+
+def _own_length(model: SentenceTransformer | CrossEncoder) -> int | None:
+    """Return the model's own limit in tokens, None if it has none, as static models."""
+    length = model.max_seq_length
+    return None if length is None or math.isinf(length) else length
 
 
 def _best(history: History) -> dict[str, Any] | None:

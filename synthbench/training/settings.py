@@ -38,7 +38,7 @@ class TrainingSettings(Trainer):
         None,
         ge=3,
         le=32_768,
-        description="tokens of one input, in training only; None (and static bases): as the base has it",
+        description="tokens of one input, in training only, if the base reads more; ignored by a static base",
     )
     evaluations: int = Field(
         4,

@@ -32,6 +32,8 @@ class Untrained(Trainer):
 
         num_records = sum(dataset.manifest.num_records for dataset in data)
         if num_records:
-            raise UserError(f"trainer 'none' learns nothing, but got {num_records} records; leave `data` empty")
+            raise UserError(
+                f"trainer 'none' learns nothing, but got {num_records} records; leave `data` empty"
+            )
         save_untrained(self.base, context.output)
         return TrainingSummary()

@@ -184,20 +184,20 @@ def test_the_loss_that_is_no_number_ends_the_training(bert: Path, tmp_path: Path
 
 
 def test_inputs_are_truncated_in_training_only(bert: Path, tmp_path: Path) -> None:
-    # [CLS] word [SEP] of each sentence are left, so the words behind the first get no gradient.
-    base = {"model": str(bert)}
-    settings = trainer("bi-encoder", bert, base=base, max_steps=3, max_length=3, weight_decay=0.0)
     lengths = []
 
     def select(scorer: PairScorer) -> float:
         lengths.append(scorer._encoder.model.max_seq_length)  # type: ignore[attr-defined]
         return 0.0
 
-    settings.train([toy_pairs(40)], context_in(tmp_path, select=select))
+    settings = trainer("bi-encoder", bert, max_steps=3, max_length=3)
+    settings.train([toy_pairs(40)], context_in(tmp_path / "short", select=select))
     assert set(lengths) == {32}
-    untruncated = settings.model_copy(update={"max_length": None})
-    untruncated.train([toy_pairs(40)], context_in(tmp_path / "full"))
-    assert largest_difference(tmp_path, tmp_path / "full") > 1e-5
+    for name, max_length in {"full": None, "too long for the base": 1000}.items():
+        longer = settings.model_copy(update={"max_length": max_length})
+        longer.train([toy_pairs(40)], context_in(tmp_path / name))
+    assert largest_difference(tmp_path / "full", tmp_path / "too long for the base") == 0
+    assert largest_difference(tmp_path / "full", tmp_path / "short") > 1e-5
 
 
 def test_the_saved_encoder_loads_and_is_the_one_that_was_scored(bert: Path, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_the_pretrained_model_is_handed_on(bert: Path, tmp_path: Path) -> None:
 
 
 def test_data_are_refused(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="learns nothing, but got 3 records; set data: \\[\\]"):
+    with pytest.raises(UserError, match="learns nothing, but got 3 records; leave `data` empty"):
         Untrained(base={"model": str(bert)}).train([toy_pairs(3)], context_in(tmp_path))
 
 
