@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +39,9 @@ class MlflowTracker:
 
     def __init__(self, home: Path) -> None:
         self.home = home.resolve()
-        self.uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{self.home / 'mlflow.db'}"
+        self.own_database = self.home / "mlflow.db"
+        self.own_uri = f"sqlite:///{self.own_database}"
+        self.uri = os.environ.get("MLFLOW_TRACKING_URI") or self.own_uri
 
     def log(self, result: ExperimentResult, report_folder: Path) -> str:
         """Keep the result with its report and return a sentence that says where to look.
@@ -49,6 +52,7 @@ class MlflowTracker:
         environment only are the same. Raises UserError if MLflow can't be reached.
         """
         with self._failures_in_one_line(), self._lock():
+            self._set_up_database()
             client = self._client()
             experiment_id = self._experiment_id(client, result.experiment)
             writer = RunWriter(client, experiment_id, redacted(result))
@@ -61,6 +65,8 @@ class MlflowTracker:
         Raises UserError if there is none, it can't be read, or MLflow can't be reached.
         """
         with self._failures_in_one_line():
+            if self.uri == self.own_uri and not self.own_database.exists():
+                raise UserError(f"no tracked results in {self._shown_uri}; run '{experiment}' first")
             client = self._client()
             found = client.get_experiment_by_name(experiment)
             if found is None:
@@ -91,13 +97,30 @@ class MlflowTracker:
         with FileLock(self.home / LOCK_FILE, timeout=LOCK_SECONDS):
             yield
 
+    def _set_up_database(self) -> None:
+        """Make our own database under another name first.
+
+        MLflow needs seconds for that, and what a kill leaves in the middle could never be opened again.
+        """
+        if self.uri != self.own_uri or self.own_database.exists():
+            return
+        _quieten()
+        from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+        folder = self.home / "mlflow.unfinished"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        unfinished = folder / "mlflow.db"
+        artifacts = (self.home / "mlartifacts").as_uri()
+        store = SqlAlchemyStore(f"sqlite:///{unfinished}", artifacts)  # type: ignore[no-untyped-call]
+        store.engine.dispose()
+        unfinished.replace(self.own_database)
+        folder.rmdir()
+
     def _client(self) -> "MlflowClient":
-        disable_telemetry()
-        for name, value in SETTINGS.items():
-            os.environ.setdefault(name, value)
+        _quieten()
         from mlflow import MlflowClient
 
-        logging.getLogger("mlflow").setLevel(os.environ["MLFLOW_LOGGING_LEVEL"])
         return MlflowClient(self.uri, self.uri)
 
     def _experiment_id(self, client: "MlflowClient", name: str) -> str:
@@ -128,6 +151,14 @@ class MlflowTracker:
                 f"MLflow at {self._shown_uri} failed: {reason}; "
                 "no result is lost: mend it and run the same command again"
             ) from error
+
+
+def _quieten() -> None:
+    """Silence MLflow and keep it from waiting long; best before it is imported."""
+    disable_telemetry()
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
+    logging.getLogger("mlflow").setLevel(os.environ["MLFLOW_LOGGING_LEVEL"])
 
 
 def _foreseen_failures() -> tuple[type[Exception], ...]:

@@ -74,8 +74,14 @@ def make_result(name: str, **changes: object) -> ExperimentResult:
 
 @pytest.fixture(scope="session")
 def fresh_store(tmp_path_factory: pytest.TempPathFactory) -> tuple[MlflowTracker, str]:
-    """A store with a first result, and all that was printed while MLflow set it up (which costs seconds)."""
-    tracker = MlflowTracker(tmp_path_factory.mktemp("home é 1"))
+    """A store with a first result, and all that was printed while MLflow set it up (which costs seconds).
+
+    An earlier process was killed while it set up the same store.
+    """
+    home = tmp_path_factory.mktemp("home é 1")
+    (home / "mlflow.unfinished").mkdir()
+    (home / "mlflow.unfinished" / "mlflow.db").write_bytes(b"half a database")
+    tracker = MlflowTracker(home)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         tracker.log(make_result("first"), Path("no-report"))

@@ -293,6 +293,19 @@ def test_nothing_is_printed_even_when_a_store_is_set_up(fresh_store: tuple[Mlflo
     assert fresh_store[1] == ""
 
 
+def test_a_killed_set_up_leaves_nothing_behind(fresh_store: tuple[MlflowTracker, str]) -> None:
+    names = {path.name for path in fresh_store[0].home.iterdir()}
+
+    assert names == {"mlflow.db", "mlartifacts", "tracking.lock"}
+
+
+def test_loading_before_anything_was_tracked_says_so_and_makes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no tracked results in sqlite:"):
+        MlflowTracker(tmp_path / "home").load("example")
+
+    assert not (tmp_path / "home").exists()
+
+
 def test_unknown_experiment_names_the_nearest(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
