@@ -59,11 +59,8 @@ def test_average_is_taken_seed_by_seed(make_runs: MakeRuns, make_result: MakeRes
 
     average = cell(build_table(make_result(runs, average=["A", "B"])), 0, 2)
 
-    assert (average.mean, average.standard_deviation, average.num_seeds) == (
-        pytest.approx(30.0),
-        pytest.approx(0.0),
-        2,
-    )
+    assert (average.mean, average.standard_deviation) == pytest.approx((30.0, 0.0))
+    assert average.num_seeds == 2
 
 
 def test_only_a_lead_beyond_the_noise_is_bold(small_result: ExperimentResult) -> None:

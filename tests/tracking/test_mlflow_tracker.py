@@ -106,6 +106,7 @@ def test_child_has_parameters_scores_history_and_lineage(
         (1, 0.5),
         (2, pytest.approx(1 / 3)),
     ]
+    assert child.inputs is not None
     (dataset,) = child.inputs.dataset_inputs
     assert (dataset.dataset.name, dataset.dataset.digest) == ("silver", ("0123456789abcdef" * 4)[:36])
     assert "/store/silver" in dataset.dataset.source
