@@ -23,9 +23,9 @@ def report(
     from synthbench.reporting.build import build_table
     from synthbench.reporting.terminal import terminal_table
     from synthbench.reporting.write import write_report
-    from synthbench.tracking.mlflow_tracker import MLflowTracker
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-    result = MLflowTracker(home()).load(experiment_name(file))
+    result = MlflowTracker(home()).load(experiment_name(file))
     Console().print(terminal_table(build_table(result)))
     for path in write_report(result, output / result.experiment):
         print(path)

@@ -101,7 +101,7 @@ def _conclude(plan: "Plan", store: "Store", failures: tuple[str, ...], output: P
     from synthbench.reporting.build import build_table
     from synthbench.reporting.terminal import terminal_table
     from synthbench.reporting.write import write_report
-    from synthbench.tracking.mlflow_tracker import MLflowTracker
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
 
     result = collect(plan, store, failures)
     if not result.runs:
@@ -110,7 +110,7 @@ def _conclude(plan: "Plan", store: "Store", failures: tuple[str, ...], output: P
     files = write_report(result, folder)
     Console().print(terminal_table(build_table(result)))
     print(f"tables: {', '.join(str(file) for file in files)}")
-    print(f"tracked: {MLflowTracker(home()).log(result, folder)}")
+    print(f"tracked: {MlflowTracker(home()).log(result, folder)}")
 
 
 def _print_failures(report: "Report") -> None:

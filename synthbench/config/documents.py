@@ -58,8 +58,9 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
     for name in includes:
         if not (file.parent / name).is_file():
             raise UserError(f"{own.place(('include',))}: include: no such file: {file.parent / name}")
-        merged = merge(merged, _read(file.parent / name, (*including, file.resolve())))
-    return merge(merged, own)
+        included = _read(file.parent / name, (*including, file.resolve()))
+        merged = merge(merged, included, keep_nulls=True)
+    return merge(merged, own, keep_nulls=True)
 
 
 def _text(file: Path) -> str:
@@ -175,7 +176,7 @@ class _Merge:
         for known in [known for known in self.places if known[: len(path)] == path]:
             del self.places[known]
         self.places.update({k: place for k, place in self.over_places.items() if k[: len(path)] == path})
-        return value if self.keep_nulls else _without_nulls(value)
+        return value if self.keep_nulls else without_nulls(value)
 
 
 def _is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
@@ -185,9 +186,10 @@ def _is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> 
     return any(under.get(key) != over[key] for key in named) and any(key in under for key in COMPONENT_KEYS)
 
 
-def _without_nulls(value: Any) -> Any:  # noqa: ANN401
+def without_nulls(value: Any) -> Any:  # noqa: ANN401
+    """Return the data without the keys whose value is null."""
     if isinstance(value, dict):
-        return {key: _without_nulls(child) for key, child in value.items() if child is not None}
+        return {key: without_nulls(child) for key, child in value.items() if child is not None}
     return value
 
 

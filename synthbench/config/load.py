@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from synthbench.config.documents import Document, expand_dotted, merge, parse_document, read_document
+from synthbench.config.documents import (
+    Document,
+    expand_dotted,
+    merge,
+    parse_document,
+    read_document,
+    without_nulls,
+)
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
 from synthbench.config.problems import Problems, parse
 from synthbench.config.runs import RunParser
@@ -49,11 +56,11 @@ class _Loader:
         assignments = [_assignment(text) for text in overrides.assignments]
         self.run_assignments = [a for a in assignments if _first_key(a) in RUN_KEYS]
         document = read_document(file)
-        document = merge(document, expand_dotted(self.profile_document.section("experiment")))
-        for assignment in assignments:
-            if assignment not in self.run_assignments:
-                document = merge(document, assignment)
-        self.document = document
+        patches = [expand_dotted(self.profile_document.section("experiment"))]
+        patches += [assignment for assignment in assignments if assignment not in self.run_assignments]
+        for patch in patches:
+            document = merge(document, patch, keep_nulls=True)
+        self.document = _without_removed(document)
 
     def load(self) -> Experiment:
         section: ExperimentSection | None = parse(
@@ -64,12 +71,12 @@ class _Loader:
             self.problems.raise_if_any()
             raise AssertionError("a section that does not parse has problems")
         runs = RunParser(section.sources, self.problems)
-        variants = [self._variant(name, axes, document, runs) for name, axes, document in self._rows(section)]
+        variants = [
+            self._variant(name, axes, document, runs) for name, axes, document in self._wanted(section)
+        ]
         self._check_unused(section, runs)
         self.problems.raise_if_any()
-        complete = [variant for variant in variants if variant is not None]
-        chosen = self._chosen(complete)
-        distinct, notes = _without_equal(chosen)
+        distinct, notes = _without_equal([variant for variant in variants if variant is not None])
         return Experiment(
             name=section.experiment,
             description=section.description,
@@ -181,24 +188,22 @@ class _Loader:
             yield chosen, merge(document, patch)
 
     def _check_unused(self, section: ExperimentSection, runs: RunParser) -> None:
-        if self.problems.messages:
+        if self.problems.messages or self.overrides.variants:
             return
         for name in section.sources:
             if name not in runs.used_sources:
                 self.problems.add(self.document, ("sources", name), "is used by no variant")
 
-    def _chosen(self, variants: Sequence[Variant]) -> list[Variant]:
+    def _wanted(self, section: ExperimentSection) -> list[tuple[str, dict[str, str], Document]]:
+        """Return the rows that `--variant` leaves, all without it."""
+        rows = list(self._rows(section))
+        names = {name for name, _, _ in rows}
         wanted = self.overrides.variants
-        names = {variant.name for variant in variants}
         unknown = [name for name in wanted if name not in names]
         if unknown:
-            raise UserError(
-                *(
-                    f"--variant {name}: no such variant in {self.file}{did_you_mean(name, names)}"
-                    for name in unknown
-                )
-            )
-        return [variant for variant in variants if not wanted or variant.name in wanted]
+            where = f"no such variant in {self.file}"
+            raise UserError(*(f"--variant {name}: {where}{did_you_mean(name, names)}" for name in unknown))
+        return [row for row in rows if not wanted or row[0] in wanted]
 
     def _places(self, section: ExperimentSection) -> Places:
         folder = self.overrides.data
@@ -222,6 +227,13 @@ def _assignment(text: str) -> Document:
     parsed = parse_document(f"{path.strip()}: {value}", place)
     paths = dict.fromkeys(parsed.places, place)
     return expand_dotted(Document(parsed.data, paths))
+
+
+def _without_removed(document: Document) -> Document:
+    """Drop keys set to null, but for those in patches, which are still to remove something."""
+    patches = ("variants", "grid")
+    data = {key: value if key in patches else without_nulls(value) for key, value in document.data.items()}
+    return Document({key: value for key, value in data.items() if value is not None}, document.places)
 
 
 def _first_key(document: Document) -> str:

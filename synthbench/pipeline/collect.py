@@ -32,7 +32,7 @@ def collect(plan: Plan, store: Store, failures: tuple[str, ...] = ()) -> Experim
     return ExperimentResult(
         experiment=experiment.name,
         description=experiment.description,
-        identity=_identity(results, experiment.table.model_dump_json()),
+        identity=_identity(results),
         source=to_yaml(experiment.resolved),
         table=experiment.table.model_dump(mode="json"),
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
@@ -57,8 +57,8 @@ def to_yaml(data: Mapping[str, Any]) -> str:
     return stream.getvalue()
 
 
-def _identity(runs: tuple[RunResult, ...], table: str) -> str:
-    return hashlib.sha256("\n".join([table, *(run.identity for run in runs)]).encode()).hexdigest()
+def _identity(runs: tuple[RunResult, ...]) -> str:
+    return hashlib.sha256("\n".join(run.identity for run in runs).encode()).hexdigest()
 
 
 def _run_result(run: PlannedRun, store: Store) -> RunResult:

@@ -125,12 +125,12 @@ class _Planner:
         return self._train(config, parts, seed, address), parts
 
     def _train(self, config: RunConfig, parts: Mapping[str, Stage], seed: int, address: "_Address") -> Stage:
-        inputs = {f"data:{name}": stage for name, stage in parts.items()}
+        inputs = {f"data:{index}": stage for index, stage in enumerate(parts.values())}
         selection = config.selection
         if selection is None:
             operation = Train(config.trainer_name, config.trainer, seed)
         else:
-            inputs |= {f"dev:{name}": self._source(name) for name in selection.sources}
+            inputs |= {f"dev:{index}": self._source(name) for index, name in enumerate(selection.sources)}
             operation = Train(
                 config.trainer_name, config.trainer, seed, selection.evaluator_name, selection.evaluator
             )
@@ -166,11 +166,11 @@ class _Planner:
             inner = {role: roles[ours] for role, ours in need.sources.items()}
             return self._generate(need.method, method, inner, address)
         trainer = _configured("trainers", need.trainer, need.config)
-        inputs = {f"data:{role}": sources[role] for role in need.data}
+        inputs = {f"data:{index}": sources[role] for index, role in enumerate(need.data)}
         operation = Train(need.trainer, trainer, need.seed)
         if need.selection in sources:
             evaluator = _configured("evaluators", need.evaluator, {})
-            inputs[f"dev:{need.selection}"] = sources[need.selection]
+            inputs["dev:0"] = sources[need.selection]
             operation = Train(need.trainer, trainer, need.seed, need.evaluator, evaluator)
         return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
 
