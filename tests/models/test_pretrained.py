@@ -1,0 +1,138 @@
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hub_cache import SENTENCES
+from pydantic import ValidationError
+
+from synthbench.errors import UserError
+from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+
+TEXTS = [*SENTENCES[:5], "a dog", "the piano eats the small cat , the dog and two boys ."]
+PAIRS = [(first, second) for first in TEXTS[:3] for second in TEXTS[3:]]
+
+
+def _save(architecture: Any, config: Any, tokenizer_of: Path, folder: Path) -> Path:
+    shutil.copytree(tokenizer_of, folder, ignore=shutil.ignore_patterns("*.safetensors", "config.json"))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        architecture(config).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def checkpoint(request: pytest.FixtureRequest, bert: Path, roberta: Path, tmp_path: Path) -> Path:
+    """One checkpoint of each common architecture, three layers each."""
+    from transformers import DistilBertConfig, DistilBertModel, MPNetConfig, MPNetModel
+
+    if request.param == "distilbert":
+        settings = DistilBertConfig(vocab_size=200, dim=32, n_layers=3, n_heads=2, hidden_dim=64)
+        return _save(DistilBertModel, settings, bert, tmp_path / "distilbert")
+    if request.param == "mpnet":
+        sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2}
+        settings = MPNetConfig(vocab_size=200, intermediate_size=64, **sizes)
+        return _save(MPNetModel, settings, bert, tmp_path / "mpnet")
+    return {"bert": bert, "roberta": roberta}[request.param]
+
+
+@pytest.mark.parametrize("checkpoint", ["bert", "roberta", "distilbert", "mpnet"], indirect=True)
+def test_the_first_layers_give_the_whole_models_intermediate_states(checkpoint: Path, tmp_path: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    whole, tokenizer = AutoModel.from_pretrained(checkpoint), AutoTokenizer.from_pretrained(checkpoint)
+    with torch.inference_mode():
+        batch = tokenizer(TEXTS[0], return_tensors="pt", return_token_type_ids=False)
+        expected = whole(**batch, output_hidden_states=True).hidden_states[2].mean(dim=1)
+
+    model = build_encoder(Pretrained(model=str(checkpoint), num_layers=2), seed=0, device="cpu")
+    assert model.encode(TEXTS[:1]) == pytest.approx(expected.numpy(), abs=1e-5)
+
+    model.save(str(tmp_path / "saved"))
+    again = build_encoder(Pretrained(model=str(tmp_path / "saved")), seed=0, device="cpu")
+    assert again.encode(TEXTS) == pytest.approx(model.encode(TEXTS), abs=1e-6)
+
+
+def test_more_layers_than_there_are_is_the_users_mistake(bert: Path) -> None:
+    with pytest.raises(UserError, match="num_layers is 4, the model has only 3"):
+        build_encoder(Pretrained(model=str(bert), num_layers=4), seed=0, device="cpu")
+
+
+def test_a_static_encoder_is_the_mean_of_token_embeddings(bert: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    table = AutoModel.from_pretrained(bert).get_input_embeddings().weight.detach().numpy()
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    model = build_encoder(Pretrained(model=str(bert), static=True), seed=0, device="cpu")
+    for text in TEXTS:
+        expected = table[tokenizer(text, add_special_tokens=False)["input_ids"]].mean(axis=0)
+        assert model.encode(text) == pytest.approx(expected, abs=1e-6)
+
+
+def test_random_static_embeddings_follow_the_seed(bert: Path) -> None:
+    base = Pretrained(model=str(bert), static=True, static_dimension=8)
+    first, same, other = (build_encoder(base, seed, "cpu").encode(TEXTS) for seed in (1, 1, 2))
+    assert first.shape == (len(TEXTS), 8)
+    assert (first == same).all()
+    assert not np.allclose(first, other)
+
+
+def test_a_static_encoder_reads_at_most_max_length_tokens(bert: Path) -> None:
+    base = Pretrained(model=str(bert), static=True, max_length=3)
+    model = build_encoder(base, seed=0, device="cpu")
+    assert (model.encode("a man plays the guitar") == model.encode("a man plays")).all()
+
+
+def test_pooling_replaces_the_checkpoints_own_and_keeps_what_follows(sentence_encoder: Path) -> None:
+    kept = build_encoder(Pretrained(model=str(sentence_encoder)), seed=0, device="cpu")
+    changed = build_encoder(Pretrained(model=str(sentence_encoder), pooling="cls"), seed=0, device="cpu")
+    assert [type(module).__name__ for module in changed] == ["Transformer", "Pooling", "Normalize"]
+    assert changed[1].pooling_mode == "cls"
+    assert kept[1].pooling_mode == "mean"
+
+
+def test_a_checkpoint_without_pooling_gets_the_mean(bert: Path) -> None:
+    model = build_encoder(Pretrained(model=str(bert), max_length=7), seed=0, device="cpu")
+    assert model[1].pooling_mode == "mean"
+    assert model.max_seq_length == 7
+
+
+def test_a_new_head_follows_the_seed_and_leaves_the_global_generator_alone(bert: Path) -> None:
+    before = torch.get_rng_state()
+    base = Pretrained(model=str(bert), num_layers=1)
+    first, same, other = (build_cross_encoder(base, seed, "cpu").predict(PAIRS) for seed in (1, 1, 2))
+    assert (first == same).all()
+    assert not np.allclose(first, other)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_a_saved_cross_encoder_keeps_head_and_layers(bert: Path, tmp_path: Path) -> None:
+    model = build_cross_encoder(Pretrained(model=str(bert), num_layers=1), seed=1, device="cpu")
+    model.save(str(tmp_path))
+    again = build_cross_encoder(Pretrained(model=str(tmp_path)), seed=2, device="cpu")
+    assert again.predict(PAIRS) == pytest.approx(model.predict(PAIRS), abs=1e-6)
+
+
+@pytest.mark.parametrize("field", [{"static": True}, {"pooling": "mean"}])
+def test_a_cross_encoder_has_no_fields_of_an_encoder(bert: Path, field: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="they are an encoder's"):
+        build_cross_encoder(Pretrained(model=str(bert), **field), seed=0, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"static_dimension": 8},
+        {"static": True, "num_layers": 2},
+        {"static": True, "pooling": "mean"},
+        {"num_layers": 0},
+        {"revision": "main"},
+        {"max_length": "64"},
+        {"layers": 2},
+    ],
+)
+def test_impossible_bases_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        Pretrained(model="bert", **fields)
