@@ -1,0 +1,31 @@
+"""What all tests share: nothing calls home, and real data is found through SYNTHBENCH_DATA."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from synthbench.privacy import disable_telemetry
+
+disable_telemetry()
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+pytest_plugins = ["hub_cache"]
+
+
+@pytest.fixture
+def real_data() -> Path:
+    """The folder of real data sets that SYNTHBENCH_DATA names; without it the test is skipped."""
+    folder = os.environ.get("SYNTHBENCH_DATA", "")
+    if not Path(folder).is_dir() or not folder:
+        pytest.skip("needs the real data sets: set SYNTHBENCH_DATA to their folder")
+    return Path(folder)
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep every test's store and tracking database in its own folder."""
+    monkeypatch.setenv("SYNTHBENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    yield
