@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from synthbench.cli.console import console
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, load
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ def plan(
 
 
 def _print_table(found: "list[StageStatus]") -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)
@@ -42,4 +42,4 @@ def _print_table(found: "list[StageStatus]") -> None:
     for status in found:
         runs = str(status.num_runs)
         table.add_row(status.stage.identity[:8], str(status.stage), runs, status.state, status.why)
-    Console().print(table, markup=False)
+    console().print(table, markup=False)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from synthbench.cli.console import console
 from synthbench.cli.options import home
 
 OutputFolder = Annotated[
@@ -17,7 +18,6 @@ def report(
     output: OutputFolder = Path("reports"),
 ) -> None:
     """Write the tables of an experiment's last tracked run again; computes nothing."""
-    from rich.console import Console
 
     from synthbench.config.load import experiment_name
     from synthbench.reporting.build import build_table
@@ -26,6 +26,6 @@ def report(
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
     result = MlflowTracker(home()).load(experiment_name(file))
-    Console().print(terminal_table(build_table(result)))
+    console().print(terminal_table(build_table(result)))
     for path in write_report(result, output / result.experiment):
         print(path)

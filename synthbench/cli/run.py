@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synthbench.cli.console import console
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, load
 from synthbench.cli.report import OutputFolder
 
@@ -95,7 +96,6 @@ def _execute(
 
 def _conclude(plan: "Plan", store: "Store", failures: tuple[str, ...], output: Path) -> None:
     """Track what is finished, write and print its tables."""
-    from rich.console import Console
 
     from synthbench.pipeline.collect import collect
     from synthbench.reporting.build import build_table
@@ -108,7 +108,7 @@ def _conclude(plan: "Plan", store: "Store", failures: tuple[str, ...], output: P
         return
     folder = output / result.experiment
     files = write_report(result, folder)
-    Console().print(terminal_table(build_table(result)))
+    console().print(terminal_table(build_table(result)))
     print(f"tables: {', '.join(str(file) for file in files)}")
     print(f"tracked: {MlflowTracker(home()).log(result, folder)}")
 

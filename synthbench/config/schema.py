@@ -1,8 +1,8 @@
 """The sections of an experiment file, as far as they are not a plug-in's own."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
@@ -84,9 +84,15 @@ class EvaluateSection(Section):
     """One evaluator on one or more test sources; its own keys stand beside these."""
 
     evaluator: Name
-    tasks: Annotated[tuple[Name, ...], Field(min_length=1)]
+    tasks: tuple[Name, ...] = ()
     if_found: tuple[Name, ...] = Field((), description="further tasks, left out where their data is missing")
     exclude: tuple[Name, ...] = Field((), description="sources whose pairs are dropped from every task")
+
+    @model_validator(mode="after")
+    def _has_tasks(self) -> Self:
+        if not self.tasks and not self.if_found:
+            raise ValueError("needs `tasks:`, `if_found:` or both")
+        return self
 
 
 class SubstituteSection(Section):

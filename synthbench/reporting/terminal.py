@@ -18,7 +18,7 @@ def terminal_table(table: Table) -> "RenderableType":
     printed = RichTable(title=Text(table.caption), title_justify="left")
     for number, title in enumerate(table.header):
         is_name = number <= len(table.axes)
-        printed.add_column(Text(title), justify="left" if is_name else "right", no_wrap=not is_name)
+        printed.add_column(Text(title), justify="left" if is_name else "right", no_wrap=True)
     for group in table.groups:
         for block in group.blocks:
             for row in block:

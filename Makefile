@@ -1,0 +1,53 @@
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+# One thread for each process: threads that wait for each other on busy cores cost more than they bring.
+TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
+
+.PHONY: quickstart test test-experiments check check-latex bench constraints clean
+
+## quickstart: set everything up and compare AugSBERT with its baselines on a small generated world
+quickstart: $(INSTALLED)
+	$(BIN)/synthbench run experiments/quickstart.yaml
+
+## test: set everything up and run all tests but the heavy ones
+test: $(INSTALLED)
+	$(TEST_ENV) $(BIN)/pytest -q -n 2 --dist loadfile -m "not experiments"
+
+## test-experiments: the heavy end-to-end tests
+test-experiments: $(INSTALLED)
+	$(TEST_ENV) $(BIN)/pytest -q -m experiments
+
+## check: lint, format, types, import directions
+check: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+## check-latex: install TeX (Debian) if it is missing, and compile generated tables
+check-latex: $(INSTALLED)
+	command -v pdflatex >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends \
+		texlive-latex-base texlive-latex-recommended)
+	$(BIN)/pytest -q tests/reporting/test_latex_compiles.py
+
+## bench: speed against peers and ceilings (minutes; with SYNTHBENCH_DATA set, on real data)
+bench: $(INSTALLED)
+	$(TEST_ENV) $(BIN)/python benchmarks/bm25.py
+	$(TEST_ENV) $(BIN)/python benchmarks/sts.py
+	$(TEST_ENV) $(BIN)/python benchmarks/silver.py
+	$(TEST_ENV) $(BIN)/python benchmarks/training.py
+
+## constraints: write down the versions that are installed now
+constraints: $(INSTALLED)
+	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu//' > constraints.txt
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	touch $@
+
+## clean: remove everything that make and the experiments made, the results too
+clean:
+	rm -rf .venv .synthbench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,0 +1,16 @@
+"""Standard output for tables."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH_OF_A_LOG = 160
+
+
+def console() -> "Console":
+    """Return standard output: as wide as the terminal, or wide enough for a table where there is none."""
+    from rich.console import Console
+
+    found = Console()
+    return found if found.is_terminal else Console(width=WIDTH_OF_A_LOG)
