@@ -61,7 +61,8 @@ class Generate(Operation):
         context = Context(inputs, work, frozenset(entry["key"] for entry in work.journal.read()))
         bare = self._generate(sources, context, work.journal)
         units = {entry["key"]: (entry["position"], entry["records"]) for entry in work.journal.read()}
-        journalled = [row for _, rows in sorted(units.values(), key=lambda unit: unit[0]) for row in rows]
+        in_order = sorted(units, key=lambda key: (units[key][0], key))
+        journalled = [row for key in in_order for row in units[key][1]]
         records = [self._complete(record) for record in (*map(_from_entry, journalled), *bare)]
         dataset = SyntheticDataset.create(
             self.method.record_kind,
@@ -82,11 +83,16 @@ class Generate(Operation):
         self, sources: Mapping[str, SyntheticDataset], context: "Context", journal: Journal
     ) -> list[Record]:
         bare: list[Record] = []
+        yielded: set[str] = set()
         for output in self.method.generate(sources, context):
-            if isinstance(output, Unit):
-                journal.append(_to_entry(output))
-            else:
+            if not isinstance(output, Unit):
                 bare.append(output)
+                continue
+            if output.key in yielded:
+                raise UserError(f"{self.method_name} yielded the unit '{output.key}' twice; keys name one each")
+            yielded.add(output.key)
+            if output.key not in context.finished_units:
+                journal.append(_to_entry(output))
         return bare
 
     def _complete(self, record: Record) -> Record:
@@ -139,7 +145,7 @@ class Context:
         from synthbench.models.artifact import load
 
         limit_threads(self.runtime)
-        return load(model_folder(self.inputs[NEED + need]), self.runtime)
+        return load(model_folder(self.inputs[NEED + need]), self.runtime, self.progress)
 
 
 def _to_entry(unit: Unit) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from synthbench.data.prepare import PrepareStep
 from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.stage import GroupMember, Operation, Stage
+from synthbench.pipeline.store import Store
 from synthbench.pipeline.workspace import Workspace
 from synthbench.plugins import Component, Evaluation, Evaluator, Trainer, TrainingContext
 from synthbench.runtime import Runtime
@@ -55,9 +56,9 @@ def settings(plugin: Component) -> dict[str, Any]:
 
 def limit_threads(runtime: Runtime) -> None:
     """Let torch use the threads that this process may use."""
-    import torch
-
     if runtime.threads is not None:
+        import torch
+
         torch.set_num_threads(runtime.threads)
 
 
@@ -244,6 +245,14 @@ def model_folder(artifact: Path) -> Path:
     return artifact.parent.parent / identity[:2] / identity
 
 
+def chosen_input(stage: Stage, store: Store) -> Stage | None:
+    """Return the input that a finished select stage chose, None for stages of other kinds."""
+    folder = store.folder(stage.identity)
+    if stage.kind != Select.kind or not (folder / CHOICE_FILE).is_file():
+        return None
+    return stage.inputs[str(read_json(folder / CHOICE_FILE)["winner"])]
+
+
 @dataclass(frozen=True)
 class Evaluate(Operation):
     """Scores the "model" input on the "task" input; all tasks of one model share one pass."""
@@ -281,7 +290,7 @@ class Evaluate(Operation):
 
         first = others[0]
         limit_threads(first.work.runtime)
-        model = load(model_folder(first.inputs["model"]), first.work.runtime)
+        model = load(model_folder(first.inputs["model"]), first.work.runtime, first.work.progress)
         tasks = [read_dataset(member.inputs["task"]) for member in others]
         scorer: PairScorer
         if isinstance(model, Encoder):
@@ -295,7 +304,8 @@ class Evaluate(Operation):
         for member, task in zip(others, tasks, strict=True):
             evaluator = _evaluator(member)
             if evaluator.needs_encoder and not isinstance(model, Encoder):
-                raise UserError(f"evaluator '{evaluator}' needs an encoder, the model scores pairs only")
+                name = member.operation.component
+                raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
             result = evaluator.evaluate(model if evaluator.needs_encoder else scorer, task)
             _write_evaluation(result, task, member.work)
 
