@@ -128,7 +128,9 @@ class MlflowTracker:
         if found is None:
             is_served = urlsplit(self.uri).scheme in ("http", "https", "databricks")
             location = None if is_served else (self.home / "mlartifacts").as_uri()
-            return str(client.create_experiment(name, artifact_location=location))
+            # Else the UI opens on its pages for prompts and traces.
+            tags = {"mlflow.experimentKind": "custom_model_development"}
+            return str(client.create_experiment(name, artifact_location=location, tags=tags))
         if found.lifecycle_stage == "deleted":
             client.restore_experiment(found.experiment_id)
         return str(found.experiment_id)
