@@ -1,5 +1,6 @@
 """YAML files as plain data in which every value remembers the file and line that it comes from."""
 
+import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -50,7 +51,8 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
         raise UserError(f"{file}: includes itself: {chain}")
     own = parse_document(_text(file), str(file))
     if not isinstance(own.data, dict):
-        raise UserError(f"{file}:1: must be a mapping of keys to values, is {type(own.data).__name__}")
+        found = "empty" if own.data is None else f"a {type(own.data).__name__}"
+        raise UserError(f"{file}:1: must be a mapping of keys to values, is {found}")
     includes = own.data.pop("include", [])
     if not (isinstance(includes, list) and all(isinstance(name, str) for name in includes)):
         raise UserError(f"{own.place(('include',))}: include: must be a list of file names")
@@ -70,8 +72,11 @@ def _text(file: Path) -> str:
         raise UserError(f"{file}: no such file") from None
     except IsADirectoryError:
         raise UserError(f"{file}: is a folder, an experiment is a YAML file") from None
+    except OSError as error:
+        raise UserError(f"{file}: can't be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{file}: not UTF-8 at byte {error.start}") from None
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(f"{file}:{line}: not UTF-8 (byte 0x{error.object[error.start]:02X})") from None
 
 
 def parse_document(text: str, name: str) -> Document:
@@ -91,7 +96,7 @@ def parse_document(text: str, name: str) -> Document:
         raise UserError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
     places: dict[KeyPath, str] = {(): f"{name}:1"}
     _collect_places(root, (), name, places)
-    return Document(_plain(root), places)
+    return Document(_plain(root, (), places), places)
 
 
 def _collect_places(node: Any, path: KeyPath, name: str, places: dict[KeyPath, str]) -> None:  # noqa: ANN401
@@ -102,25 +107,43 @@ def _collect_places(node: Any, path: KeyPath, name: str, places: dict[KeyPath, s
         keys = range(len(node))
     for key in keys:
         child = (*path, key if isinstance(key, int) and isinstance(node, list) else str(key))
-        places[child] = f"{name}:{node.lc.data[key][0] + 1}" if key in (node.lc.data or {}) else places[path]
+        line = _line(node, key)
+        places[child] = places[path] if line is None else f"{name}:{line}"
         _collect_places(node[key], child, name, places)
 
 
-def _plain(node: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+def _line(node: Any, key: Any) -> int | None:  # noqa: ANN401
+    """Return the line of a key, or of an item; that of a merge key's (`<<`) is in the mapping merged."""
+    if key in (node.lc.data or {}):
+        return int(node.lc.data[key][0]) + 1
+    merged = (mapping for mapping in getattr(node, "merge", ()) if key in mapping)
+    return next((_line(mapping, key) for mapping in merged), None)
+
+
+def _plain(node: Any, path: KeyPath, places: Mapping[KeyPath, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
+    from ruamel.yaml.scalarbool import ScalarBoolean
+
     if isinstance(node, dict):
-        return {str(key): _plain(value) for key, value in node.items()}
+        return {str(key): _plain(value, (*path, str(key)), places) for key, value in node.items()}
     if isinstance(node, list):
-        return [_plain(value) for value in node]
+        return [_plain(value, (*path, index), places) for index, value in enumerate(node)]
+    if isinstance(node, ScalarBoolean):
+        return bool(node)
+    if isinstance(node, datetime.date):
+        return node.isoformat()
     for scalar in (bool, int, float, str):
         if isinstance(node, scalar):
             return scalar(node)
-    return node
+    if node is not None:
+        key = ".".join(str(part) for part in path)
+        raise UserError(f"{places[path]}: {key}: tags such as !!set and !!binary have no meaning here")
+    return None
 
 
 def expand_dotted(patch: Document) -> Document:
     """Turn keys such as `train.base.model` into nested mappings.
 
-    Raises UserError if a key occurs both dotted and nested with conflicting shapes.
+    Raises UserError if one value is given twice, dotted and nested.
     """
     result = Document({}, {(): patch.place(())})
     for key, value in patch.data.items():
@@ -132,8 +155,22 @@ def expand_dotted(patch: Document) -> Document:
         for path, place in patch.places.items():
             if path[:1] == (key,):
                 places[(*parts, *path[1:])] = place
+        twice = _in_both(result.data, nested)
+        if twice:
+            raise UserError(f"{patch.place((key,))}: {twice}: is given twice, dotted and nested")
         result = merge(result, Document(nested, places), keep_nulls=True)
     return result
+
+
+def _in_both(first: Any, second: Any) -> str:  # noqa: ANN401
+    """Return the dotted path at which both give a value of which only one can hold, "" if there is none."""
+    for key in first.keys() & second.keys():
+        if not (isinstance(first[key], dict) and isinstance(second[key], dict)):
+            return str(key)
+        inner = _in_both(first[key], second[key])
+        if inner:
+            return f"{key}.{inner}"
+    return ""
 
 
 def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Document:

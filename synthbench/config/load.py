@@ -53,7 +53,7 @@ class _Loader:
         self.overrides = overrides
         self.problems = Problems()
         self.profile, self.profile_document = self._read_profile()
-        assignments = [_assignment(text) for text in overrides.assignments]
+        assignments = [known for text in overrides.assignments if (known := self._known(_assignment(text)))]
         self.run_assignments = [a for a in assignments if _first_key(a) in RUN_KEYS]
         document = read_document(file)
         patches = [expand_dotted(self.profile_document.section("experiment"))]
@@ -61,6 +61,14 @@ class _Loader:
         for patch in patches:
             document = merge(document, patch, keep_nulls=True)
         self.document = _without_removed(document)
+
+    def _known(self, assignment: Document) -> Document | None:
+        """Return a `--set` of a key that exists, None (and the problem noted) otherwise."""
+        key, known = _first_key(assignment), (*ExperimentSection.model_fields, *RUN_KEYS)
+        if key in known:
+            return assignment
+        self.problems.add(assignment, (key,), f"unknown key{did_you_mean(key, known)}")
+        return None
 
     def load(self) -> Experiment:
         section: ExperimentSection | None = parse(
@@ -74,6 +82,7 @@ class _Loader:
         variants = [
             self._variant(name, axes, document, runs) for name, axes, document in self._wanted(section)
         ]
+        self._check_table(section, variants)
         self._check_unused(section, runs)
         self.problems.raise_if_any()
         distinct, notes = _without_equal([variant for variant in variants if variant is not None])
@@ -126,15 +135,18 @@ class _Loader:
         variants = self._variant_patches(section)
         grid = self.document.section("grid")
         axes = [[(axis, value) for value in values] for axis, values in section.grid.items()]
+        idle = {name for name, patch in variants if patch.data}
         for combination in itertools.product(*axes):
             crossed = defaults
             for axis, value in combination:
                 crossed = merge(crossed, expand_dotted(grid.section(axis).section(value)))
             for name, patch in variants:
                 document = merge(crossed, patch)
-                if patch.data and document.data == crossed.data:
-                    self.problems.add(self.document, ("variants", name), _PATCHES_NOTHING)
+                if document.data != crossed.data:
+                    idle.discard(name)
                 yield name, dict(combination), self._patched(document)
+        for name in (name for name, _ in variants if name in idle):
+            self.problems.add(self.document, ("variants", name), _PATCHES_NOTHING)
 
     def _variant_patches(self, section: ExperimentSection) -> list[tuple[str, Document]]:
         patches: list[tuple[str, Document]] = []
@@ -153,14 +165,15 @@ class _Loader:
         document = merge(document, expand_dotted(self.profile_document.section("run")))
         for assignment in self.run_assignments:
             document = merge(document, assignment)
-        return substitute_models(document, self.profile.substitute.models, self.problems)
+        return document
 
     def _variant(
         self, name: str, axes: dict[str, str], document: Document, runs: RunParser
     ) -> Variant | None:
         candidates: list[Candidate] = []
         for chosen, candidate in self._candidates(document):
-            config = runs.parse(candidate)
+            substituted = substitute_models(candidate, self.profile.substitute.models, self.problems)
+            config = runs.parse(substituted)
             if config is not None:
                 candidates.append(Candidate(chosen, config))
         if not candidates:
@@ -169,11 +182,17 @@ class _Loader:
         if len(candidates) > 1:
             ranged = {path: list(values) for path, values in document.data["select"]["over"].items()}
             parameters = {**parameters, **ranged}
-            if any(candidate.config.selection is None for candidate in candidates):
-                self.problems.add(
-                    document, ("select",), "needs train.selection: candidates are compared on dev"
-                )
+            self._check_candidates(document, candidates)
         return Variant(name, axes, tuple(candidates), parameters)
+
+    def _check_candidates(self, document: Document, candidates: Sequence[Candidate]) -> None:
+        first = candidates[0].config
+        if first.selection is None:
+            self.problems.add(document, ("select",), "needs train.selection: candidates are compared on dev")
+        if any(candidate.config.selection != first.selection for candidate in candidates):
+            self.problems.add(document, ("select",), "candidates must have the same train.selection")
+        if any(candidate.config.evaluations != first.evaluations for candidate in candidates):
+            self.problems.add(document, ("select",), "ranges over data and train only, not over evaluate")
 
     def _candidates(self, document: Document) -> Iterator[tuple[dict[str, Any], Document]]:
         over = document.data.get("select")
@@ -186,6 +205,24 @@ class _Loader:
             chosen = dict(zip(over, values, strict=True))
             patch = expand_dotted(Document(chosen, {(): place, **{(path,): place for path in chosen}}))
             yield chosen, merge(document, patch)
+
+    def _check_table(self, section: ExperimentSection, variants: Sequence[Variant | None]) -> None:
+        """Require that the table names test sets and variants that there are."""
+        found = [variant for variant in variants if variant is not None]
+        if len(found) < len(variants) or self.overrides.variants:
+            return
+        configs = [candidate.config for variant in found for candidate in variant.candidates]
+        tasks = {t for config in configs for e in config.evaluations for t in (*e.tasks, *e.if_found)}
+        names = {variant.name for variant in found}
+        for key, what, known in (
+            ("columns", "test set", tasks),
+            ("average", "test set", tasks),
+            ("ceiling", "variant", names),
+        ):
+            for index, name in enumerate(getattr(section.table, key) or ()):
+                if name not in known:
+                    message = f"no {what} is called '{name}'{did_you_mean(name, known)}"
+                    self.problems.add(self.document, ("table", key, index), message)
 
     def _check_unused(self, section: ExperimentSection, runs: RunParser) -> None:
         if self.problems.messages or self.overrides.variants:

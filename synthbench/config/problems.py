@@ -3,7 +3,7 @@
 import json
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,20 +51,23 @@ def parse(schema: Any, value: Any, document: Document, path: KeyPath, problems: 
         return adapter.validate_json(text)
     except ValidationError as failure:
         for fault in failure.errors(include_url=False):
-            location = _location_in(value, fault["loc"])
+            location = _location_in(value, fault)
             problems.add(document, (*path, *location), _message(schema, value, fault, location))
         return None
 
 
-def _location_in(value: Any, location: tuple[str | int, ...]) -> KeyPath:  # noqa: ANN401
-    """Drop the tags that pydantic puts into locations for union members."""
+def _location_in(value: Any, fault: Any) -> KeyPath:  # noqa: ANN401
+    """Drop the tags that pydantic puts into locations for union members, and for keys at fault themselves."""
+    location: tuple[str | int, ...] = fault["loc"]
+    if fault["type"] == "union_tag_invalid":
+        location = (*location, fault["ctx"]["discriminator"].strip("'"))
     kept: list[str | int] = []
     for index, part in enumerate(location):
         if isinstance(value, Mapping) and part in value:
             value = value[str(part)]
         elif isinstance(value, list) and isinstance(part, int) and part < len(value):
             value = value[part]
-        elif index < len(location) - 1 or not isinstance(value, Mapping):
+        elif fault["type"] != "missing" or index < len(location) - 1:
             continue
         kept.append(part)
     return tuple(kept)
@@ -77,36 +80,38 @@ def _message(schema: Any, value: Any, fault: Any, location: KeyPath) -> str:  # 
         return f"unknown key{did_you_mean(str(location[-1]), siblings)}"
     if kind == "missing":
         return "missing; it has no default"
-    message = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if kind == "union_tag_invalid":
+        tag = str(fault["ctx"]["tag"])
+        return (
+            f"unknown {location[-1]} '{tag}'{did_you_mean(tag, _words(str(fault['ctx']['expected_tags'])))}"
+        )
+    message = str(fault["msg"])
+    if kind in ("value_error", "assertion_error"):
+        return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     message = message[0].lower() + message[1:]
     given = fault.get("input")
-    if isinstance(given, str | int | float | bool):
-        suggestion = ""
-        if kind == "literal_error" and isinstance(given, str):
-            expected = str(fault.get("ctx", {}).get("expected", ""))
-            suggestion = did_you_mean(
-                given, [word.strip("' ") for word in expected.replace(" or ", ",").split(",")]
-            )
-            suggestion = "" if suggestion.startswith("; known") else suggestion
-        return f"{message}, is {json.dumps(given, ensure_ascii=False)}{suggestion}"
-    return message
+    if not isinstance(given, str | int | float):
+        return message
+    suggestion = ""
+    if kind == "literal_error" and isinstance(given, str):
+        suggestion = did_you_mean(given, _words(str(fault.get("ctx", {}).get("expected", ""))))
+        suggestion = "" if suggestion.startswith("; known") else suggestion
+    return f"{message}, is {json.dumps(given, ensure_ascii=False)}{suggestion}"
+
+
+def _words(listed: str) -> list[str]:
+    """Return the words of a list in pydantic's messages: "'a', 'b' or 'c'"."""
+    return [word.strip("' ") for word in listed.replace(" or ", ",").split(",")]
 
 
 def _field_names(schema: Any, value: Any, location: KeyPath) -> set[str]:  # noqa: ANN401
     """Return the keys that the models at a location know."""
-    candidates = list(_models(schema, value))
+    found = list(_members(schema, value))
     for part in location:
+        inner = [annotation for member in found for annotation in _inner(member, part)]
         value = _child(value, part)
-        inner: list[Any] = []
-        for candidate in candidates:
-            if isinstance(candidate, type) and issubclass(candidate, BaseModel):
-                known = candidate.model_fields.get(str(part))
-                inner += list(_models(known.annotation, value)) if known else []
-            else:
-                inner.append(candidate)
-        candidates = inner
-    models = [model for model in candidates if isinstance(model, type) and issubclass(model, BaseModel)]
-    return {name for model in models for name in model.model_fields}
+        found = [member for annotation in inner for member in _members(annotation, value)]
+    return {name for member in found if _is_model(member) for name in member.model_fields}
 
 
 def _child(value: Any, part: str | int) -> Any:  # noqa: ANN401
@@ -117,30 +122,38 @@ def _child(value: Any, part: str | int) -> Any:  # noqa: ANN401
     return None
 
 
-def _models(annotation: Any, value: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Yield the model classes within an annotation (unions, lists and mappings are looked into).
+def _members(annotation: Any, value: Any) -> list[Any]:  # noqa: ANN401
+    """Return what an annotation stands for, the members of a union one by one.
 
-    Of several models the one is taken whose Literal fields agree with the value, if any does.
+    Of several models those are taken that the value is likely meant for, if there are such.
     """
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-        return
     origin = typing.get_origin(annotation)
-    if origin is None:
-        return
-    members = [model for inner in typing.get_args(annotation) for model in _models(inner, value)]
-    if origin in (typing.Union, types.UnionType):
-        agreeing = [model for model in members if _agrees(model, value)]
-        members = agreeing or members
-    yield from members
+    if origin is typing.Annotated:
+        return _members(typing.get_args(annotation)[0], value)
+    if origin not in (typing.Union, types.UnionType):
+        return [annotation]
+    members = [member for inner in typing.get_args(annotation) for member in _members(inner, value)]
+    return [member for member in members if _is_model(member) and _is_likely(member, value)] or members
 
 
-def _agrees(model: type[BaseModel], value: Any) -> bool:  # noqa: ANN401
+def _inner(annotation: Any, part: str | int) -> list[Any]:  # noqa: ANN401
+    """Return the annotation of what stands at a key or an index."""
+    if _is_model(annotation):
+        known = annotation.model_fields.get(str(part))
+        return [known.annotation] if known else []
+    arguments = typing.get_args(annotation)
+    return [arguments[-1] if isinstance(part, str) else arguments[0]] if arguments else []
+
+
+def _is_model(annotation: Any) -> bool:  # noqa: ANN401
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _is_likely(model: type[BaseModel], value: Any) -> bool:  # noqa: ANN401
+    """Tell whether the value has a key that the model must have, or names the model by a constant."""
     if not isinstance(value, Mapping):
         return False
-    tags = {
-        name: typing.get_args(known.annotation)
+    return any(
+        name in value if known.is_required() else typing.get_args(known.annotation) == (value.get(name),)
         for name, known in model.model_fields.items()
-        if typing.get_origin(known.annotation) is typing.Literal
-    }
-    return any(value.get(name) in allowed for name, allowed in tags.items())
+    )

@@ -16,6 +16,7 @@ from synthbench.config.schema import (
 )
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import Component, Evaluator, Method, TrainedModel, Trainer, component
 from synthbench.sources.models import Source
 
@@ -40,11 +41,14 @@ class RunParser:
         data, train, evaluate = (_mapping(document.data, key) for key in ("data", "train", "evaluate"))
         parts = [self._part(document, name, raw) for name, raw in data.items() if isinstance(raw, dict)]
         trained = self._train(document, train) if train else None
-        evaluations = [
-            self._evaluation(document, ("evaluate", name), raw)
+        evaluations = {
+            name: self._evaluation(document, ("evaluate", name), raw)
             for name, raw in evaluate.items()
             if isinstance(raw, dict)
-        ]
+        }
+        self._check_tasks(document, evaluations)
+        if trained is not None:
+            self._check_model_kind(document, trained[1], evaluations)
         if section is None or trained is None or len(self.problems.messages) > before:
             return None
         trainer_name, trainer, selection = trained
@@ -53,7 +57,7 @@ class RunParser:
             trainer_name=trainer_name,
             trainer=trainer,
             selection=selection,
-            evaluations=tuple(evaluation for evaluation in evaluations if evaluation),
+            evaluations=tuple(evaluation for evaluation in evaluations.values() if evaluation),
             parameters=dict(
                 flatten({key: document.data[key] for key in ("data", "train") if key in document.data})
             ),
@@ -69,6 +73,8 @@ class RunParser:
             return None
         if section.source is not None:
             self._reject_settings(document, path, settings, PartSection)
+            if section.sources:
+                self.problems.add(document, (*path, "sources"), "only a method has roles; leave it out")
             self._use(document, (*path, "source"), section.source)
             return Part(name, section.prepare, source=section.source)
         method = self._component(Method, "methods", document, path, (str(section.method), settings))
@@ -96,11 +102,15 @@ class RunParser:
                 self.problems.add(document, (*path, "sources"), message)
 
     def _check_needs(self, document: Document, path: KeyPath, method: Method) -> None:
-        """Validate the configuration of the models that the method has trained for it."""
+        """Validate the configuration of what the method has trained or generated for it."""
         for name, need in method.needs().items():
+            inner, settings = (*path, name), dict(need.config)
             if isinstance(need, TrainedModel):
-                settings = dict(need.config)
-                self._component(Trainer, "trainers", document, (*path, name), (need.trainer, settings))
+                self._component(Trainer, "trainers", document, inner, (need.trainer, settings))
+            else:
+                generator = self._component(Method, "methods", document, inner, (need.method, settings))
+                if generator is not None:
+                    self._check_needs(document, inner, generator)
 
     def _train(self, document: Document, raw: dict[str, Any]) -> tuple[str, Trainer, Selection | None] | None:
         section, settings = self._split(TrainSection, document, ("train",), raw)
@@ -120,6 +130,9 @@ class RunParser:
         evaluator = self._component(Evaluator, "evaluators", document, path, (section.evaluator, {}))
         if evaluator is None:
             return None
+        if evaluator.needs_encoder:
+            message = f"'{section.evaluator}' needs an encoder; select with an evaluator that scores pairs"
+            self.problems.add(document, (*path, "evaluator"), message)
         for index, source in enumerate(section.sources):
             self._use(document, (*path, "sources", index), source, evaluator.record_kind)
             if getattr(self.sources.get(source), "split", "dev") == "test":
@@ -141,6 +154,27 @@ class RunParser:
         for index, source in enumerate(section.exclude):
             self._use(document, (*path, "exclude", index), source, RecordKind.SCORED_PAIR)
         return EvaluationPlan(section.evaluator, evaluator, section.tasks, section.if_found, section.exclude)
+
+    def _check_tasks(self, document: Document, evaluations: Mapping[str, EvaluationPlan | None]) -> None:
+        """Require that each task is named once: results are told apart by their task."""
+        seen: set[str] = set()
+        for name, evaluation in evaluations.items():
+            for key in ("tasks", "if_found"):
+                for index, task in enumerate(getattr(evaluation, key, ())):
+                    if task in seen:
+                        message = f"'{task}' is evaluated already; to do it twice, give the source two names"
+                        self.problems.add(document, ("evaluate", name, key, index), message)
+                    seen.add(task)
+
+    def _check_model_kind(
+        self, document: Document, trainer: Trainer, evaluations: Mapping[str, EvaluationPlan | None]
+    ) -> None:
+        if trainer.model_kind is ModelKind.ENCODER:
+            return
+        for name, evaluation in evaluations.items():
+            if evaluation is not None and evaluation.evaluator.needs_encoder:
+                message = f"'{evaluation.evaluator_name}' needs an encoder, the trainer makes a pair scorer"
+                self.problems.add(document, ("evaluate", name, "evaluator"), message)
 
     def _split(
         self, schema: type[S], document: Document, path: KeyPath, raw: dict[str, Any]

@@ -2,15 +2,37 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
-from synthbench.sources.models import Source
+from synthbench.sources.models import FileSource, TaskSource
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, _ and -")]
 Settings = dict[str, Any]
+
+
+def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("a seed stands there twice; each is one run")
+    return seeds
+
+
+def _shape(source: Any) -> str | None:  # noqa: ANN401 - whatever stands in the file
+    if not isinstance(source, dict):
+        return None
+    return next((f"by {key}" for key in ("task", "file") if key in source), None)
+
+
+AnySource = Annotated[
+    Annotated[TaskSource, Tag("by task")] | Annotated[FileSource, Tag("by file")],
+    Discriminator(
+        _shape,
+        custom_error_type="source",
+        custom_error_message="Needs either `task:` or `file:`",
+    ),
+]
 
 
 class Section(BaseModel):
@@ -32,12 +54,14 @@ class ExperimentSection(Section):
     experiment: Name
     description: str = ""
     corpora: Corpora = Corpora()
-    sources: dict[Name, Source] = Field(default_factory=dict)
+    sources: dict[Name, AnySource] = Field(default_factory=dict)
     defaults: Settings = Field(default_factory=dict)
     grid: dict[Name, dict[Name, Settings]] = Field(default_factory=dict)
     variants: dict[Name, Settings | None] = Field(default_factory=dict)
     baseline: str | None = Field(None, description="name of the row that is the defaults without a patch")
-    seeds: Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1)] = (0,)
+    seeds: Annotated[
+        tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), AfterValidator(_distinct)
+    ] = (0,)
     table: TableOptions = TableOptions()
     runtime: Runtime = Runtime()
 

@@ -11,6 +11,8 @@ from synthbench.config.problems import Problems
 def substitute_models(document: Document, table: Mapping[str, str], problems: Problems) -> Document:
     """Replace every `model:` by what the table's first matching pattern names, and drop its `revision:`.
 
+    `select` is left as it is: its values stand in the candidates' own sections.
+
     An id that no pattern matches is a problem, unless it is one of the table's replacements. Without a table
     nothing changes.
     """
@@ -33,4 +35,5 @@ def substitute_models(document: Document, table: Mapping[str, str], problems: Pr
                 result.pop("revision", None)
         return result
 
-    return Document(replaced(document.data, ()), document.places)
+    data = {key: v if key == "select" else replaced(v, (key,)) for key, v in document.data.items()}
+    return Document(data, document.places)

@@ -38,43 +38,49 @@ class InProcess:
 
 
 class LocalProcesses:
-    """Runs up to `num_processes` jobs at a time in processes of their own."""
+    """Runs up to `num_processes` jobs at a time in processes of their own.
+
+    Each process is a pool of its own: the death of a process ends all the work of its pool.
+    """
 
     def __init__(self, num_processes: int) -> None:
-        self.num_processes = num_processes
-        self._pool = self._new_pool()
-        self._running: dict[Future[Outcome], Job] = {}
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.num_processes, context, _start_worker, (os.getpid(),))
+        self._idle = [_new_pool() for _ in range(num_processes)]
+        self._running: dict[Future[Outcome], tuple[Job, ProcessPoolExecutor]] = {}
 
     @property
     def capacity(self) -> int:
         """Processes without a job."""
-        return self.num_processes - len(self._running)
+        return len(self._idle)
 
     def submit(self, job: Job) -> None:
         """Hand the job to a process; its progress comes as plain lines."""
+        pool = self._idle.pop()
+        job_there = replace(job, progress=PlainProgress())
         try:
-            future = self._pool.submit(_run, replace(job, progress=PlainProgress()))
+            future = pool.submit(_run, job_there)
         except BrokenProcessPool:
-            self._pool = self._new_pool()
-            future = self._pool.submit(_run, replace(job, progress=PlainProgress()))
-        self._running[future] = job
+            pool = _new_pool()
+            future = pool.submit(_run, job_there)
+        self._running[future] = (job, pool)
 
     def wait(self) -> list[tuple[Job, Outcome]]:
         """Return what has finished, at least one job."""
         if not self._running:
             return []
         done, _ = concurrent.futures.wait(self._running, return_when=concurrent.futures.FIRST_COMPLETED)
-        return [(self._running.pop(future), _outcome(future)) for future in done]
+        return [self._finished(future) for future in done]
+
+    def _finished(self, future: "Future[Outcome]") -> tuple[Job, Outcome]:
+        job, pool = self._running.pop(future)
+        self._idle.append(pool)
+        return job, _outcome(future)
 
     def close(self) -> None:
         """End all processes at once; unfinished stages keep their journals and checkpoints."""
         for process in multiprocessing.active_children():
             process.terminate()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in (*self._idle, *(pool for _, pool in self._running.values())):
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
@@ -88,6 +94,11 @@ def executor(num_jobs: int) -> Iterator[InProcess | LocalProcesses]:
         yield processes
     finally:
         processes.close()
+
+
+def _new_pool() -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, context, _start_worker, (os.getpid(),))
 
 
 def _run(job: Job) -> Outcome:

@@ -89,7 +89,7 @@ class Generate(Operation):
                 bare.append(output)
                 continue
             if output.key in yielded:
-                raise UserError(f"{self.method_name} yielded the unit '{output.key}' twice; keys name one each")
+                raise UserError(f"{self.method_name} yielded two units with the key '{output.key}'")
             yielded.add(output.key)
             if output.key not in context.finished_units:
                 journal.append(_to_entry(output))

@@ -72,6 +72,8 @@ class Job:
 
     def _compute(self, stages: Sequence[Stage]) -> None:
         for stage in stages:
+            if stage.identity in self.again:
+                self.store.forget_partial(stage.identity)
             self.progress.say(f"running {stage}")
         started = time.perf_counter()
         members = [

@@ -148,7 +148,8 @@ class _Planner:
         return stage
 
     def _generate(self, name: str, method: Method, roles: Mapping[str, str], address: "_Address") -> Stage:
-        sources = {role: self._source(source) for role, source in roles.items()}
+        known = (*method.source_roles, *method.optional_source_roles)
+        sources = {role: self._source(roles[role]) for role in known if role in roles}
         inputs = {SOURCE + role: stage for role, stage in sources.items()}
         for need_name, need in method.needs().items():
             inner = _Address(

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from synthbench.errors import UserError, did_you_mean
 from synthbench.pipeline.job import Job, Outcome
-from synthbench.pipeline.operations import grouped, model_folder
+from synthbench.pipeline.operations import chosen_input, grouped
 from synthbench.pipeline.plan import Plan, descendants
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import ArtifactDamagedError, Store
@@ -78,15 +78,12 @@ class Runner:
     def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
         """Return the stages to be computed, inputs first; damaged artifacts are said and discarded."""
         needed: dict[str, Stage] = {}
-        usable: dict[str, bool] = {}
+        usable: dict[tuple[str, bool], bool] = {}
 
         def visit(stage: Stage, *, as_input: bool) -> None:
             if stage.identity in needed:
                 return
             if stage.identity not in forced and self._usable(stage, usable, thorough=as_input):
-                if as_input and not self._winner_is_there(stage):
-                    for source in stage.inputs.values():
-                        visit(source, as_input=True)
                 return
             for source in stage.inputs.values():
                 visit(source, as_input=True)
@@ -96,24 +93,27 @@ class Runner:
             visit(target, as_input=False)
         return needed
 
-    def _usable(self, stage: Stage, known: dict[str, bool], *, thorough: bool) -> bool:
-        identity = stage.identity
-        if identity not in known:
-            known[identity] = self.store.has(identity)
-            if known[identity]:
-                try:
-                    self.store.check(identity, thorough=thorough)
-                except ArtifactDamagedError as damage:
-                    self.progress.say(
-                        f"the stored artifact of {stage} is damaged ({damage}); computing it again"
-                    )
-                    self.store.discard(identity)
-                    known[identity] = False
-        return known[identity]
+    def _usable(self, stage: Stage, known: dict[tuple[str, bool], bool], *, thorough: bool) -> bool:
+        """Tell whether the artifact is there and whole; a choice is not without the model that it chose."""
+        key = (stage.identity, thorough)
+        if key not in known:
+            known[key] = self._is_whole(stage, thorough=thorough)
+            winner = chosen_input(stage, self.store) if known[key] else None
+            if winner is not None and not self._usable(winner, known, thorough=thorough):
+                self.store.discard(stage.identity)
+                known[key] = False
+        return known[key]
 
-    def _winner_is_there(self, stage: Stage) -> bool:
-        folder = self.store.folder(stage.identity)
-        return model_folder(folder) == folder or model_folder(folder).is_dir()
+    def _is_whole(self, stage: Stage, *, thorough: bool) -> bool:
+        if not self.store.has(stage.identity):
+            return False
+        try:
+            self.store.check(stage.identity, thorough=thorough)
+        except ArtifactDamagedError as damage:
+            self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
+            self.store.discard(stage.identity)
+            return False
+        return True
 
     def run(self, plan: Plan, forced: Collection[str] = ()) -> Report:
         """Compute what is needed. Data is read first, so that bad data is found before anything is spent.
@@ -163,7 +163,7 @@ class Runner:
 
     @staticmethod
     def _blocked(stage: Stage, waiting: Mapping[str, Stage], running: Collection[str]) -> bool:
-        """Tell whether an input, or another task of the same group, is still to come."""
+        """Tell whether an input is still to come."""
         return any(s.identity in waiting or s.identity in running for s in stage.inputs.values())
 
     def _put_back(self, job: Job, outcome: Outcome, waiting: dict[str, Stage], said: set[str]) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from synthbench.pipeline.operations import chosen_input
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage, difference
 from synthbench.pipeline.store import ArtifactDamagedError, Store
@@ -25,7 +26,12 @@ def statuses(plan: Plan, store: Store) -> list[StageStatus]:
     counts = _num_runs(plan)
     known = store.addresses(plan.experiment.name)
     previous = {identity: known[address] for address, identity in plan.addresses.items() if address in known}
-    states = {identity: _state(stage, store, previous) for identity, stage in plan.stages.items()}
+    states: dict[str, tuple[State, str]] = {}
+    for identity, stage in plan.stages.items():
+        states[identity] = _state(stage, store, previous)
+        winner = chosen_input(stage, store) if states[identity][0] == "cached" else None
+        if winner is not None and states[winner.identity][0] != "cached":
+            states[identity] = ("to run", "the model that it chose is gone")
     needed = _needed(plan, {identity for identity, (state, _) in states.items() if state != "cached"})
     result = []
     for identity, stage in plan.stages.items():

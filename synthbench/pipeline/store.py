@@ -179,6 +179,15 @@ def write_atomically(file: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _is_about(root: Path, error: Exception) -> bool:
+    """Tell whether the file that an error names is the root, in it, or one of the folders that it is in."""
+    name = getattr(error, "filename", None)
+    if name is None:
+        return True
+    file, root = Path(os.fsdecode(name)).absolute(), root.absolute()
+    return file.is_relative_to(root) or root.is_relative_to(file)
+
+
 @contextmanager
 def disk_errors(root: Path) -> Iterator[None]:
     """Turn "no space left" and "permission denied" below the store into one clear line."""
@@ -189,7 +198,7 @@ def disk_errors(root: Path) -> Iterator[None]:
         # Libraries written in Rust and C++ report a full disk in words only.
         if number in (errno.ENOSPC, errno.EDQUOT) or os.strerror(errno.ENOSPC) in str(error):
             message = f"no space left on the disk of {root}; free some and run the same command again"
-        elif number in (errno.EACCES, errno.EPERM, errno.EROFS):
+        elif number in (errno.EACCES, errno.EPERM, errno.EROFS) and _is_about(root, error):
             message = f"can't write below {root}: {error}; set SYNTHBENCH_HOME to a folder you may write"
         else:
             raise

@@ -56,7 +56,14 @@ class Journal:
     def append(self, entry: Mapping[str, Any]) -> None:
         """Write one entry through to the file."""
         with self.file.open("ab") as stream:
-            stream.write(json.dumps(entry, ensure_ascii=False).encode() + b"\n")
+            stream.write(json.dumps(entry, default=_number).encode() + b"\n")
+
+
+def _number(value: Any) -> Any:  # noqa: ANN401
+    """Return a numpy number as Python's own."""
+    if not hasattr(value, "item"):
+        raise TypeError(f"{value!r} can't be journalled")
+    return value.item()
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
