@@ -11,7 +11,7 @@ from synthbench.privacy import disable_telemetry
 disable_telemetry()
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
-pytest_plugins = ["hub_cache"]
+pytest_plugins = ["hub_cache", "small_experiment"]
 
 
 @pytest.fixture

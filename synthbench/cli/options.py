@@ -23,7 +23,7 @@ Data = Annotated[Path | None, typer.Option(help="Folder of the standard data set
 
 def home() -> Path:
     """Return where the store and the tracking database lie: $SYNTHBENCH_HOME, or .synthbench here."""
-    return Path(os.environ.get("SYNTHBENCH_HOME", ".synthbench"))
+    return Path(os.environ.get("SYNTHBENCH_HOME") or ".synthbench")
 
 
 def load(

@@ -49,13 +49,12 @@ def _run(experiment: "Experiment", jobs: int, force: list[str], output: Path) ->
     from synthbench.errors import UserError
     from synthbench.pipeline.plan import make_plan
     from synthbench.pipeline.progress import progress_for_people
-    from synthbench.pipeline.store import Store
 
     progress = progress_for_people()
     for note in experiment.notes:
         progress.say(f"note: {note}")
     plan = make_plan(experiment)
-    store = Store(home() / "store")
+    store = _open_store()
     report = _execute(plan, store, _runtime(experiment, jobs), progress, (jobs, force))
     if report.failed and report.only_user_errors and len(report.executed) == 0:
         raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
@@ -66,6 +65,21 @@ def _run(experiment: "Experiment", jobs: int, force: list[str], output: Path) ->
     if report.failed:
         _print_failures(report)
         raise typer.Exit(2 if report.only_user_errors else EXIT_FAILURES)
+
+
+def _open_store() -> "Store":
+    from synthbench.errors import UserError
+    from synthbench.pipeline.store import Store
+
+    root = home() / "store"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"{root}: the store can't be made: {reason}; set SYNTHBENCH_HOME to a folder you may write"
+        ) from error
+    return Store(root)
 
 
 def _runtime(experiment: "Experiment", jobs: int) -> "Runtime":
@@ -90,7 +104,8 @@ def _execute(
         report = runner.run(plan, matching(plan, force))
         store.remember_addresses(plan.experiment.name, plan.addresses)
     reused = len(plan.stages) - len(report.executed) - len(report.failed) - len(report.skipped)
-    progress.say(f"{len(report.executed)} stages executed, {reused} reused")
+    unfinished = f", {len(report.failed)} failed, {len(report.skipped)} left out" if report.failed else ""
+    progress.say(f"{len(report.executed)} stages executed, {reused} reused{unfinished}")
     return report
 
 

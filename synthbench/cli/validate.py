@@ -15,5 +15,5 @@ def validate(
     experiment = load(file, profile, assignments, variant, (seeds, data))
     for note in experiment.notes:
         print(f"note: {note}")
-    num_variants, num_seeds = len(experiment.variants), len(experiment.seeds)
-    print(f"{file}: valid: {num_variants} variants x {num_seeds} seeds = {num_variants * num_seeds} runs")
+    seeds_used = ", ".join(map(str, experiment.seeds))
+    print(f"{file}: valid: {len(experiment.variants)} variants, seeds {seeds_used}")

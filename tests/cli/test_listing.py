@@ -1,0 +1,73 @@
+"""`synthbench list`: what is installed, and how it is configured."""
+
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint, entry_points
+
+import pytest
+from small_experiment import Place
+
+from synthbench import plugins
+
+METHODS = "synthbench.methods"
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Offer these methods in place of the installed ones."""
+
+    def offer(*points: tuple[str, str]) -> None:
+        found = [EntryPoint(name, value, METHODS) for name, value in points]
+        monkeypatch.setattr(
+            plugins, "entry_points", lambda group: found if group == METHODS else entry_points(group=group)
+        )
+        plugins.installed.cache_clear()
+        plugins.component.cache_clear()
+
+    yield offer
+    monkeypatch.undo()
+    plugins.installed.cache_clear()
+    plugins.component.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "field"),
+    [
+        ("methods", "augsbert", "sampler: required"),
+        ("trainers", "bi-encoder", "learning_rate: default 2e-05"),
+        ("evaluators", "sts", "aggregation: default all"),
+    ],
+)
+def test_plugins_are_listed_with_version_place_and_settings(
+    place: Place, group: str, name: str, field: str
+) -> None:
+    called = place.call("list", group)
+    assert (called.code, called.err) == (0, "")
+    assert f"\n{name}  version 1  [" in f"\n{called.out}"
+    assert f"    {field}\n" in called.out
+
+
+def test_a_plugin_that_does_not_load_is_named_beside_the_others(
+    place: Place, install: Callable[..., None]
+) -> None:
+    install(("broken", "nowhere:Method"), ("augsbert", "synthbench_augsbert:AugSBERT"))
+    called = place.call("list", "methods")
+    assert called.code == 0
+    assert (
+        "broken  (can't be loaded: method 'broken' (nowhere:Method) can't be loaded: No module" in called.out
+    )
+    assert "augsbert  version 1" in called.out
+
+
+def test_something_else_than_a_method_is_refused(place: Place, install: Callable[..., None]) -> None:
+    install(("augsbert", "pathlib:Path"))
+    called = place.call("validate", place.file)
+    assert called.code == 2
+    assert "pathlib:Path is not a Method, as 'augsbert' must be" in called.errors[0]
+
+
+def test_two_packages_may_not_offer_one_name(place: Place, install: Callable[..., None]) -> None:
+    install(("augsbert", "synthbench_augsbert:AugSBERT"), ("augsbert", "pathlib:Path"))
+    for arguments in (("list", "methods"), ("validate", place.file)):
+        called = place.call(*arguments)
+        assert called.code == 2
+        assert "two installed packages offer the method 'augsbert'" in called.errors[0]

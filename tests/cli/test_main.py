@@ -1,0 +1,114 @@
+"""What holds for every command: exit codes, where words go, and how mistakes are shown."""
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+from small_experiment import Place
+
+from synthbench.cli import validate
+from synthbench.errors import UserError
+
+
+def test_version_is_the_installed_one(place: Place) -> None:
+    called = place.call("--version")
+    assert (called.code, called.out) == (0, f"synthbench {importlib.metadata.version('synthbench')}\n")
+
+
+def test_help_names_every_command(place: Place) -> None:
+    called = place.call("--help")
+    assert called.code == 0
+    for command in ("run", "plan", "validate", "report", "evaluate", "list", "data"):
+        assert f"\n  {command} " in called.out
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "validate", "report", "evaluate", "list", "data"])
+def test_every_command_explains_itself(place: Place, command: str) -> None:
+    called = place.call(command, "--help")
+    assert called.code == 0
+    assert called.out.startswith("Usage: ")
+    assert f" {command} [OPTIONS]" in called.out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "Usage: "),
+        (("rnu", "small.yaml"), "No such command 'rnu'"),
+        (("run",), "Missing argument"),
+        (("run", "small.yaml", "--job", "2"), "--job"),
+        (("run", "small.yaml", "--jobs", "0"), "--jobs"),
+        (("list", "methodz"), "'methods', 'trainers', 'evaluators'"),
+    ],
+)
+def test_a_wrong_command_line_ends_with_2(place: Place, arguments: tuple[str, ...], said: str) -> None:
+    called = place.call(*arguments)
+    assert (called.code, called.out) == (2, "")
+    assert said in called.err
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "validate", "report"])
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("nowhere.yaml", None, "nowhere.yaml: no such file"),
+        (".", None, ".: is a folder, an experiment is a YAML file"),
+        ("empty.yaml", b"", "empty.yaml:1: must be a mapping"),
+        ("latin.yaml", b"experiment: caf\xe9\n", "latin.yaml:1: not UTF-8"),
+        ("broken.yaml", b"experiment: [x\nseeds: 1\n", "broken.yaml:2: not valid YAML"),
+        ("twice.yaml", b"experiment: x\nexperiment: y\n", "twice.yaml:2: "),
+        ("outside.yaml", b"experiment: ../x\n", "outside.yaml:1: experiment: "),
+    ],
+)
+def test_a_file_that_is_no_experiment_is_refused_by_every_command(
+    place: Place, command: str, name: str, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (place.folder / name).write_bytes(content)
+    called = place.call(command, name)
+    assert (called.code, called.out) == (2, "")
+    assert called.errors[0].startswith(message)
+    assert not place.home.exists()
+
+
+def test_every_message_of_a_user_error_stands_on_a_line_of_its_own(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise UserError("first", "second")
+
+    monkeypatch.setattr(validate, "load", fail)
+    called = place.call("validate", place.file)
+    assert (called.code, called.out, called.err) == (2, "", "error: first\nerror: second\n")
+
+
+def test_interruption_ends_with_130(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(validate, "load", interrupt)
+    called = place.call("validate", place.file)
+    assert called.code == 130
+    assert "Traceback" not in called.err
+
+
+def test_our_own_bugs_show_a_traceback(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(validate, "load", fail)
+    with pytest.raises(ZeroDivisionError):
+        place.call("validate", place.file)
+
+
+def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from synthbench.cli.options import home
+
+    monkeypatch.setenv("SYNTHBENCH_HOME", str(tmp_path))
+    assert home() == tmp_path
+    monkeypatch.setenv("SYNTHBENCH_HOME", "")
+    assert home() == Path(".synthbench")
+    monkeypatch.delenv("SYNTHBENCH_HOME")
+    assert home() == Path(".synthbench")

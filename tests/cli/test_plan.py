@@ -1,0 +1,87 @@
+"""`synthbench plan`: what a run would do; spends nothing, and finds what is missing."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from small_experiment import Place
+
+
+def test_every_stage_is_listed_once_and_nothing_is_written(place: Place) -> None:
+    called = place.call("plan", place.file)
+    assert (called.code, called.err) == (0, "")
+    lines = called.out.splitlines()
+    assert lines[0].split() == ["id", "stage", "runs", "state", "why"]
+    assert lines[-1] == "19 stages for 4 runs: 19 to run"
+    stages = [line for line in lines[1:-1] if " to run" in line]
+    assert len(stages) == 19
+    assert len({line.split()[0] for line in stages}) == 19
+    assert not place.home.exists()
+
+
+def test_the_labeller_is_trained_once_for_all_seeds_and_values(place: Place) -> None:
+    listed = place.call("plan", place.file).out
+    assert listed.count("train cross_encoder") == 1
+    assert listed.count("generate augsbert") == 2
+    assert listed.count("select augsbert") == 2
+
+
+def test_overrides_change_the_plan(place: Place) -> None:
+    called = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "5")
+    assert called.out.splitlines()[-1] == "6 stages for 1 runs: 6 to run"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "no data folder is set: point --data or SYNTHBENCH_DATA at a folder that holds STSBenchmark/"),
+        (("--data", "/nowhere"), "no STSBenchmark/ with sts-X.csv for X = test in /nowhere"),
+        (("--data", "small.yaml"), "no STSBenchmark/ with sts-X.csv for X = test in small.yaml"),
+    ],
+)
+def test_missing_data_is_named_with_its_files_and_where_to_get_them(
+    place: Place, arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
+    place.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STSb}")
+    called = place.call("plan", place.file, *arguments)
+    assert (called.code, called.out) == (2, "")
+    assert len(called.errors) == 1
+    assert called.errors[0].startswith("sources.test: STSb test: ")
+    assert message in called.errors[0]
+    assert "get it with" in called.errors[0]
+
+
+def test_everything_missing_is_named_at_once(place: Place) -> None:
+    (place.folder / "gold.tsv").unlink()
+    (place.folder / "dev.tsv").unlink()
+    (place.folder / "dev.tsv").mkdir()
+    called = place.call("plan", place.file)
+    assert called.code == 2
+    assert [error.split(": ")[0] for error in called.errors] == ["sources.gold", "sources.dev"]
+    assert "is a folder, not a file" in called.errors[1]
+
+
+def test_a_model_folder_without_weights_is_found_out(place: Place, bert: Path) -> None:
+    bare = place.folder / "bare"
+    shutil.copytree(bert, bare)
+    (bare / "model.safetensors").unlink()
+    place.change(f'base: {{model: "{bert}", static', f'base: {{model: "{bare}", static')
+    called = place.call("plan", place.file)
+    assert called.code == 2
+    assert called.errors == [f"{bare}: no weights in {bare}: looked for *.safetensors and pytorch_model*.bin"]
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("/nowhere/model", "/nowhere/model: no such folder"),
+        ("package:nowhere/model", "no installed package 'nowhere'"),
+        ("some-org/some-model", "neither a folder nor in the local hub cache"),
+    ],
+)
+def test_a_model_that_is_not_there_is_found_out(place: Place, bert: Path, model: str, message: str) -> None:
+    place.change(f'base: {{model: "{bert}", static', f'base: {{model: "{model}", static')
+    called = place.call("plan", place.file)
+    assert called.code == 2
+    assert message in called.errors[0]

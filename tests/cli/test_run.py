@@ -1,0 +1,159 @@
+"""`synthbench run` with what users get wrong: one clear line, exit code 2, and a store that stays usable."""
+
+import contextlib
+import errno
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hub_cache import SENTENCES
+from small_experiment import Place
+
+from synthbench.pipeline.operations import Train
+from synthbench.pipeline.store import Store
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (b"a man\ta dog\t1.5", "score 1.5 is outside 0 to 1"),
+        (b"a man\ta dog\t-0.1", "score -0.1 is outside 0 to 1"),
+        (b"a man\ta dog\tnan", "score is NaN; a number from 0 to 1 is needed"),
+        (b"a man\ta dog\tinf", "score inf is outside 0 to 1"),
+        (b"a man\ta dog\tgood", "score 'good' is not a number"),
+        (b"\ta dog\t0.5", "sentence1 is empty"),
+        (b"a man\t  \t0.5", "sentence2 is empty"),
+        (b"a m\xe4n\ta dog\t0.5", "not UTF-8 (byte 0xE4 at position 4 of the line)"),
+        (b"a man\t0.5", "2 columns, 3 in line 1"),
+    ],
+)
+def test_faulty_data_is_named_by_file_and_line_before_anything_is_spent(
+    place: Place, row: bytes, message: str
+) -> None:
+    test = place.folder / "test.tsv"
+    lines = test.read_bytes().split(b"\n")
+    test.write_bytes(b"\n".join([*lines[:3], row, *lines[4:]]))
+    called = place.call("run", place.file)
+    assert (called.code, called.out) == (2, "")
+    assert len(called.errors) == 1
+    assert called.errors[0].startswith(f"source test: {test}:4: ")
+    assert message in called.errors[0]
+    assert not [stage for stage in called.executed if not stage.startswith(("source", "exclude"))]
+    test.write_bytes(b"\n".join(lines))
+    assert " to run" in place.call("plan", place.file).out
+
+
+def test_a_gold_file_one_line_short_is_named(place: Place) -> None:
+    folder = place.folder / "data" / "STS13-en-test"
+    folder.mkdir(parents=True)
+    for part, size in (("FNWN", 189), ("headlines", 750), ("OnWN", 561)):
+        pairs = "".join(f"{SENTENCES[0]}\t{SENTENCES[1]}\n" for _ in range(size))
+        (folder / f"STS.input.{part}.txt").write_text(pairs, encoding="utf-8")
+        (folder / f"STS.gs.{part}.txt").write_text("2.5\n" * (size - (part == "OnWN")), encoding="utf-8")
+    place.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STS13}")
+    called = place.call("run", place.file, "--data", "data")
+    assert (called.code, called.out) == (2, "")
+    assert len(called.errors) == 1
+    assert "STS.gs.OnWN.txt" in called.errors[0]
+    assert "560" in called.errors[0]
+    assert "561" in called.errors[0]
+
+
+def test_a_sample_larger_than_its_source_is_refused(place: Place) -> None:
+    place.change("gold.tsv, kind: scored_pair", "gold.tsv, kind: scored_pair, sample: {size: 61}")
+    called = place.call("run", place.file)
+    assert called.code == 2
+    assert called.errors == ["source gold: gold.tsv: a sample of 61 from 60 records"]
+
+
+def test_force_must_match_a_stage(place: Place) -> None:
+    called = place.call("run", place.file, "--force", "trian")
+    assert called.code == 2
+    assert called.errors == ["--force trian: matches no stage of this plan; did you mean 'train'?"]
+
+
+@pytest.mark.parametrize("home", ["small.yaml", "small.yaml/inside", "/proc/nowhere"])
+def test_a_home_that_can_not_be_one_is_named(place: Place, home: str) -> None:
+    elsewhere = Place(place.folder, place.folder / home)
+    called = elsewhere.call("run", place.file)
+    assert (called.code, called.out) == (2, "")
+    assert len(called.errors) == 1
+    assert called.errors[0].startswith(f"{place.folder / home}/store: the store can't be made: ")
+    assert "set SYNTHBENCH_HOME" in called.errors[0]
+
+
+def test_a_full_disk_is_one_line_and_leaves_no_artifact(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Store, "commit", fail)
+    called = place.call("run", place.file)
+    assert (called.code, called.out) == (2, "")
+    assert called.errors == [
+        f"no space left on the disk of {place.home}/store; free some and run the same command again"
+    ]
+    assert not list((place.home / "store").glob("artifacts/*/*"))
+    monkeypatch.undo()
+    assert "19 to run" in place.call("plan", place.file).out
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A real disk of 64 KiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    with contextlib.suppress(FileNotFoundError):
+        if subprocess.run(mount, capture_output=True, check=False).returncode == 0:
+            yield folder
+            subprocess.run(["umount", str(folder)], check=True)
+            return
+    pytest.skip("needs the right to mount a file system")
+
+
+def test_a_disk_that_is_really_full(place: Place, small_disk: Path) -> None:
+    (small_disk / "ballast").write_bytes(bytes(48 * 1024))
+    home = small_disk / "home"
+    called = Place(place.folder, home).call("run", place.file)
+    assert (called.code, called.out) == (2, "")
+    assert set(called.errors) == {
+        f"no space left on the disk of {home}/store; free some and run the same command again"
+    }
+
+
+def test_our_own_bug_ends_with_3_and_keeps_what_was_done(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Train, "run", fail)
+    called = place.call("run", place.file, "--variant", "gold-only", "--seeds", "0")
+    assert (called.code, called.out) == (3, "")
+    assert "ZeroDivisionError: a bug" in called.err
+    assert "left out: evaluate gold-only seed 0 on test: it depends on a failed stage" in called.err
+    assert "4 stages executed, 0 reused, 1 failed, 1 left out" in called.err
+
+
+def test_interruption_says_how_to_resume(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Train, "run", interrupt)
+    called = place.call("run", "small.yaml", "--set", "table.caption=two words")
+    assert (called.code, called.out) == (130, "")
+    last = called.err.splitlines()[-1]
+    assert last.startswith("interrupted; finished work is kept. To resume: ")
+    assert last.endswith("synthbench run small.yaml --set 'table.caption=two words'")
+
+
+def test_equal_variants_are_computed_once_and_that_is_said(place: Place) -> None:
+    place.change(
+        "variants:\n",
+        "variants:\n  twin: {data.copy: {source: gold}}\n  twin2: {data.copy: {source: gold}}\n",
+    )
+    called = place.call("plan", place.file)
+    assert "note: twin2 is the same as twin; it is shown once" in called.out
