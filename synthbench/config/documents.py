@@ -11,7 +11,7 @@ from synthbench.errors import UserError
 
 KeyPath = tuple[str | int, ...]
 
-COMPONENT_KEYS = ("method", "trainer", "evaluator", "source", "task", "file", "name")
+COMPONENT_KEYS = ("method", "trainer", "evaluator", "source", "task", "file", "sandbox", "name")
 """Keys that say what a section is: a patch that sets one to another value replaces the whole section."""
 
 
@@ -143,7 +143,7 @@ def _plain(node: Any, path: KeyPath, places: Mapping[KeyPath, str]) -> Any:  # n
 def expand_dotted(patch: Document) -> Document:
     """Turn keys such as `train.base.model` into nested mappings.
 
-    Raises UserError if one value is given twice, dotted and nested.
+    Raises UserError if one file gives a value twice, dotted and nested; of two files the later one counts.
     """
     result = Document({}, {(): patch.place(())})
     for key, value in patch.data.items():
@@ -155,22 +155,26 @@ def expand_dotted(patch: Document) -> Document:
         for path, place in patch.places.items():
             if path[:1] == (key,):
                 places[(*parts, *path[1:])] = place
-        twice = _in_both(result.data, nested)
-        if twice:
-            raise UserError(f"{patch.place((key,))}: {twice}: is given twice, dotted and nested")
+        twice, place = _in_both(result.data, nested), patch.place((key,))
+        if twice and _file(result.place(twice)) == _file(place):
+            raise UserError(f"{place}: {'.'.join(twice)}: is given twice, dotted and nested")
         result = merge(result, Document(nested, places), keep_nulls=True)
     return result
 
 
-def _in_both(first: Any, second: Any) -> str:  # noqa: ANN401
-    """Return the dotted path at which both give a value of which only one can hold, "" if there is none."""
+def _in_both(first: Any, second: Any) -> tuple[str, ...]:  # noqa: ANN401
+    """Return a path at which both give a value of which only one can hold, () if there is none."""
     for key in first.keys() & second.keys():
         if not (isinstance(first[key], dict) and isinstance(second[key], dict)):
-            return str(key)
+            return (key,)
         inner = _in_both(first[key], second[key])
         if inner:
-            return f"{key}.{inner}"
-    return ""
+            return (key, *inner)
+    return ()
+
+
+def _file(place: str) -> str:
+    return place.rpartition(":")[0]
 
 
 def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Document:

@@ -50,10 +50,20 @@ def parse(schema: Any, value: Any, document: Document, path: KeyPath, problems: 
     try:
         return adapter.validate_json(text)
     except ValidationError as failure:
-        for fault in failure.errors(include_url=False):
+        faults = failure.errors(include_url=False)
+        for fault in faults:
+            # A list is "too short" also where its faulty items are merely not counted.
+            if fault["type"] == "too_short" and any(
+                _is_within(other["loc"], fault["loc"]) for other in faults
+            ):
+                continue
             location = _location_in(value, fault)
             problems.add(document, (*path, *location), _message(schema, value, fault, location))
         return None
+
+
+def _is_within(location: tuple[str | int, ...], outer: tuple[str | int, ...]) -> bool:
+    return len(location) > len(outer) and location[: len(outer)] == outer
 
 
 def _location_in(value: Any, fault: Any) -> KeyPath:  # noqa: ANN401

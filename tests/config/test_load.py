@@ -1,0 +1,455 @@
+import pytest
+from experiment_files import ExperimentFile
+
+# Each line is a fault in one section of the file: what is changed, and the whole message.
+FAULTS = {
+    "top": ("baseline: plain", "baselin: plain", "baselin: unknown key; did you mean 'baseline'?"),
+    "source": (
+        "kind: scored_pair, split: dev",
+        "knd: scored_pair, kind: scored_pair, split: dev",
+        "sources.dev.knd: unknown key; did you mean 'kind'?",
+    ),
+    "source of no shape": (
+        "{file: gold.tsv, kind: scored_pair}",
+        "{kind: scored_pair}",
+        "sources.gold: needs `task:`, `file:` or `sandbox:`",
+    ),
+    "split of a task": (
+        "{file: gold.tsv, kind: scored_pair}",
+        "{task: STS12, split: train}",
+        "sources.gold: STS12 has no split 'train', only test",
+    ),
+    "part": (
+        "gold: {source: gold}\n",
+        "gold: {source: gold, prepar: []}\n",
+        "data.gold.prepar: unknown key; did you mean 'prepare'?",
+    ),
+    "step": (
+        "gold: {source: gold}\n",
+        "gold: {source: gold, prepare: [{step: lenght, min_words: 1}]}\n",
+        "data.gold.prepare.0.step: unknown step 'lenght'; did you mean 'length'?",
+    ),
+    "step's key": (
+        "gold: {source: gold}\n",
+        "gold: {source: gold, prepare: [{step: length, min_word: 1, max_words: 3}]}\n",
+        "data.gold.prepare.0.min_word: unknown key; did you mean 'min_words'?",
+    ),
+    "step's rule": (
+        "gold: {source: gold}\n",
+        "gold: {source: gold, prepare: [{step: length}]}\n",
+        "data.gold.prepare.0: give min_words, max_words or both",
+    ),
+    "method's key": ("size: 3", "siz: 3", "data.silver.siz: unknown key; did you mean 'size'?"),
+    "method's need": (
+        "size: 3",
+        "labeller: {model: 3}",
+        "data.silver.labeller.model: input should be a valid string, is 3",
+    ),
+    "trainer's key": (
+        "strength: 0.5",
+        "strenght: 0.5",
+        "train.strenght: unknown key; did you mean 'strength'?",
+    ),
+    "nested key": (
+        "{model: org/small}",
+        "{model: org/small, num_layer: 2}",
+        "train.base.num_layer: unknown key; did you mean 'num_layers'?",
+    ),
+    "evaluator's key": (
+        "tasks: [test]",
+        "tasks: [test]\n      facto: 2.0",
+        "evaluate.main.facto: unknown key; did you mean 'factor'?",
+    ),
+    "table": (
+        "columns: [test]",
+        "column: [test]",
+        "table.column: unknown key; did you mean 'columns'?",
+    ),
+    "table's column": (
+        "columns: [test]",
+        "columns: [tset]",
+        "table.columns.0: no test set is called 'tset'; did you mean 'test'?",
+    ),
+    "table's ceiling": (
+        "columns: [test]",
+        "ceiling: [silvr]",
+        "table.ceiling.0: no variant is called 'silvr'; did you mean 'silver'?",
+    ),
+    "runtime": ("threads: null", "thread: 1", "runtime.thread: unknown key; did you mean 'threads'?"),
+    "type": ("strength: 0.5", "strength: high", 'train.strength: input should be a valid number, is "high"'),
+    "quoted number": (
+        "strength: 0.5",
+        "strength: '0.5'",
+        'train.strength: input should be a valid number, is "0.5"',
+    ),
+    "range": (
+        "strength: 0.5",
+        "strength: 1.5",
+        "train.strength: input should be less than or equal to 1, is 1.5",
+    ),
+    "NaN": ("strength: 0.5", "strength: .nan", "train.strength: input should be a finite number, is NaN"),
+    "negative seed": ("[0, 1]", "[0, -1]", "seeds.1: input should be greater than or equal to 0, is -1"),
+    "repeated seed": ("[0, 1]", "[1, 0, 1]", "seeds: a seed stands there twice; each is one run"),
+    "method": (
+        "method: fake",
+        "method: fak",
+        "data.silver.method: unknown method 'fak'; did you mean 'fake'?",
+    ),
+    "trainer": (
+        "trainer: fake",
+        "trainer: faek",
+        "train.trainer: unknown trainer 'faek'; did you mean 'fake'?",
+    ),
+    "evaluator": (
+        "evaluator: fake\n",
+        "evaluator: fakes\n",
+        "evaluate.main.evaluator: unknown evaluator 'fakes'; did you mean 'fake'?",
+    ),
+    "source's name": (
+        "{source: gold}",
+        "{source: glod}",
+        "data.gold.source: no source is called 'glod'; did you mean 'gold'?",
+    ),
+    "role": (
+        "sources: {gold: gold}",
+        "sources: {gold: gold, dve: dev}",
+        "data.silver.sources.dve: unknown role of the method; did you mean 'dev'?",
+    ),
+    "missing role": (
+        "sources: {gold: gold}",
+        "sources: {}",
+        "data.silver.sources: missing role 'gold': the method needs a source of kind scored_pair",
+    ),
+    "roles without a method": (
+        "gold: {source: gold}\n",
+        "gold: {source: gold, sources: {gold: gold}}\n",
+        "data.gold.sources: only a method has roles; leave it out",
+    ),
+    "kind for a role": (
+        "file: gold.tsv, kind: scored_pair",
+        "file: lines.txt",
+        "data.silver.sources.gold: 'gold' holds records of kind sentence, here scored_pair is needed",
+    ),
+    "kind for a task": (
+        "evaluator: fake\n",
+        "evaluator: sentences\n",
+        "evaluate.main.tasks.0: 'test' holds records of kind scored_pair, here sentence is needed",
+    ),
+    "task named twice": (
+        "tasks: [test]",
+        "tasks: [test, test]",
+        "evaluate.main.tasks.1: 'test' is evaluated already; to do it twice, give the source two names",
+    ),
+    "selection on a test set": (
+        "sources: [dev]",
+        "sources: [dev, test]",
+        "train.selection.sources.1: 'test' is a test set; select on dev",
+    ),
+    "unused source": (
+        "seeds:",
+        "  extra: {file: gold.tsv, kind: pair}\nseeds:",
+        "sources.extra: is used by no variant",
+    ),
+    "data without training": (
+        "trainer: fake",
+        "trainer: none",
+        "data: trainer 'none' takes no data; leave it empty",
+    ),
+    "training without data": (
+        "    gold: {source: gold}",
+        "    {}",
+        "data: trainer 'fake' needs data, there is none",
+    ),
+    "a patch of nothing": (
+        "data.silver:\n      method: fake\n      sources: {gold: gold}\n      size: 3",
+        "train.strength: 0.5",
+        "variants.silver: patches nothing: every value is the defaults' own"
+        " (name that row with `baseline:` instead)",
+    ),
+    "an empty patch": (
+        "    data.silver:\n      method: fake\n      sources: {gold: gold}\n      size: 3",
+        "    {}",
+        "variants.silver: patches nothing: every value is the defaults' own"
+        " (name that row with `baseline:` instead)",
+    ),
+    "part of nothing": (
+        "gold: {source: gold}\n",
+        "gold: {prepare: []}\n",
+        "data.gold: needs either `source:` or `method:`",
+    ),
+    "name": (
+        "  silver:\n",
+        "  silver one:\n",
+        "variants.silver one: string should match pattern '^[A-Za-z0-9][A-Za-z0-9_-]*$', is \"silver one\"",
+    ),
+    "no list": ("[0, 1]", "3", "seeds: input should be a valid array, is 3"),
+    "selection of one": (
+        "size: 3",
+        "size: 3\n    select: {over: {train.strength: [0.1]}}",
+        "select.over.train.strength: tuple should have at least 2 items after validation, not 1",
+    ),
+    "selection over an unknown key": (
+        "size: 3",
+        "size: 3\n    select: {over: {train.strenth: [0.1, 0.2]}}",
+        "train.strenth: unknown key; did you mean 'strength'?",
+    ),
+    "selection over the test": (
+        "size: 3",
+        "size: 3\n    select: {over: {evaluate.main.factor: [0.1, 0.2]}}",
+        "select: ranges over data and train only, not over evaluate",
+    ),
+}
+
+
+def test_the_file_that_all_faults_are_planted_in_is_valid(experiment: ExperimentFile) -> None:
+    loaded = experiment.load()
+    assert [variant.label for variant in loaded.variants] == ["plain", "silver"]
+    assert loaded.seeds == (0, 1)
+    assert loaded.tasks == ("test",)
+    assert loaded.notes == ()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_gets_exactly_one_line_with_its_key(experiment: ExperimentFile, fault: str) -> None:
+    old, new, message = FAULTS[fault]
+    (found,) = experiment.change(old, new).faults()
+    place, _, rest = found.partition(": ")
+    assert rest == message
+    assert place.startswith("study.yaml:")
+
+
+def test_faults_stand_at_the_line_of_their_key(experiment: ExperimentFile) -> None:
+    experiment.change("strength: 0.5", "strenght: 0.5").change("size: 3", "siz: 3")
+    lines = [message.split(": ")[0] for message in experiment.faults()]
+    assert lines == [f"study.yaml:{experiment.line(key)}" for key in ("strenght", "siz:")]
+
+
+def test_a_file_with_eight_faults_gets_eight_lines(experiment: ExperimentFile) -> None:
+    for fault in (
+        "top",
+        "source",
+        "part",
+        "method's key",
+        "trainer's key",
+        "evaluator's key",
+        "table",
+        "type",
+    ):
+        if fault == "type":
+            experiment.change("{model: org/small}", "{model: 3}")
+        else:
+            old, new, _ = FAULTS[fault]
+            experiment.change(old, new)
+    faults = experiment.faults()
+    assert len(faults) == 8
+    assert sum("unknown key; did you mean" in fault for fault in faults) == 7
+
+
+def test_a_fault_of_the_defaults_is_said_once_however_many_variants_share_it(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.append(
+        "grid:\n  rate:\n    low: {train.base.num_layers: 1}\n    high: {train.base.num_layers: 2}\n"
+    )
+    assert len(experiment.change("strength: 0.5", "strength: high").faults()) == 1
+
+
+def test_a_variant_may_repeat_one_value_of_the_grid(experiment: ExperimentFile) -> None:
+    experiment.change(
+        "    data.silver:\n      method: fake\n      sources: {gold: gold}\n      size: 3",
+        "    train.strength: 0.1",
+    )
+    experiment.append("grid:\n  rate:\n    low: {train.strength: 0.1}\n    high: {train.strength: 0.9}\n")
+    loaded = experiment.load()
+    assert [variant.label for variant in loaded.variants] == ["plain [rate=low]", "plain [rate=high]"]
+    assert loaded.notes == (
+        "silver [rate=low] is the same as plain [rate=low]; it is shown once",
+        "silver [rate=high] is the same as plain [rate=low]; it is shown once",
+    )
+
+
+def test_a_row_that_a_grid_axis_does_not_change_is_shown_once_without_the_axis(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.append("grid:\n  rate:\n    low: {train.strength: 0.1}\n    high: {train.strength: 0.9}\n")
+    experiment.change("      size: 3\n", "      size: 3\n    train.strength: 0.3\n")
+    loaded = experiment.load()
+    labels = [variant.label for variant in loaded.variants]
+    assert labels == ["plain [rate=low]", "silver", "plain [rate=high]"]
+    assert len(loaded.notes) == 1
+
+
+def test_later_patches_lie_over_earlier_ones(experiment: ExperimentFile) -> None:
+    """Defaults < grid < variant < profile < --set, each seen where the next is silent."""
+
+    def strengths(*assignments: str, profile: str | None = None) -> list[object]:
+        loaded = experiment.load(*assignments, profile=profile)
+        return [variant.parameters["train.strength"] for variant in loaded.variants]
+
+    assert strengths() == [0.5, 0.5]
+    experiment.append("grid:\n  rate:\n    only: {train.strength: 0.1}\n")
+    assert strengths() == [0.1, 0.1]
+    experiment.change("      size: 3\n", "      size: 3\n    train.strength: 0.2\n")
+    assert strengths() == [0.1, 0.2]
+    experiment.profile("tiny", "run: {train.strength: 0.3}\n")
+    assert strengths(profile="tiny") == [0.3, 0.3]
+    assert strengths("train.strength=0.4", profile="tiny") == [0.4, 0.4]
+    assert strengths("train.strength=0.4", "train.strength=0.6") == [0.6, 0.6]
+
+
+def test_set_changes_the_top_level_the_defaults_and_one_variant(experiment: ExperimentFile) -> None:
+    loaded = experiment.load(
+        "seeds=[7]", "defaults.train.strength=0.25", "variants.silver.data.silver.size=9"
+    )
+    assert loaded.seeds == (7,)
+    plain, silver = loaded.variants
+    assert plain.parameters["train.strength"] == 0.25
+    assert silver.parameters["data.silver.size"] == 9
+
+
+def test_set_to_null_removes_a_key(experiment: ExperimentFile) -> None:
+    loaded = experiment.load("train.selection=null", variants=("plain",))
+    assert loaded.variants[0].candidates[0].config.selection is None
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("trian.strength=1", "trian: unknown key; did you mean 'train'?"),
+        ("train.strenth=1", "train.strenth: unknown key; did you mean 'strength'?"),
+        ("train.strength=x", 'train.strength: input should be a valid number, is "x"'),
+        ("seeds=[-1]", "seeds.0: input should be greater than or equal to 0, is -1"),
+        ("train.strength", "must read PATH=VALUE, such as train.learning_rate=2e-5"),
+        ("=3", "must read PATH=VALUE, such as train.learning_rate=2e-5"),
+        ("train..strength=1", "must read PATH=VALUE, such as train.learning_rate=2e-5"),
+    ],
+)
+def test_a_wrong_set_is_quoted(experiment: ExperimentFile, assignment: str, message: str) -> None:
+    assert experiment.faults(assignment) == [f"--set {assignment}: {message}"]
+
+
+def test_a_set_that_is_no_yaml_is_quoted_in_one_line(experiment: ExperimentFile) -> None:
+    (message,) = experiment.faults("train.strength=[1")
+    assert message.startswith("--set train.strength=[1")
+    assert "not valid YAML" in message
+
+
+def test_variants_can_be_picked_and_unknown_ones_are_all_named(experiment: ExperimentFile) -> None:
+    assert [variant.name for variant in experiment.load(variants=("silver",)).variants] == ["silver"]
+    assert experiment.faults(variants=("silvr", "other")) == [
+        "--variant silvr: no such variant in study.yaml; did you mean 'silver'?",
+        "--variant other: no such variant in study.yaml; known: plain, silver",
+    ]
+
+
+def test_only_the_variants_asked_for_must_be_valid(experiment: ExperimentFile) -> None:
+    experiment.change("size: 3", "siz: 3")
+    assert experiment.faults(variants=("plain",)) == []
+
+
+def test_selection_gives_a_variant_one_candidate_for_each_combination(experiment: ExperimentFile) -> None:
+    experiment.change(
+        "size: 3", "size: 3\n    select: {over: {data.silver.size: [1, 2], train.strength: [0.1, 0.2]}}"
+    )
+    _, silver = experiment.load().variants
+    assert [dict(candidate.chosen) for candidate in silver.candidates] == [
+        {"data.silver.size": size, "train.strength": strength} for size in (1, 2) for strength in (0.1, 0.2)
+    ]
+    assert silver.parameters["data.silver.size"] == [1, 2]
+
+
+def test_candidates_need_a_dev_score(experiment: ExperimentFile) -> None:
+    experiment.change("    selection: {evaluator: fake, sources: [dev]}\n", "")
+    experiment.change("tasks: [test]", "tasks: [test, dev]")
+    (message,) = experiment.faults("select.over={train.strength: [0.1, 0.2]}")
+    assert message.endswith("select: needs train.selection: candidates are compared on dev")
+
+
+def test_the_dev_scores_of_candidates_must_be_comparable(experiment: ExperimentFile) -> None:
+    over = "size: 3\n    select: {over: {train.selection.sources: [[dev], [gold]]}}"
+    (message,) = experiment.change("size: 3", over).faults()
+    assert message.endswith("select: candidates must have the same train.selection")
+
+
+def test_an_evaluator_of_vectors_needs_a_trainer_that_makes_an_encoder(experiment: ExperimentFile) -> None:
+    experiment.change("trainer: fake", "trainer: fake-scorer").change(
+        "evaluator: fake\n", "evaluator: vectors\n"
+    )
+    (message,) = experiment.faults()
+    assert message.endswith(
+        "evaluate.main.evaluator: 'vectors' needs an encoder, the trainer makes a pair scorer"
+    )
+
+
+def test_a_selection_is_by_an_evaluator_of_pairs(experiment: ExperimentFile) -> None:
+    experiment.change("{evaluator: fake, sources", "{evaluator: vectors, sources")
+    (message,) = experiment.faults()
+    assert "select with an evaluator that scores pairs" in message
+
+
+def test_a_profile_patches_the_top_level_and_every_run(experiment: ExperimentFile) -> None:
+    experiment.profile(
+        "tiny", "experiment: {seeds: [0], sources.gold.sample: {size: 2}}\nrun: {data.silver: null}\n"
+    )
+    loaded = experiment.load(profile="tiny")
+    assert loaded.seeds == (0,)
+    assert loaded.sources["gold"].sample is not None
+    assert [variant.name for variant in loaded.variants] == ["plain"]
+    assert loaded.notes == ("silver is the same as plain; it is shown once",)
+
+
+def test_a_missing_profile_names_the_nearest(experiment: ExperimentFile) -> None:
+    experiment.profile("sandbox", "run: {}\n")
+    assert experiment.faults(profile="sandbx") == [
+        "--profile sandbx: no such file: profiles/sandbx.yaml; did you mean 'sandbox'?"
+    ]
+
+
+def test_a_profiles_own_faults_stand_in_its_file(experiment: ExperimentFile) -> None:
+    experiment.profile("tiny", "description: x\nru: {}\n")
+    assert experiment.faults(profile="tiny") == ["profiles/tiny.yaml:2: ru: unknown key; did you mean 'run'?"]
+    experiment.profile("tiny", "run:\n  train.strenth: 1\n")
+    (message,) = experiment.faults(profile="tiny")
+    assert message == "profiles/tiny.yaml:2: train.strenth: unknown key; did you mean 'strength'?"
+
+
+SUBSTITUTES = 'substitute:\n  models: {"org/small": tiny/one, "org/*": tiny/other}\n'
+
+
+def test_a_profile_substitutes_models_by_the_first_pattern_that_matches(experiment: ExperimentFile) -> None:
+    experiment.profile("tiny", SUBSTITUTES)
+    experiment.change("      size: 3\n", "      size: 3\n    train.base.model: org/large\n")
+    configs = [v.candidates[0].config for v in experiment.load(profile="tiny").variants]
+    assert [config.parameters["train.base.model"] for config in configs] == ["tiny/one", "tiny/other"]
+
+
+def test_a_model_that_no_pattern_matches_is_a_fault_and_a_substitute_itself_is_not(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.profile("tiny", SUBSTITUTES).change("{model: org/small}", "{model: tiny/other}")
+    assert experiment.faults(profile="tiny") == []
+    experiment.change("{model: tiny/other}", "{model: big/model}")
+    (message,) = experiment.faults(profile="tiny")
+    line = experiment.line("big/model")
+    assert message == f"study.yaml:{line}: train.base.model: the profile has no substitute for 'big/model'"
+
+
+def test_models_among_which_dev_chooses_are_substituted_too(experiment: ExperimentFile) -> None:
+    experiment.profile("tiny", SUBSTITUTES)
+    experiment.change("size: 3", "size: 3\n    select: {over: {train.base.model: [org/small, org/large]}}")
+    candidates = experiment.load(profile="tiny").variants[1].candidates
+    models = [candidate.config.parameters["train.base.model"] for candidate in candidates]
+    assert models == ["tiny/one", "tiny/other"]
+
+
+def test_the_name_of_an_experiment_is_read_whatever_else_is_wrong(experiment: ExperimentFile) -> None:
+    from synthbench.config.load import experiment_name
+
+    experiment.change("strength: 0.5", "strength: high")
+    assert experiment_name(experiment.file) == "study"
+
+
+def test_validating_reads_no_data_file(experiment: ExperimentFile) -> None:
+    for file in experiment.folder.glob("*.tsv"):
+        file.unlink()
+    assert experiment.faults() == []

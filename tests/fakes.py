@@ -1,0 +1,250 @@
+"""Plug-ins that need no torch and note each piece of work, and the experiment files that use them."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench import plugins
+from synthbench.api import (
+    Encoder,
+    Evaluation,
+    Evaluator,
+    Failure,
+    GenerationContext,
+    Method,
+    ModelKind,
+    Need,
+    PairScorer,
+    Record,
+    RecordKind,
+    Runtime,
+    ScoredPair,
+    SyntheticDataset,
+    TrainedModel,
+    Trainer,
+    TrainingContext,
+    TrainingSummary,
+    Unit,
+    UserError,
+)
+from synthbench.models import artifact
+
+WORK_LOG = "SYNTHBENCH_TEST_WORK_LOG"
+KILL_AFTER_UNITS = "SYNTHBENCH_TEST_KILL_AFTER_UNITS"
+
+
+def note_work(line: str) -> None:
+    """Append a line to the file of the environment variable, if there is one: all processes share it."""
+    file = os.environ.get(WORK_LOG)
+    if file:
+        with open(file, "a", encoding="utf-8") as stream:  # noqa: PTH123
+            stream.write(line + "\n")
+
+
+def work_done(file: Path) -> list[str]:
+    """Return the lines noted."""
+    return file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+
+
+class Base(BaseModel):
+    """A trainer's nested section."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    model: str
+    num_layers: int | None = None
+
+
+class FakeMethod(Method):
+    """Yields pairs in units, last unit first, or as bare records."""
+
+    version = 1
+    record_kind = RecordKind.SCORED_PAIR
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
+
+    size: int = Field(4, ge=0)
+    score: float = Field(0.5, ge=0.0, le=1.0)
+    output: Literal["units", "bare", "failures", "same key", "half character", "numpy"] = "units"
+    labeller: Base | None = None
+    position: Literal["own", "same"] = "own"
+
+    def needs(self) -> Mapping[str, Need]:
+        if self.labeller is None:
+            return {}
+        config = {"base": self.labeller.model_dump(exclude_none=True)}
+        return {"labeller": TrainedModel("fake", config, ("gold",), 0, "fake", "dev")}
+
+    def generate(
+        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
+    ) -> Iterator[Record | Unit]:
+        context.count_dropped("too short", 2)
+        num_done = 0
+        for index in reversed(range(self.size)):
+            key = "same" if self.output == "same key" else f"unit {index}"
+            if key in context.finished_units:
+                continue
+            note_work(f"generate {key}")
+            if self.output == "bare":
+                yield self._pair(index)
+                continue
+            yield Unit(key, index if self.position == "own" else 0, tuple(self._records(index)))
+            num_done += 1
+            if num_done == int(os.environ.get(KILL_AFTER_UNITS, "-1")):
+                os.kill(os.getpid(), 9)
+
+    def _records(self, index: int) -> Iterator[Record]:
+        if self.output == "failures" or index % 3 == 2:
+            yield Failure(reason="refused", raw_text=f"answer {index}")
+        if self.output != "failures":
+            yield self._pair(index)
+
+    def _pair(self, index: int) -> ScoredPair:
+        score: Any = np.float32(self.score) if self.output == "numpy" else self.score
+        second = "half \ud800" if self.output == "half character" else f"second {index}"
+        return ScoredPair(sentence1=f"first {index}", sentence2=second, score=score)
+
+
+class FakeTrainer(Trainer):
+    """Makes a pair scorer that gives every pair the same score."""
+
+    version = 1
+    model_kind = ModelKind.ENCODER
+
+    base: Base
+    strength: float = Field(0.5, ge=0.0, le=1.0)
+    fails: Literal["no", "user", "bug"] = "no"
+
+    def revisions(self) -> Mapping[str, str]:
+        return {self.base.model: "0" * 8}
+
+    def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
+        note_work(f"train {self.base.model} {self.strength} seed {context.seed}")
+        if self.fails == "user":
+            raise UserError("this training never works")
+        if self.fails == "bug":
+            raise ZeroDivisionError("this trainer is wrong")
+        (context.output / "model.json").write_text(json.dumps({"strength": self.strength}))
+        num_records = sum(len(part) for part in data)
+        dev_score = context.select(FakeScorer(self.strength)) if context.select else None
+        return TrainingSummary(
+            num_steps=7, num_records=num_records, dev_score=dev_score, history=((7, "loss", 0.25),)
+        )
+
+
+class FakeUntrained(FakeTrainer):
+    """Takes no data and no seed."""
+
+    is_seeded: ClassVar[bool] = False
+    takes_data: ClassVar[bool] = False
+
+
+class FakePairScorerTrainer(FakeTrainer):
+    """Says that it makes a pair scorer."""
+
+    model_kind = ModelKind.PAIR_SCORER
+
+
+class FakeScorer:
+    """Scores every pair alike."""
+
+    def __init__(self, strength: float) -> None:
+        self.strength = strength
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> "np.ndarray[Any, np.dtype[np.float64]]":
+        return np.full(len(pairs), self.strength)
+
+
+class FakeEvaluator(Evaluator):
+    """The mean score of the model, times a factor."""
+
+    version = 1
+    record_kind: ClassVar[RecordKind] = RecordKind.SCORED_PAIR
+    factor: float = 1.0
+
+    @property
+    def main_score(self) -> str:
+        return "value"
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        return ("value",)
+
+    def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
+        assert isinstance(model, PairScorer)
+        pairs = list(zip(task.column("sentence1"), task.column("sentence2"), strict=True))
+        scores = model.score(pairs)
+        note_work(f"evaluate {len(pairs)} pairs")
+        items = {"id": task.column("id"), "predicted": scores.tolist()}
+        return Evaluation({"value": float(scores.mean()) * self.factor}, "value", len(pairs), items)
+
+
+class FakeEncoderEvaluator(FakeEvaluator):
+    """Wants vectors."""
+
+    needs_encoder: ClassVar[bool] = True
+
+
+class FakeSentenceEvaluator(FakeEvaluator):
+    """Is for sentences."""
+
+    record_kind: ClassVar[RecordKind] = RecordKind.SENTENCE
+
+
+PLUGINS: Mapping[str, Mapping[str, str]] = {
+    "methods": {"fake": "FakeMethod"},
+    "trainers": {"fake": "FakeTrainer", "none": "FakeUntrained", "fake-scorer": "FakePairScorerTrainer"},
+    "evaluators": {
+        "fake": "FakeEvaluator",
+        "vectors": "FakeEncoderEvaluator",
+        "sentences": "FakeSentenceEvaluator",
+    },
+}
+
+
+def load_fake(folder: Path, runtime: Runtime) -> FakeScorer:
+    """Load what FakeTrainer saved."""
+    strength = json.loads((folder / "model.json").read_text())["strength"]
+    note_work(f"load {strength}")
+    return FakeScorer(strength)
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make these the only plug-ins for the length of a test."""
+    points = {
+        group: {
+            name: EntryPoint(name, f"{__name__}:{cls}", f"synthbench.{group}") for name, cls in known.items()
+        }
+        for group, known in PLUGINS.items()
+    }
+    monkeypatch.setattr(plugins, "installed", points.__getitem__)
+    monkeypatch.setattr(artifact, "load", load_fake)
+    plugins.component.cache_clear()
+
+
+class Lines:
+    """A progress that remembers what was said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def task(self, description: str, total: int) -> Any:
+        raise NotImplementedError
+
+    def say(self, message: str) -> None:
+        self.said.append(message)
+
+
+def write_data(folder: Path, **sizes: int) -> None:
+    """Write NAME.tsv with that many pairs for each NAME=SIZE, and a text file of sentences."""
+    for name, size in sizes.items():
+        rows = "".join(f"{name} a{row}\t{name} b{row}\t{row / max(1, size - 1):.3f}\n" for row in range(size))
+        (folder / f"{name}.tsv").write_text("sentence1\tsentence2\tscore\n" + rows)
+    (folder / "lines.txt").write_text("one sentence\nanother sentence\n")
