@@ -56,7 +56,8 @@ def _run(experiment: "Experiment", jobs: int, force: list[str], output: Path) ->
     plan = make_plan(experiment)
     store = _open_store()
     report = _execute(plan, store, _runtime(experiment, jobs), progress, (jobs, force))
-    if report.failed and report.only_user_errors and len(report.executed) == 0:
+    is_data_faulty = all(stage.operation.comes_first for stage, _ in report.failed.values())
+    if report.failed and report.only_user_errors and is_data_faulty:
         raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
     failures = tuple(
         f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()

@@ -36,6 +36,7 @@ EXPERIMENT_TAG = "synthbench.experiment"
 IDENTITY_TAG = "synthbench.identity"
 DIGEST_TAG = "synthbench.digest"
 PARENT_TAG = "mlflow.parentRunId"
+LOGGED_TAG = "synthbench.logged"
 MAX_RUNS = 50_000
 # MLflow takes 1,000 entities in a request, at most 100 of them parameters.
 METRICS_PER_BATCH = 900
@@ -52,10 +53,14 @@ class RunWriter:
     result: ExperimentResult
 
     def finished(self) -> str:
-        """Return the id of the finished parent run of exactly this result, empty if there is none."""
+        """Return the id of the finished parent run of exactly this result, empty if there is none.
+
+        It is marked as the one logged last, whatever else has been logged since it was written.
+        """
         digest = experiment_digest(self.result)
         for run in self._known("experiment"):
             if _is_finished(run) and run.data.tags.get(DIGEST_TAG) == digest:
+                self.client.set_tag(run.info.run_id, LOGGED_TAG, _now())
                 return str(run.info.run_id)
         return ""
 
@@ -74,6 +79,7 @@ class RunWriter:
                 KIND_TAG: "experiment",
                 IDENTITY_TAG: self.result.identity,
                 DIGEST_TAG: experiment_digest(self.result),
+                LOGGED_TAG: _now(),
                 **experiment_tags(self.result, table),
             },
         )
@@ -155,6 +161,11 @@ class RunWriter:
             if report_folder.is_dir():
                 shutil.copytree(report_folder, folder / "report")
             self.client.log_artifacts(run_id, name)
+
+
+def _now() -> str:
+    """Return the time as text that sorts as times do."""
+    return f"{time.time_ns():020d}"
 
 
 def _is_finished(run: "Run") -> bool:

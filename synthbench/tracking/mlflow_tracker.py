@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from synthbench.errors import UserError, did_you_mean
 from synthbench.privacy import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
-from synthbench.tracking.mlflow_runs import RESULT_FILE, RunWriter
+from synthbench.tracking.mlflow_runs import LOGGED_TAG, RESULT_FILE, RunWriter
 from synthbench.tracking.redaction import mask_password_of, redacted
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class MlflowTracker:
             return self._place(result.experiment, experiment_id, run_id)
 
     def load(self, experiment: str, identity: str = "") -> ExperimentResult:
-        """Return the newest finished result of that name, or the one with this identity.
+        """Return the finished result of that name that was logged last, or the one with this identity.
 
         Raises UserError if there is none, it can't be read, or MLflow can't be reached.
         """
@@ -77,7 +77,7 @@ class MlflowTracker:
             runs = client.search_runs(
                 [found.experiment_id],
                 f"tags.`synthbench.kind` = 'experiment' and attributes.status = 'FINISHED'{wanted}",
-                order_by=["attributes.start_time DESC"],
+                order_by=[f"tags.`{LOGGED_TAG}` DESC"],
                 max_results=1,
             )
             if not runs:

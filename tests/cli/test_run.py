@@ -37,7 +37,7 @@ def test_faulty_data_is_named_by_file_and_line_before_anything_is_spent(
     called = place.call("run", place.file)
     assert (called.code, called.out) == (2, "")
     assert len(called.errors) == 1
-    assert called.errors[0].startswith(f"source test: {test}:4: ")
+    assert called.errors[0].startswith(f"{test}:4: ")
     assert message in called.errors[0]
     assert not [stage for stage in called.executed if not stage.startswith(("source", "exclude"))]
     test.write_bytes(b"\n".join(lines))
@@ -64,7 +64,7 @@ def test_a_sample_larger_than_its_source_is_refused(place: Place) -> None:
     place.change("gold.tsv, kind: scored_pair", "gold.tsv, kind: scored_pair, sample: {size: 61}")
     called = place.call("run", place.file)
     assert called.code == 2
-    assert called.errors == ["source gold: gold.tsv: a sample of 61 from 60 records"]
+    assert called.errors == ["gold.tsv: a sample of 61 from 60 records"]
 
 
 def test_force_must_match_a_stage(place: Place) -> None:

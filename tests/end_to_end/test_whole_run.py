@@ -1,0 +1,210 @@
+"""One experiment from its file to tables and tracked results, and what a second run makes of the first."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_experiment import Called, Place, artifact, kinds, new_place, tables
+
+from synthbench.tracking.mlflow_runs import RunWriter
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, bert: Path) -> tuple[Place, Called]:
+    """A place where the whole experiment has run; tests leave it as it is."""
+    place = new_place(tmp_path_factory.mktemp("finished"), bert)
+    return place, place.call("run", place.file)
+
+
+@pytest.fixture(scope="module")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tracking database without any experiment: MLflow takes seconds to set one up."""
+    tracker = MlflowTracker(tmp_path_factory.mktemp("tracking"))
+    with tracker._lock():
+        tracker._set_up_database()
+    return tracker.own_database
+
+
+@pytest.fixture
+def copy(finished: tuple[Place, Called], empty_database: Path, tmp_path: Path) -> Place:
+    """A place of the test's own whose store holds everything; nothing is tracked there yet."""
+    original, _ = finished
+    shutil.copytree(
+        original.folder, tmp_path / "experiment", ignore=shutil.ignore_patterns("reports", "again")
+    )
+    shutil.copytree(original.home / "store", tmp_path / "home" / "store")
+    shutil.copyfile(empty_database, tmp_path / "home" / "mlflow.db")
+    return Place(tmp_path / "experiment", tmp_path / "home")
+
+
+@pytest.fixture
+def tracking(finished: tuple[Place, Called]) -> Any:
+    """The tracking database of the finished run."""
+    return _client(finished[0])
+
+
+def _client(place: Place) -> Any:
+    from mlflow import MlflowClient
+
+    uri = f"sqlite:///{place.home}/mlflow.db"
+    return MlflowClient(uri, uri)
+
+
+def _runs(client: Any, kind: str) -> list[Any]:
+    experiment = client.get_experiment_by_name("small")
+    return list(client.search_runs([experiment.experiment_id], f"tags.`synthbench.kind` = '{kind}'"))
+
+
+def test_the_first_run_computes_every_stage_once(finished: tuple[Place, Called]) -> None:
+    _, called = finished
+    assert called.code == 0
+    assert called.errors == []
+    assert len(called.executed) == len(set(called.executed)) == 19
+    assert kinds(called.executed) == ["source", "exclude", "train", "evaluate", "generate", "select"]
+    assert "19 stages executed, 0 reused" in called.err
+
+
+def test_it_prints_the_table_and_says_where_everything_is(finished: tuple[Place, Called]) -> None:
+    _, called = finished
+    for text in ("gold-only", "augsbert", "test", "±", "reports/small/table.tex", "mlflow ui"):
+        assert text in called.out
+
+
+def test_tables_are_written_in_three_formats(finished: tuple[Place, Called]) -> None:
+    written = {name: content.decode() for name, content in tables(finished[0]).items()}
+    assert "\\toprule" in written["table.tex"]
+    assert "| gold-only |" in written["table.md"]
+    lines = [line for line in written["table.csv"].splitlines() if not line.startswith("#")]
+    assert [line.split(",")[0] for line in lines] == ["row", "gold-only", "augsbert"]
+
+
+def test_results_are_tracked_as_a_parent_with_a_child_for_each_variant_and_seed(tracking: Any) -> None:
+    parents, children = _runs(tracking, "experiment"), _runs(tracking, "run")
+    assert len(parents) == 1
+    assert len(children) == 4
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parents[0].info.run_id}
+    assert {run.info.status for run in (*parents, *children)} == {"FINISHED"}
+    names = {run.info.run_name for run in children}
+    assert len(names) == 4
+
+
+def test_a_second_run_computes_and_tracks_nothing(finished: tuple[Place, Called], tracking: Any) -> None:
+    place, first = finished
+    before = [run.info.run_id for kind in ("experiment", "run") for run in _runs(tracking, kind)]
+    written = tables(place)
+    second = place.call("run", place.file)
+    assert (second.code, second.executed) == (0, [])
+    assert "0 stages executed, 19 reused" in second.err
+    assert second.out == first.out
+    assert tables(place) == written
+    assert [run.info.run_id for kind in ("experiment", "run") for run in _runs(tracking, kind)] == before
+
+
+def test_plan_finds_everything_cached(finished: tuple[Place, Called]) -> None:
+    place, _ = finished
+    assert place.call("plan", place.file).out.splitlines()[-1] == "19 stages for 4 runs: 0 to run"
+
+
+def test_report_writes_the_same_bytes_without_the_store(
+    finished: tuple[Place, Called], tmp_path: Path
+) -> None:
+    place, _ = finished
+    away = tmp_path / "away"
+    shutil.move(place.home / "store", away)
+    try:
+        called = place.call("report", place.file, "--output", "again")
+        assert (called.code, called.err) == (0, "")
+        assert not (place.home / "store").exists()
+    finally:
+        shutil.move(away, place.home / "store")
+    assert tables(place, "again") == tables(place)
+
+
+def test_report_shows_the_last_run_also_if_that_had_been_tracked_before(copy: Place) -> None:
+    def reported(*arguments: str) -> str:
+        assert copy.call("run", copy.file, "--variant", "gold-only", *arguments).code == 0
+        return copy.call("report", copy.file).out
+
+    assert "n = 2 seeds (0, 1)" in reported()
+    assert "One seed (0)" in reported("--seeds", "0")
+    assert "n = 2 seeds (0, 1)" in reported()
+
+
+def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Place) -> None:
+    called = copy.call("run", copy.file, "--force", "train", "--variant", "gold-only")
+    assert called.code == 0
+    assert kinds(called.executed) == ["train", "evaluate"]
+    assert len(called.executed) == 4
+    assert "4 stages executed, 4 reused" in called.err
+    called = copy.call("run", copy.file, "--force", "select augsbert seed 1")
+    assert called.executed == ["select augsbert seed 1", "evaluate augsbert seed 1 on test"]
+
+
+def test_what_changes_is_stale_and_said_why(copy: Place) -> None:
+    copy.change("learning_rate: 0.001", "learning_rate: 0.002")
+    listed = copy.call("plan", copy.file).out
+    assert "learning_rate 0.001 -> 0.002" in " ".join(listed.split())
+    lines = listed.splitlines()
+    states = {state: sum(f" {state} " in line for line in lines[1:-1]) for state in ("cached", "stale")}
+    assert states == {"cached": 8, "stale": 11}
+    assert lines[-1] == "19 stages for 4 runs: 11 to run"
+
+
+@pytest.mark.parametrize(
+    ("label", "file"),
+    [
+        ("train gold-only seed 0", "model/model/model.safetensors"),
+        ("evaluate gold-only seed 0 on test", "scores.json"),
+        ("evaluate gold-only seed 0 on test", "stage.json"),
+    ],
+)
+def test_a_damaged_artifact_is_said_and_computed_again(copy: Place, label: str, file: str) -> None:
+    arguments = ("--variant", "gold-only", "--seeds", "0")
+    folder = artifact(copy, label)
+    damaged = next(folder.rglob(Path(file).name))
+    damaged.write_bytes(damaged.read_bytes()[:-9] + b"!" * 9)
+    called = copy.call("run", copy.file, *arguments)
+    assert called.code == 0
+    assert label in called.executed
+    assert f"the stored artifact of {label} is damaged" in called.err
+    assert copy.call("run", copy.file, *arguments).executed == []
+
+
+def test_interrupted_tracking_is_completed_by_the_next_run_without_duplicates(
+    copy: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for step in ("_log_items", "_log_parent_artifacts"):
+        with monkeypatch.context() as patch:
+            patch.setattr(RunWriter, step, interrupt)
+            called = copy.call("run", copy.file)
+        assert called.code == 130
+        assert "To resume: " in called.err
+        assert copy.call("report", copy.file).code == 2
+    assert copy.call("run", copy.file).code == 0
+    client = _client(copy)
+    assert [run.info.status for run in _runs(client, "experiment")] == ["FINISHED"]
+    assert [run.info.status for run in _runs(client, "run")] == ["FINISHED"] * 4
+    assert copy.call("report", copy.file).code == 0
+
+
+def test_a_failure_holds_up_only_what_depends_on_it(copy: Place) -> None:
+    copy.change("k: [1, 2]", "k: [1, 1000]")
+    called = copy.call("run", copy.file)
+    assert called.code == 2
+    assert len(called.errors) == 1
+    assert "k 1000 needs more than 1000 distinct gold sentences" in called.errors[0]
+    table = tables(copy)["table.md"].decode()
+    assert "| gold-only |" in table
+    assert "| augsbert |" not in table
+    assert "Failed: augsbert seed 0 is not finished" in table
+
+
+def test_the_order_of_rows_is_the_files_and_seeds_may_be_added(copy: Place) -> None:
+    called = copy.call("run", copy.file, "--seeds", "0,1,2", "--variant", "gold-only")
+    assert called.executed == ["train gold-only seed 2", "evaluate gold-only seed 2 on test"]
+    assert "n = 3 seeds (0, 1, 2)" in called.out
