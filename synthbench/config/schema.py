@@ -7,7 +7,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
-from synthbench.sources.models import FileSource, TaskSource
+from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource
+from synthbench.sources.sandbox import SandboxSource
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, _ and -")]
 Settings = dict[str, Any]
@@ -22,15 +23,17 @@ def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
 def _shape(source: Any) -> str | None:  # noqa: ANN401 - whatever stands in the file
     if not isinstance(source, dict):
         return None
-    return next((f"by {key}" for key in ("task", "file") if key in source), None)
+    return next((f"by {key}" for key in SOURCE_TYPES if key in source), None)
 
 
 AnySource = Annotated[
-    Annotated[TaskSource, Tag("by task")] | Annotated[FileSource, Tag("by file")],
+    Annotated[TaskSource, Tag("by task")]
+    | Annotated[FileSource, Tag("by file")]
+    | Annotated[SandboxSource, Tag("by sandbox")],
     Discriminator(
         _shape,
         custom_error_type="source",
-        custom_error_message="Needs either `task:` or `file:`",
+        custom_error_message="Needs either `task:` or `file:` or `sandbox:`",
     ),
 ]
 

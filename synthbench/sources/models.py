@@ -1,84 +1,21 @@
-"""Sources as they stand in an experiment file: a named task, or a file of the user's own."""
+"""Sources as they stand in an experiment file: a named task, a file of the user's own, or the sandbox."""
 
-import random
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.sources import files, hub, senteval
 from synthbench.sources.content import Content, hashes
+from synthbench.sources.description import SourceBase
 from synthbench.sources.places import Origin, Places
+from synthbench.sources.sandbox import SandboxSource
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".txt")
-
-
-class Sample(BaseModel):
-    """A random part of a source; with one seed, a smaller sample is a part of a larger one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    size: int = Field(ge=1, description="number of records")
-    seed: int = Field(0, ge=0)
-
-
-class SourceBase(BaseModel, ABC):
-    """Where records come from, and which of them."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    sample: Sample | None = Field(None, description="take a random part; null: all")
-
-    @property
-    @abstractmethod
-    def record_kind(self) -> RecordKind:
-        """The kind of every record of this source."""
-
-    @abstractmethod
-    def fingerprint(self, places: Places) -> dict[str, str]:
-        """Return what this source reads: file name -> SHA-256 of its content, or hub id -> commit hash.
-
-        Raises UserError naming each file or folder that is missing and how to get it.
-        """
-
-    @abstractmethod
-    def _read(self, places: Places) -> Content:
-        """Read all records."""
-
-    @abstractmethod
-    def _title(self) -> str:
-        """Name this source in messages."""
-
-    def load(self, places: Places) -> SyntheticDataset:
-        """Read, check and sample the records, in the order of the source.
-
-        Raises UserError naming every fault by file and line (the first ten and the number of the others).
-        """
-        revisions = self.fingerprint(places)
-        content = self._read(places)
-        records, notes = content.records, content.notes
-        if self.sample is not None:
-            total = len(records)
-            if self.sample.size > total:
-                raise UserError(f"{self._title()}: a sample of {self.sample.size} from {total} records")
-            chosen = list(range(total))
-            random.Random(self.sample.seed).shuffle(chosen)
-            records = [records[index] for index in sorted(chosen[: self.sample.size])]
-            notes = [*notes, f"{self.sample.size} of {total} records, drawn with seed {self.sample.seed}"]
-        return SyntheticDataset.create(
-            self.record_kind,
-            records,
-            config=self.model_dump(mode="json"),
-            revisions=revisions,
-            dropped=content.dropped,
-            notes=notes,
-        )
 
 
 class TaskSource(SourceBase):
@@ -197,5 +134,5 @@ class FileSource(SourceBase):
         return self.file
 
 
-Source = TaskSource | FileSource
-SOURCE_TYPES: Mapping[str, type[TaskSource] | type[FileSource]] = {"task": TaskSource, "file": FileSource}
+Source = TaskSource | FileSource | SandboxSource
+SOURCE_TYPES: Mapping[str, type[Source]] = {"task": TaskSource, "file": FileSource, "sandbox": SandboxSource}

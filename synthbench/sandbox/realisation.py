@@ -1,0 +1,139 @@
+"""From events to sentences."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+
+from synthbench.sandbox import morphology
+from synthbench.sandbox.events import NUMBERS, Event
+from synthbench.sandbox.forms import FORMS, QUANTITIES, Form, Register
+from synthbench.sandbox.vocabulary import Concepts, Domain, Scene, domains, times
+
+_ARTICLES = ("a ", "an ", "some ")
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """The form and the words that tell an event; "" where there is nothing to tell.
+
+    `action` is a verb in its basic form, or in a form with a noun that noun.
+    """
+
+    form: Form
+    quantity: str
+    attribute: str
+    agent: str
+    action: str
+    object: str
+    place: str
+    time: str
+    negation: str
+
+
+def sentence(event: Event, wording: Wording) -> str:
+    """Return the English sentence: captions end with a full stop, headlines do without articles."""
+    values = _token_values(event, wording)
+    pieces = enumerate(wording.form.pieces)
+    text = "".join(values[piece] if position % 2 else piece for position, piece in pieces)
+    return text[0].upper() + text[1:]
+
+
+def draw_wording(event: Event, register: Register, random: Random) -> Wording:
+    """Draw a form that suits the event, and words, each with equal chance."""
+    domain = domains()[event.domain]
+    scene = domain.scene(event.object)
+    action = scene.actions[event.action]
+    forms = [form for form in FORMS if form.register == register]
+    form = random.choice([form for form in forms if form.suits(event, has_noun=bool(action.nouns))])
+    return Wording(
+        form=form,
+        quantity=random.choice(QUANTITIES[register][event.number]),
+        attribute=_draw(domain.attributes, event.attribute, random),
+        agent=_draw(domain.agents, event.agent, random),
+        action=random.choice(action.nouns if "noun" in form.tokens else action.words),
+        object=_draw(scene.objects, event.object, random),
+        place=_draw(domain.places, event.place, random),
+        time=_draw(times(), event.time, random),
+        negation=random.choice(form.negations) if event.is_negative else "",
+    )
+
+
+def object_phrase(words: str, register: Register) -> str:
+    """Return an object as the register has it: headlines drop its article."""
+    if register == "headlines":
+        for article in _ARTICLES:
+            words = words.removeprefix(article)
+    return words
+
+
+def place_phrase(words: str, register: Register) -> str:
+    """Return a place as the register has it: headlines drop its articles."""
+    if register == "headlines":
+        return " ".join(word for word in words.split() if word not in ("a", "an", "the"))
+    return words
+
+
+def num_sentences(chosen: Iterable[Domain]) -> int:
+    """Return how many distinct sentences the grammar has in these domains.
+
+    Counts wordings; no two wordings give the same sentence, as every sentence has one parse.
+    """
+    return sum(
+        _num_wordings(domain, scene, form) for domain in chosen for scene in domain.scenes for form in FORMS
+    )
+
+
+def _num_wordings(domain: Domain, scene: Scene, form: Form) -> int:
+    polarities = int(form.tells_polarity(is_negative=False))
+    if form.tells_polarity(is_negative=True):
+        polarities += len(form.negations)
+    agents = sum(len(QUANTITIES[form.register][number]) for number in NUMBERS)
+    agents *= (1 + _num_words(domain.attributes)) * _num_words(domain.agents)
+    actions = sum(
+        len(action.nouns if "noun" in form.tokens else action.words) for action in scene.actions.values()
+    )
+    places = _num_words(domain.places) + int("place" in form.tokens)
+    num_times = _num_words(times()) + int("time" in form.tokens)
+    return polarities * agents * actions * _num_words(scene.objects) * places * num_times
+
+
+def _num_words(concepts: Concepts) -> int:
+    return sum(len(concept.words) for concept in concepts.values())
+
+
+def _draw(concepts: Concepts, name: str | None, random: Random) -> str:
+    return "" if name is None else random.choice(concepts[name].words)
+
+
+def _token_values(event: Event, wording: Wording) -> dict[str, str]:
+    register = wording.form.register
+    is_single = event.number == "one"
+    verb = wording.action
+    place, time = place_phrase(wording.place, register), wording.time
+    return {
+        "agent": _agent_phrase(wording, is_single=is_single),
+        "object": object_phrase(wording.object, register),
+        "act": verb,
+        "acts": morphology.third_person(verb) if is_single else verb,
+        "acting": morphology.gerund(verb),
+        "acted": morphology.participle(verb),
+        "noun": wording.action,
+        "be": "is" if is_single else "are",
+        "do": "does" if is_single else "do",
+        "object_be": "is" if wording.object.startswith(_ARTICLES) else "are",
+        "place": f" {place}" if place else "",
+        "place_inside": f" {place}",
+        "time": f" {time}" if time else "",
+        "place_first": place,
+        "time_first": time,
+        "not": wording.negation,
+        "nt": wording.negation,
+        "no": wording.negation,
+    }
+
+
+def _agent_phrase(wording: Wording, *, is_single: bool) -> str:
+    noun = wording.agent if is_single else morphology.plural(wording.agent)
+    words = f"{wording.attribute} {noun}" if wording.attribute else noun
+    quantity = morphology.article(words) if wording.quantity == "a" else wording.quantity
+    return f"{quantity} {words}" if quantity else words

@@ -1,0 +1,112 @@
+"""Drawing events, and events in a known relation to another."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from random import Random
+from typing import Any, Literal
+
+from synthbench.sandbox.events import NUMBERS, Event
+from synthbench.sandbox.vocabulary import Concepts, domains, times
+
+Split = Literal["train", "dev", "test"]
+
+SPLIT_SHARES: Mapping[Split, int] = {"train": 60, "dev": 20, "test": 20}
+NUMBER_WEIGHTS = (55, 15, 10, 20)
+ATTRIBUTE_SHARE = 0.5
+PLACE_SHARE = 0.6
+TIME_SHARE = 0.3
+NEGATIVE_SHARE = 0.08
+# What a hard negative changes: one or two slots without which the event is another one, or its truth.
+DECISIVE_CHANGES: tuple[tuple[str, ...], ...] = (
+    ("action",),
+    ("object",),
+    ("agent",),
+    ("action", "object"),
+    ("agent", "object"),
+    ("polarity",),
+)
+KEPT_CIRCUMSTANCE_SHARE = 0.5
+KEPT_ACTION_SHARE = 0.3
+
+
+class Relation(StrEnum):
+    """How the second event of a pair came from the first."""
+
+    PARAPHRASE = "paraphrase"
+    HARD_NEGATIVE = "hard negative"
+    RELATED = "related"
+    UNRELATED = "unrelated"
+
+
+def split_of(event: Event) -> Split:
+    """Return the split that an event, and so every sentence that tells it, belongs to."""
+    digest = hashlib.sha256(f"split/{event.key()}".encode()).digest()
+    position = int.from_bytes(digest[:4]) % 100
+    if position < SPLIT_SHARES["train"]:
+        return "train"
+    return "dev" if position < SPLIT_SHARES["train"] + SPLIT_SHARES["dev"] else "test"
+
+
+def draw_event(names: Sequence[str], random: Random) -> Event:
+    """Draw an event of one of the domains."""
+    domain = domains()[random.choice(names)]
+    scene = random.choice(domain.scenes)
+    return Event(
+        domain=domain.name,
+        number=random.choices(NUMBERS, NUMBER_WEIGHTS)[0],
+        attribute=_draw_optional(domain.attributes, ATTRIBUTE_SHARE, random),
+        agent=random.choice(list(domain.agents)),
+        action=random.choice(list(scene.actions)),
+        object=random.choice(list(scene.objects)),
+        place=_draw_optional(domain.places, PLACE_SHARE, random),
+        time=_draw_optional(times(), TIME_SHARE, random),
+        is_negative=random.random() < NEGATIVE_SHARE,
+    )
+
+
+def draw_partner(event: Event, relation: Relation, names: Sequence[str], random: Random) -> Event:
+    """Draw an event in this relation to the given one.
+
+    An unrelated event is of another domain of `names`, and there must be one.
+    """
+    if relation is Relation.PARAPHRASE:
+        return event
+    if relation is Relation.HARD_NEGATIVE:
+        return _hard_negative(event, random)
+    if relation is Relation.RELATED:
+        return _related(event, random)
+    return draw_event([name for name in names if name != event.domain], random)
+
+
+def _hard_negative(event: Event, random: Random) -> Event:
+    domain = domains()[event.domain]
+    scene = domain.scene(event.object)
+    changed = random.choice(DECISIVE_CHANGES)
+    if changed == ("polarity",):
+        return replace(event, is_negative=not event.is_negative)
+    choices = {"action": scene.actions, "object": scene.objects, "agent": domain.agents}
+    values: dict[str, Any] = {
+        slot: _draw_other(choices[slot], getattr(event, slot), random) for slot in changed
+    }
+    return replace(event, **values)
+
+
+def _related(event: Event, random: Random) -> Event:
+    """Draw another event of the domain that shares some circumstances, seldom the action."""
+    other = draw_event([event.domain], random)
+    slots = ("number", "attribute", "agent", "place", "time")
+    kept = {slot: getattr(event, slot) for slot in slots if random.random() < KEPT_CIRCUMSTANCE_SHARE}
+    scene = domains()[event.domain].scene(other.object)
+    if event.action in scene.actions and random.random() < KEPT_ACTION_SHARE:
+        kept["action"] = event.action
+    return replace(other, **kept)
+
+
+def _draw_other(concepts: Concepts, name: str, random: Random) -> str:
+    return random.choice([other for other in concepts if other != name])
+
+
+def _draw_optional(concepts: Concepts, share: float, random: Random) -> str | None:
+    return random.choice(list(concepts)) if random.random() < share else None
