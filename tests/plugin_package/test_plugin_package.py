@@ -1,0 +1,81 @@
+"""Somebody else's method: a distribution of its own, installed by pip, used by its name in a YAML file."""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hub_cache import SENTENCES
+from small_experiment import Place, finished, new_place, tables
+
+PACKAGE = Path(__file__).parent / "package"
+VARIANT = """\
+variants:
+  echo:
+    data.echo: {method: echo, sources: {texts: texts}, score: 0.75}
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder into which pip has installed the package."""
+    copy, target = tmp_path_factory.mktemp("source") / "package", tmp_path_factory.mktemp("installed")
+    shutil.copytree(PACKAGE, copy)
+    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", *options, "--target", target, copy]
+    subprocess.run(command, check=True)
+    return target
+
+
+@pytest.fixture
+def place(tmp_path: Path, bert: Path, installed: Path) -> Place:
+    """A small experiment with a variant of the installed method, where that is on Python's path."""
+    made = new_place(tmp_path, bert)
+    (made.folder / "texts.txt").write_text("\n".join(SENTENCES[:12]) + "\n", encoding="utf-8")
+    text = made.file.read_text(encoding="utf-8")
+    head, tail = text[: text.index("variants:\n")], text[text.index("runtime:") :]
+    head = head.replace("sources:\n", "sources:\n  texts: {file: texts.txt}\n", 1)
+    made.file.write_text(head + VARIANT + tail, encoding="utf-8")
+    return Place(made.folder, made.home, {"PYTHONPATH": str(installed)})
+
+
+def test_it_is_small_and_imports_only_the_public_module() -> None:
+    source = (PACKAGE / "synthbench_echo.py").read_text(encoding="utf-8")
+    assert len([line for line in source.splitlines() if line.strip()]) <= 15
+    imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom | ast.Import)]
+    modules = {node.module for node in imports if isinstance(node, ast.ImportFrom)}
+    assert modules == {"collections.abc", "typing", "synthbench.api"}
+
+
+def test_it_is_listed_with_its_settings(place: Place) -> None:
+    called = finished(place.start("list", "methods"))
+    assert (called.code, called.err) == (0, "")
+    assert "echo  version 1  [synthbench_echo:Echo]\n    Pairs each sentence with itself." in called.out
+    assert "    score: default 1.0\n" in called.out
+    assert "augsbert  version 1" in called.out
+
+
+def test_every_fault_of_its_configuration_is_said_at_once(place: Place) -> None:
+    place.change("sources: {texts: texts}, score: 0.75", "sources: {texts: texts}, scor: 1, score: high")
+    called = finished(place.start("validate", place.file))
+    assert (called.code, called.out) == (2, "")
+    where = f"{place.file}:25: data.echo"
+    assert set(called.errors) == {
+        f'{where}.score: input should be a valid number, is "high"',
+        f"{where}.scor: unknown key; did you mean 'score'?",
+    }
+
+
+def test_it_runs_like_a_built_in_one(place: Place) -> None:
+    called = finished(place.start("run", place.file, "--seeds", "0"))
+    assert (called.code, called.errors) == (0, [])
+    assert "generate echo for echo seed 0" in called.executed
+    assert "| echo |" in tables(place)["table.md"].decode()
+
+
+def test_without_the_package_the_name_is_unknown(place: Place) -> None:
+    called = Place(place.folder, place.home).call("validate", place.file)
+    assert called.code == 2
+    assert "unknown method 'echo'" in called.errors[0]
