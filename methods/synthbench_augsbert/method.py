@@ -37,7 +37,9 @@ class AugSBERT(Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
 
-    sampler: Annotated[RandomSampler | BM25Sampler, Field(discriminator="name")]
+    sampler: Annotated[RandomSampler | BM25Sampler, Field(discriminator="name")] = Field(
+        description="which new pairs of gold sentences are labelled"
+    )
     cross_encoder: dict[str, Any] = Field(description="configuration of the trainer 'cross-encoder'")
     both_orders: bool = Field(True, description="score (a, b) and (b, a) and average; false: (a, b) only")
     seed: int = Field(0, ge=0, description="of the sampling and of the cross-encoder's training")

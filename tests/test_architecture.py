@@ -1,0 +1,131 @@
+"""The project's shape: import directions, light commands, budgets of size, and what a reader may expect."""
+
+import ast
+import inspect
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from small_experiment import Place
+
+import synthbench.api
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = tuple(ROOT / name for name in ("synthbench", "methods", "evaluators"))
+MODULES = sorted(path for package in PACKAGES for path in package.rglob("*.py"))
+HEAVY = {"torch", "transformers", "sentence_transformers", "mlflow", "openai", "pandas", "sklearn"}
+MOST_LINES_OF_A_MODULE, MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 500, 60, 6
+PROBE = """\
+import sys
+from synthbench.cli.main import main
+sys.argv = ["synthbench", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as end:
+    heavy = sorted({heavy} & set(sys.modules))
+    sys.stderr.write(f"ended {{end.code}} with {{heavy}}")
+"""
+
+
+def test_imports_go_in_the_directions_that_the_contracts_allow() -> None:
+    command = [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("run", "--help"),
+        ("validate", "small.yaml"),
+        ("plan", "small.yaml"),
+        ("list", "methods"),
+        ("list", "trainers"),
+        ("list", "evaluators"),
+    ],
+    ids=" ".join,
+)
+def test_commands_that_compute_nothing_load_nothing_heavy(place: Place, arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-c", PROBE.format(heavy=HEAVY), *arguments]
+    done = subprocess.run(command, cwd=place.folder, capture_output=True, text=True, check=True)
+    assert done.stderr == "ended 0 with []"
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_module_keeps_to_the_budgets(module: Path) -> None:
+    source = module.read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= MOST_LINES_OF_A_MODULE
+    for function in _functions(ast.parse(source)):
+        where = f"{function.name} in line {function.lineno}"
+        assert (function.end_lineno or 0) - function.lineno < MOST_LINES_OF_A_FUNCTION, where
+        if "cli" not in module.parts:
+            arguments = function.args
+            named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+            given = [name for name in named if name.arg not in ("self", "cls")]
+            assert len(given) <= MOST_PARAMETERS, where
+            assert "bool" not in map(_annotation, [*arguments.posonlyargs, *arguments.args]), where
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_only_the_command_line_prints(module: Path) -> None:
+    if "cli" in module.relative_to(ROOT).parts:
+        return
+    calls = [node for node in ast.walk(ast.parse(module.read_text("utf-8"))) if isinstance(node, ast.Call)]
+    assert not [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id == "print"]
+
+
+def test_half_of_all_functions_are_short() -> None:
+    lengths = sorted(
+        (function.end_lineno or 0) - function.lineno + 1
+        for module in MODULES
+        for function in _functions(ast.parse(module.read_text(encoding="utf-8")))
+    )
+    assert lengths[len(lengths) // 2] <= 12
+    assert lengths[len(lengths) * 95 // 100] <= 40
+
+
+@pytest.mark.parametrize("name", synthbench.api.__all__)
+def test_whatever_plugins_may_import_is_documented(name: str) -> None:
+    thing = getattr(synthbench.api, name)
+    if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        return
+    assert inspect.getdoc(thing)
+    if inspect.isclass(thing) and thing.__module__.startswith("synthbench"):
+        public = {key: member for key, member in vars(thing).items() if not key.startswith("_")}
+        functions = {key: member for key, member in public.items() if inspect.isfunction(member)}
+        assert [key for key, member in functions.items() if not inspect.getdoc(member)] == []
+
+
+def test_the_public_names_are_sorted_and_are_all_there_is() -> None:
+    assert synthbench.api.__all__ == sorted(synthbench.api.__all__)
+    public = {name for name in vars(synthbench.api) if not name.startswith("_")}
+    assert public == set(synthbench.api.__all__)
+
+
+def test_every_plugin_of_ours_comes_in_by_an_entry_point() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    offered = {value.split(":")[0] for group in project["entry-points"].values() for value in group.values()}
+    folders = {
+        path.name
+        for package in ("methods", "evaluators")
+        for path in (ROOT / package).iterdir()
+        if (path / "__init__.py").is_file()
+    }
+    assert folders <= offered
+
+
+@pytest.mark.parametrize("name", ["README.md", "LICENSE", "CONTRIBUTING.md", "docs/architecture.md"])
+def test_a_newcomer_finds_what_to_read(name: str) -> None:
+    assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) > 10
+
+
+def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def _annotation(argument: ast.arg) -> str:
+    return ast.unparse(argument.annotation) if argument.annotation else ""
