@@ -225,7 +225,9 @@ class _Loader:
                     self.problems.add(self.document, ("table", key, index), message)
 
     def _check_unused(self, section: ExperimentSection, runs: RunParser) -> None:
-        if self.problems.messages or self.overrides.variants:
+        """Require that the file as it is, without overrides, uses every source that it names."""
+        changed = self.overrides.variants or self.overrides.profile or self.overrides.assignments
+        if self.problems.messages or changed:
             return
         for name in section.sources:
             if name not in runs.used_sources:

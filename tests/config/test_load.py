@@ -9,11 +9,6 @@ FAULTS = {
         "knd: scored_pair, kind: scored_pair, split: dev",
         "sources.dev.knd: unknown key; did you mean 'kind'?",
     ),
-    "source of no shape": (
-        "{file: gold.tsv, kind: scored_pair}",
-        "{kind: scored_pair}",
-        "sources.gold: needs `task:`, `file:` or `sandbox:`",
-    ),
     "split of a task": (
         "{file: gold.tsv, kind: scored_pair}",
         "{task: STS12, split: train}",
@@ -218,6 +213,13 @@ def test_a_fault_gets_exactly_one_line_with_its_key(experiment: ExperimentFile, 
     assert place.startswith("study.yaml:")
 
 
+def test_a_source_must_say_what_it_is(experiment: ExperimentFile) -> None:
+    (message,) = experiment.change("{file: gold.tsv, kind: scored_pair}", "{kind: scored_pair}").faults()
+    assert message.startswith("study.yaml:3: sources.gold: needs")
+    assert "`task:`" in message
+    assert "`file:`" in message
+
+
 def test_faults_stand_at_the_line_of_their_key(experiment: ExperimentFile) -> None:
     experiment.change("strength: 0.5", "strenght: 0.5").change("size: 3", "siz: 3")
     lines = [message.split(": ")[0] for message in experiment.faults()]
@@ -332,6 +334,12 @@ def test_a_set_that_is_no_yaml_is_quoted_in_one_line(experiment: ExperimentFile)
     (message,) = experiment.faults("train.strength=[1")
     assert message.startswith("--set train.strength=[1")
     assert "not valid YAML" in message
+
+
+def test_a_source_may_be_unused_because_of_an_override(experiment: ExperimentFile) -> None:
+    assert experiment.faults("train.selection=null") == []
+    experiment.profile("tiny", "run: {train.selection: null}\n")
+    assert experiment.faults(profile="tiny") == []
 
 
 def test_variants_can_be_picked_and_unknown_ones_are_all_named(experiment: ExperimentFile) -> None:

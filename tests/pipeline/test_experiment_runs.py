@@ -1,0 +1,318 @@
+"""Plans of experiment files: what is shared, selected, resumed, shown and collected."""
+
+from pathlib import Path
+
+import pytest
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import FakeTrainer, Lines, work_done
+
+from synthbench.errors import UserError
+from synthbench.pipeline.collect import collect
+from synthbench.pipeline.executors import InProcess
+from synthbench.pipeline.plan import Plan, make_plan
+from synthbench.pipeline.runner import Report, Runner, matching
+from synthbench.pipeline.status import statuses
+from synthbench.pipeline.store import Store
+
+SELECT = "size: 3\n    select: {over: {train.strength: [0.25, 0.75, 0.75, 0.5]}}"
+
+
+def run(plan: Plan, store: Store, *force: str) -> tuple[Report, list[str]]:
+    lines = Lines()
+    report = Runner(store, InProcess(), RUNTIME, lines).run(plan, matching(plan, force))
+    store.remember_addresses(plan.experiment.name, plan.addresses)
+    return report, lines.said
+
+
+def run_file(experiment: ExperimentFile, store: Store, *assignments: str) -> list[str]:
+    report, _ = run(make_plan(experiment.load(*assignments)), store)
+    assert report.is_complete, report.failed
+    return [stage.kind for stage in report.executed]
+
+
+def states(experiment: ExperimentFile, store: Store, *assignments: str) -> dict[str, tuple[str, str]]:
+    found = statuses(make_plan(experiment.load(*assignments)), store)
+    return {str(status.stage): (status.state, status.why) for status in found}
+
+
+def test_what_variants_and_seeds_have_in_common_is_done_once(
+    experiment: ExperimentFile, store: Store, work_log: Path
+) -> None:
+    kinds = run_file(experiment, store)
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "source": 3,
+        "generate": 1,
+        "train": 4,
+        "evaluate": 4,
+    }
+    assert run_file(experiment, store) == []
+    assert len([line for line in work_done(work_log) if line.startswith("train")]) == 4
+
+
+def test_another_experiment_in_the_same_store_does_only_what_is_new(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    run_file(experiment, store)
+    experiment.change("experiment: study", "experiment: other").change("size: 3", "size: 4")
+    kinds = run_file(experiment, store)
+    assert sorted(set(kinds)) == ["evaluate", "generate", "train"]
+    assert kinds.count("train") == 2
+
+
+def test_runtime_settings_change_no_identity(experiment: ExperimentFile) -> None:
+    before = make_plan(experiment.load()).stages.keys()
+    after = make_plan(experiment.load("runtime={device: cuda, threads: 3, batch_tokens: 64}")).stages.keys()
+    assert before == after
+
+
+def test_the_order_in_which_a_file_names_things_changes_no_identity(experiment: ExperimentFile) -> None:
+    experiment.change("sources: {gold: gold}", "sources: {gold: gold, dev: dev}")
+    before = make_plan(experiment.load()).stages.keys()
+    experiment.change("sources: {gold: gold, dev: dev}", "sources: {dev: dev, gold: gold}")
+    experiment.change(
+        "    base: {model: org/small}\n    strength: 0.5\n",
+        "    strength: 0.5\n    base: {model: org/small}\n",
+    )
+    assert make_plan(experiment.load()).stages.keys() == before
+
+
+def test_a_whole_number_where_a_fraction_is_meant_is_the_same_value(experiment: ExperimentFile) -> None:
+    one, other = (make_plan(experiment.load(f"train.strength={text}")) for text in ("1", "1.0"))
+    assert one.stages.keys() == other.stages.keys()
+
+
+def test_a_model_is_loaded_once_for_all_its_tasks_and_a_new_task_scores_no_old_one_again(
+    experiment: ExperimentFile, store: Store, work_log: Path
+) -> None:
+    experiment.change("tasks: [test]", "tasks: [test, gold]")
+    run_file(experiment, store, "seeds=[0]", "variants=null", "baseline=null")
+    done = [line for line in work_done(work_log) if not line.startswith("train")]
+    assert done.count("load 0.5") == 1
+    assert done.index("load 0.5") < done.index("evaluate 5 pairs") < done.index("evaluate 4 pairs")
+    experiment.change("tasks: [test, gold]", "tasks: [test, gold, dev]")
+    assert run_file(experiment, store, "seeds=[0]", "variants=null", "baseline=null") == ["evaluate"]
+    assert work_done(work_log)[-2:] == ["load 0.5", "evaluate 3 pairs"]
+
+
+def test_a_trainer_without_chance_runs_with_the_first_seed_only(experiment: ExperimentFile) -> None:
+    experiment.change("trainer: fake\n", "trainer: none\n").change("    gold: {source: gold}", "    {}")
+    plan = make_plan(experiment.load("variants=null"))
+    assert [run.label for run in plan.runs] == ["plain seed 0"]
+
+
+def test_the_candidate_with_the_best_dev_score_is_tested_of_equal_ones_the_first(
+    experiment: ExperimentFile, store: Store, work_log: Path
+) -> None:
+    experiment.change("size: 3", SELECT)
+    plan = make_plan(experiment.load("seeds=[0]"))
+    run(plan, store)
+    result = collect(plan, store)
+    silver = result.runs[1]
+    assert silver.chosen == {"train.strength": 0.75}
+    assert (silver.dev_score, silver.scores[0].scores) == (0.75, {"value": 0.75})
+    loads = sorted(line for line in work_done(work_log) if line.startswith("load"))
+    assert loads == ["load 0.5", "load 0.75"]
+    assert silver.parameters["train.strength"] == [0.25, 0.75, 0.75, 0.5]
+
+
+def test_a_choice_whose_model_is_gone_is_made_again_before_the_model_is_needed(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    experiment.change("size: 3", SELECT)
+    plan = make_plan(experiment.load("seeds=[0]"))
+    run(plan, store)
+    winner = plan.runs[1].candidates[1]
+    store.discard(winner.identity)
+    experiment.change("tasks: [test]", "tasks: [test, gold]")
+    later = make_plan(experiment.load("seeds=[0]"))
+    found = {status.stage.identity: (status.state, status.why) for status in statuses(later, store)}
+    assert found[winner.identity][0] == "to run"
+    assert found[later.runs[1].model.identity] == ("to run", "the model that it chose is gone")
+    report, _ = run(later, store)
+    assert report.is_complete
+    executed = [stage.kind for stage in report.executed]
+    assert {kind: executed.count(kind) for kind in executed} == {"train": 1, "select": 1, "evaluate": 2}
+
+
+def test_a_candidate_that_lost_may_be_deleted(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("size: 3", SELECT)
+    plan = make_plan(experiment.load("seeds=[0]"))
+    run(plan, store)
+    store.discard(plan.runs[1].candidates[0].identity)
+    experiment.change("tasks: [test]", "tasks: [test, gold]")
+    assert run_file(experiment, store, "seeds=[0]") == ["evaluate", "evaluate"]
+
+
+def test_damage_to_the_chosen_model_is_found(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("size: 3", SELECT)
+    plan = make_plan(experiment.load("seeds=[0]"))
+    run(plan, store)
+    (store.folder(plan.runs[1].candidates[1].identity) / "model.json").write_text("{}")
+    report, said = run(plan, store)
+    assert [stage.kind for stage in report.executed] == ["train", "select"]
+    assert "is damaged (model.json has 2 bytes" in said[0]
+
+
+def test_forcing_a_kind_executes_it_and_what_follows(experiment: ExperimentFile, store: Store) -> None:
+    plan = make_plan(experiment.load("seeds=[0]"))
+    run(plan, store)
+    report, _ = run(plan, store, "generate")
+    assert [stage.kind for stage in report.executed] == ["generate", "train", "evaluate"]
+    report, _ = run(plan, store, "evaluate * on test")
+    assert [stage.kind for stage in report.executed] == ["evaluate", "evaluate"]
+    with pytest.raises(
+        UserError, match=r"--force trian: matches no stage of this plan; did you mean 'train'\?"
+    ):
+        matching(plan, ["trian"])
+
+
+def test_a_plan_says_of_each_stage_what_would_be_done(experiment: ExperimentFile, store: Store) -> None:
+    assert set(states(experiment, store).values()) == {("to run", "")}
+    run_file(experiment, store)
+    assert set(states(experiment, store).values()) == {("cached", "")}
+
+
+def test_a_plan_leaves_no_trace(experiment: ExperimentFile, store: Store) -> None:
+    states(experiment, store)
+    assert not store.root.exists()
+    run_file(experiment, store)
+    before = sorted(path for path in store.root.rglob("*"))
+    states(experiment, store, "train.strength=0.9")
+    assert sorted(path for path in store.root.rglob("*")) == before
+
+
+def test_a_stage_is_stale_because_of_its_own_setting_and_the_next_because_of_its_input(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    run_file(experiment, store)
+    found = states(experiment, store, "train.strength=0.75")
+    assert found["train plain seed 0"] == ("stale", "strength 0.5 -> 0.75")
+    assert found["evaluate plain seed 0 on test"] == ("stale", "input changed: model")
+    assert found["source test"] == ("cached", "")
+
+
+def test_a_changed_file_makes_stale_what_was_read_from_it(experiment: ExperimentFile, store: Store) -> None:
+    run_file(experiment, store)
+    file = experiment.folder / "dev.tsv"
+    file.write_text(file.read_text().replace("dev a0", "dev A0"))
+    found = states(experiment, store)
+    assert found["source dev"] == ("stale", "changed outside: dev.tsv")
+    assert found["train plain seed 0"] == ("stale", "input changed: dev:0")
+    assert found["source gold"] == ("cached", "")
+
+
+def test_a_new_version_of_a_component_makes_its_stages_stale(
+    experiment: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_file(experiment, store)
+    monkeypatch.setattr(FakeTrainer, "version", 2)
+    assert states(experiment, store)["train plain seed 0"] == ("stale", "version 1 -> 2")
+    assert run_file(experiment, store).count("train") == 4
+
+
+def test_stages_are_resumable_damaged_or_not_needed(experiment: ExperimentFile, store: Store) -> None:
+    plan = make_plan(experiment.load("seeds=[0]"))
+    by_name = {str(stage): stage for stage in plan.stages.values()}
+    store.workspace(by_name["train plain seed 0"].identity)
+    assert states(experiment, store, "seeds=[0]")["train plain seed 0"] == (
+        "resumable",
+        "begun by an earlier run",
+    )
+    run(plan, store)
+    store.discard(by_name["source gold"].identity)
+    (store.folder(by_name["train plain seed 0"].identity) / "model.json").unlink()
+    found = states(experiment, store, "seeds=[0]")
+    assert found["train plain seed 0"] == ("damaged", "model.json is missing")
+    assert found["source gold"][0] == "to run"
+    run(plan, store)
+    store.discard(by_name["source gold"].identity)
+    found = states(experiment, store, "seeds=[0]")
+    assert found["source gold"] == ("not needed", "what depends on it is cached")
+
+
+def test_a_plan_counts_the_runs_that_need_a_stage(experiment: ExperimentFile, store: Store) -> None:
+    found = {str(status.stage): status.num_runs for status in statuses(make_plan(experiment.load()), store)}
+    assert found["source test"] == 4
+    assert found["generate fake for silver seed 0"] == 2
+    assert found["train plain seed 1"] == 1
+
+
+def test_everything_missing_is_named_before_anything_is_done(experiment: ExperimentFile) -> None:
+    for name in ("gold.tsv", "test.tsv"):
+        (experiment.folder / name).unlink()
+    with pytest.raises(UserError) as caught:
+        make_plan(experiment.load())
+    assert len(caught.value.messages) == 2
+    assert caught.value.messages[0].startswith("sources.gold: ")
+    assert "gold.tsv: no such file" in caught.value.messages[0]
+
+
+def test_a_task_that_may_be_missing_is_left_out_and_said(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("tasks: [test]", "tasks: [test]\n      if_found: [extra]")
+    experiment.change("seeds:", "  extra: {file: extra.tsv, kind: scored_pair, split: test}\nseeds:")
+    plan = make_plan(experiment.load())
+    run(plan, store)
+    result = collect(plan, store)
+    assert plan.missing_tasks == ("extra",)
+    assert result.tasks == ("test",)
+    assert result.notes == ("extra: no data found, left out",)
+
+
+def test_pairs_of_gold_data_are_left_out_of_a_task_and_counted(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    rows = "gold b1\tgold a1\t0.5\nnew a\tnew b\t0.5\nother a\tother b\t1.0\n"
+    (experiment.folder / "test.tsv").write_text(f"sentence1\tsentence2\tscore\n{rows}")
+    experiment.change("tasks: [test]", "tasks: [test]\n      exclude: [gold]")
+    plan = make_plan(experiment.load("seeds=[0]"))
+    run(plan, store)
+    (scores,) = collect(plan, store).runs[0].scores
+    assert (scores.num_items, scores.num_dropped) == (2, 1)
+
+
+def test_results_hold_exactly_what_the_stages_made(experiment: ExperimentFile, store: Store) -> None:
+    plan = make_plan(experiment.load())
+    run(plan, store)
+    result = collect(plan, store)
+    assert (result.experiment, result.tasks, result.failures) == ("study", ("test",), ())
+    assert [(one.variant, one.seed) for one in result.runs] == [
+        ("plain", 0),
+        ("plain", 1),
+        ("silver", 0),
+        ("silver", 1),
+    ]
+    silver = result.runs[2]
+    assert (silver.dev_score, silver.num_steps, silver.history) == (0.5, 7, ((7, "loss", 0.25),))
+    (scores,) = silver.scores
+    assert (scores.task, scores.evaluator, scores.main_score) == ("test", "fake", "value")
+    assert (scores.scores, scores.num_items, scores.num_dropped) == ({"value": 0.5}, 5, 0)
+    assert Path(scores.items_file).is_file()
+    gold, made = silver.datasets
+    assert (gold.part, gold.method, gold.num_records) == ("gold", "", 4)
+    assert (made.part, made.method, made.num_records, made.num_failures) == ("silver", "fake", 3, 1)
+    assert made.dropped == {"too short": 2}
+    assert silver.parameters["data.silver.size"] == 3
+    assert len({one.identity for one in result.runs}) == 4
+    assert result == collect(plan, store)
+
+
+def test_a_run_that_is_not_finished_is_named_and_left_out(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("      size: 3\n", "      size: 3\n    train.fails: user\n")
+    plan = make_plan(experiment.load("seeds=[0]"))
+    report, _ = run(plan, store)
+    assert report.only_user_errors
+    result = collect(plan, store, ("train silver: it never works",))
+    assert [one.variant for one in result.runs] == ["plain"]
+    assert result.failures == ("train silver: it never works", "silver seed 0 is not finished")
+
+
+def test_a_model_made_for_a_method_is_planned_before_it(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("sources: {gold: gold}", "sources: {gold: gold, dev: dev}")
+    experiment.change("size: 3", "size: 3\n      labeller: {model: org/judge}")
+    plan = make_plan(experiment.load("seeds=[0]"))
+    labels = [str(stage) for stage in plan.stages.values()]
+    need = "train labeller of fake for silver seed 0"
+    assert labels.index(need) < labels.index("generate fake for silver seed 0")
+    report, _ = run(plan, store)
+    assert need in [str(stage) for stage in report.executed]

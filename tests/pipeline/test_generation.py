@@ -1,0 +1,159 @@
+from pathlib import Path
+
+import fakes
+import pytest
+from fake_stages import RUNTIME, Data, in_process, run_job
+from fakes import FakeMethod, Lines, work_done
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
+from synthbench.pipeline.generation import Generate
+from synthbench.pipeline.job import Job, Outcome
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import Store
+
+GOLD = Stage(Data())
+
+
+def generate_stage(**settings: object) -> Stage:
+    return Stage(Generate("fake", FakeMethod.model_validate(settings)), {"source:gold": GOLD}, "silver")
+
+
+def generate(store: Store, stage: Stage) -> Outcome:
+    run_job(store, GOLD)
+    return run_job(store, stage)
+
+
+def generate_elsewhere(root: Path, size: int) -> None:
+    generate(Store(root), generate_stage(size=size))
+
+
+def folder_of(store: Store, stage: Stage) -> Path:
+    return store.folder(stage.identity) / "dataset"
+
+
+def generated(store: Store, **settings: object) -> SyntheticDataset:
+    stage = generate_stage(**settings)
+    outcome = generate(store, stage)
+    assert outcome.executed == (stage.identity,), outcome.error
+    return SyntheticDataset.read(folder_of(store, stage))
+
+
+def fault(store: Store, **settings: object) -> str:
+    outcome = generate(store, generate_stage(**settings))
+    assert outcome.is_user_error, outcome.error
+    (message,) = outcome.error
+    return message
+
+
+def test_records_stand_in_the_order_of_their_units_not_of_their_making(store: Store, work_log: Path) -> None:
+    dataset = generated(store, size=4)
+    assert dataset.column("sentence1") == ["first 0", "first 1", "first 2", "first 3"]
+    assert work_done(work_log) == [f"generate unit {index}" for index in (3, 2, 1, 0)]
+
+
+def test_units_of_equal_position_stand_in_the_order_of_their_keys(store: Store) -> None:
+    dataset = generated(store, size=3, position="same")
+    assert dataset.column("sentence1") == ["first 0", "first 1", "first 2"]
+
+
+def test_failures_stand_apart_and_are_counted_as_what_was_dropped(store: Store) -> None:
+    dataset = generated(store, size=4)
+    assert [getattr(failure, "raw_text", "") for failure in dataset.failures()] == ["answer 2"]
+    assert dataset.manifest.num_failures == 1
+    assert dataset.manifest.num_records == 4
+    assert dataset.manifest.dropped == {"too short": 2}
+
+
+def test_the_manifest_says_where_the_data_comes_from(store: Store) -> None:
+    manifest = generated(store, size=1).manifest
+    gold = SyntheticDataset.read(folder_of(store, GOLD))
+    assert (manifest.kind, manifest.method, manifest.version) == (RecordKind.SCORED_PAIR, "fake", 1)
+    assert manifest.sources == {"gold": gold.manifest.content_hash}
+    assert manifest.config["size"] == 1
+
+
+def test_every_record_names_its_method(store: Store) -> None:
+    assert generated(store, size=2).column("method") == ["fake", "fake"]
+
+
+def test_bare_records_keep_the_order_they_were_yielded_in(store: Store) -> None:
+    dataset = generated(store, size=3, output="bare")
+    assert dataset.column("sentence1") == ["first 2", "first 1", "first 0"]
+
+
+def test_numbers_of_numpy_are_taken_in_units(store: Store) -> None:
+    assert generated(store, size=1, output="numpy", score=0.5).column("score") == [0.5]
+
+
+def test_a_killed_generation_ends_as_an_undisturbed_one_and_repeats_no_unit(
+    tmp_path: Path, work_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed, disturbed = Store(tmp_path / "undisturbed"), Store(tmp_path / "disturbed")
+    stage = generate_stage(size=7)
+    monkeypatch.setenv(fakes.KILL_AFTER_UNITS, "2")
+    for _ in range(3):
+        process = in_process(generate_elsewhere, disturbed.root, 7)
+        process.join()
+        assert process.exitcode == -9
+    assert not disturbed.has(stage.identity)
+    monkeypatch.delenv(fakes.KILL_AFTER_UNITS)
+    assert generate(disturbed, stage).executed
+    done = work_done(work_log)
+    assert sorted(done) == [f"generate unit {index}" for index in range(7)]
+    assert generate(undisturbed, stage).executed
+    for name in ("records.parquet", "failures.parquet", "manifest.json"):
+        one, other = (folder_of(store, stage) / name for store in (undisturbed, disturbed))
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_unit_that_was_torn_by_the_kill_is_done_again(store: Store, work_log: Path) -> None:
+    stage = generate_stage(size=3)
+    journal = store.workspace(stage.identity) / "journal.jsonl"
+    line = (
+        '{"key": "unit 2", "position": 2, "records": [{"kind": "scored_pair", "sentence1": "kept",'
+        ' "sentence2": "from before", "score": 0.5}]}\n'
+    )
+    journal.write_text(line + line.replace("unit 2", "unit 1")[:40], encoding="utf-8")
+    generate(store, stage)
+    dataset = SyntheticDataset.read(folder_of(store, stage))
+    assert dataset.column("sentence1") == ["first 0", "first 1", "kept"]
+    assert work_done(work_log) == ["generate unit 1", "generate unit 0"]
+
+
+def test_forcing_begins_from_nothing(store: Store, work_log: Path) -> None:
+    stage = generate_stage(size=2)
+    run_job(store, GOLD)
+    (store.workspace(stage.identity) / "journal.jsonl").write_text(
+        '{"key": "unit 0", "position": 0, "records": []}\n', encoding="utf-8"
+    )
+    outcome = Job(store, [stage], RUNTIME, Lines(), frozenset([stage.identity])).run()
+    assert outcome.executed == (stage.identity,)
+    assert len(work_done(work_log)) == 2
+
+
+def test_two_units_of_one_key_are_refused_for_one_would_be_lost(store: Store) -> None:
+    assert fault(store, size=2, output="same key") == "fake yielded two units with the key 'same'"
+
+
+def test_a_method_that_makes_nothing_says_why(store: Store) -> None:
+    assert fault(store, size=0) == "fake made no record at all: 2 x too short"
+    message = fault(store, size=3, output="failures")
+    assert message == "fake made no record at all: 3 x refused, 2 x too short"
+
+
+def test_half_a_character_is_refused_with_the_record(store: Store) -> None:
+    assert "has half a character" in fault(store, size=1, output="half character")
+
+
+def test_a_method_may_not_use_a_need_as_what_it_is_not(
+    store: Store, experiment: object, tmp_path: Path
+) -> None:
+    from synthbench.pipeline.generation import Context
+    from synthbench.pipeline.workspace import Workspace
+
+    (tmp_path / "model.json").write_text('{"strength": 0.25}')
+    context = Context({"need:labeller": tmp_path}, Workspace(tmp_path, RUNTIME, Lines()), ())
+    assert context.pair_scorer("labeller").score([("a", "b")]).tolist() == [0.25]
+    with pytest.raises(TypeError, match="'labeller' is a pair scorer, not an encoder"):
+        context.encoder("labeller")

@@ -1,0 +1,265 @@
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from fake_stages import (
+    Graph,
+    Together,
+    carry_out,
+    diamond,
+    hold_lock,
+    in_process,
+    names,
+    names_of_failed,
+    run_diamond,
+    run_with_workers,
+    stage,
+    wait_for,
+)
+from fakes import work_done
+
+from synthbench.errors import UserError
+from synthbench.pipeline.runner import matching
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import Store
+
+
+def forced(graph: Graph, *patterns: str) -> frozenset[str]:
+    return frozenset(matching(graph, patterns))  # type: ignore[arg-type]
+
+
+def test_every_stage_is_executed_once_inputs_first(store: Store, work_log: Path) -> None:
+    report, _ = carry_out(store, diamond())
+    assert report.is_complete
+    done = work_done(work_log)
+    assert (done[0], done[-1], sorted(done[1:3])) == ("top", "end", ["left", "right"])
+
+
+def test_equal_stages_of_several_targets_are_one(store: Store, work_log: Path) -> None:
+    carry_out(store, stage("a", stage("shared")), stage("b", stage("shared")))
+    assert sorted(work_done(work_log)) == ["a", "b", "shared"]
+
+
+def test_a_second_run_executes_nothing(store: Store, work_log: Path) -> None:
+    carry_out(store, stage("b", stage("a")))
+    report, said = carry_out(store, stage("b", stage("a")))
+    assert (report.executed, said) == ([], [])
+    assert len(work_done(work_log)) == 2
+
+
+def test_a_later_run_executes_only_what_is_new(store: Store, work_log: Path) -> None:
+    carry_out(store, stage("b", stage("a")))
+    report, _ = carry_out(store, stage("c", stage("b", stage("a"))))
+    assert names(report.executed) == ["c"]
+
+
+def test_an_input_that_nothing_needs_any_more_is_not_made_again(store: Store) -> None:
+    first = stage("a")
+    carry_out(store, stage("b", first))
+    store.discard(first.identity)
+    report, _ = carry_out(store, stage("b", stage("a")))
+    assert report.executed == []
+
+
+def test_a_failure_holds_up_only_what_depends_on_it(store: Store) -> None:
+    broken = stage("broken", behaviour="bug")
+    report, _ = carry_out(store, stage("after", stage("next", broken)), stage("other"), broken)
+    assert names(report.executed) == ["other"]
+    assert names_of_failed(report) == ["broken"]
+    assert sorted(names(report.skipped)) == ["after", "next"]
+    assert not report.is_complete
+    assert not report.only_user_errors
+    (_, lines) = report.failed[broken.identity]
+    assert "ZeroDivisionError: broken" in lines[0]
+
+
+def test_a_failed_stage_is_tried_again_by_the_next_run(store: Store, work_log: Path) -> None:
+    for _ in range(2):
+        carry_out(store, stage("broken", behaviour="user error"))
+    assert work_done(work_log) == ["broken", "broken"]
+
+
+def test_a_users_mistake_in_a_source_stops_the_run_before_anything_is_spent(
+    store: Store, work_log: Path
+) -> None:
+    good, bad = stage("good", first=True), stage("bad", behaviour="user error", first=True)
+    report, _ = carry_out(store, stage("training", good), stage("other", bad))
+    assert report.only_user_errors
+    assert report.failed[bad.identity][1] == ("bad can't be done", "and this is why")
+    assert sorted(work_done(work_log)) == ["bad", "good"]
+    assert sorted(names(report.skipped)) == ["other", "training"]
+
+
+def test_sources_are_read_before_anything_else(store: Store, work_log: Path) -> None:
+    carry_out(store, stage("training", stage("one", first=True)), stage("two", first=True))
+    assert work_done(work_log) == ["one", "two", "training"]
+
+
+def test_forcing_a_stage_executes_it_and_all_that_depends_on_it(store: Store, work_log: Path) -> None:
+    graph = Graph([diamond(), stage("other")])
+    carry_out(store, *graph.targets)
+    report, _ = carry_out(store, *graph.targets, forced=forced(graph, "work l*"))
+    assert names(report.executed) == ["left", "end"]
+    report, _ = carry_out(store, *graph.targets, forced=forced(graph, "work"))
+    assert len(report.executed) == 5
+    report, _ = carry_out(store, *graph.targets)
+    assert report.executed == []
+
+
+def test_forcing_what_is_not_there_is_an_error_with_a_hint() -> None:
+    with pytest.raises(
+        UserError, match=r"--force wrok: matches no stage of this plan; did you mean 'work'\?"
+    ):
+        forced(Graph([stage("a")]), "wrok")
+
+
+def test_a_forced_stage_that_fails_keeps_its_old_artifact(store: Store) -> None:
+    carry_out(store, stage("a"))
+    broken = stage("a", behaviour="bug")  # the same work, by its identity
+    report, _ = carry_out(store, broken, forced=frozenset([broken.identity]))
+    assert names_of_failed(report) == ["a"]
+    store.check(broken.identity)
+
+
+def test_a_damaged_target_is_said_and_executed_again(store: Store) -> None:
+    target = stage("b", stage("a"))
+    carry_out(store, target)
+    (store.folder(target.identity) / "name.txt").write_text("longer than it was")
+    report, said = carry_out(store, target)
+    assert names(report.executed) == ["b"]
+    assert said[0] == (
+        "the stored artifact of work b is damaged (name.txt has 18 bytes, 1 were written); computing it again"
+    )
+
+
+@pytest.mark.parametrize("is_target", [False, True])
+def test_hidden_damage_of_an_input_is_found_when_it_is_needed(store: Store, *, is_target: bool) -> None:
+    """Same size and time, other bytes: found by the checksum before anything is computed from it."""
+    source = stage("source")
+    carry_out(store, stage("old", source))
+    file = store.folder(source.identity) / "name.txt"
+    changed = file.stat().st_mtime_ns
+    file.write_text("SOURCE")
+    os.utime(file, ns=(changed, changed))
+    also = [source] if is_target else []
+    report, said = carry_out(store, *also, stage("old", source), stage("new", source))
+    assert names(report.executed) == ["source", "new"]
+    assert "the checksum of name.txt differs" in said[0]
+
+
+def test_stages_of_a_group_share_one_job(store: Store) -> None:
+    targets = [Stage(Together(name), label=name) for name in ("a", "b")]
+    _, said = carry_out(store, *targets)
+    assert said[:2] == ["running work a", "running work b"]
+    assert said[2].startswith("done work a and 1 more in ")
+    more = Stage(Together("c"), label="c")
+    report, _ = carry_out(store, *targets, more)
+    assert names(report.executed) == ["c"]
+
+
+def test_an_interruption_leaves_no_lock_and_keeps_what_is_done(store: Store, work_log: Path) -> None:
+    graph = stage("b", stage("a"), stage("never", behaviour="interrupt"))
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(store, graph)
+    assert store.has(stage("a").identity)
+    with store.lock(stage("never", behaviour="interrupt").identity, "free") as note:
+        assert note == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs the device /dev/full, which Linux has")
+@pytest.mark.parametrize("behaviour", ["full disk", "full disk in words"])
+def test_a_full_disk_is_one_line_and_the_store_stays_usable(store: Store, behaviour: str) -> None:
+    full = stage("big", behaviour=behaviour)
+    report, _ = carry_out(store, full, stage("small"))
+    message = f"no space left on the disk of {store.root}; free some and run the same command again"
+    assert report.failed[full.identity][1] == (message,)
+    assert report.only_user_errors
+    assert names(report.executed) == ["small"]
+
+
+def test_the_work_of_a_killed_process_is_taken_over_and_said(store: Store, tmp_path: Path) -> None:
+    marker = tmp_path / "held"
+    holder = in_process(hold_lock, store.root, stage("a").identity, marker)
+    wait_for(marker)
+    os.kill(int(holder.pid or 0), signal.SIGKILL)
+    holder.join()
+    report, said = carry_out(store, stage("a"))
+    assert names(report.executed) == ["a"]
+    assert said[0].startswith(f"taking over work a: process {holder.pid} on ")
+    assert said[0].endswith(" left it unfinished")
+
+
+def test_a_stage_in_progress_elsewhere_is_waited_for_while_other_work_goes_on(
+    store: Store, tmp_path: Path, work_log: Path
+) -> None:
+    start, said = tmp_path / "start", tmp_path / "said.json"
+    start.touch()
+    other = in_process(run_diamond, store.root, said, start)
+    wait_for(work_log)
+    report, lines = carry_out(store, diamond(), stage("own"))
+    other.join()
+    assert report.is_complete
+    assert sum(line.startswith(f"waiting for work top: process {other.pid} on ") for line in lines) == 1
+    assert work_done(work_log)[:2] == ["top", "own"]
+
+
+def test_two_runs_at_once_in_one_store_share_the_work(store: Store, tmp_path: Path, work_log: Path) -> None:
+    start, files = tmp_path / "start", [tmp_path / "one.json", tmp_path / "two.json"]
+    processes = [in_process(run_diamond, store.root, file, start) for file in files]
+    start.touch()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    (first, no_failures, lines), (second, none_either, more) = (
+        json.loads(file.read_text()) for file in files
+    )
+    assert (no_failures, none_either) == ([], [])
+    assert sorted(work_done(work_log)) == sorted(first + second) == ["end", "left", "right", "top"]
+    assert any("waiting for" in line or "shared" in line for line in lines + more)
+
+
+def test_a_job_whose_process_dies_is_one_clear_error_and_takes_no_other_along(
+    store: Store, work_log: Path
+) -> None:
+    died = stage("dies", behaviour="exit")
+    report, _ = carry_out(
+        store, died, stage("beside", behaviour="sleep 1"), *(stage(f"later {n}") for n in range(2)), jobs=2
+    )
+    (message,) = report.failed[died.identity][1]
+    assert message.startswith("its process was killed (out of memory?)")
+    assert sorted(names(report.executed)) == ["beside", "later 0", "later 1"]
+    again, _ = carry_out(store, stage("dies", behaviour="exit"), stage("later 0"), jobs=2)
+    assert names_of_failed(again) == ["dies"]
+    assert again.executed == []
+
+
+def test_errors_in_other_processes_come_back_as_they_were(store: Store) -> None:
+    user, bug = stage("user", behaviour="user error"), stage("bug", behaviour="bug")
+    report, _ = carry_out(store, user, bug, jobs=2)
+    assert report.failed[user.identity][1] == ("user can't be done", "and this is why")
+    assert "ZeroDivisionError: bug" in report.failed[bug.identity][1][0]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc, which Linux has")
+def test_workers_end_with_a_parent_that_is_killed(store: Store, tmp_path: Path, work_log: Path) -> None:
+    parent = in_process(run_with_workers, store.root)
+    end = time.monotonic() + 30
+    while len(work_done(work_log)) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    os.kill(int(parent.pid or 0), signal.SIGKILL)
+    parent.join()
+    assert len(children) >= 2
+    while any(is_running(int(child)) for child in children) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not any(is_running(int(child)) for child in children)

@@ -1,0 +1,205 @@
+import errno
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from fake_stages import hold_lock, in_process, wait_for
+
+from synthbench.errors import UserError
+from synthbench.pipeline.store import (
+    ArtifactDamagedError,
+    StageBusyError,
+    Store,
+    disk_errors,
+    file_hash,
+    write_atomically,
+)
+
+IDENTITY = "ab" * 32
+
+
+def committed(store: Store, text: str = "content") -> Path:
+    output = store.workspace(IDENTITY) / "output"
+    (output / "deep").mkdir()
+    (output / "deep" / "file.txt").write_text(text)
+    store.commit(IDENTITY, {"label": "train x", "spec": {"kind": "train"}, "seconds": 1.5})
+    return store.folder(IDENTITY) / "deep" / "file.txt"
+
+
+def damage(store: Store, *, thorough: bool = False) -> str:
+    with pytest.raises(ArtifactDamagedError) as caught:
+        store.check(IDENTITY, thorough=thorough)
+    return str(caught.value)
+
+
+def test_an_artifact_is_there_with_its_record_once_it_is_committed(store: Store) -> None:
+    store.workspace(IDENTITY)
+    assert not store.has(IDENTITY)
+    file = committed(store)
+    assert store.has(IDENTITY)
+    info = store.info(IDENTITY)
+    assert info is not None
+    assert (info["label"], info["seconds"]) == ("train x", 1.5)
+    # sha256 of "content", by the sha256sum command
+    expected = "ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73"
+    assert info["files"]["deep/file.txt"]["sha256"] == expected == file_hash(file)
+    store.check(IDENTITY, thorough=True)
+
+
+def test_a_commit_leaves_no_unfinished_work(store: Store) -> None:
+    committed(store)
+    assert list((store.root / "partial").iterdir()) == []
+
+
+def test_work_that_was_not_committed_leaves_journal_and_checkpoints_but_no_output(store: Store) -> None:
+    folder = store.workspace(IDENTITY)
+    for name in ("output/half.txt", "checkpoints/step.pt", "journal.jsonl"):
+        (folder / name).write_text("x")
+    again = store.workspace(IDENTITY)
+    assert sorted(path.name for path in again.rglob("*") if path.is_file()) == ["journal.jsonl", "step.pt"]
+
+
+def test_a_second_commit_replaces_the_artifact(store: Store) -> None:
+    committed(store, "old")
+    assert committed(store, "new").read_text() == "new"
+    store.check(IDENTITY, thorough=True)
+
+
+def test_a_commit_that_is_interrupted_leaves_no_artifact(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("synthbench.pipeline.store.write_atomically", fail)
+    with pytest.raises(OSError, match="No space left"):
+        committed(store)
+    assert not store.has(IDENTITY)
+
+
+def test_damage_is_found_by_size(store: Store) -> None:
+    committed(store).write_text("short")
+    assert damage(store) == "deep/file.txt has 5 bytes, 7 were written"
+
+
+def test_damage_is_found_by_the_checksum_if_the_file_was_touched(store: Store) -> None:
+    committed(store).write_text("CONTENT")
+    assert damage(store) == "the checksum of deep/file.txt differs"
+
+
+def test_damage_behind_an_unchanged_size_and_time_is_found_by_a_thorough_look_only(store: Store) -> None:
+    file = committed(store)
+    time = file.stat().st_mtime_ns
+    file.write_text("CONTENT")
+    os.utime(file, ns=(time, time))
+    store.check(IDENTITY)
+    assert damage(store, thorough=True) == "the checksum of deep/file.txt differs"
+
+
+def test_a_copied_store_is_whole_though_its_times_differ(store: Store) -> None:
+    os.utime(committed(store), ns=(1, 1))
+    store.check(IDENTITY)
+
+
+def test_a_missing_file_is_damage(store: Store) -> None:
+    committed(store).unlink()
+    assert damage(store) == "deep/file.txt is missing"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", "\xff"])
+def test_an_unreadable_record_is_damage(store: Store, text: str) -> None:
+    committed(store)
+    (store.folder(IDENTITY) / "stage.json").write_text(text, encoding="latin-1")
+    assert damage(store) == "stage.json is unreadable"
+
+
+def test_a_discarded_artifact_is_gone_and_discarding_it_again_is_nothing(store: Store) -> None:
+    committed(store)
+    store.discard(IDENTITY)
+    store.discard(IDENTITY)
+    assert not store.folder(IDENTITY).exists()
+    assert list((store.root / "discarded").iterdir()) == []
+
+
+def test_a_lock_excludes_other_processes_and_names_the_holder(store: Store, tmp_path: Path) -> None:
+    marker = tmp_path / "held"
+    holder = in_process(hold_lock, store.root, IDENTITY, marker)
+    try:
+        wait_for(marker)
+        with pytest.raises(StageBusyError, match=f"process {holder.pid} on "), store.lock(IDENTITY, "mine"):
+            pass
+        with store.lock("cd" * 32, "another stage") as note:
+            assert note == ""
+        os.kill(int(holder.pid or 0), signal.SIGKILL)
+        holder.join()
+        with store.lock(IDENTITY, "mine") as note:
+            assert note.startswith(f"process {holder.pid} on ")
+        with store.lock(IDENTITY, "mine") as note:
+            assert note == ""
+    finally:
+        holder.kill()
+        holder.join()
+
+
+def test_a_lock_is_free_after_an_exception_within_it(store: Store) -> None:
+    with pytest.raises(KeyboardInterrupt), store.lock(IDENTITY, "mine"):
+        raise KeyboardInterrupt
+    with store.lock(IDENTITY, "mine") as note:
+        assert note == ""
+
+
+def test_addresses_of_later_runs_lie_over_those_of_earlier_ones(store: Store) -> None:
+    assert store.addresses("study") == {}
+    store.remember_addresses("study", {"a": "1", "b": "2"})
+    store.remember_addresses("study", {"b": "3"})
+    store.remember_addresses("other", {"a": "9"})
+    assert store.addresses("study") == {"a": "1", "b": "3"}
+    (store.root / "addresses" / "study.json").write_text("torn {")
+    assert store.addresses("study") == {}
+
+
+def test_an_atomic_write_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    file = tmp_path / "x.json"
+    write_atomically(file, "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(file, "half \ud800")
+    assert file.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        OSError(errno.EDQUOT, "quota"),
+        RuntimeError("SafetensorError: I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_is_one_line_in_whatever_words_it_comes(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(UserError) as caught, disk_errors(tmp_path):
+        raise error
+    assert caught.value.messages == (
+        f"no space left on the disk of {tmp_path}; free some and run the same command again",
+    )
+
+
+@pytest.mark.parametrize("name", ["store/artifacts/x", "store", "."])
+def test_a_store_that_may_not_be_written_is_one_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match="set SYNTHBENCH_HOME"), disk_errors(tmp_path / "store"):
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / name))
+
+
+def test_other_errors_are_not_taken_for_the_stores(tmp_path: Path) -> None:
+    with pytest.raises(PermissionError), disk_errors(tmp_path / "store"):
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "data" / "gold.tsv"))
+    with pytest.raises(ValueError, match="x"), disk_errors(tmp_path):
+        raise ValueError("x")
+
+
+def test_the_record_of_a_commit_is_json_for_people(store: Store) -> None:
+    committed(store)
+    text = (store.folder(IDENTITY) / "stage.json").read_text()
+    assert json.loads(text)["spec"] == {"kind": "train"}
+    assert text.count("\n") > 5

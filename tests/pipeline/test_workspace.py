@@ -1,0 +1,70 @@
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synthbench.pipeline.workspace import Journal
+
+ENTRIES = st.lists(
+    st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=8), max_size=3), max_size=4
+)
+
+
+def journal_in(folder: str | Path) -> Journal:
+    return Journal(Path(folder) / "journal.jsonl")
+
+
+@settings(max_examples=25, deadline=None)
+@given(entries=ENTRIES)
+def test_entries_are_read_as_they_were_written(entries: list[dict[str, object]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        journal = journal_in(folder)
+        for entry in entries:
+            journal.append(entry)
+        assert list(journal.read()) == entries
+
+
+def test_a_journal_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: Path) -> None:
+    entries = [{"key": "one", "n": 1}, {"key": "Schütze", "records": [{"score": 0.5}]}, {}]
+    journal = journal_in(tmp_path)
+    ends = []
+    for entry in entries:
+        journal.append(entry)
+        ends.append(journal.file.stat().st_size)
+    content = journal.file.read_bytes()
+    for cut in range(len(content) + 1):
+        journal.file.write_bytes(content[:cut])
+        whole = entries[: sum(end <= cut for end in ends)]
+        assert list(journal.read()) == whole
+        journal.append({"new": 1})
+        assert list(journal.read()) == [*whole, {"new": 1}]
+
+
+def test_a_journal_that_was_never_written_is_empty(tmp_path: Path) -> None:
+    assert list(journal_in(tmp_path).read()) == []
+    assert not (tmp_path / "journal.jsonl").exists()
+
+
+@pytest.mark.parametrize("rubbish", [b"\x00\x00\x00", b"\xff\xfe\n", b"[1]\n", b"{\n", b"\n"])
+def test_rubbish_at_the_end_is_dropped(tmp_path: Path, rubbish: bytes) -> None:
+    journal = journal_in(tmp_path)
+    journal.append({"a": 1})
+    with journal.file.open("ab") as stream:
+        stream.write(rubbish)
+    assert list(journal.read()) == [{"a": 1}]
+    journal.append({"b": 2})
+    assert list(journal.read()) == [{"a": 1}, {"b": 2}]
+
+
+def test_numbers_of_numpy_and_half_characters_come_back_as_they_are(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    journal.append({"score": np.float32(0.5), "seed": np.int64(3), "text": "half \ud800"})
+    assert list(journal.read()) == [{"score": 0.5, "seed": 3, "text": "half \ud800"}]
+
+
+def test_what_is_no_json_is_a_bug_of_the_caller(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="can't be journalled"):
+        journal_in(tmp_path).append({"path": tmp_path})
