@@ -96,9 +96,18 @@ class _Loader:
             seeds=self.overrides.seeds or section.seeds,
             table=section.table,
             runtime=section.runtime,
-            resolved=self.document.data,
+            resolved=self._resolved(),
             notes=tuple(notes),
         )
+
+    def _resolved(self) -> dict[str, Any]:
+        """Return the file with all that was changed from outside; what patches every run stands apart."""
+        patch = expand_dotted(self.profile_document.section("run"))
+        for assignment in self.run_assignments:
+            patch = merge(patch, assignment, keep_nulls=True)
+        substitutes = self.profile.substitute.models
+        overrides = {**patch.data, **({"substitute": dict(substitutes)} if substitutes else {})}
+        return {**self.document.data, **({"overrides": overrides} if overrides else {})}
 
     def _read_profile(self) -> tuple[ProfileSection, Document]:
         name = self.overrides.profile

@@ -49,8 +49,11 @@ class Job:
                     if note:
                         self.progress.say(f"taking over {stage}: {note} left it unfinished")
                 missing = [s for s in self.stages if s.identity in self.again or not self._is_there(s)]
-                if missing:
+                try:
                     self._compute(missing)
+                finally:
+                    for stage in missing:
+                        self.store.clear_output(stage.identity)
                 executed = tuple(stage.identity for stage in missing)
                 shared = tuple(stage.identity for stage in self.stages if stage not in missing)
                 return Outcome(executed, shared, seconds=time.perf_counter() - started)
@@ -71,6 +74,8 @@ class Job:
         return True
 
     def _compute(self, stages: Sequence[Stage]) -> None:
+        if not stages:
+            return
         for stage in stages:
             if stage.identity in self.again:
                 self.store.forget_partial(stage.identity)

@@ -40,11 +40,6 @@ class Report:
     skipped: list[Stage] = field(default_factory=list)
     only_user_errors: bool = True
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether every stage that was needed is there."""
-        return not self.failed
-
 
 def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
     """Return the identities of the stages that `--force` patterns name, and of all that depend on them.

@@ -50,12 +50,12 @@ def _state(stage: Stage, store: Store, previous: dict[str, str]) -> tuple[State,
         except ArtifactDamagedError as damage:
             return "damaged", str(damage)
         return "cached", ""
+    if (store.root / "partial" / identity).is_dir():
+        return "resumable", "begun by an earlier run"
     old = previous.get(identity)
     info = store.info(old) if old and old != identity else None
     if info is not None:
         return "stale", difference(info["spec"], stage.spec)
-    if (store.root / "partial" / identity).is_dir():
-        return "resumable", "begun by an earlier run"
     return "to run", ""
 
 

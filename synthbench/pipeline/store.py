@@ -85,10 +85,14 @@ class Store:
     def workspace(self, identity: str) -> Path:
         """Return the folder of a stage's unfinished work, as a kill left it but for `output`: emptied."""
         folder = self.root / "partial" / identity
-        shutil.rmtree(folder / "output", ignore_errors=True)
+        self.clear_output(identity)
         for name in ("output", "checkpoints"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         return folder
+
+    def clear_output(self, identity: str) -> None:
+        """Remove a stage's unfinished output, which no resumption reads: a full disk has room again."""
+        shutil.rmtree(self.root / "partial" / identity / "output", ignore_errors=True)
 
     def forget_partial(self, identity: str) -> None:
         """Remove a stage's unfinished work."""

@@ -461,3 +461,15 @@ def test_validating_reads_no_data_file(experiment: ExperimentFile) -> None:
     for file in experiment.folder.glob("*.tsv"):
         file.unlink()
     assert experiment.faults() == []
+
+
+def test_the_resolved_experiment_holds_what_was_changed_from_outside(experiment: ExperimentFile) -> None:
+    assert "overrides" not in experiment.load().resolved
+    experiment.profile("tiny", SUBSTITUTES + "run: {train.strength: 0.25}\nexperiment: {seeds: [4]}\n")
+    resolved = experiment.load("data.silver=null", "table.decimals=1", profile="tiny").resolved
+    assert resolved["overrides"] == {
+        "train": {"strength": 0.25},
+        "data": {"silver": None},
+        "substitute": {"org/small": "tiny/one", "org/*": "tiny/other"},
+    }
+    assert (resolved["seeds"], resolved["table"]) == ([4], {"columns": ["test"], "decimals": 1})

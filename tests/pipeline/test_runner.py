@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fake_stages import (
+    RUNTIME,
     Graph,
     Together,
     carry_out,
@@ -19,9 +20,11 @@ from fake_stages import (
     stage,
     wait_for,
 )
-from fakes import work_done
+from fakes import Lines, work_done
 
 from synthbench.errors import UserError
+from synthbench.pipeline.executors import executor
+from synthbench.pipeline.job import Job
 from synthbench.pipeline.runner import matching
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
@@ -33,7 +36,7 @@ def forced(graph: Graph, *patterns: str) -> frozenset[str]:
 
 def test_every_stage_is_executed_once_inputs_first(store: Store, work_log: Path) -> None:
     report, _ = carry_out(store, diamond())
-    assert report.is_complete
+    assert not report.failed
     done = work_done(work_log)
     assert (done[0], done[-1], sorted(done[1:3])) == ("top", "end", ["left", "right"])
 
@@ -70,7 +73,6 @@ def test_a_failure_holds_up_only_what_depends_on_it(store: Store) -> None:
     assert names(report.executed) == ["other"]
     assert names_of_failed(report) == ["broken"]
     assert sorted(names(report.skipped)) == ["after", "next"]
-    assert not report.is_complete
     assert not report.only_user_errors
     (_, lines) = report.failed[broken.identity]
     assert "ZeroDivisionError: broken" in lines[0]
@@ -178,6 +180,7 @@ def test_a_full_disk_is_one_line_and_the_store_stays_usable(store: Store, behavi
     assert report.failed[full.identity][1] == (message,)
     assert report.only_user_errors
     assert names(report.executed) == ["small"]
+    assert not (store.root / "partial" / full.identity / "output").exists()
 
 
 def test_the_work_of_a_killed_process_is_taken_over_and_said(store: Store, tmp_path: Path) -> None:
@@ -201,7 +204,7 @@ def test_a_stage_in_progress_elsewhere_is_waited_for_while_other_work_goes_on(
     wait_for(work_log)
     report, lines = carry_out(store, diamond(), stage("own"))
     other.join()
-    assert report.is_complete
+    assert not report.failed
     assert sum(line.startswith(f"waiting for work top: process {other.pid} on ") for line in lines) == 1
     assert work_done(work_log)[:2] == ["top", "own"]
 
@@ -241,6 +244,21 @@ def test_errors_in_other_processes_come_back_as_they_were(store: Store) -> None:
     report, _ = carry_out(store, user, bug, jobs=2)
     assert report.failed[user.identity][1] == ("user can't be done", "and this is why")
     assert "ZeroDivisionError: bug" in report.failed[bug.identity][1][0]
+
+
+def test_closing_the_executor_ends_running_work_and_frees_its_locks(store: Store, work_log: Path) -> None:
+    running = [stage(f"long {n}", behaviour="sleep 600") for n in range(2)]
+    with executor(2) as workers:
+        for each in running:
+            workers.submit(Job(store, [each], RUNTIME, Lines()))
+        assert workers.capacity == 0
+        end = time.monotonic() + 30
+        while len(work_done(work_log)) < 2 and time.monotonic() < end:
+            time.sleep(0.05)
+    assert len(work_done(work_log)) == 2
+    for each in running:
+        with store.lock(each.identity, "mine") as note:
+            assert note.startswith("process ")
 
 
 def is_running(pid: int) -> bool:
