@@ -94,6 +94,8 @@ def parse_document(text: str, name: str) -> Document:
         raise UserError(f"{name}:{line}: not valid YAML: {problem}") from None
     except YAMLError as error:
         raise UserError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise UserError(f"{name}: not valid YAML: nested too deeply") from None
     places: dict[KeyPath, str] = {(): f"{name}:1"}
     _collect_places(root, (), name, places)
     return Document(_plain(root, (), places), places)

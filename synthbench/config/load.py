@@ -53,7 +53,7 @@ class _Loader:
         self.overrides = overrides
         self.problems = Problems()
         self.profile, self.profile_document = self._read_profile()
-        assignments = [known for text in overrides.assignments if (known := self._known(_assignment(text)))]
+        assignments = [each for each in _assignments(overrides.assignments) if self._is_known(each)]
         self.run_assignments = [a for a in assignments if _first_key(a) in RUN_KEYS]
         document = read_document(file)
         patches = [expand_dotted(self.profile_document.section("experiment"))]
@@ -62,13 +62,12 @@ class _Loader:
             document = merge(document, patch, keep_nulls=True)
         self.document = _without_removed(document)
 
-    def _known(self, assignment: Document) -> Document | None:
-        """Return a `--set` of a key that exists, None (and the problem noted) otherwise."""
+    def _is_known(self, assignment: Document) -> bool:
+        """Tell whether a `--set` changes a key that exists, and note the problem if not."""
         key, known = _first_key(assignment), (*ExperimentSection.model_fields, *RUN_KEYS)
-        if key in known:
-            return assignment
-        self.problems.add(assignment, (key,), f"unknown key{did_you_mean(key, known)}")
-        return None
+        if key not in known:
+            self.problems.add(assignment, (key,), f"unknown key{did_you_mean(key, known)}")
+        return key in known
 
     def load(self) -> Experiment:
         section: ExperimentSection | None = parse(
@@ -265,6 +264,20 @@ class _Loader:
 _PATCHES_NOTHING = (
     "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
 )
+
+
+def _assignments(texts: Sequence[str]) -> list[Document]:
+    """Parse every `--set`; raises one UserError on all that can't be read."""
+    documents: list[Document] = []
+    faults: list[str] = []
+    for text in texts:
+        try:
+            documents.append(_assignment(text))
+        except UserError as error:
+            faults += error.messages
+    if faults:
+        raise UserError(*dict.fromkeys(faults))
+    return documents
 
 
 def _assignment(text: str) -> Document:

@@ -98,7 +98,7 @@ def _message(schema: Any, value: Any, fault: Any, location: KeyPath) -> str:  # 
     message = str(fault["msg"])
     if kind in ("value_error", "assertion_error"):
         return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    message = message[0].lower() + message[1:]
+    message = _SHAPES.get(kind) or message[0].lower() + message[1:]
     given = fault.get("input")
     if not isinstance(given, str | int | float):
         return message
@@ -107,6 +107,13 @@ def _message(schema: Any, value: Any, fault: Any, location: KeyPath) -> str:  # 
         suggestion = did_you_mean(given, _words(str(fault.get("ctx", {}).get("expected", ""))))
         suggestion = "" if suggestion.startswith("; known") else suggestion
     return f"{message}, is {json.dumps(given, ensure_ascii=False)}{suggestion}"
+
+
+_SHAPES = {
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a mapping"),
+    **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
+}
+"""pydantic speaks of JSON's objects and arrays; by kind of fault."""
 
 
 def _words(listed: str) -> list[str]:

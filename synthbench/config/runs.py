@@ -69,7 +69,7 @@ class RunParser:
         if section is None:
             return None
         if (section.source is None) == (section.method is None):
-            self.problems.add(document, path, "needs either `source:` or `method:`")
+            self.problems.add(document, path, "needs either `source:` or `method:`, not both")
             return None
         if section.source is not None:
             self._reject_settings(document, path, settings, PartSection)

@@ -59,7 +59,7 @@ class ExperimentSection(Section):
     corpora: Corpora = Corpora()
     sources: dict[Name, AnySource] = Field(default_factory=dict)
     defaults: Settings = Field(default_factory=dict)
-    grid: dict[Name, dict[Name, Settings]] = Field(default_factory=dict)
+    grid: dict[Name, Annotated[dict[Name, Settings], Field(min_length=1)]] = Field(default_factory=dict)
     variants: dict[Name, Settings | None] = Field(default_factory=dict)
     baseline: str | None = Field(None, description="name of the row that is the defaults without a patch")
     seeds: Annotated[

@@ -170,14 +170,29 @@ FAULTS = {
     "part of nothing": (
         "gold: {source: gold}\n",
         "gold: {prepare: []}\n",
-        "data.gold: needs either `source:` or `method:`",
+        "data.gold: needs either `source:` or `method:`, not both",
     ),
     "name": (
         "  silver:\n",
         "  silver one:\n",
         "variants.silver one: string should match pattern '^[A-Za-z0-9][A-Za-z0-9_-]*$', is \"silver one\"",
     ),
-    "no list": ("[0, 1]", "3", "seeds: input should be a valid array, is 3"),
+    "no list": ("[0, 1]", "3", "seeds: must be a list, is 3"),
+    "no mapping": (
+        "gold: {source: gold}\n",
+        "gold: gold\n",
+        'data.gold: must be a mapping, is "gold"',
+    ),
+    "two natures": (
+        "gold: {source: gold}\n",
+        "gold: {source: gold, method: fake}\n",
+        "data.gold: needs either `source:` or `method:`, not both",
+    ),
+    "axis without values": (
+        "table:\n",
+        "grid: {rate: {}}\ntable:\n",
+        "grid.rate: dictionary should have at least 1 item after validation, not 0",
+    ),
     "selection of one": (
         "size: 3",
         "size: 3\n    select: {over: {train.strength: [0.1]}}",
@@ -328,6 +343,13 @@ def test_set_to_null_removes_a_key(experiment: ExperimentFile) -> None:
 )
 def test_a_wrong_set_is_quoted(experiment: ExperimentFile, assignment: str, message: str) -> None:
     assert experiment.faults(assignment) == [f"--set {assignment}: {message}"]
+
+
+def test_all_sets_that_can_not_be_read_are_named(experiment: ExperimentFile) -> None:
+    assert [message[:12] for message in experiment.faults("a", "seeds=[0]", "b")] == [
+        "--set a: mus",
+        "--set b: mus",
+    ]
 
 
 def test_a_set_that_is_no_yaml_is_quoted_in_one_line(experiment: ExperimentFile) -> None:
