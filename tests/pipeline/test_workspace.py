@@ -28,7 +28,11 @@ def test_entries_are_read_as_they_were_written(entries: list[dict[str, object]])
 
 
 def test_a_journal_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: Path) -> None:
-    entries = [{"key": "one", "n": 1}, {"key": "Schütze", "records": [{"score": 0.5}]}, {}]
+    entries: list[dict[str, object]] = [
+        {"key": "one", "n": 1},
+        {"key": "Schütze", "records": [{"score": 0.5}]},
+        {},
+    ]
     journal = journal_in(tmp_path)
     ends = []
     for entry in entries:
