@@ -48,10 +48,10 @@ class Pretrained(BaseModel):
 def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransformer":
     """Load or build the encoder; `seed` governs what the checkpoint does not hold.
 
-    Raises UserError if the model can't be found or has fewer layers than asked for.
+    Raises UserError if the model can't be found or loaded, or has fewer layers than asked for.
     """
     folder = reference.resolve(base.model, base.revision)
-    with _seeded(seed), quiet_transformers():
+    with _seeded(seed), quiet_transformers(), _loading_errors(base):
         if base.static:
             return _static_encoder(folder, base, device)
         return _transformer_encoder(folder, base, device)
@@ -64,14 +64,14 @@ def build_cross_encoder(
 
     `num_labels` None takes as many outputs as the checkpoint's head has, one if it has none.
 
-    Raises UserError if the model can't be found, has fewer layers than asked for, or `base` is static.
+    Raises UserError if the model can't be found or loaded, has too few layers, or `base` is static.
     """
     from sentence_transformers import CrossEncoder
 
     if base.static or base.pooling is not None:
         raise UserError(f"{base.model}: a cross-encoder has no `static` or `pooling`; they are an encoder's")
     folder = reference.resolve(base.model, base.revision)
-    with _seeded(seed), quiet_transformers():
+    with _seeded(seed), quiet_transformers(), _loading_errors(base):
         model: CrossEncoder = CrossEncoder(
             folder,
             device=device,
@@ -79,6 +79,7 @@ def build_cross_encoder(
             max_length=base.max_length,
             config_kwargs=_layers_kept(folder, base),
         )
+        _check_vocabulary(base, model.tokenizer)
         return model
 
 
@@ -86,6 +87,7 @@ def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "Sentenc
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(folder, device=device, config_kwargs=_layers_kept(folder, base))
+    _check_vocabulary(base, getattr(model, "tokenizer", None))
     if base.pooling is not None:
         model = SentenceTransformer(modules=_with_pooling(list(model), base), device=device)
     if base.max_length is not None:
@@ -109,6 +111,7 @@ def _static_encoder(folder: str, base: Pretrained, device: str) -> "SentenceTran
     from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
+    _check_vocabulary(base, tokenizer)
     if base.static_dimension is not None:
         weights = torch.randn(len(tokenizer), base.static_dimension)
     else:
@@ -138,6 +141,30 @@ def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
     if base.num_layers > available:
         raise UserError(f"{base.model}: num_layers is {base.num_layers}, the model has only {available}")
     return {"num_hidden_layers": base.num_layers}
+
+
+def _check_vocabulary(base: Pretrained, tokenizer: object) -> None:
+    """Refuse a tokenizer without words: transformers makes one of a folder that lacks the vocabulary."""
+    from transformers import PreTrainedTokenizerBase
+
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        return
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise UserError(
+            f"{base.model}: its tokenizer knows no words; is tokenizer.json or vocab.txt missing?"
+        )
+
+
+@contextmanager
+def _loading_errors(base: Pretrained) -> Iterator[None]:
+    """Turn what a damaged checkpoint raises into one line."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(f"{base.model}: can't be loaded: {reason}") from error
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,6 +66,32 @@ def test_a_sample_larger_than_its_source_is_refused(place: Place) -> None:
     called = place.call("run", place.file)
     assert called.code == 2
     assert called.errors == ["gold.tsv: a sample of 61 from 60 records"]
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("config.json", b"{broken", "config.json"),
+        ("tokenizer.json", b"{broken", "can't be loaded: "),
+        ("tokenizer.json", None, "its tokenizer knows no words; is tokenizer.json or vocab.txt missing?"),
+        ("model.safetensors", b"broken" * 9, "can't be loaded: "),
+    ],
+)
+def test_a_damaged_model_is_one_line(
+    place: Place, bert: Path, file: str, content: bytes | None, message: str
+) -> None:
+    damaged = place.folder / "damaged"
+    shutil.copytree(bert, damaged)
+    (damaged / file).unlink()
+    if content is not None:
+        (damaged / file).write_bytes(content)
+    base = f'{{model: "{bert}", static: true, static_dimension: 16}}'
+    place.change(base, f'{{model: "{damaged}", static: true}}')
+    called = place.call("run", place.file, "--variant", "gold-only", "--seeds", "0")
+    assert (called.code, called.out) == (2, "")
+    assert len(called.errors) == 1
+    assert called.errors[0].startswith(f"train gold-only seed 0: {damaged}: ")
+    assert message in called.errors[0]
 
 
 def test_force_must_match_a_stage(place: Place) -> None:

@@ -95,6 +95,7 @@ def test_two_runs_at_once_share_the_work_and_both_finish(shared: Place) -> None:
     assert tables(shared, "reports1") == tables(shared, "reports2")
 
 
+@pytest.mark.experiments
 def test_several_processes_give_the_same_table_as_one(
     shared: Place, finished_run: tuple[Place, Called]
 ) -> None:

@@ -78,6 +78,7 @@ def test_the_hubs_models_and_data_are_used_at_their_commits(hub_place: Place) ->
         "sources.STSb.expected_size": "60",
         "sources.SICK-R.expected_size": "60",
         "train.max_steps": "4",
+        "runtime.threads": "1",
     }
     arguments = [text for path, value in smaller.items() for text in ("--set", f"{path}={value}")]
     for variant in ("gold-only", "augsbert-bm25"):
