@@ -1,5 +1,6 @@
 """The command `synthbench`: assembles the commands, and turns what goes wrong into exit codes."""
 
+import io
 import sys
 from typing import Annotated, NoReturn
 
@@ -44,6 +45,9 @@ def callback(
 def main() -> NoReturn:
     """Run the command line; the process ends with exit code 0, 2, 3 or 130."""
     disable_telemetry()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal that knows no "±" must not cost anybody a table.
+        sys.stdout.reconfigure(errors="replace")
     try:
         app()
     except UserError as error:

@@ -4,7 +4,7 @@ import importlib.metadata
 from pathlib import Path
 
 import pytest
-from small_experiment import Place
+from small_experiment import Place, finished
 
 from synthbench.cli import validate
 from synthbench.errors import UserError
@@ -112,3 +112,11 @@ def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(
     assert home() == Path(".synthbench")
     monkeypatch.delenv("SYNTHBENCH_HOME")
     assert home() == Path(".synthbench")
+
+
+def test_what_the_terminal_can_not_show_is_replaced(place: Place) -> None:
+    file = place.file.rename(place.folder / "größe.yaml")
+    elsewhere = Place(place.folder, place.home, {"PYTHONIOENCODING": "ascii"})
+    called = finished(elsewhere.start("validate", file.name))
+    assert (called.code, called.err) == (0, "")
+    assert called.out == "gr??e.yaml: valid: 2 variants, seeds 0, 1\n"
