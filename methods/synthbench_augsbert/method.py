@@ -42,7 +42,7 @@ class AugSBERT(Method):
     )
     cross_encoder: dict[str, Any] = Field(description="configuration of the trainer 'cross-encoder'")
     both_orders: bool = Field(True, description="score (a, b) and (b, a) and average; false: (a, b) only")
-    seed: int = Field(0, ge=0, description="of the sampling and of the cross-encoder's training")
+    seed: int = Field(0, ge=0, lt=2**32, description="of the sampling and of the cross-encoder's training")
 
     def needs(self) -> Mapping[str, Need]:
         """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""

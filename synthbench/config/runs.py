@@ -17,7 +17,7 @@ from synthbench.config.schema import (
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins import Component, Evaluator, Method, TrainedModel, Trainer, component
+from synthbench.plugins import Method, TrainedModel, Trainer, component
 from synthbench.sources.models import Source
 
 S = TypeVar("S", bound=Section)
@@ -77,17 +77,20 @@ class RunParser:
                 self.problems.add(document, (*path, "sources"), "only a method has roles; leave it out")
             self._use(document, (*path, "source"), section.source)
             return Part(name, section.prepare, source=section.source)
-        method = self._component(Method, "methods", document, path, (str(section.method), settings))
+        plugin = self._plugin("methods", str(section.method), document, path)
+        if plugin is None:
+            return None
+        self._check_roles(document, path, plugin, section.sources)
+        method: Method | None = parse(plugin, settings, document, path, self.problems)
         if method is None:
             return None
-        self._check_roles(document, path, method, section.sources)
         self._check_needs(document, path, method)
         return Part(
             name, section.prepare, method=method, method_name=str(section.method), roles=section.sources
         )
 
     def _check_roles(
-        self, document: Document, path: KeyPath, method: Method, given: Mapping[str, str]
+        self, document: Document, path: KeyPath, method: type[Method], given: Mapping[str, str]
     ) -> None:
         known = {**method.source_roles, **method.optional_source_roles}
         for role, source in given.items():
@@ -106,9 +109,9 @@ class RunParser:
         for name, need in method.needs().items():
             inner, settings = (*path, name), dict(need.config)
             if isinstance(need, TrainedModel):
-                self._component(Trainer, "trainers", document, inner, (need.trainer, settings))
+                self._component("trainers", (need.trainer, settings), document, inner)
             else:
-                generator = self._component(Method, "methods", document, inner, (need.method, settings))
+                generator = self._component("methods", (need.method, settings), document, inner)
                 if generator is not None:
                     self._check_needs(document, inner, generator)
 
@@ -116,7 +119,7 @@ class RunParser:
         section, settings = self._split(TrainSection, document, ("train",), raw)
         if section is None:
             return None
-        trainer = self._component(Trainer, "trainers", document, ("train",), (section.trainer, settings))
+        trainer = self._component("trainers", (section.trainer, settings), document, ("train",))
         selection = self._selection(document, section.selection) if section.selection else None
         if trainer is None:
             return None
@@ -127,7 +130,7 @@ class RunParser:
 
     def _selection(self, document: Document, section: SelectionSection) -> Selection | None:
         path: KeyPath = ("train", "selection")
-        evaluator = self._component(Evaluator, "evaluators", document, path, (section.evaluator, {}))
+        evaluator = self._component("evaluators", (section.evaluator, {}), document, path)
         if evaluator is None:
             return None
         if evaluator.needs_encoder:
@@ -145,7 +148,7 @@ class RunParser:
         section, settings = self._split(EvaluateSection, document, path, raw)
         if section is None:
             return None
-        evaluator = self._component(Evaluator, "evaluators", document, path, (section.evaluator, settings))
+        evaluator = self._component("evaluators", (section.evaluator, settings), document, path)
         if evaluator is None:
             return None
         for key in ("tasks", "if_found"):
@@ -185,21 +188,21 @@ class RunParser:
         section: S | None = parse(schema, own, document, path, self.problems)
         return section, rest
 
-    def _component(
-        self,
-        contract: type[Component],
-        group: str,
-        document: Document,
-        path: KeyPath,
-        named: tuple[str, dict[str, Any]],
-    ) -> Any:  # noqa: ANN401 - an instance of the contract
-        name, settings = named
+    def _plugin(self, group: str, name: str, document: Document, path: KeyPath) -> Any:  # noqa: ANN401
+        """Return the plug-in's class, or None with the fault noted."""
         try:
-            plugin = component(group, name)
+            return component(group, name)
         except UserError as error:
             self.problems.add_error(document, (*path, group[:-1]), error)
             return None
-        return parse(plugin, settings, document, path, self.problems)
+
+    def _component(
+        self, group: str, named: tuple[str, dict[str, Any]], document: Document, path: KeyPath
+    ) -> Any:  # noqa: ANN401 - an instance of the group's contract
+        """Return the plug-in with its settings, or None with the faults noted."""
+        name, settings = named
+        plugin = self._plugin(group, name, document, path)
+        return None if plugin is None else parse(plugin, settings, document, path, self.problems)
 
     def _reject_settings(
         self, document: Document, path: KeyPath, settings: Iterable[str], schema: type[Section]

@@ -63,7 +63,7 @@ class ExperimentSection(Section):
     variants: dict[Name, Settings | None] = Field(default_factory=dict)
     baseline: str | None = Field(None, description="name of the row that is the defaults without a patch")
     seeds: Annotated[
-        tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1), AfterValidator(_distinct)
+        tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1), AfterValidator(_distinct)
     ] = (0,)
     table: TableOptions = TableOptions()
     runtime: Runtime = Runtime()

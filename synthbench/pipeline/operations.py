@@ -116,7 +116,10 @@ class ExcludePairs(Operation):
         from synthbench.data.overlap import drop_pairs_in
 
         gold = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("gold:")]
-        write_dataset(drop_pairs_in(read_dataset(inputs["task"]), gold), work)
+        kept = drop_pairs_in(read_dataset(inputs["task"]), gold)
+        if not len(kept):
+            raise UserError("every pair stands in the excluded sources; nothing is left to be scored")
+        write_dataset(kept, work)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class SandboxSource(SourceBase):
     sandbox: Literal["pairs", "sentences"]
     split: Split
     size: int = Field(ge=1, le=1_000_000, description="number of records")
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**32)
     domains: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         None, description="draw from these only; null: all"
     )
