@@ -41,7 +41,7 @@ bench: $(INSTALLED)
 
 ## constraints: write down the versions that are installed now
 constraints: $(INSTALLED)
-	$(BIN)/pip freeze --exclude-editable | sed 's/+cpu//' > constraints.txt
+	$(BIN)/pip freeze --all --exclude-editable | grep -v "^pip==" | sed 's/+cpu//' > constraints.txt
 
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
