@@ -302,19 +302,25 @@ def _first_key(document: Document) -> str:
 
 
 def _without_equal(variants: Sequence[Variant]) -> tuple[list[Variant], list[str]]:
-    """Drop variants that compute what an earlier one computes, with a note on each."""
+    """Drop variants that compute what an earlier one computes, with a note on each.
+
+    A variant that is the same for several values of an axis loses the axis and comes behind the others.
+    """
     distinct: list[Variant] = []
-    notes: list[str] = []
+    notes: dict[str, None] = {}
     for variant in variants:
         twin = next((known for known in distinct if _configs(known) == _configs(variant)), None)
         if twin is None:
             distinct.append(variant)
+        elif twin.name == variant.name:
+            common = {axis: value for axis, value in twin.axes.items() if variant.axes.get(axis) == value}
+            distinct[distinct.index(twin)] = replace(twin, axes=common)
+            axes = " and ".join(axis for axis in variant.axes if axis not in common)
+            notes[f"{variant.name} is the same for every {axes}; it is shown once"] = None
         else:
-            notes.append(f"{variant.label} is the same as {twin.label}; it is shown once")
-            if twin.name == variant.name:
-                common = {axis: value for axis, value in twin.axes.items() if variant.axes.get(axis) == value}
-                distinct[distinct.index(twin)] = replace(twin, axes=common)
-    return distinct, notes
+            notes[f"{variant.label} is the same as {twin.label}; it is shown once"] = None
+    num_axes = max((len(variant.axes) for variant in distinct), default=0)
+    return sorted(distinct, key=lambda variant: len(variant.axes) < num_axes), list(notes)
 
 
 def _configs(variant: Variant) -> list[RunConfig]:

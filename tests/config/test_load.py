@@ -292,7 +292,7 @@ def test_a_row_that_a_grid_axis_does_not_change_is_shown_once_without_the_axis(
     experiment.change("      size: 3\n", "      size: 3\n    train.strength: 0.3\n")
     loaded = experiment.load()
     labels = [variant.label for variant in loaded.variants]
-    assert labels == ["plain [rate=low]", "silver", "plain [rate=high]"]
+    assert labels == ["plain [rate=low]", "plain [rate=high]", "silver"]
     assert len(loaded.notes) == 1
 
 
