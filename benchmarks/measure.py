@@ -3,10 +3,13 @@
 CPU seconds with one thread repeat within a few per cent whatever else runs; wall seconds do not.
 """
 
+import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 
@@ -46,3 +49,11 @@ def print_ratio(timings: Mapping[str, Timing], ours: str, peer: str, goal: float
         f"{ratio:.2f}x, goal {goal:.2f}x {verdict}"
     )
     return ratio
+
+
+def data_folder() -> Path:
+    """Return the folder of real data sets, or end the benchmark saying what is missing."""
+    folder = os.environ.get("SYNTHBENCH_DATA")
+    if not folder:
+        sys.exit("set SYNTHBENCH_DATA to a folder with SentEval's STS and SICK folders")
+    return Path(folder)

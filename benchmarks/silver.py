@@ -8,13 +8,11 @@ score both orders of each once.
 """
 
 import argparse
-import os
 import random
 import sys
-from pathlib import Path
 
 import numpy as np
-from measure import interleave, one_thread, print_ratio
+from measure import data_folder, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
@@ -50,7 +48,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
     one_thread()
-    places = Places(data=Path(os.environ["SYNTHBENCH_DATA"]))
+    places = Places(data=data_folder())
     gold = TaskSource(task="STSb", split="train").load(places)
     # Not the first ones: the file is ordered by origin, and the first are short captions.
     directed = directed_pairs(random.Random(0).sample(gold.texts, arguments.sentences))

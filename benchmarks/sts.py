@@ -6,14 +6,12 @@ Sentences repeat across pairs and tasks, so a sample of the pairs shows less tha
 """
 
 import argparse
-import os
 import random
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
-from measure import interleave, one_thread, print_ratio
+from measure import data_folder, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 
 from synthbench.cli.evaluate import find_tasks
@@ -48,7 +46,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
     one_thread()
-    found, _ = find_tasks("sts", Path(os.environ["SYNTHBENCH_DATA"]))
+    found, _ = find_tasks("sts", data_folder())
     tasks = {name: sampled(task, arguments.sample) for name, task in found.items()}
     model = build_encoder(Pretrained(model=arguments.model), 0, "cpu")
     evaluator = component("evaluators", "sts")()
