@@ -76,9 +76,10 @@ class LocalProcesses:
         return job, _outcome(future)
 
     def close(self) -> None:
-        """End all processes at once; unfinished stages keep their journals and checkpoints."""
-        for process in multiprocessing.active_children():
-            process.terminate()
+        """End all processes, those at work at once: unfinished stages keep their journals and checkpoints."""
+        if self._running:
+            for process in multiprocessing.active_children():
+                process.terminate()
         for pool in (*self._idle, *(pool for _, pool in self._running.values())):
             pool.shutdown(wait=True, cancel_futures=True)
 
