@@ -9,7 +9,7 @@ TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 ## quickstart: set everything up and compare AugSBERT with its baselines on a small generated world
 quickstart: $(INSTALLED)
-	$(BIN)/synthbench run experiments/quickstart.yaml
+	$(BIN)/synthbench run experiments/quickstart.yaml --jobs 2
 
 ## test: set everything up and run all tests but the heavy ones
 test: $(INSTALLED)
