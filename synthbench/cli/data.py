@@ -142,7 +142,6 @@ def _key_figures(path: Path, description: "Description") -> "Table":
         **{f"revision of {name}": revision for name, revision in each.revisions.items()},
         **{f"tokens, {name}": f"{count:,}" for name, count in each.tokens.items()},
         "cost": f"{each.cost_usd:.2f} US dollars",
-        "made in": f"{each.seconds:.1f} s",
         "content": each.content_hash,
         **{f"note {number}": note for number, note in enumerate(each.notes, start=1)},
     }

@@ -26,7 +26,7 @@ CANONICAL_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 class Manifest(BaseModel):
-    """What a data set is and how it came to be; equal runs differ in `seconds` only."""
+    """What a data set is and how it came to be; the same for equal runs: time is recorded with the stage."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -42,7 +42,6 @@ class Manifest(BaseModel):
     num_failures: int = 0
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
-    seconds: float = 0.0
     notes: list[str] = Field(default_factory=list)
     content_hash: str = ""
 

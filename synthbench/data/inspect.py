@@ -54,7 +54,6 @@ class Description(BaseModel):
     revisions: dict[str, str]
     tokens: dict[str, int]
     cost_usd: float
-    seconds: float
     notes: list[str]
     content_hash: str
 
@@ -98,7 +97,7 @@ def describe(dataset: SyntheticDataset) -> Description:
         distinct_1=distinct_1,
         distinct_2=distinct_2,
         **manifest.model_dump(
-            include={"dropped", "revisions", "tokens", "cost_usd", "seconds", "notes", "content_hash"}
+            include={"dropped", "revisions", "tokens", "cost_usd", "notes", "content_hash"}
         ),
     )
 

@@ -1,6 +1,5 @@
 """The generate stage: a method's records, journalled as they come, into a data set."""
 
-import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -54,7 +53,6 @@ class Generate(Operation):
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Generate what the journal does not hold yet, then write the data set in the units' order."""
-        started = time.perf_counter()
         sources = {
             name.removeprefix(SOURCE): read_dataset(folder)
             for name, folder in inputs.items()
@@ -76,7 +74,6 @@ class Generate(Operation):
             sources={role: source.manifest.content_hash for role, source in sources.items()},
             revisions=dict(self.outside()),
             dropped=dict(context.dropped),
-            seconds=round(time.perf_counter() - started, 3),
         )
         if not len(dataset):
             raise UserError(f"{self.method_name} made no record at all: {_reasons(dataset, context)}")
