@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -119,7 +120,13 @@ class Place:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # Where the tests are a background job, Ctrl-C is ignored, and children would inherit that.
+            preexec_fn=_heed_interrupts,
         )
+
+
+def _heed_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def finished(process: "subprocess.Popen[str]") -> Called:
