@@ -69,6 +69,7 @@ def _run_result(run: PlannedRun, store: Store) -> RunResult:
         variant=run.variant.name,
         axes=dict(run.variant.axes),
         seed=run.seed,
+        is_seeded=any(candidate.config.trainer.is_seeded for candidate in run.variant.candidates),
         identity=_run_identity(run),
         parameters=dict(flatten(run.variant.parameters)),
         chosen=_chosen(run, store),

@@ -60,7 +60,7 @@ def scores(runs: tuple[RunResult, ...], measurement: Measurement) -> tuple[TaskS
 def sample(runs: tuple[RunResult, ...], measurement: Measurement) -> Sample | None:
     """Return the main score over the seeds, None if no run has it."""
     values = tuple(score.scores[score.main_score] for score in scores(runs, measurement))
-    return Sample(values) if values else None
+    return Sample(values, _is_seeded(runs)) if values else None
 
 
 def average(runs: tuple[RunResult, ...], over: tuple[Measurement, ...]) -> Sample | None:
@@ -71,4 +71,8 @@ def average(runs: tuple[RunResult, ...], over: tuple[Measurement, ...]) -> Sampl
         complete = [one.mean for one in samples if one is not None]
         if complete and len(complete) == len(over):
             values.append(sum(complete) / len(complete))
-    return Sample(tuple(values)) if values else None
+    return Sample(tuple(values), _is_seeded(runs)) if values else None
+
+
+def _is_seeded(runs: tuple[RunResult, ...]) -> bool:
+    return any(run.is_seeded for run in runs)

@@ -14,9 +14,10 @@ T_QUANTILE = 0.975
 
 @dataclass(frozen=True)
 class Sample:
-    """One score of one row, measured once per seed."""
+    """One score of one row, measured once per seed; where no seed changes it, one value without noise."""
 
     values: tuple[float, ...]
+    is_seeded: bool = True
 
     @property
     def num_seeds(self) -> int:
@@ -30,13 +31,15 @@ class Sample:
 
     @property
     def variance(self) -> float | None:
-        """Unbiased variance over the seeds; None for a single seed."""
+        """Unbiased variance over the seeds; None for a single seed, 0 where seeds make no difference."""
+        if not self.is_seeded:
+            return 0.0
         return variance(self.values) if len(self.values) > 1 else None
 
     @property
     def standard_deviation(self) -> float | None:
-        """Sample standard deviation over the seeds; None for a single seed."""
-        return None if self.variance is None else math.sqrt(self.variance)
+        """Sample standard deviation over the seeds; None for a single value."""
+        return None if self.variance is None or self.num_seeds == 1 else math.sqrt(self.variance)
 
 
 def leads(best: Sample, other: Sample) -> bool:
@@ -54,8 +57,8 @@ def leads(best: Sample, other: Sample) -> bool:
     squared_error = best_error + other_error
     if squared_error == 0.0:
         return lead > 0.0
-    share = best_error / squared_error
-    freedom = 1.0 / (share**2 / (best.num_seeds - 1) + (1.0 - share) ** 2 / (other.num_seeds - 1))
+    terms = [(e, sample.num_seeds) for e, sample in ((best_error, best), (other_error, other)) if e != 0.0]
+    freedom = squared_error**2 / sum(error**2 / (num_seeds - 1) for error, num_seeds in terms)
     return lead > _t_quantile(freedom) * math.sqrt(squared_error)
 
 

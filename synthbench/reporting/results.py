@@ -45,6 +45,7 @@ class RunResult(_Result):
     variant: str
     axes: dict[str, str] = Field(default_factory=dict, description="grid axis -> name of its value")
     seed: int
+    is_seeded: bool = Field(True, description="whether the seed makes a difference; if not, there is one run")
     identity: str
     parameters: dict[str, Any] = Field(default_factory=dict, description="dotted configuration paths")
     chosen: dict[str, Any] = Field(default_factory=dict, description="what a selection on dev chose")

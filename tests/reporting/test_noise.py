@@ -66,3 +66,12 @@ def test_agrees_with_scipys_welch_test(one: list[float], other: list[float]) -> 
     significant = bool(p_value < 0.05) and sum(one) / len(one) > sum(other) / len(other)
 
     assert leads(Sample(tuple(one)), Sample(tuple(other))) == significant
+
+
+def test_a_row_that_no_seed_changes_is_compared_with_the_others_noise_alone() -> None:
+    """Three seeds, mean 0.72, standard error 0.01; the 97.5 % quantile of t with 2 degrees is 4.303."""
+    seeded = Sample((0.72 - 0.0173205, 0.72, 0.72 + 0.0173205))
+    assert leads(seeded, Sample((0.72 - 0.0431,), is_seeded=False))
+    assert not leads(seeded, Sample((0.72 - 0.0429,), is_seeded=False))
+    assert leads(Sample((0.72 + 0.0431,), is_seeded=False), seeded)
+    assert not leads(seeded, Sample((0.5,)))
