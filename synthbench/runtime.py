@@ -13,7 +13,7 @@ class Runtime(BaseModel):
 
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
     threads: int | None = Field(None, ge=1, description="CPU threads of one process; None: all cores / jobs")
-    batch_tokens: int = Field(2048, ge=16, description="tokens in one inference batch")
+    batch_tokens: int = Field(4096, ge=16, description="tokens in one inference batch")
 
 
 class ProgressTask(Protocol):

@@ -29,7 +29,7 @@ def evaluate(
     revision: Annotated[str | None, typer.Option(help="full commit hash of a hub model")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps")] = "auto",
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores if not given")] = None,
-    batch_tokens: Annotated[int, typer.Option(min=16, help="tokens in one batch")] = 2048,
+    batch_tokens: Annotated[int, typer.Option(min=16, help="tokens in one batch")] = 4096,
 ) -> None:
     """Score a model on the test sets of a suite that are found in the data folder."""
     from synthbench.models import loading

@@ -29,7 +29,7 @@ class LengthBatchedEncoder:
     """
 
     def __init__(
-        self, model: "SentenceTransformer", batch_tokens: int = 2048, progress: "Progress | None" = None
+        self, model: "SentenceTransformer", batch_tokens: int = 4096, progress: "Progress | None" = None
     ) -> None:
         self.model = model
         self._batch_tokens = batch_tokens

@@ -24,7 +24,7 @@ class LengthBatchedPairScorer:
     """
 
     def __init__(
-        self, model: "CrossEncoder", batch_tokens: int = 2048, progress: "Progress | None" = None
+        self, model: "CrossEncoder", batch_tokens: int = 4096, progress: "Progress | None" = None
     ) -> None:
         if model.num_labels != 1:
             raise UserError(f"a pair scorer has one output, this cross-encoder has {model.num_labels}")
