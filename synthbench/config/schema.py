@@ -47,71 +47,90 @@ class Section(BaseModel):
 class Corpora(Section):
     """Where the sources named by task come from."""
 
-    origin: Literal["folder", "hub"] = "folder"
+    origin: Literal["folder", "hub"] = Field(
+        "folder", description="SentEval's folders, or the Hugging Face hub at pinned commits"
+    )
     folder: str | None = Field(None, description="data folder, relative to the file; --data goes before it")
 
 
 class ExperimentSection(Section):
     """The top level of an experiment file."""
 
-    experiment: Name
-    description: str = ""
-    corpora: Corpora = Corpora()
-    sources: dict[Name, AnySource] = Field(default_factory=dict)
-    defaults: Settings = Field(default_factory=dict)
-    grid: dict[Name, Annotated[dict[Name, Settings], Field(min_length=1)]] = Field(default_factory=dict)
-    variants: dict[Name, Settings | None] = Field(default_factory=dict)
+    experiment: Name = Field(description="the experiment's name, under which it is tracked and reported")
+    description: str = Field("", description="one sentence for people; the table's caption if it has none")
+    corpora: Corpora = Field(Corpora(), description="where the sources named by task come from")
+    sources: dict[Name, AnySource] = Field(
+        default_factory=dict, description="name -> data that rows may train on, select by or be tested on"
+    )
+    defaults: Settings = Field(default_factory=dict, description="the run that every row starts from")
+    grid: dict[Name, Annotated[dict[Name, Settings], Field(min_length=1)]] = Field(
+        default_factory=dict, description="axis -> value -> patch; every variant is crossed with every value"
+    )
+    variants: dict[Name, Settings | None] = Field(
+        default_factory=dict, description="row -> patch over the defaults"
+    )
     baseline: str | None = Field(None, description="name of the row that is the defaults without a patch")
     seeds: Annotated[
         tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1), AfterValidator(_distinct)
-    ] = (0,)
-    table: TableOptions = TableOptions()
-    runtime: Runtime = Runtime()
+    ] = Field((0,), description="every row is trained once with each")
+    table: TableOptions = Field(TableOptions(), description="what the tables show, and how")
+    runtime: Runtime = Field(Runtime(), description="device, threads and memory; changes no result")
 
 
 class RunSection(Section):
     """What defaults and variants describe: one run, but for its seed."""
 
-    data: dict[Name, Settings] = Field(default_factory=dict)
-    train: Settings
-    evaluate: dict[Name, Settings] = Field(min_length=1)
-    select: "SelectSection | None" = None
+    data: dict[Name, Settings] = Field(
+        default_factory=dict,
+        description="name -> part of the training data; all parts are trained on together",
+    )
+    train: Settings = Field(description="the trainer, its settings, and how its checkpoint is selected")
+    evaluate: dict[Name, Settings] = Field(min_length=1, description="name -> evaluator and its test sources")
+    select: "SelectSection | None" = Field(
+        None, description="try several values and keep what is best on dev; null: nothing to try"
+    )
 
 
 class SelectSection(Section):
     """Train one candidate for each combination of values; the best on dev alone is tested."""
 
-    over: dict[str, Annotated[tuple[Any, ...], Field(min_length=2)]] = Field(min_length=1)
+    over: dict[str, Annotated[tuple[Any, ...], Field(min_length=2)]] = Field(
+        min_length=1, description="path in data or train -> the values to try, all combined"
+    )
 
 
 class PartSection(Section):
     """One part of the training data: a source as it is, or what a method makes of sources."""
 
-    source: Name | None = None
-    method: Name | None = None
+    source: Name | None = Field(None, description="the source that is taken as it is; or give `method`")
+    method: Name | None = Field(None, description="the method that makes the data; its settings stand beside")
     sources: dict[Name, Name] = Field(default_factory=dict, description="the method's role -> source")
-    prepare: tuple[PrepareStep, ...] = ()
+    prepare: tuple[PrepareStep, ...] = Field((), description="steps applied to the data, in this order")
 
 
 class SelectionSection(Section):
     """Which checkpoint is kept: the one with the best mean score on these dev sources."""
 
-    evaluator: Name
-    sources: Annotated[tuple[Name, ...], Field(min_length=1)]
+    evaluator: Name = Field(description="the evaluator whose main score is compared")
+    sources: Annotated[tuple[Name, ...], Field(min_length=1)] = Field(
+        description="dev sources; the mean of their scores decides"
+    )
 
 
 class TrainSection(Section):
     """The trainer and how its checkpoint is selected; the trainer's own keys stand beside these."""
 
-    trainer: Name
-    selection: SelectionSection | None = None
+    trainer: Name = Field(description="the trainer; its settings stand beside")
+    selection: SelectionSection | None = Field(
+        None, description="keep the checkpoint that is best on dev; null: keep the last"
+    )
 
 
 class EvaluateSection(Section):
     """One evaluator on one or more test sources; its own keys stand beside these."""
 
-    evaluator: Name
-    tasks: tuple[Name, ...] = ()
+    evaluator: Name = Field(description="the evaluator; its settings stand beside")
+    tasks: tuple[Name, ...] = Field((), description="test sources; their data must be there")
     if_found: tuple[Name, ...] = Field((), description="further tasks, left out where their data is missing")
     exclude: tuple[Name, ...] = Field((), description="sources whose pairs are dropped from every task")
 
@@ -125,13 +144,18 @@ class EvaluateSection(Section):
 class SubstituteSection(Section):
     """Replacements for what a run names: pattern (as in shell globs) -> replacement."""
 
-    models: dict[str, str] = Field(default_factory=dict)
+    models: dict[str, str] = Field(
+        default_factory=dict,
+        description="pattern of `model:` -> the model used instead; the first match counts",
+    )
 
 
 class ProfileSection(Section):
     """A profile: how an experiment is run elsewhere or smaller, without touching its file."""
 
-    description: str = ""
+    description: str = Field("", description="one sentence for people")
     experiment: Settings = Field(default_factory=dict, description="patch of the file's top level")
     run: Settings = Field(default_factory=dict, description="patch of every run, after its variant")
-    substitute: SubstituteSection = SubstituteSection()
+    substitute: SubstituteSection = Field(
+        SubstituteSection(), description="other models in the place of the file's"
+    )

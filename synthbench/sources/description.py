@@ -18,7 +18,7 @@ class Sample(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     size: int = Field(ge=1, description="number of records")
-    seed: int = Field(0, ge=0, lt=2**32)
+    seed: int = Field(0, ge=0, lt=2**32, description="decides which records are drawn")
 
 
 class SourceBase(BaseModel, ABC):

@@ -24,8 +24,8 @@ class TaskSource(SourceBase):
     SICK-R has SemEval's splits (4,927 test pairs), SICK-R-all is one test set of all 9,927 pairs.
     """
 
-    task: TaskName
-    split: Split = "test"
+    task: TaskName = Field(description="the standard task's name")
+    split: Split = Field("test", description="which of the task's splits; not every task has all three")
     origin: Origin | None = Field(None, description="folder, hub; null: as the whole experiment says")
     expected_size: int | None = Field(
         None, ge=0, description="scored pairs that must be found; null: the published number, 0: any"
@@ -81,7 +81,7 @@ class FileSource(SourceBase):
     score_range: tuple[float, float] = Field(
         (0.0, 1.0), description="lowest and highest score, mapped to [0, 1]"
     )
-    split: Split = "train"
+    split: Split = Field("train", description="which split the records are marked as")
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:

@@ -30,10 +30,10 @@ class SandboxSource(SourceBase):
     a sentence's the domain. The first n records are the same for every size.
     """
 
-    sandbox: Literal["pairs", "sentences"]
-    split: Split
+    sandbox: Literal["pairs", "sentences"] = Field(description="scored pairs, or sentences without scores")
+    split: Split = Field(description="no sentence stands in two splits")
     size: int = Field(ge=1, le=1_000_000, description="number of records")
-    seed: int = Field(0, ge=0, lt=2**32)
+    seed: int = Field(0, ge=0, lt=2**32, description="decides which records are made")
     domains: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         None, description="draw from these only; null: all"
     )
