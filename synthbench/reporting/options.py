@@ -12,9 +12,9 @@ class TableOptions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    columns: Names | None = Field(None, min_length=1, description="test sets, in order; None: all of them")
+    columns: Names | None = Field(None, min_length=1, description="test sets, in order; null: all of them")
     average: Names | None = Field(
-        None, min_length=1, description="test sets of an average column; None: none"
+        None, min_length=1, description="test sets of an average column; null: none"
     )
     caption: str = Field("", description="empty: the experiment's description, or its name")
     ceiling: Names = Field((), description="variants set apart below a rule, never compared with the others")
