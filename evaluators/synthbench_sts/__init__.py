@@ -35,7 +35,11 @@ class STS(Evaluator):
     version: ClassVar[int] = 1
     record_kind: ClassVar[RecordKind] = RecordKind.SCORED_PAIR
 
-    aggregation: Literal["all", "mean", "wmean"] = Field("all", description="the main score's")
+    aggregation: Literal["all", "mean", "wmean"] = Field(
+        "all",
+        description="which Spearman correlation tables show and `selection` uses: over all pairs, the mean "
+        "over the subsets, or that mean weighted by their sizes",
+    )
 
     @property
     def main_score(self) -> str:

@@ -40,8 +40,12 @@ class AugSBERT(Method):
     sampler: Annotated[RandomSampler | BM25Sampler, Field(discriminator="name")] = Field(
         description="which new pairs of gold sentences are labelled"
     )
-    cross_encoder: dict[str, Any] = Field(description="configuration of the trainer 'cross-encoder'")
-    both_orders: bool = Field(True, description="score (a, b) and (b, a) and average; false: (a, b) only")
+    cross_encoder: dict[str, Any] = Field(
+        description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`"
+    )
+    both_orders: bool = Field(
+        True, description="label with the mean score of (a, b) and (b, a); false: of (a, b) only"
+    )
     seed: int = Field(0, ge=0, lt=2**32, description="of the sampling and of the cross-encoder's training")
 
     def needs(self) -> Mapping[str, Need]:

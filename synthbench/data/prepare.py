@@ -83,8 +83,8 @@ class Length(Step):
     version = 1
 
     step: Literal["length"] = "length"
-    min_words: int | None = Field(None, ge=1)
-    max_words: int | None = Field(None, ge=1)
+    min_words: int | None = Field(None, ge=1, description="fewest words of a sentence; null: no limit")
+    max_words: int | None = Field(None, ge=1, description="most words of a sentence; null: no limit")
 
     @model_validator(mode="after")
     def _limits(self) -> Self:
@@ -113,9 +113,9 @@ class Sample(Step):
     version = 1
 
     step: Literal["sample"] = "sample"
-    size: int | None = Field(None, ge=1)
-    fraction: float | None = Field(None, gt=0.0, le=1.0)
-    seed: int = 0
+    size: int | None = Field(None, ge=1, description="number of records; give this or `fraction`")
+    fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records")
+    seed: int = Field(0, description="decides which records are drawn")
 
     @model_validator(mode="after")
     def _one_amount(self) -> Self:
@@ -145,9 +145,12 @@ class Split(Step):
     version = 1
 
     step: Literal["split"] = "split"
-    dev: float = Field(gt=0.0, lt=1.0, description="fraction of the train records")
-    seed: int = 0
-    grouped_by: str | None = Field(None, description="a column: sentence1, anchor, source_id ...")
+    dev: float = Field(gt=0.0, lt=1.0, description="share of the train records that becomes dev")
+    seed: int = Field(0, description="decides which records are drawn")
+    grouped_by: str | None = Field(
+        None,
+        description="records that share this column's value stay together: sentence1, anchor, source_id ...",
+    )
 
     def apply(self, records: Sequence[Record]) -> Sequence[Record]:
         """Return all records; raises UserError if there is a dev split, or would be none, or no column."""

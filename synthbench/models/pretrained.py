@@ -20,17 +20,26 @@ class Pretrained(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
-    model: str = Field(min_length=1, description="hub id, local folder, or package:module/path")
+    model: str = Field(
+        min_length=1,
+        description="hub id, local folder, or `package:module/path`: a folder in an installed package",
+    )
     revision: str | None = Field(
-        None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; None: its main branch"
+        None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"
     )
-    num_layers: int | None = Field(None, ge=1, description="keep only the first transformer layers")
-    static: bool = Field(False, description="mean of the model's token embeddings, without any layer")
+    num_layers: int | None = Field(
+        None, ge=1, description="keep only the first so many transformer layers; null: all"
+    )
+    static: bool = Field(False, description="the mean of the model's token embeddings, without any layer")
     static_dimension: int | None = Field(
-        None, ge=1, description="with `static`: random token embeddings of this size instead of the model's"
+        None, ge=1, description="with `static`: random token embeddings of this size; null: the model's own"
     )
-    pooling: Literal["mean", "cls"] | None = Field(None, description="None: the model's own, else mean")
-    max_length: int | None = Field(None, ge=3, description="in tokens; None: the model's own")
+    pooling: Literal["mean", "cls"] | None = Field(
+        None, description="how token vectors become one; null: the model's own way, else `mean`"
+    )
+    max_length: int | None = Field(
+        None, ge=3, description="longest input in tokens; null: the model's own limit"
+    )
 
     @model_validator(mode="after")
     def _static_has_no_layers(self) -> Self:

@@ -26,9 +26,11 @@ class TrainingSettings(Trainer):
 
     base: Pretrained = Field(description="the model that the training starts from")
     epochs: float | None = Field(
-        None, gt=0, le=10_000, description="passes over the data; 1 if neither this nor max_steps is given"
+        None, gt=0, le=10_000, description="passes over the data; 1 if neither this nor `max_steps` is given"
     )
-    max_steps: int | None = Field(None, ge=1, le=10_000_000, description="optimiser steps, instead of epochs")
+    max_steps: int | None = Field(
+        None, ge=1, le=10_000_000, description="optimiser steps, instead of `epochs`"
+    )
     batch_size: int = Field(16, ge=1, le=65_536, description="records in one step")
     learning_rate: LearningRate
     scheduler: Scheduler
@@ -38,16 +40,16 @@ class TrainingSettings(Trainer):
         None,
         ge=3,
         le=32_768,
-        description="tokens of one input, in training only, if the base reads more; ignored by a static base",
+        description="longest input in training, in tokens; null: what the base reads; no matter if static",
     )
     evaluations: int = Field(
         4,
         ge=1,
         le=1000,
-        description="dev evaluations, evenly spread, the last at the end; if there is a selection",
+        description="with `selection`: how often dev is scored, evenly spread, the last at the end",
     )
     precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="bf16: autocast, in dev evaluations too; the weights stay fp32"
+        "fp32", description="of the computation, in dev evaluations too; the weights stay fp32"
     )
 
     @model_validator(mode="before")
