@@ -12,7 +12,9 @@ class Runtime(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
-    threads: int | None = Field(None, ge=1, description="CPU threads of one process; null: all cores divided by `--jobs`")
+    threads: int | None = Field(
+        None, ge=1, description="CPU threads of one process; null: all cores divided by `--jobs`"
+    )
     batch_tokens: int = Field(4096, ge=16, description="tokens in one inference batch")
 
 
