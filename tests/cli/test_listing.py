@@ -32,9 +32,17 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
 @pytest.mark.parametrize(
     ("group", "name", "field"),
     [
-        ("methods", "augsbert", "sampler: required"),
-        ("trainers", "bi-encoder", "learning_rate: default 2e-05"),
-        ("evaluators", "sts", "aggregation: default all"),
+        (
+            "methods",
+            "augsbert",
+            "sampler.k whole number, at least 1 required bm25: neighbours of each sentence",
+        ),
+        (
+            "trainers",
+            "bi-encoder",
+            "learning_rate number, above 0, at most 1 2e-5 peak learning rate of AdamW",
+        ),
+        ("evaluators", "sts", "aggregation all, mean or wmean all which Spearman correlation tables show"),
     ],
 )
 def test_plugins_are_listed_with_version_place_and_settings(
@@ -43,7 +51,23 @@ def test_plugins_are_listed_with_version_place_and_settings(
     called = place.call("list", group)
     assert (called.code, called.err) == (0, "")
     assert f"\n{name}  version 1  [" in f"\n{called.out}"
-    assert f"    {field}\n" in called.out
+    assert any(" ".join(line.split()).startswith(field) for line in called.out.splitlines())
+
+
+def test_a_listing_fits_into_100_columns(place: Place) -> None:
+    assert max(len(line.rstrip()) for line in place.call("list").out.splitlines()) <= 100
+
+
+def test_without_a_group_all_are_listed(place: Place) -> None:
+    called = place.call("list")
+    assert called.code == 0
+    for text in ("METHODS\n", "augsbert  ", "TRAINERS\n", "cross-encoder  ", "EVALUATORS\n", "sts  "):
+        assert f"\n{text}" in f"\n{called.out}"
+
+
+def test_a_method_says_what_it_makes_of_which_sources(place: Place) -> None:
+    out = place.call("list", "methods").out
+    assert "Makes: scored_pair. Roles in `sources:`: gold (scored_pair); dev (scored_pair, may be left" in out
 
 
 def test_a_plugin_that_does_not_load_is_named_beside_the_others(
