@@ -5,7 +5,7 @@ INSTALLED := .venv/installed
 # One thread for each process: threads that wait for each other on busy cores cost more than they bring.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
-.PHONY: quickstart test test-experiments check check-latex bench constraints clean
+.PHONY: quickstart test test-experiments check check-latex bench docs constraints clean
 
 ## quickstart: set everything up and compare AugSBERT with its baselines on a small generated world
 quickstart: $(INSTALLED)
@@ -38,6 +38,10 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/sts.py
 	$(TEST_ENV) $(BIN)/python benchmarks/silver.py
 	$(TEST_ENV) $(BIN)/python benchmarks/training.py
+
+## docs: renew the tables of keys in docs/experiment_files.md
+docs: $(INSTALLED)
+	$(BIN)/python -m synthbench.cli.reference docs/experiment_files.md
 
 ## constraints: write down the versions that are installed now
 constraints: $(INSTALLED)

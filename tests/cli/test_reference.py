@@ -1,0 +1,63 @@
+"""docs/experiment_files.md: its tables are those of the code, and its examples are valid."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from synthbench.cli.reference import rewrite, with_tables
+from synthbench.config.load import Overrides, load_experiment
+from synthbench.errors import UserError
+from synthbench.plugins import installed
+
+PAGE = Path(__file__).parents[2] / "docs" / "experiment_files.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+WHOLE, *PIECES = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+NAMED = {name: text for text in PIECES for name in re.findall(r"\A# (\S+\.yaml)\n", text)}
+PATCHES = [text for text in PIECES if text not in NAMED.values()]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The page's files, each under its name, and the first as whole.yaml."""
+    for name, text in {"whole.yaml": WHOLE, **NAMED}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_the_tables_are_fresh(tmp_path: Path) -> None:
+    assert with_tables(TEXT) == TEXT, "run `make docs`"
+    copy = tmp_path / "page.md"
+    copy.write_text(re.sub(r"^\|.*\n", "", TEXT, flags=re.MULTILINE), encoding="utf-8")
+    rewrite(copy)
+    assert "| `base.model` | text | required | hub id" in copy.read_text(encoding="utf-8")
+
+
+def test_every_built_in_plugin_is_on_the_page() -> None:
+    for group in ("methods", "trainers", "evaluators"):
+        for name, point in installed(group).items():
+            assert not point.value.startswith("synthbench") or f"`{name}`" in TEXT
+
+
+def test_an_unknown_table_is_an_error() -> None:
+    with pytest.raises(
+        UserError, match="no section is called 'nothing'; there are experiment, a source with"
+    ):
+        with_tables("<!-- keys of nothing -->\n<!-- end -->")
+
+
+def test_the_whole_file_is_valid(folder: Path) -> None:
+    experiment = load_experiment(folder / "whole.yaml")
+    assert [variant.name for variant in experiment.variants] == ["gold-only", "augsbert"]
+
+
+@pytest.mark.parametrize("patch", PATCHES, ids=lambda text: str(text.split()[0]))
+def test_every_example_is_valid_over_the_whole_file(folder: Path, patch: str) -> None:
+    included = "" if "include:" in patch else "include: [whole.yaml]\n"
+    (folder / "piece.yaml").write_text(included + patch, encoding="utf-8")
+    assert load_experiment(folder / "piece.yaml", Overrides(assignments=("seeds=[0]",))).variants
+
+
+def test_the_profile_is_valid(folder: Path) -> None:
+    assert load_experiment(folder / "whole.yaml", Overrides(profile="laptop")).seeds == (0,)
