@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -229,14 +230,28 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     plugins.component.cache_clear()
 
 
+class Count:
+    """A progress task that remembers how far it is."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+
+    def advance(self, amount: int = 1) -> None:
+        self.done += amount
+
+
 class Lines:
     """A progress that remembers what was said."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.counts: dict[str, Count] = {}
 
-    def task(self, description: str, total: int) -> Any:
-        raise NotImplementedError
+    @contextmanager
+    def task(self, description: str, total: int) -> Iterator["Count"]:
+        count = self.counts[description] = Count(total)
+        yield count
 
     def say(self, message: str) -> None:
         self.said.append(message)

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -72,7 +73,8 @@ class Called:
     @property
     def executed(self) -> list[str]:
         """The stages that were computed."""
-        return [line.split(" running ", 1)[1] for line in self.err.splitlines() if " running " in line]
+        started = (line.split(" running ", 1)[1] for line in self.err.splitlines() if " running " in line)
+        return [re.sub(r" \[\d+/\d+\]$", "", stage) for stage in started]
 
 
 @dataclass(frozen=True)

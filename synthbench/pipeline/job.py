@@ -31,13 +31,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """Stages that run together; those in `again` are computed even if their artifact is there."""
+    """Stages that run together; those in `again` are computed even if their artifact is there.
+
+    `position` is the number of the first of them among all that are to run, and how many these are.
+    """
 
     store: Store
     stages: Sequence[Stage]
     runtime: Runtime
     progress: Progress
     again: frozenset[str] = field(default_factory=frozenset)
+    position: tuple[int, int] = (1, 1)
 
     def run(self) -> Outcome:
         """Compute the stages whose artifacts are missing; never raises but for interruption."""
@@ -76,10 +80,11 @@ class Job:
     def _compute(self, stages: Sequence[Stage]) -> None:
         if not stages:
             return
-        for stage in stages:
+        first, total = self.position
+        for number, stage in enumerate(stages, first):
             if stage.identity in self.again:
                 self.store.forget_partial(stage.identity)
-            self.progress.say(f"running {stage}")
+            self.progress.say(f"running {stage} [{number}/{total}]")
         started = time.perf_counter()
         members = [
             GroupMember(

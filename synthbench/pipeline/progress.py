@@ -92,6 +92,6 @@ class _RichTask:
         self.bars.advance(self.identifier, amount)
 
 
-def progress_for_people() -> Progress:
-    """Return bars if standard error is a terminal, else plain lines."""
-    return RichProgress() if sys.stderr.isatty() else PlainProgress()
+def progress_for_people(num_processes: int = 1) -> Progress:
+    """Return bars if standard error is a terminal and one process only writes to it, else plain lines."""
+    return RichProgress() if num_processes == 1 and sys.stderr.isatty() else PlainProgress()

@@ -1,5 +1,6 @@
 """Carries out a plan: what is missing, each stage once, in one process or several."""
 
+import contextlib
 import fnmatch
 import time
 from collections.abc import Collection, Iterable, Mapping
@@ -11,8 +12,8 @@ from synthbench.pipeline.job import Job, Outcome
 from synthbench.pipeline.operations import chosen_input, grouped
 from synthbench.pipeline.plan import Plan, descendants
 from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import ArtifactDamagedError, Store
-from synthbench.runtime import Progress, Runtime
+from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store
+from synthbench.runtime import Progress, ProgressTask, Runtime
 
 SECONDS_BETWEEN_LOOKS = 0.3
 
@@ -33,12 +34,19 @@ class Executor(Protocol):
 
 @dataclass
 class Report:
-    """What a run did."""
+    """What a run did, of `num_needed` stages that were not there."""
 
+    num_needed: int = 0
     executed: list[Stage] = field(default_factory=list)
+    shared: list[Stage] = field(default_factory=list)
     failed: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
     skipped: list[Stage] = field(default_factory=list)
     only_user_errors: bool = True
+
+    @property
+    def num_settled(self) -> int:
+        """How many stages are there now, by this process or another, or never will be."""
+        return len(self.executed) + len(self.shared) + len(self.failed) + len(self.skipped)
 
 
 def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
@@ -95,20 +103,44 @@ class Runner:
             known[key] = self._is_whole(stage, thorough=thorough)
             winner = chosen_input(stage, self.store) if known[key] else None
             if winner is not None and not self._usable(winner, known, thorough=thorough):
-                self.store.discard(stage.identity)
+                self._discard_choice(stage)
                 known[key] = False
         return known[key]
 
+    def _discard_choice(self, stage: Stage) -> None:
+        """Discard a choice whose model is gone, unless another process is at it or has made it anew."""
+        with contextlib.suppress(StageBusyError), self.store.lock(stage.identity, str(stage)):
+            winner = chosen_input(stage, self.store)
+            if winner is not None and not self.store.has(winner.identity):
+                self.store.discard(stage.identity)
+
     def _is_whole(self, stage: Stage, *, thorough: bool) -> bool:
+        try:
+            return self._is_there(stage, thorough=thorough)
+        except ArtifactDamagedError:
+            return self._is_whole_after_all(stage, thorough=thorough)
+
+    def _is_there(self, stage: Stage, *, thorough: bool) -> bool:
+        """Tell whether the artifact is there; raises ArtifactDamagedError if it is not what was committed."""
         if not self.store.has(stage.identity):
             return False
-        try:
-            self.store.check(stage.identity, thorough=thorough)
-        except ArtifactDamagedError as damage:
-            self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
-            self.store.discard(stage.identity)
-            return False
+        self.store.check(stage.identity, thorough=thorough)
         return True
+
+    def _is_whole_after_all(self, stage: Stage, *, thorough: bool) -> bool:
+        """Discard a damaged artifact, unless another process is at it or has made it anew meanwhile."""
+        try:
+            with self.store.lock(stage.identity, str(stage)):
+                try:
+                    return self._is_there(stage, thorough=thorough)
+                except ArtifactDamagedError as damage:
+                    self.progress.say(
+                        f"the stored artifact of {stage} is damaged ({damage}); computing it again"
+                    )
+                    self.store.discard(stage.identity)
+        except StageBusyError as busy:
+            self.progress.say(f"the stored artifact of {stage} is damaged; {busy} has it in hand")
+        return False
 
     def run(self, plan: Plan, forced: Collection[str] = ()) -> Report:
         """Compute what is needed. Data is read first, so that bad data is found before anything is spent.
@@ -116,29 +148,35 @@ class Runner:
         A failed stage holds up only what depends on it.
         """
         needed = self.needed(plan, forced)
-        report = Report()
+        report = Report(num_needed=len(needed))
         again = frozenset(identity for identity in forced if identity in needed)
         first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
         rest = {identity: stage for identity, stage in needed.items() if identity not in first}
-        self._carry_out(first, again, report)
-        if report.failed and report.only_user_errors:
-            report.skipped += rest.values()
-            return report
-        self._carry_out(rest, again, report)
+        with self.progress.task("stages", len(needed)) as overall:
+            self._carry_out(first, again, report, overall)
+            if report.failed and report.only_user_errors:
+                report.skipped += rest.values()
+                overall.advance(len(rest))
+            else:
+                self._carry_out(rest, again, report, overall)
         return report
 
-    def _carry_out(self, stages: Mapping[str, Stage], again: frozenset[str], report: Report) -> None:
+    def _carry_out(
+        self, stages: Mapping[str, Stage], again: frozenset[str], report: Report, overall: ProgressTask
+    ) -> None:
         waiting = dict(stages)
         running: set[str] = set()
         said: set[str] = set()
         while waiting or running:
+            num_settled = report.num_settled
             self._skip_hopeless(waiting, report)
             ready = [s for s in waiting.values() if not self._blocked(s, waiting, running)]
             for group in grouped(ready)[: self.executor.capacity]:
+                position = (report.num_settled + len(running) + 1, report.num_needed)
                 for stage in group:
                     running.add(stage.identity)
                     del waiting[stage.identity]
-                self.executor.submit(Job(self.store, group, self.runtime, self.progress, again))
+                self.executor.submit(Job(self.store, group, self.runtime, self.progress, again, position))
             finished = self.executor.wait()
             for job, outcome in finished:
                 running.difference_update(stage.identity for stage in job.stages)
@@ -146,6 +184,7 @@ class Runner:
                     self._put_back(job, outcome, waiting, said)
                 else:
                     self._account(job, outcome, report)
+            overall.advance(report.num_settled - num_settled)
             if finished and all(outcome.busy for _, outcome in finished):
                 time.sleep(SECONDS_BETWEEN_LOOKS)
 
@@ -177,6 +216,7 @@ class Runner:
                 report.only_user_errors &= outcome.is_user_error
         report.executed += [by_identity[identity] for identity in outcome.executed]
         for identity in outcome.shared:
+            report.shared.append(by_identity[identity])
             self.progress.say(f"shared {by_identity[identity]}: another process has computed it")
         if outcome.executed:
             first = str(by_identity[outcome.executed[0]])

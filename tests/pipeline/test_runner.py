@@ -1,7 +1,10 @@
 import json
 import os
 import signal
+import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -23,9 +26,9 @@ from fake_stages import (
 from fakes import Lines, work_done
 
 from synthbench.errors import UserError
-from synthbench.pipeline.executors import executor
+from synthbench.pipeline.executors import InProcess, executor
 from synthbench.pipeline.job import Job
-from synthbench.pipeline.runner import matching
+from synthbench.pipeline.runner import Runner, matching
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
 
@@ -155,11 +158,70 @@ def test_hidden_damage_of_an_input_is_found_when_it_is_needed(store: Store, *, i
 def test_stages_of_a_group_share_one_job(store: Store) -> None:
     targets = [Stage(Together(name), label=name) for name in ("a", "b")]
     _, said = carry_out(store, *targets)
-    assert said[:2] == ["running work a", "running work b"]
+    assert said[:2] == ["running work a [1/2]", "running work b [2/2]"]
     assert said[2].startswith("done work a and 1 more in ")
     more = Stage(Together("c"), label="c")
     report, _ = carry_out(store, *targets, more)
     assert names(report.executed) == ["c"]
+
+
+def test_each_stage_is_said_with_its_number_among_those_that_are_to_run(store: Store) -> None:
+    carry_out(store, stage("old", first=True))
+    broken = stage("broken", behaviour="bug")
+    _, said = carry_out(store, stage("old", first=True), stage("new", first=True), stage("after", broken))
+    running = [line for line in said if line.startswith("running ")]
+    assert running == ["running work new [1/3]", "running work broken [2/3]"]
+
+
+@pytest.mark.parametrize("behaviour", ["", "user error"])
+def test_the_overall_progress_comes_to_its_end_whatever_becomes_of_the_stages(
+    store: Store, behaviour: str
+) -> None:
+    lines = Lines()
+    graph = Graph(
+        [stage("end", stage("broken", behaviour="bug")), stage("a", first=True, behaviour=behaviour)]
+    )
+    Runner(store, InProcess(), RUNTIME, lines).run(graph)  # type: ignore[arg-type]
+    assert (lines.counts["stages"].done, lines.counts["stages"].total) == (3, 3)
+
+
+def test_a_damaged_artifact_that_another_process_has_in_hand_is_left_to_it(
+    store: Store, tmp_path: Path
+) -> None:
+    target = stage("a")
+    carry_out(store, target)
+    (store.folder(target.identity) / "name.txt").write_text("longer than it was")
+    marker, lines = tmp_path / "held", Lines()
+    holder = in_process(hold_lock, store.root, target.identity, marker)
+    wait_for(marker)
+    runner = Runner(store, InProcess(), RUNTIME, lines)
+    assert list(runner.needed(Graph([target]))) == [target.identity]  # type: ignore[arg-type]
+    assert store.has(target.identity)
+    who = f"process {holder.pid} on {socket.gethostname()}"
+    assert lines.said == [f"the stored artifact of work a is damaged; {who} has it in hand"]
+    holder.kill()
+    holder.join()
+
+
+def test_a_damaged_artifact_that_is_made_anew_before_its_lock_is_free_is_used(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, lines = stage("a"), Lines()
+    carry_out(store, target)
+    file = store.folder(target.identity) / "name.txt"
+    file.write_text("b")
+    lock = Store.lock
+
+    @contextmanager
+    def late_lock(self: Store, identity: str, label: str) -> Iterator[str]:
+        file.write_text("a")  # as the other process does before it lets go
+        with lock(self, identity, label) as note:
+            yield note
+
+    monkeypatch.setattr(Store, "lock", late_lock)
+    runner = Runner(store, InProcess(), RUNTIME, lines)
+    assert runner.needed(Graph([target])) == {}  # type: ignore[arg-type]
+    assert (store.has(target.identity), lines.said) == (True, [])
 
 
 def test_an_interruption_leaves_no_lock_and_keeps_what_is_done(store: Store, work_log: Path) -> None:
