@@ -8,6 +8,7 @@ import typer
 
 from synthbench import __version__
 from synthbench.cli import data, listing, plan, report, run, validate
+from synthbench.cli.clean import clean
 from synthbench.cli.evaluate import evaluate
 from synthbench.errors import UserError
 from synthbench.privacy import disable_telemetry
@@ -29,6 +30,7 @@ app.command("validate")(validate.validate)
 app.command("report")(report.report)
 app.command("evaluate")(evaluate)
 app.command("list")(listing.list_plugins)
+app.command("clean")(clean)
 app.add_typer(data.app, name="data", help="Look into data sets, convert, import and export them.")
 
 

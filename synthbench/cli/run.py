@@ -95,12 +95,14 @@ def _runtime(experiment: "Experiment", jobs: int) -> "Runtime":
 def _execute(
     plan: "Plan", store: "Store", runtime: "Runtime", progress: "Progress", how: tuple[int, list[str]]
 ) -> "Report":
+    from synthbench.pipeline.cleaning import run_in_progress
     from synthbench.pipeline.executors import executor
     from synthbench.pipeline.runner import Runner, matching
     from synthbench.pipeline.store import disk_errors
 
     jobs, force = how
-    with disk_errors(store.root), executor(jobs) as workers:
+    in_progress = run_in_progress(store, f"experiment {plan.experiment.name}", plan.stages)
+    with disk_errors(store.root), in_progress, executor(jobs) as workers:
         runner = Runner(store, workers, runtime, progress)
         report = runner.run(plan, matching(plan, force))
         store.remember_addresses(plan.experiment.name, plan.addresses)

@@ -75,12 +75,14 @@ class Store:
 
     def discard(self, identity: str) -> None:
         """Remove an artifact, in one step for everybody else."""
-        if not self.folder(identity).exists():
-            return
-        grave = self.root / "discarded" / f"{identity}-{os.getpid()}-{time.monotonic_ns()}"
+        if self.folder(identity).exists():
+            shutil.rmtree(self.set_aside(self.folder(identity)), ignore_errors=True)
+
+    def set_aside(self, folder: Path) -> Path:
+        """Move an artifact or unfinished work, in one step, to where nothing is looked for; return where."""
+        grave = self.root / "discarded" / f"{folder.name}-{os.getpid()}-{time.monotonic_ns()}"
         grave.parent.mkdir(parents=True, exist_ok=True)
-        self.folder(identity).rename(grave)
-        shutil.rmtree(grave, ignore_errors=True)
+        return folder.rename(grave)
 
     def workspace(self, identity: str) -> Path:
         """Return the folder of a stage's unfinished work, as a kill left it but for `output`: emptied."""
@@ -131,11 +133,10 @@ class Store:
         try:
             lock.acquire()
         except Timeout:
-            raise StageBusyError(_describe_holder(holder_file)) from None
+            raise StageBusyError(describe_holder(holder_file)) from None
         try:
-            left_behind = _describe_holder(holder_file) if holder_file.exists() else ""
-            holder = {"pid": os.getpid(), "host": socket.gethostname(), "stage": label, "since": time.time()}
-            write_atomically(holder_file, json.dumps(holder))
+            left_behind = describe_holder(holder_file) if holder_file.exists() else ""
+            write_holder(holder_file, label)
             try:
                 yield left_behind
             finally:
@@ -151,6 +152,14 @@ class Store:
             return {}
         return known if isinstance(known, dict) else {}
 
+    def experiments(self) -> list[str]:
+        """Return the names of the experiments whose addresses are known."""
+        return sorted(file.stem for file in (self.root / "addresses").glob("[!.]*.json"))
+
+    def forget_addresses(self, experiment: str) -> None:
+        """Forget which identities an experiment's last run used."""
+        (self.root / "addresses" / f"{experiment}.json").unlink(missing_ok=True)
+
     def remember_addresses(self, experiment: str, addresses: Mapping[str, str]) -> None:
         """Record the identities that an experiment's run uses, over what was known before."""
         folder = self.root / "addresses"
@@ -159,7 +168,14 @@ class Store:
         write_atomically(folder / f"{experiment}.json", json.dumps(merged, indent=1) + "\n")
 
 
-def _describe_holder(file: Path) -> str:
+def write_holder(file: Path, label: str) -> None:
+    """Write beside a lock who holds it, for whom."""
+    holder = {"pid": os.getpid(), "host": socket.gethostname(), "stage": label, "since": time.time()}
+    write_atomically(file, json.dumps(holder))
+
+
+def describe_holder(file: Path) -> str:
+    """Say who holds a lock, as far as the file beside it tells."""
     try:
         holder = json.loads(file.read_text(encoding="utf-8"))
         return f"process {holder['pid']} on {holder['host']}"

@@ -1,0 +1,99 @@
+"""synthbench clean: what the store holds, and removing what is no longer needed."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from synthbench.cli.console import console
+from synthbench.cli.options import home
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    from synthbench.pipeline.cleaning import Holding, Inventory
+
+
+def clean(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Option("--experiment", metavar="NAME", help="Also all that only this one uses; repeatable."),
+    ] = None,
+    days: Annotated[
+        float, typer.Option("--unused-for", metavar="DAYS", min=0, help="Keep what was used since.")
+    ] = 30,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove it; without this nothing is removed.")] = False,
+) -> None:
+    """Show what the store holds, and remove what is no longer needed.
+
+    That is what no experiment's last run uses and no run has used for DAYS. What is removed is computed again
+    should it be needed; tracked results and written tables stay.
+    """
+    from synthbench.pipeline.cleaning import clean as remove
+    from synthbench.pipeline.cleaning import take_inventory
+    from synthbench.pipeline.store import Store, disk_errors
+
+    store = Store(home() / "store")
+    if not store.root.is_dir():
+        raise UserError(f"{store.root}: there is no store; SYNTHBENCH_HOME says where it lies")
+    with disk_errors(store.root):
+        if yes:
+            print(f"removed: {_amount(remove(store, days, experiments or []))}")
+            return
+        inventory = take_inventory(store)
+        removable = inventory.removable(days, experiments or [])
+    print(f"{store.root}: {_amount(inventory.holdings)}")
+    _print_kinds(inventory)
+    _print_experiments(inventory)
+    _print_removable(removable, days, experiments or [])
+
+
+def _print_removable(removable: "Collection[Holding]", days: float, experiments: Iterable[str]) -> None:
+    what = f"used by no experiment's last run, nor by any run for {days:g} days"
+    own = ", ".join(experiments)
+    print(f"to be removed ({what}{f'; or by {own} alone' if own else ''}): {_amount(removable)}")
+    if removable:
+        print("nothing was removed; --yes removes it")
+
+
+def _print_kinds(inventory: "Inventory") -> None:
+    from rich.table import Table
+
+    by_kind: dict[str, list[Holding]] = defaultdict(list)
+    for holding in inventory.holdings:
+        by_kind[holding.kind].append(holding)
+    table = Table(box=None, pad_edge=False)
+    for heading in ("kind", "artifacts", "size"):
+        table.add_column(heading, justify="left" if heading == "kind" else "right")
+    for kind, holdings in sorted(by_kind.items(), key=lambda item: -_size(item[1])):
+        table.add_row(kind, f"{len(holdings):,}", _shown(_size(holdings)))
+    console().print(table, markup=False)
+
+
+def _print_experiments(inventory: "Inventory") -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("experiment", "artifacts", "size", "used by it alone"):
+        table.add_column(heading, justify="left" if heading == "experiment" else "right")
+    for name in inventory.used:
+        holdings = inventory.of(name)
+        alone = _shown(_size(inventory.only_of([name])))
+        table.add_row(name, f"{len(holdings):,}", _shown(_size(holdings)), alone)
+    unused = inventory.unused()
+    table.add_row("(none's last run)", f"{len(unused):,}", _shown(_size(unused)), "")
+    console().print(table, markup=False)
+
+
+def _amount(holdings: "Collection[Holding]") -> str:
+    return f"{len(holdings):,} artifacts, {_shown(_size(holdings))}"
+
+
+def _size(holdings: "Iterable[Holding]") -> int:
+    return sum(holding.size for holding in holdings)
+
+
+def _shown(size: int) -> str:
+    from rich.filesize import decimal
+
+    return decimal(size)
