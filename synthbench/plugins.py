@@ -195,6 +195,11 @@ class Evaluator(Component, ABC):
         """Name of the score that tables print and that selection maximises."""
 
     @property
+    def main_score_title(self) -> str:
+        """The main score in words for readers of a table; its name unless a plug-in says more."""
+        return self.main_score
+
+    @property
     @abstractmethod
     def score_names(self) -> tuple[str, ...]:
         """Names of the scores that every task has (subset scores come on top)."""

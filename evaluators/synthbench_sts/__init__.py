@@ -47,6 +47,11 @@ class STS(Evaluator):
         return f"spearman_{self.aggregation}"
 
     @property
+    def main_score_title(self) -> str:
+        """The correlation and its aggregation in words."""
+        return f"Spearman correlation (aggregation: {self.aggregation})"
+
+    @property
     def score_names(self) -> tuple[str, ...]:
         """Both correlations in all aggregations."""
         return tuple(f"{measure}_{aggregation}" for measure in MEASURES for aggregation in AGGREGATIONS)

@@ -80,11 +80,11 @@ def _source(
     result: ExperimentResult, over: tuple[Measurement, ...], *, is_average: bool = False
 ) -> _ColumnSource:
     found = [aggregate.scores(result.runs, one) for one in over]
-    metrics = tuple(dict.fromkeys(score.main_score for scores in found for score in scores))
+    metrics = {score.main_score: score.title or score.main_score for scores in found for score in scores}
     is_even = all(len({(score.main_score, score.num_items) for score in scores}) == 1 for scores in found)
-    return _ColumnSource(
-        Column("Average" if is_average else over[0].label, metrics, is_average), over, is_even
-    )
+    title = "Average" if is_average else over[0].label
+    column = Column(title, tuple(metrics), tuple(dict.fromkeys(metrics.values())), is_average)
+    return _ColumnSource(column, over, is_even)
 
 
 def _group(

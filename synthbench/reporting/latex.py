@@ -14,10 +14,13 @@ def latex_table(table: Table) -> str:
     """Return a `table` environment for \\input; it needs the booktabs package only."""
     names = len(table.axes) + 1
     lines = [
+        r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew.",
         r"\begin{table}",
         r"\centering",
         r"\small",
         r"\setlength{\tabcolsep}{4pt}",
+        # LaTeX's own classes leave no space between a caption and the table below it.
+        r"\setlength{\belowcaptionskip}{6pt}",
         rf"\caption{{{escape(table.caption)}}}",
         rf"\begin{{tabular}}{{{'l' * names}{'r' * len(table.columns)}}}",
         r"\toprule",

@@ -2,17 +2,22 @@
 
 from collections.abc import Iterator
 
+from synthbench.reporting.aggregate import rows
 from synthbench.reporting.noise import NOISE_RULE
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.table import CEILING_MARK, MISSING, Table
 
+_UNKNOWN_NOISE = "the noise between seeds is unknown, so nothing is bold"
+
 
 def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -> tuple[str, ...]:
     """Return the table's footnotes, plain sentences in a fixed order."""
     notes = (
+        *_overrides(result),
         *_metrics(table),
         *_seeds(table, result),
+        *_choices(result),
         *_average(table, options),
         *_items(table),
         *_not_alike(table),
@@ -24,10 +29,15 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
     return tuple(note for note in notes if note.strip())
 
 
+def _overrides(result: ExperimentResult) -> Iterator[str]:
+    if result.overrides:
+        yield f"Not the experiment as its file has it, but with {' '.join(result.overrides)}."
+
+
 def _metrics(table: Table) -> Iterator[str]:
     titles: dict[str, list[str]] = {}
     for column in table.columns:
-        titles.setdefault(column.metric, []).append(column.title)
+        titles.setdefault(column.metric_title, []).append(column.title)
     if len(titles) == 1:
         yield f"Scores: {next(iter(titles))} × 100."
     elif titles:
@@ -40,16 +50,45 @@ def _seeds(table: Table, result: ExperimentResult) -> Iterator[str]:
     seeds = sorted({run.seed for run in result.runs})
     listed = ", ".join(map(str, seeds))
     cells = [cell for row in table.rows for cell in row.cells if cell is not None]
+    compares = any(len(group.compared) > 1 for group in table.groups)
     if len(seeds) == 1:
-        yield f"One seed ({listed}): the noise between seeds is unknown, so nothing is bold."
+        yield f"One seed ({listed})" + (f": {_UNKNOWN_NOISE}." if compares else ".")
         return
     if not cells:
         return
     yield f"Mean ± sample standard deviation over n = {table.num_seeds} seeds ({listed})."
     if any(cell.num_seeds != table.num_seeds for cell in cells):
         yield "[n=...]: over another number of seeds."
-    bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
-    yield f"{bold} every other row of its group by more than the noise between seeds ({NOISE_RULE})."
+    yield from _varied(result)
+    if compares:
+        bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
+        yield f"{bold} every other row of its group by more than the noise between seeds ({NOISE_RULE})."
+
+
+def _varied(result: ExperimentResult) -> Iterator[str]:
+    """Say what the noise between seeds is the noise of, where training data were generated."""
+    if not any(dataset.method for run in result.runs for dataset in run.datasets):
+        return
+    if "generation" in result.varied:
+        yield "Generated data were made anew for every seed: ± and bold cover the noise of both."
+    else:
+        yield (
+            "Generated data were made once, for all seeds: ± and bold cover the noise of training, "
+            "not of generation."
+        )
+
+
+def _choices(result: ExperimentResult) -> Iterator[str]:
+    """Say what `select` chose, for each row and each value that it ranged over."""
+    for key, runs in rows(result).items():
+        chosen = [run for run in runs if run.chosen]
+        axes = ", ".join(value for _, value in key.axes)
+        row = f"{key.variant} ({axes})" if axes else key.variant
+        seeds = "seed" if len(chosen) == 1 else "seeds"
+        seeds = f"{seeds} {', '.join(str(run.seed) for run in chosen)}"
+        for path in dict.fromkeys(path for run in chosen for path in run.chosen):
+            values = ", ".join(str(run.chosen.get(path)) for run in chosen)
+            yield f"Chosen on dev: {row}: {path} = {values} for {seeds}."
 
 
 def _average(table: Table, options: TableOptions) -> Iterator[str]:
@@ -73,7 +112,7 @@ def _not_alike(table: Table) -> Iterator[str]:
         if not column.is_average and len(texts) > 1:
             yield f"{column.title}: rows are not comparable, scored on {' and '.join(texts)} items."
         if not column.is_average and len(column.metrics) > 1:
-            yield f"{column.title}: rows are not comparable, they have different scores: {column.metric}."
+            yield f"{column.title}: rows are not comparable, their scores differ: {column.metric_title}."
 
 
 def _count_texts(table: Table, index: int) -> list[str]:

@@ -18,4 +18,4 @@ class TableOptions(BaseModel):
     )
     caption: str = Field("", description="empty: the experiment's description, or its name")
     ceiling: Names = Field((), description="variants set apart below a rule, never compared with the others")
-    decimals: int = Field(2, ge=0, le=6, description="digits behind the point; scores are printed x 100")
+    decimals: int = Field(2, ge=0, le=6, description="digits behind the point; scores are printed × 100")

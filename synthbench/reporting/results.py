@@ -16,11 +16,14 @@ class TaskScores(_Result):
     task: str
     evaluator: str
     main_score: str
+    title: str = Field("", description="the main score in words; empty: its name says it")
     scores: dict[str, float] = Field(description="named scores, in [-1, 1] or [0, 1]; tables print x 100")
     num_items: int
     num_dropped: int = 0
     stage: str = Field(description="identity of the evaluation stage")
-    items_file: str = Field("", description="Parquet file of per-item scores in the store")
+    items_file: str = Field(
+        "", exclude=True, description="Parquet file of per-item scores; its place is no part of the result"
+    )
 
 
 class DatasetSummary(_Result):
@@ -36,7 +39,7 @@ class DatasetSummary(_Result):
     cost_usd: float = 0.0
     content_hash: str
     stage: str
-    folder: str = Field("", description="where the store keeps it")
+    folder: str = Field("", description="where it is kept, below the store's root")
 
 
 class RunResult(_Result):
@@ -55,15 +58,18 @@ class RunResult(_Result):
     dev_score: float | None = None
     num_steps: int = 0
     seconds: float = Field(0.0, description="computing time of the run's own stages when they were executed")
-    model_folder: str = Field("", description="where the store keeps the trained model")
+    model_folder: str = Field("", description="where the trained model is kept, below the store's root")
 
 
 class ExperimentResult(_Result):
-    """All runs of one experiment file, with what is needed to print and trace them."""
+    """All runs of one experiment file, or of what overrides made of it, and what it takes to print them."""
 
     experiment: str
     description: str = ""
-    identity: str = Field(description="hash of the identities of all runs")
+    identity: str = Field(description="hash of the identities of all runs, and of the overrides")
+    overrides: tuple[str, ...] = Field((), description="what made it another than its file's, as typed")
+    request: str = Field("", description="hash of the file's content and the overrides, runtime left out")
+    varied: tuple[str, ...] = Field(("training",), description="what was done anew for every seed")
     source: str = Field("", description="the resolved experiment as YAML")
     table: dict[str, Any] = Field(default_factory=dict, description="the experiment's table options")
     tasks: tuple[str, ...] = Field((), description="test sets in the order of the file")
@@ -71,3 +77,8 @@ class ExperimentResult(_Result):
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The experiment's name with the overrides: "augsbert_stsb --seeds 0"."""
+        return " ".join((self.experiment, *self.overrides))

@@ -13,12 +13,18 @@ class Column:
 
     title: str
     metrics: tuple[str, ...]
+    metric_titles: tuple[str, ...]
     is_average: bool = False
 
     @property
     def metric(self) -> str:
         """The name of the score; several names if rows or averaged sets differ in it."""
         return ", ".join(self.metrics)
+
+    @property
+    def metric_title(self) -> str:
+        """The score in words for readers."""
+        return "; ".join(self.metric_titles)
 
 
 @dataclass(frozen=True)
@@ -59,11 +65,15 @@ class Group:
     rows: tuple[Row, ...]
 
     @property
+    def compared(self) -> tuple[Row, ...]:
+        """The rows that are no ceilings."""
+        return tuple(row for row in self.rows if not row.is_ceiling)
+
+    @property
     def blocks(self) -> tuple[tuple[Row, ...], ...]:
         """The compared rows and the ceilings, without empty blocks."""
-        compared = tuple(row for row in self.rows if not row.is_ceiling)
         ceilings = tuple(row for row in self.rows if row.is_ceiling)
-        return tuple(block for block in (compared, ceilings) if block)
+        return tuple(block for block in (self.compared, ceilings) if block)
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,7 @@ def test_without_subsets_all_aggregations_are_equal(rows: list[tuple[int, int]])
 
 def test_the_main_score_follows_the_configuration() -> None:
     assert STS().main_score == "spearman_all"
+    assert STS(aggregation="wmean").main_score_title == "Spearman correlation (aggregation: wmean)"
     evaluation = STS(aggregation="mean").evaluate(Fixed(), _task(TWO_PARTS))
     assert evaluation.main_score == "spearman_mean"
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from synthbench.reporting.build import build_table
 from synthbench.reporting.noise import Sample, leads
 from synthbench.reporting.options import TableOptions
-from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
 from synthbench.reporting.table import Cell, Table
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -87,6 +87,93 @@ def test_one_seed_is_never_bold_and_says_so(make_runs: MakeRuns, make_result: Ma
     assert bold(table) == []
     assert "One seed (0): the noise between seeds is unknown, so nothing is bold." in table.notes
     assert table.spread_text(cell(table, 0, 0)) == ""
+
+
+def generated(run: RunResult, method: str) -> RunResult:
+    part = DatasetSummary(
+        part="silver", kind="scored_pair", method=method, num_records=1, content_hash="h", stage="s"
+    )
+    return run.model_copy(update={"datasets": (part,)})
+
+
+@pytest.mark.parametrize("scores", [(0.5, 0.6), (0.5,)])
+def test_a_row_alone_is_told_nothing_about_leads(
+    make_runs: MakeRuns, make_result: MakeResult, scores: tuple[float, ...]
+) -> None:
+    rows = [make_runs("alone", {"A": scores}), make_runs("top", {"A": scores})]
+
+    table = build_table(make_result(*rows, ceiling=["top"]))
+
+    assert not [note for note in table.notes if "bold" in note.lower()]
+    assert any(note.startswith(("Mean ± ", "One seed (0).")) for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("varied", "note"),
+    [
+        (
+            ("training",),
+            "Generated data were made once, for all seeds: ± and bold cover the noise of training, "
+            "not of generation.",
+        ),
+        (
+            ("training", "generation"),
+            "Generated data were made anew for every seed: ± and bold cover the noise of both.",
+        ),
+    ],
+)
+def test_what_varied_between_seeds_is_said_where_data_were_generated(
+    make_runs: MakeRuns, make_result: MakeResult, varied: tuple[str, ...], note: str
+) -> None:
+    gold = make_runs("gold", {"A": (0.5, 0.6)})
+    silver = tuple(generated(run, "augsbert") for run in make_runs("silver", {"A": (0.5, 0.6)}))
+    imported = tuple(generated(run, "") for run in gold)
+
+    def notes(*rows: tuple[RunResult, ...]) -> tuple[str, ...]:
+        return build_table(make_result(*rows).model_copy(update={"varied": varied})).notes
+
+    assert note in notes(gold, silver)
+    assert not [line for line in notes(gold, imported) if "enerated" in line]
+    assert not [line for line in notes(gold[:1], silver[:1]) if "enerated" in line]
+
+
+def test_what_was_chosen_on_dev_is_said_for_each_row(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    path = "data.silver.sampler.k"
+    runs = make_runs("bm25", {"A": (0.5, 0.6, 0.7)}, base="static")
+    chosen = [run.model_copy(update={"chosen": {path: k}}) for run, k in zip(runs, (5, 5, 3), strict=True)]
+    alone = make_runs("one", {"A": (0.5,)})[0].model_copy(update={"chosen": {path: 7, "train.epochs": 2}})
+
+    notes = build_table(make_result(tuple(chosen), make_runs("gold", {"A": (0.5, 0.6)}), (alone,))).notes
+
+    assert [note for note in notes if note.startswith("Chosen on dev: ")] == [
+        "Chosen on dev: bm25 (static): data.silver.sampler.k = 5, 5, 3 for seeds 0, 1, 2.",
+        "Chosen on dev: one: data.silver.sampler.k = 7 for seed 0.",
+        "Chosen on dev: one: train.epochs = 2 for seed 0.",
+    ]
+
+
+def test_scores_are_named_in_words_where_their_evaluator_has_some(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    (run,) = make_runs("one", {"A": (0.5,)})
+    titled = run.model_copy(
+        update={"scores": tuple(s.model_copy(update={"title": "Spearman (all)"}) for s in run.scores)}
+    )
+
+    table = build_table(make_result((titled,)))
+
+    assert "Scores: Spearman (all) × 100." in table.notes
+    assert [column.metric for column in table.columns] == ["cosine_spearman"]
+
+
+def test_overrides_stand_first(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    result = make_result(make_runs("one", {"A": (0.5,)}))
+    partial = result.model_copy(update={"overrides": ("--seeds 0", "--set train.epochs=1")})
+
+    first = build_table(partial).notes[0]
+
+    assert first == "Not the experiment as its file has it, but with --seeds 0 --set train.epochs=1."
+    assert build_table(result).notes[0].startswith("Scores: ")
 
 
 def test_undefined_scores_stop_the_contest(make_runs: MakeRuns, make_result: MakeResult) -> None:

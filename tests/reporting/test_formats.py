@@ -19,10 +19,12 @@ from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.terminal import terminal_table
 from synthbench.reporting.write import write_report
 
-LATEX = r"""\begin{table}
+LATEX = r"""% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew.
+\begin{table}
 \centering
 \small
 \setlength{\tabcolsep}{4pt}
+\setlength{\belowcaptionskip}{6pt}
 \caption{Gold \& silver}
 \begin{tabular}{llrrr}
 \toprule
