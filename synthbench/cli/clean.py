@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 def clean(
     experiments: Annotated[
         list[str] | None,
-        typer.Option("--experiment", metavar="NAME", help="Also all that only this one uses; repeatable."),
+        typer.Option("--experiment", metavar="NAME", help="Also what NAME alone uses; repeatable."),
     ] = None,
     days: Annotated[
-        float, typer.Option("--unused-for", metavar="DAYS", min=0, help="Keep what was used since.")
+        float,
+        typer.Option(
+            "--unused-for", metavar="DAYS", min=0, help="Keep what a run used in the last DAYS days."
+        ),
     ] = 30,
     yes: Annotated[bool, typer.Option("--yes", help="Remove it; without this nothing is removed.")] = False,
 ) -> None:
@@ -43,8 +46,9 @@ def clean(
         inventory = take_inventory(store)
         removable = inventory.removable(days, experiments or [])
     print(f"{store.root}: {_amount(inventory.holdings)}")
-    _print_kinds(inventory)
-    _print_experiments(inventory)
+    if inventory.holdings:
+        _print_kinds(inventory)
+        _print_experiments(inventory)
     _print_removable(removable, days, experiments or [])
 
 
@@ -54,6 +58,8 @@ def _print_removable(removable: "Collection[Holding]", days: float, experiments:
     print(f"to be removed ({what}{f'; or by {own} alone' if own else ''}): {_amount(removable)}")
     if removable:
         print("nothing was removed; --yes removes it")
+    elif not own:
+        print("--experiment NAME removes what NAME alone uses")
 
 
 def _print_kinds(inventory: "Inventory") -> None:
@@ -86,7 +92,7 @@ def _print_experiments(inventory: "Inventory") -> None:
 
 
 def _amount(holdings: "Collection[Holding]") -> str:
-    return f"{len(holdings):,} artifacts, {_shown(_size(holdings))}"
+    return f"{len(holdings):,} artifact{'s' * (len(holdings) != 1)}, {_shown(_size(holdings))}"
 
 
 def _size(holdings: "Iterable[Holding]") -> int:

@@ -1,0 +1,59 @@
+"""`synthbench clean`: says what would go, and removes it when told."""
+
+import pytest
+from small_experiment import Place
+
+from synthbench.pipeline.store import Store
+
+SPEC = {"spec": {"kind": "train", "inputs": {}}}
+
+
+@pytest.fixture
+def store(place: Place) -> Store:
+    """A store with one artifact of an experiment and one of nobody."""
+    store = Store(place.home / "store")
+    for identity in ("a" * 64, "b" * 64):
+        (store.workspace(identity) / "output" / "model").write_bytes(b"x" * 10_000_000)
+        store.commit(identity, SPEC)
+    store.remember_addresses("study", {"model": "a" * 64})
+    return store
+
+
+def test_it_shows_what_there_is_and_removes_nothing(place: Place, store: Store) -> None:
+    called = place.call("clean", "--unused-for", "0")
+    assert called.code == 0
+    lines = [" ".join(line.split()) for line in called.out.splitlines()]
+    assert lines[0].endswith("store: 2 artifacts, 20.0 MB")
+    assert "train 2 20.0 MB" in lines
+    assert "study 1 10.0 MB 10.0 MB" in lines
+    assert "(none's last run) 1 10.0 MB" in lines
+    assert lines[-2].endswith("1 artifact, 10.0 MB")
+    assert lines[-1] == "nothing was removed; --yes removes it"
+    assert store.has("a" * 64) and store.has("b" * 64)
+
+
+def test_where_nothing_can_go_it_says_how_an_experiment_is_given_up(place: Place, store: Store) -> None:
+    out = place.call("clean").out
+    assert out.endswith("0 artifacts, 0 bytes\n--experiment NAME removes what NAME alone uses\n")
+
+
+def test_it_removes_what_nobody_uses(place: Place, store: Store) -> None:
+    assert place.call("clean", "--unused-for", "0", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
+    assert store.has("a" * 64) and not store.has("b" * 64)
+
+
+def test_it_removes_an_experiment(place: Place, store: Store) -> None:
+    assert place.call("clean", "--experiment", "study", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
+    assert not store.has("a" * 64) and store.has("b" * 64)
+
+
+def test_mistakes_are_said_in_one_line(place: Place, store: Store) -> None:
+    called = place.call("clean", "--experiment", "studi")
+    assert (called.code, len(called.errors)) == (2, 1)
+    assert called.errors[0].startswith("studi: the store knows no such experiment")
+
+
+def test_without_a_store_it_says_so(place: Place) -> None:
+    called = place.call("clean")
+    assert called.code == 2
+    assert "there is no store" in called.errors[0]

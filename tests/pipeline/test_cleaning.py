@@ -1,0 +1,151 @@
+"""What of the store can go, and removing it."""
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from fake_stages import hold_lock, in_process, wait_for
+
+from synthbench.errors import UserError
+from synthbench.pipeline.cleaning import CLEANING, clean, run_in_progress, take_inventory
+from synthbench.pipeline.store import STAGE_FILE, Store
+
+SOURCE, MODEL, SCORES, OTHER = (letter * 64 for letter in "abcd")
+
+
+def commit(
+    store: Store, identity: str, inputs: Mapping[str, str] | None = None, *, days_ago: float = 0
+) -> None:
+    output = store.workspace(identity) / "output"
+    (output / "data").write_bytes(b"x" * 1000)
+    store.commit(identity, {"spec": {"kind": "train", "inputs": dict(inputs or {})}})
+    used = time.time() - days_ago * 86400
+    os.utime(store.folder(identity) / STAGE_FILE, (used, used))
+
+
+@pytest.fixture
+def filled(store: Store) -> Store:
+    """A chain of stages, used by one experiment through its last, and one that nobody uses; all are old."""
+    commit(store, SOURCE, days_ago=100)
+    commit(store, MODEL, {"data": SOURCE}, days_ago=100)
+    commit(store, SCORES, {"model": MODEL}, days_ago=100)
+    commit(store, OTHER, days_ago=100)
+    store.remember_addresses("study", {"scores": SCORES})
+    return store
+
+
+def there(store: Store) -> set[str]:
+    return {identity for identity in (SOURCE, MODEL, SCORES, OTHER) if store.has(identity)}
+
+
+def test_the_inventory_knows_sizes_kinds_and_who_uses_what(filled: Store) -> None:
+    inventory = take_inventory(filled)
+    assert {holding.kind for holding in inventory.holdings} == {"train"}
+    assert all(1000 < holding.size < 2000 for holding in inventory.holdings)
+    assert {holding.identity for holding in inventory.of("study")} == {SOURCE, MODEL, SCORES}
+    assert [holding.identity for holding in inventory.unused()] == [OTHER]
+
+
+def test_what_a_last_run_uses_stays_with_its_inputs_however_old(filled: Store) -> None:
+    assert [holding.identity for holding in clean(filled, 30)] == [OTHER]
+    assert there(filled) == {SOURCE, MODEL, SCORES}
+    assert clean(filled, 0) == []
+
+
+def test_what_was_used_lately_stays(filled: Store) -> None:
+    assert clean(filled, 101) == []
+    with run_in_progress(filled, "experiment other", [OTHER]):
+        pass
+    assert clean(filled, 30) == []
+    assert [holding.identity for holding in clean(filled, 0)] == [OTHER]
+
+
+def test_an_experiment_given_up_goes_but_for_what_others_use(filled: Store) -> None:
+    filled.remember_addresses("second", {"model": MODEL})
+    assert [holding.identity for holding in clean(filled, 1000, ["study"])] == [SCORES]
+    assert there(filled) == {SOURCE, MODEL, OTHER}
+    assert filled.experiments() == ["second"]
+
+
+def test_what_experiments_share_goes_with_the_last_of_them(filled: Store) -> None:
+    filled.remember_addresses("second", {"model": MODEL})
+    clean(filled, 1000, ["study", "second"])
+    assert there(filled) == {OTHER}
+
+
+def test_an_unknown_experiment_is_an_error(filled: Store) -> None:
+    with pytest.raises(UserError, match="stuy: the store knows no such experiment; did you mean 'study'"):
+        clean(filled, 30, ["stuy"])
+    assert there(filled) == {SOURCE, MODEL, SCORES, OTHER}
+
+
+def test_unfinished_work_goes_once_it_is_old_and_not_the_last_runs(filled: Store) -> None:
+    wanted, given_up = "e" * 64, "f" * 64
+    for identity in (wanted, given_up):
+        journal = filled.workspace(identity) / "journal"
+        journal.write_text("line")
+        for path in (journal, journal.parent):
+            os.utime(path, (0, 0))
+    filled.remember_addresses("study", {"unfinished": wanted})
+    assert given_up in {holding.identity for holding in clean(filled, 30)}
+    assert [path.name for path in (filled.root / "partial").iterdir()] == [wanted]
+
+
+def test_unfinished_work_is_as_young_as_its_youngest_file(filled: Store) -> None:
+    partial = filled.workspace(OTHER)
+    (partial / "journal").write_text("line")
+    os.utime(partial, (0, 0))
+    clean(filled, 30)
+    assert (partial / "journal").is_file()
+
+
+def test_a_killed_removal_is_completed(filled: Store) -> None:
+    grave = filled.set_aside(filled.folder(OTHER))
+    assert [holding.kind for holding in take_inventory(filled).removable(30)] == ["discarded"]
+    clean(filled, 30)
+    assert not grave.exists()
+
+
+def test_a_damaged_record_does_not_stop_it(filled: Store) -> None:
+    (filled.folder(OTHER) / STAGE_FILE).write_text("{")
+    assert {holding.kind for holding in take_inventory(filled).unused()} == {"damaged"}
+
+
+def test_nothing_is_removed_while_a_run_is_at_work(filled: Store) -> None:
+    with (
+        run_in_progress(filled, "experiment other", []),
+        pytest.raises(UserError, match=rf"process {os.getpid()} on .* works there; nothing was removed"),
+    ):
+        clean(filled, 30)
+    assert there(filled) == {SOURCE, MODEL, SCORES, OTHER}
+    assert clean(filled, 30)
+
+
+def test_nothing_is_removed_while_a_stage_is_being_computed(filled: Store, tmp_path: Path) -> None:
+    process = in_process(hold_lock, filled.root, OTHER, tmp_path / "held")
+    wait_for(tmp_path / "held")
+    with pytest.raises(UserError, match=f"process {process.pid} on .* works there"):
+        clean(filled, 30)
+    process.kill()
+    process.join()
+    assert clean(filled, 30)
+
+
+def test_a_killed_run_holds_up_nothing_and_leaves_nothing(filled: Store) -> None:
+    locks = filled.root / "locks"
+    for name in ("run-host-1-2.lock", "run-host-1-2.json"):
+        (locks / name).parent.mkdir(exist_ok=True)
+        (locks / name).write_text("{}")
+    assert clean(filled, 30)
+    assert [path.name for path in locks.iterdir() if path.name.startswith("run-")] == []
+
+
+def test_two_cleanups_do_not_meet(filled: Store, tmp_path: Path) -> None:
+    process = in_process(hold_lock, filled.root, CLEANING, tmp_path / "held")
+    wait_for(tmp_path / "held")
+    with pytest.raises(UserError, match="another clean-up is at work"):
+        clean(filled, 30)
+    process.kill()
+    process.join()
