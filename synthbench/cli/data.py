@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from synthbench.cli.options import home
+from synthbench.errors import UserError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -14,70 +17,101 @@ if TYPE_CHECKING:
     from synthbench.data.inspect import Description
 
 MAX_ROWS = 20
+MIN_ID_LENGTH = 6
 
-app = typer.Typer(no_args_is_help=True, help="Look at data sets, convert, import and export them.")
+app = typer.Typer(no_args_is_help=True)
 
 Kind = Literal["scored_pair", "pair", "triplet", "sentence"]
 Format = Literal["jsonl", "csv", "huggingface"]
 Dataset = Annotated[
-    Path, typer.Argument(metavar="DATASET", help="A data set's folder, or a .jsonl or .csv file.")
+    Path,
+    typer.Argument(
+        metavar="DATASET",
+        help="A folder that `import` or `convert` wrote; a .jsonl, .csv or .tsv file; or, for the data of an "
+        "experiment, the id of a cached stage as `plan` shows it.",
+    ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace the target if it exists.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
 
 @app.command("inspect")
 def inspect_dataset(
     dataset: Dataset,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write the figures here as well.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
     ] = None,
 ) -> None:
-    """Show what a data set holds: sizes, lengths, scores, repetition, diversity, origin."""
+    """Show the key figures of a data set.
+
+    Sizes, lengths, scores, duplicates, diversity, where it comes from, and what was dropped or failed.
+    """
     from rich.console import Console
 
     from synthbench.data.exchange import open_dataset, replacing
     from synthbench.data.inspect import describe
 
-    description = describe(open_dataset(dataset))
+    path, title = _found(dataset)
+    description = describe(open_dataset(path))
     if json_file is not None:
         with replacing(json_file, force=True) as temporary:
             temporary.write_text(description.model_dump_json(indent=1) + "\n", encoding="utf-8")
     console = Console()
-    for table in _tables(dataset, description):
+    for table in _tables(title, description):
         console.print(table)
 
 
 @app.command("export")
 def export(
     dataset: Dataset,
-    target: Annotated[Path, typer.Argument(help="The file (jsonl, csv) or folder (huggingface) to write.")],
-    export_format: Annotated[Format, typer.Option("--format", help="What to write.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="TARGET", help="The file (jsonl, csv) or folder (huggingface) to write.")
+    ],
+    export_format: Annotated[
+        Format | None, typer.Option("--format", help="What to write; a TARGET named .jsonl or .csv says it.")
+    ] = None,
     provenance: Annotated[
         bool,
-        typer.Option("--provenance", help="huggingface: also the columns that no loss takes (else always)."),
+        typer.Option(
+            "--provenance",
+            help="huggingface: all columns (id, method, generator ...), not only those that training takes.",
+        ),
     ] = False,
     force: Force = False,
 ) -> None:
-    """Write a data set's records for other programs."""
+    """Write a data set for other programs: JSONL, CSV or Hugging Face."""
     from synthbench.data.exchange import ExportFormat, export_dataset, open_dataset
 
-    opened = open_dataset(dataset)
-    export_dataset(opened, target, ExportFormat(export_format), provenance=provenance, force=force)
+    if export_format is None and target.suffix not in (".jsonl", ".csv"):
+        raise UserError(f"{target}: say what to write: --format jsonl, csv or huggingface")
+    opened = open_dataset(_found(dataset)[0])
+    chosen = ExportFormat(export_format or target.suffix.removeprefix("."))
+    export_dataset(opened, target, chosen, provenance=provenance, force=force)
     _say_written(opened, target)
 
 
 @app.command("import")
 def import_(
-    file: Annotated[Path, typer.Argument(help="A .jsonl or .csv file, UTF-8, CSV with a header line.")],
-    target: Annotated[Path, typer.Argument(help="The data set's folder to write.")],
-    kind: Annotated[Kind | None, typer.Option(help="Kind of record; else the columns decide.")] = None,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A .jsonl, or a .csv or .tsv with a header line; UTF-8.")
+    ],
+    target: Folder,
+    kind: Annotated[
+        Kind | None, typer.Option(help="What each row is; if not given, the columns decide.")
+    ] = None,
     force: Force = False,
 ) -> None:
-    """Make a data set of a file; all bad lines are named at once."""
-    from synthbench.data.exchange import write_folder
+    """Check a file of records and make a data set of it.
+
+    The columns are sentence1, sentence2 and score in [0, 1]; anchor and positive, with or without negative;
+    or sentence. Every faulty line is named. An experiment can also read such a file as it is (`file:`), with
+    other names of columns and other ranges of scores.
+    """
+    from synthbench.data.exchange import check_target, write_folder
     from synthbench.data.importing import import_file
     from synthbench.data.records import RecordKind
 
+    check_target(target, force=force)
     imported = import_file(file, RecordKind(kind) if kind else None)
     write_folder(imported, target, force=force)
     _say_written(imported, target)
@@ -86,30 +120,55 @@ def import_(
 @app.command("convert")
 def convert_dataset(
     dataset: Dataset,
-    target: Annotated[Path, typer.Argument(help="The data set's folder to write.")],
-    to: Annotated[Kind, typer.Option("--to", help="Kind of record to make.")],
-    high: Annotated[float, typer.Option(help="Scored pairs: the least score of a positive.")] = 0.9,
-    low: Annotated[float, typer.Option(help="Scored pairs: the greatest score of a hard negative.")] = 0.1,
+    target: Folder,
+    to: Annotated[Kind, typer.Option("--to", help="What each row is to become.")],
+    high: Annotated[float, typer.Option(help="From scored pairs: a positive has at least this score.")] = 0.9,
+    low: Annotated[
+        float, typer.Option(help="From scored pairs: a hard negative has at most this score.")
+    ] = 0.1,
     force: Force = False,
 ) -> None:
-    """Turn a data set into records of another kind, and say what that lost."""
+    """Make pairs of triplets, triplets of scored pairs, and so on.
+
+    It says what is lost on the way.
+    """
     from synthbench.data.conversions import convert
-    from synthbench.data.exchange import open_dataset, write_folder
+    from synthbench.data.exchange import check_target, open_dataset, write_folder
     from synthbench.data.records import RecordKind
 
-    converted = convert(open_dataset(dataset), RecordKind(to), high=high, low=low)
+    check_target(target, force=force)
+    converted = convert(open_dataset(_found(dataset)[0]), RecordKind(to), high=high, low=low)
     write_folder(converted, target, force=force)
     for note in converted.manifest.notes[-1:]:
         typer.echo(note)
     _say_written(converted, target)
 
 
+def _found(dataset: Path) -> tuple[Path, str]:
+    """Return where a data set lies, and its title: a path, or the beginning of a stored stage's identity."""
+    from synthbench.pipeline.store import Store
+
+    name = str(dataset)
+    if dataset.exists() or len(name) < MIN_ID_LENGTH or set(name) - set("0123456789abcdef"):
+        return dataset, name
+    store = Store(home() / "store")
+    identities = store.find(name)
+    if len(identities) != 1:
+        several = f"{len(identities)} stages in {store.root} have ids that begin so" if identities else ""
+        raise UserError(f"{name}: {several or f'neither a file nor a folder, nor a stage in {store.root}'}")
+    label = (store.info(identities[0]) or {}).get("label", "")
+    folder = store.folder(identities[0])
+    if not (folder / "dataset").is_dir():
+        raise UserError(f"{name}: the stage '{label}' made no data set")
+    return folder, f"{name}: {label}"
+
+
 def _say_written(dataset: "SyntheticDataset", target: Path) -> None:
     typer.echo(f"{target}: {len(dataset):,} {dataset.kind} records")
 
 
-def _tables(path: Path, description: "Description") -> "list[Table]":
-    tables = [_key_figures(path, description), _lengths(description)]
+def _tables(title: str, description: "Description") -> "list[Table]":
+    tables = [_key_figures(title, description), _lengths(description)]
     counts = {
         "score": description.scores,
         "split": description.splits,
@@ -124,7 +183,7 @@ def _tables(path: Path, description: "Description") -> "list[Table]":
     return tables + [_counted(name, found) for name, found in counts.items() if found]
 
 
-def _key_figures(path: Path, description: "Description") -> "Table":
+def _key_figures(title: str, description: "Description") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
@@ -141,11 +200,11 @@ def _key_figures(path: Path, description: "Description") -> "Table":
         "distinct-1, distinct-2": f"{each.distinct_1:.3f}, {each.distinct_2:.3f}",
         **{f"revision of {name}": revision for name, revision in each.revisions.items()},
         **{f"tokens, {name}": f"{count:,}" for name, count in each.tokens.items()},
-        "cost": f"{each.cost_usd:.2f} US dollars",
+        **({"cost": f"{each.cost_usd:.2f} US dollars"} if each.cost_usd else {}),
         "content": each.content_hash,
         **{f"note {number}": note for number, note in enumerate(each.notes, start=1)},
     }
-    table = Table(title=Text(str(path)), show_header=False, title_justify="left")
+    table = Table(title=Text(title), show_header=False, title_justify="left")
     for name, value in pairs.items():
         table.add_row(Text(name), Text(value))
     return table

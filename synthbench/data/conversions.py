@@ -51,8 +51,9 @@ def convert(
         raise UserError(_impossible(dataset.kind, kind))
     outcome = steps[kind](tuple(dataset), thresholds)
     if len(dataset) and not outcome.records:
+        needed = outcome.note.partition("; lost")[0]
         raise UserError(
-            f"no {kind} can be made of these {len(dataset)} {dataset.kind} records: {outcome.note}"
+            f"no {kind} can be made of these {len(dataset)} {dataset.kind} records: needed are {needed}"
         )
     dropped = Counter(dataset.manifest.dropped)
     dropped.update({f"to {kind}: {reason}": count for reason, count in outcome.dropped.items() if count})

@@ -1,4 +1,4 @@
-"""Data sets to and from other programs: JSONL, CSV, Hugging Face `datasets`."""
+"""Data sets to and from other programs: JSONL, CSV, TSV (read only), Hugging Face `datasets`."""
 
 import csv
 import json
@@ -44,8 +44,11 @@ def export_dataset(
 
     The folder is a DatasetDict by split (`datasets.load_from_disk`) with a dataset card; without `provenance`
     it has only the columns that sentence-transformers' losses take, in their order.
-    Raises UserError if the target exists (unless `force`) or can't be written.
+    Raises UserError if the target exists (unless `force`), has another format's name or can't be written.
     """
+    named = target.suffix.removeprefix(".")
+    if named in (*ExportFormat, "tsv") and named != export_format:
+        raise UserError(f"{target}: the name ends in .{named}, the format is {export_format}")
     with replacing(target, force=force) as temporary:
         if export_format == ExportFormat.JSONL:
             _write_jsonl(dataset, temporary)
@@ -63,7 +66,7 @@ def write_folder(dataset: SyntheticDataset, target: Path, *, force: bool = False
 
 
 def open_dataset(path: Path) -> SyntheticDataset:
-    """Read a data set's folder, a store artifact that has one in `dataset/`, or a .jsonl or .csv file.
+    """Read a data set's folder, a store artifact that has one in `dataset/`, or a .jsonl, .csv or .tsv file.
 
     Raises UserError if it is none of these, or damaged.
     """
@@ -83,7 +86,7 @@ def replacing(target: Path, *, force: bool = False) -> Iterator[Path]:
     Raises UserError if the target exists and `force` is not given, if it is a folder that holds something
     other than a data set (with `force` as well), or if writing fails.
     """
-    _check_target(target, force=force)
+    check_target(target, force=force)
     place = target.resolve()
     temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
     try:
@@ -96,7 +99,8 @@ def replacing(target: Path, *, force: bool = False) -> Iterator[Path]:
         raise UserError(f"{target}: can't be written: {error.strerror or error}") from error
 
 
-def _check_target(target: Path, *, force: bool) -> None:
+def check_target(target: Path, *, force: bool = False) -> None:
+    """Raise UserError as `replacing` does, before the work."""
     if not target.parent.is_dir():
         raise UserError(f"{target}: the folder {target.parent} does not exist")
     if not target.exists():

@@ -1,19 +1,24 @@
-"""Reading JSONL and CSV files into data sets, with every bad line named at once."""
+"""Reading JSONL, CSV and TSV files into data sets, with every bad line named at once."""
 
 import csv
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from synthbench.data.dataset import SyntheticDataset, from_row, is_unicode
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
 
+if TYPE_CHECKING:
+    from _csv import Reader
+
 MAX_FAULTS = 10
+SUFFIXES = (".jsonl", ".csv", ".tsv")
 # The first kind whose columns are all there is meant: a triplet has a pair's columns as well.
 IMPORTABLE = (RecordKind.TRIPLET, RecordKind.PAIR, RecordKind.SCORED_PAIR, RecordKind.SENTENCE)
 REQUIRED = {
@@ -24,22 +29,25 @@ SHARED = tuple(each.name for each in fields(Record))
 
 
 def import_file(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
-    """Read a .jsonl or .csv file (UTF-8, header line in CSV) that has at least the kind's own columns.
+    """Read a .jsonl, .csv or .tsv file (UTF-8) that has at least the kind's own columns.
 
-    Without `kind` the columns of the first row decide. Records without an id get one of their content.
+    A .csv and a .tsv have a header line; a .tsv has no quoting. Without `kind` the columns of the first row
+    decide. Records without an id get one of their content.
     Raises UserError with a message for each fault of a line, "file:line: what is wrong", at most MAX_FAULTS:
     bad JSON or CSV, missing or unknown column, a score that is no number in [0, 1], an empty sentence, bytes
     that are not UTF-8, an id that occurs twice.
     """
     faults = _Faults(file)
     with _opened(file) as stream:
-        rows = _csv_rows(stream, faults) if file.suffix == ".csv" else _jsonl_rows(stream, faults)
+        is_table = file.suffix != ".jsonl"
+        rows = _table_rows(_reader(stream, file), faults) if is_table else _jsonl_rows(stream, faults)
         first = next(rows, None)
         if first is None:
             faults.raise_if_any()
             raise UserError(f"{file}: holds no records")
+        _check_separator(first, file)
         kind = kind or _inferred_kind(first, file)
-        if file.suffix == ".csv":
+        if is_table:
             _check_header(first, kind, faults)
         records = _checked(chain([first], rows), kind, faults)
         dataset = SyntheticDataset.create(
@@ -76,12 +84,17 @@ class _Faults:
 
 
 def _opened(file: Path) -> TextIO:
-    if file.suffix not in (".jsonl", ".csv"):
-        raise UserError(f"{file}: neither .jsonl nor .csv, which are what can be imported")
+    allowed = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+    if file.is_dir():
+        raise UserError(f"{file}: is a folder, not a {allowed} file")
+    if file.suffix not in SUFFIXES:
+        raise UserError(f"{file}: the name must end in {allowed}")
     # Bad bytes become half characters instead of an exception, so that each line with some can be named.
     newline = "" if file.suffix == ".csv" else "\n"
     try:
         return file.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline)
+    except FileNotFoundError:
+        raise UserError(f"{file}: no such file") from None
     except OSError as error:
         raise UserError(f"{file}: can't be read: {error.strerror}") from error
 
@@ -112,8 +125,14 @@ def _jsonl_rows(stream: Iterable[str], faults: _Faults) -> Iterator[_Row]:
             faults.add(number, 'is not a JSON object like {"sentence1": ..., ...}')
 
 
-def _csv_rows(stream: Iterable[str], faults: _Faults) -> Iterator[_Row]:
-    reader = csv.reader(stream, strict=True)
+def _reader(stream: Iterable[str], file: Path) -> "Reader":
+    if file.suffix == ".csv":
+        return csv.reader(stream, strict=True)
+    lines = (line.removesuffix("\n").removesuffix("\r") for line in stream)
+    return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
+
+
+def _table_rows(reader: "Reader", faults: _Faults) -> Iterator[_Row]:
     header: list[str] = []
     while True:
         line = reader.line_num + 1
@@ -122,7 +141,9 @@ def _csv_rows(stream: Iterable[str], faults: _Faults) -> Iterator[_Row]:
         except StopIteration:
             return
         except csv.Error as error:
-            faults.add(line, f"is not CSV: {error}; the rest of the file was not read")
+            unclosed = "unexpected end of data" in str(error)
+            told = "a quotation mark is never closed" if unclosed else error
+            faults.add(line, f"is not CSV: {told}; the rest of the file was not read")
             return
         if not cells:
             continue
@@ -140,15 +161,38 @@ def _csv_rows(stream: Iterable[str], faults: _Faults) -> Iterator[_Row]:
             yield _Row(line, {name: cell for name, cell in row.items() if cell or name != "seed"})
 
 
+def _check_separator(row: _Row, file: Path) -> None:
+    """Raise where the header is one column, and would be several by another separator."""
+    header = next(iter(row.cells), "")
+    if file.suffix == ".jsonl" or len(row.cells) != 1:
+        return
+    for separator, name, instead in (
+        ("\t", "tabs", "name the file .tsv"),
+        (",", "commas", "name the file .csv"),
+        (";", "semicolons", "use commas (.csv) or tabs (.tsv)"),
+    ):
+        if separator in header:
+            raise UserError(f"{file}:1: the columns are separated by {name}; {instead}")
+
+
 def _inferred_kind(row: _Row, file: Path) -> RecordKind:
     for kind in IMPORTABLE:
         if all(name in row.cells for name in REQUIRED[kind]):
             return kind
     known = {*SHARED, *chain.from_iterable(REQUIRED.values())}
-    unknown = [f"'{name}'{did_you_mean(name, known)}" for name in row.cells if name not in known]
+    unknown = [name for name in row.cells if name not in known]
+    hints = [hint for hint in (_nearest(name, known) for name in unknown) if hint]
+    if not hints and len(unknown) == len(row.cells) and file.suffix != ".jsonl":
+        hints = ["; is the line with the columns' names missing?"]
     kinds = "; ".join(f"{kind}: {', '.join(REQUIRED[kind])}" for kind in IMPORTABLE)
-    found = f"unknown column {unknown[0]}" if unknown else f"columns {', '.join(row.cells) or '(none)'}"
-    raise UserError(f"{file}:{row.line}: not the columns of any kind of record ({kinds}): {found}")
+    place = f"{file}:{row.line if file.suffix == '.jsonl' else 1}"
+    columns = ", ".join(row.cells) or "(none)"
+    raise UserError(f"{place}: columns {columns} make no record ({kinds}){''.join(hints[:1])}")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Return "; did you mean 'x'?" if a known name is near, else ""."""
+    return did_you_mean(name, get_close_matches(name, list(known), n=1))
 
 
 def _check_header(row: _Row, kind: RecordKind, faults: _Faults) -> None:
@@ -185,7 +229,7 @@ def _column_problems(cells: Iterable[str], kind: RecordKind, columns: Sequence[s
         if name not in present:
             yield f"no '{name}', which a {kind} must have"
     for name in sorted(present - set(columns)):
-        yield f"unknown column '{name}'{did_you_mean(name, columns)}"
+        yield f"unknown column '{name}'{_nearest(name, columns)}"
 
 
 def _cell(name: str, value: object, *, is_sentence: bool) -> str | float | int:

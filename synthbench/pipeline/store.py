@@ -42,6 +42,12 @@ class Store:
         """Tell whether the stage's artifact is there, without looking into it."""
         return (self.folder(identity) / STAGE_FILE).is_file()
 
+    def find(self, beginning: str) -> list[str]:
+        """Return the identities of all artifacts that begin so, as `plan` shows them shortened."""
+        return sorted(
+            folder.name for folder in (self.root / "artifacts").glob(f"{beginning[:2]}/{beginning}*")
+        )
+
     def info(self, identity: str) -> dict[str, Any] | None:
         """Return what was recorded at the commit (spec, label, seconds, files); None if unreadable."""
         try:

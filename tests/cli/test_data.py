@@ -1,6 +1,7 @@
 """`synthbench data`: the commands from end to end."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,10 +11,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from synthbench.cli.data import app
+from synthbench.cli.options import home
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import open_dataset
 from synthbench.data.records import Failure, RecordKind, ScoredPair
 from synthbench.errors import UserError
+from synthbench.pipeline.store import Store
 
 
 @pytest.fixture
@@ -62,6 +65,48 @@ def test_export_and_import_give_the_same_records(folder: Path, tmp_path: Path) -
         succeed("import", file, target, "--kind", "scored_pair")
         assert list(open_dataset(target)) == list(open_dataset(folder))
         succeed("inspect", file)
+
+
+def test_the_name_of_the_target_tells_the_format(folder: Path, tmp_path: Path) -> None:
+    succeed("export", folder, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text(encoding="utf-8").startswith("sentence1,")
+    for target, options, message in (
+        ("out", (), "say what to write: --format jsonl, csv or huggingface"),
+        ("more.csv", ("--format", "jsonl"), "the name ends in .csv, the format is jsonl"),
+        ("more.tsv", ("--format", "csv"), "the name ends in .tsv, the format is csv"),
+    ):
+        problem = call("export", folder, tmp_path / target, *options).exception
+        assert isinstance(problem, UserError)
+        assert str(problem).endswith(message)
+
+
+def test_what_was_paid_is_shown_if_anything_was(folder: Path, tmp_path: Path) -> None:
+    assert "US dollars" not in succeed("inspect", folder)
+    records = list(open_dataset(folder))
+    (tmp_path / "paid").mkdir()
+    SyntheticDataset.create(RecordKind.SCORED_PAIR, records, cost_usd=1.5).write(tmp_path / "paid")
+    assert "1.50 US dollars" in succeed("inspect", tmp_path / "paid")
+
+
+def test_the_data_of_a_stage_are_named_by_the_beginning_of_its_identity(folder: Path) -> None:
+    store = Store(home() / "store")
+    for identity, name in (("abc" + "0" * 61, "dataset"), ("abc" + "1" * 61, "model")):
+        output = store.workspace(identity) / "output"
+        shutil.copytree(folder, output / name)
+        store.commit(identity, {"label": f"generate {name}"})
+    assert "abc000: generate dataset" in succeed("inspect", "abc000")
+    for name, message in {
+        "abc111": "abc111: the stage 'generate model' made no data set",
+        "abcdef": f"abcdef: neither a file nor a folder, nor a stage in {store.root}",
+    }.items():
+        problem = call("inspect", name).exception
+        assert isinstance(problem, UserError)
+        assert str(problem) == message
+
+
+def test_a_target_that_can_not_be_written_is_said_before_the_work(tmp_path: Path) -> None:
+    problem = call("import", "nothing.csv", tmp_path / "no" / "folder").exception
+    assert "the folder" in str(problem)
 
 
 def test_export_to_hugging_face(folder: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Importing JSONL and CSV: every bad line is named, at once, and in one line each."""
+"""Importing JSONL, CSV and TSV: every bad line is named, at once, and in one line each."""
 
 import hashlib
 import json
@@ -118,7 +118,7 @@ def test_every_bad_line_of_a_csv_file_is_named_by_where_it_begins(tmp_path: Path
         "data.csv:7: score is not a number: ''",
         "data.csv:8: is not UTF-8",
         "data.csv:9: score is NaN",
-        "data.csv:10: is not CSV: unexpected end of data; the rest of the file was not read",
+        "data.csv:10: is not CSV: a quotation mark is never closed; the rest of the file was not read",
     ]
 
 
@@ -141,20 +141,57 @@ def test_wrong_columns_of_a_csv_file_are_named_once(tmp_path: Path) -> None:
     ]
 
 
+KINDS = (
+    "(triplet: anchor, positive, negative; pair: anchor, positive; "
+    "scored_pair: sentence1, sentence2, score; sentence: sentence)"
+)
+
+
 @pytest.mark.parametrize(
-    ("columns", "ending"),
+    ("name", "content", "message"),
     [
-        ('{"sentnce": "a"}', "unknown column 'sentnce'; did you mean 'sentence'?"),
-        ('{"sentence1": "a", "sentence2": "b"}', "columns sentence1, sentence2"),
-        ("{}", "columns (none)"),
+        (
+            "data.jsonl",
+            '{"sentnce": "a"}',
+            f"columns sentnce make no record {KINDS}; did you mean 'sentence'?",
+        ),
+        ("data.jsonl", '{"sentence1": "a"}', f"columns sentence1 make no record {KINDS}"),
+        ("data.jsonl", "{}", f"columns (none) make no record {KINDS}"),
+        ("data.csv", "text,score\na,1\n", f"columns text, score make no record {KINDS}"),
+        (
+            "data.csv",
+            "a,b\nc,d\n",
+            f"columns a, b make no record {KINDS}; is the line with the columns' names missing?",
+        ),
     ],
 )
-def test_columns_of_no_kind_say_what_each_kind_has(tmp_path: Path, columns: str, ending: str) -> None:
-    (message,) = faults(write(tmp_path, "data.jsonl", columns))
-    assert message.startswith(
-        "data.jsonl:1: not the columns of any kind of record (triplet: anchor, positive,"
-    )
-    assert message.endswith(ending)
+def test_columns_of_no_kind_say_what_each_kind_has(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
+    assert faults(write(tmp_path, name, content)) == [f"{name}:1: {message}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "separator", "message"),
+    [
+        ("data.csv", "\t", "the columns are separated by tabs; name the file .tsv"),
+        ("data.tsv", ",", "the columns are separated by commas; name the file .csv"),
+        ("data.csv", ";", "the columns are separated by semicolons; use commas (.csv) or tabs (.tsv)"),
+    ],
+)
+def test_another_separator_than_the_names_is_said(
+    tmp_path: Path, name: str, separator: str, message: str
+) -> None:
+    rows = separator.join(("sentence1", "sentence2")) + "\n" + separator.join("ab") + "\n"
+    for kind in (None, RecordKind.SCORED_PAIR):
+        assert faults(write(tmp_path, name, rows), kind) == [f"{name}:1: {message}"]
+
+
+def test_a_tsv_has_no_quoting(tmp_path: Path) -> None:
+    rows = 'sentence1\tsentence2\tscore\r\n"a\tb, "c" d\t0.5\r\n\r\ne\tf\t1\n'
+    dataset = import_file(write(tmp_path, "data.tsv", rows))
+    assert [record.texts() for record in dataset] == [('"a', 'b, "c" d'), ("e", "f")]
+    assert faults(write(tmp_path, "data.tsv", rows + "a\n")) == ["data.tsv:5: has 1 fields, the header 3"]
 
 
 @pytest.mark.parametrize(
@@ -162,7 +199,7 @@ def test_columns_of_no_kind_say_what_each_kind_has(tmp_path: Path, columns: str,
     [
         ("data.jsonl", "", "data.jsonl: holds no records"),
         ("data.csv", "sentence\r\n", "data.csv: holds no records"),
-        ("data.txt", "a", "data.txt: neither .jsonl nor .csv, which are what can be imported"),
+        ("data.txt", "a", "data.txt: the name must end in .jsonl, .csv or .tsv"),
         ("data.csv", "sentence,sentence\r\na,b\r\n", "data.csv:1: two columns have the same name"),
         ("data.jsonl", "[" * 100_000, "data.jsonl:1: is not JSON: maximum recursion depth exceeded"),
         ("data.csv", "sentence\n" + "x" * 200_000, "data.csv:2: is not CSV: field larger than field limit"),
@@ -176,6 +213,6 @@ def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: str, mess
 
 
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
-    assert faults(tmp_path / "data.jsonl") == ["data.jsonl: can't be read: No such file or directory"]
+    assert faults(tmp_path / "data.jsonl") == ["data.jsonl: no such file"]
     (tmp_path / "folder.csv").mkdir()
-    assert faults(tmp_path / "folder.csv") == ["folder.csv: can't be read: Is a directory"]
+    assert faults(tmp_path / "folder.csv") == ["folder.csv: is a folder, not a .jsonl, .csv or .tsv file"]
