@@ -10,11 +10,11 @@ from synthbench import __version__
 from synthbench.cli import data, listing, plan, report, run, validate
 from synthbench.cli.clean import clean
 from synthbench.cli.evaluate import evaluate
+from synthbench.cli.signals import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.errors import UserError
 from synthbench.privacy import disable_telemetry
 
 EXIT_USER_ERROR = 2
-EXIT_INTERRUPTED = 130
 
 app = typer.Typer(
     name="synthbench",
@@ -45,18 +45,19 @@ def callback(
 
 
 def main() -> NoReturn:
-    """Run the command line; the process ends with exit code 0, 2, 3 or 130."""
+    """Run the command line; the process ends with exit code 0, 2, 3, 130 or 143."""
     disable_telemetry()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that knows no "±" must not cost anybody a table.
         sys.stdout.reconfigure(errors="replace")
     try:
-        app()
+        with heeding_termination():
+            app()
     except UserError as error:
         for message in error.messages:
             print(f"error: {message}", file=sys.stderr)
         sys.exit(EXIT_USER_ERROR)
-    except KeyboardInterrupt:
+    except INTERRUPTIONS as interruption:
         print("interrupted", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
+        sys.exit(exit_code(interruption))
     sys.exit(0)

@@ -2,24 +2,29 @@
 
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from synthbench.cli.console import console
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, load
+from synthbench.cli.given import Given, load_given
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home
 from synthbench.cli.report import OutputFolder
+from synthbench.cli.signals import INTERRUPTIONS, exit_code
+from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment
     from synthbench.pipeline.plan import Plan
     from synthbench.pipeline.runner import Report
     from synthbench.pipeline.store import Store
+    from synthbench.reporting.results import ExperimentResult
     from synthbench.runtime import Progress, Runtime
 
+EXIT_USER_ERROR = 2
 EXIT_FAILURES = 3
-EXIT_INTERRUPTED = 130
 
 
 def run(
@@ -36,25 +41,27 @@ def run(
     output: OutputFolder = Path("reports"),
 ) -> None:
     """Carry out an experiment: what the store holds already is not computed again."""
-    experiment = load(file, profile, assignments, variant, (seeds, data))
+    given = load_given(file, profile, assignments, variant, (seeds, data))
     try:
-        _run(experiment, jobs, force or [], output)
-    except KeyboardInterrupt:
+        _run(given, jobs, force or [], output)
+    except INTERRUPTIONS as interruption:
         command = shlex.join(["synthbench", *sys.argv[1:]])
         print(f"interrupted; finished work is kept. To resume: {command}", file=sys.stderr)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
+        raise typer.Exit(exit_code(interruption)) from None
 
 
-def _run(experiment: "Experiment", jobs: int, force: list[str], output: Path) -> None:
-    from synthbench.errors import UserError
+def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
+    from synthbench.pipeline.collect import collect
     from synthbench.pipeline.plan import make_plan
     from synthbench.pipeline.progress import progress_for_people
 
-    progress = progress_for_people()
+    experiment = given.experiment
+    progress = progress_for_people(jobs)
     for note in experiment.notes:
         progress.say(f"note: {note}")
     plan = make_plan(experiment)
     store = _open_store()
+    folder = _places_for_results(given, output)
     report = _execute(plan, store, _runtime(experiment, jobs), progress, (jobs, force))
     is_data_faulty = all(stage.operation.comes_first for stage, _ in report.failed.values())
     if report.failed and report.only_user_errors and is_data_faulty:
@@ -62,25 +69,41 @@ def _run(experiment: "Experiment", jobs: int, force: list[str], output: Path) ->
     failures = tuple(
         f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()
     )
-    _conclude(plan, store, failures, output)
-    if report.failed:
-        _print_failures(report)
-        raise typer.Exit(2 if report.only_user_errors else EXIT_FAILURES)
+    is_tracked = _conclude(collect(plan, store, failures, given.overrides), folder)
+    _print_failures(report)
+    if report.failed and not report.only_user_errors:
+        raise typer.Exit(EXIT_FAILURES)
+    if report.failed or not is_tracked:
+        raise typer.Exit(EXIT_USER_ERROR)
 
 
 def _open_store() -> "Store":
-    from synthbench.errors import UserError
+    """Make the store; both it and the folder that it is in, where tracking writes, must be writable."""
     from synthbench.pipeline.store import Store
 
     root = home() / "store"
     try:
         root.mkdir(parents=True, exist_ok=True)
+        for folder in (home(), root):
+            with tempfile.TemporaryFile(dir=folder):
+                pass
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(
             f"{root}: the store can't be made: {reason}; set SYNTHBENCH_HOME to a folder you may write"
         ) from error
     return Store(root)
+
+
+def _places_for_results(given: Given, output: Path) -> Path:
+    """Return the report's folder; it and the tracker are tried before anything is spent."""
+    from synthbench.reporting.write import make_report_folder, report_folder
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+    folder = report_folder(output, given.experiment.name, given.overrides)
+    make_report_folder(folder)
+    MlflowTracker(home()).check(given.experiment.name)
+    return folder
 
 
 def _runtime(experiment: "Experiment", jobs: int) -> "Runtime":
@@ -112,23 +135,25 @@ def _execute(
     return report
 
 
-def _conclude(plan: "Plan", store: "Store", failures: tuple[str, ...], output: Path) -> None:
-    """Track what is finished, write and print its tables."""
-
-    from synthbench.pipeline.collect import collect
+def _conclude(result: "ExperimentResult", folder: Path) -> bool:
+    """Write and print the tables of what is finished, then track it; tell whether that worked."""
     from synthbench.reporting.build import build_table
     from synthbench.reporting.terminal import terminal_table
     from synthbench.reporting.write import write_report
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-    result = collect(plan, store, failures)
     if not result.runs:
-        return
-    folder = output / result.experiment
+        return True
     files = write_report(result, folder)
     console().print(terminal_table(build_table(result)))
     print(f"tables: {', '.join(str(file) for file in files)}")
-    print(f"tracked: {MlflowTracker(home()).log(result, folder)}")
+    try:
+        print(f"tracked: {MlflowTracker(home()).log(result, folder)}")
+    except UserError as error:
+        for line in error.messages:
+            print(f"error: {line}", file=sys.stderr)
+        return False
+    return True
 
 
 def _print_failures(report: "Report") -> None:

@@ -1,10 +1,13 @@
 """From the artifacts of a plan to the results that are tracked and reported."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from synthbench.config.documents import flatten
+from synthbench.config.experiment import Experiment
 from synthbench.data.dataset import read_manifest
 from synthbench.pipeline.job import environment
 from synthbench.pipeline.operations import (
@@ -13,6 +16,7 @@ from synthbench.pipeline.operations import (
     ITEMS_FILE,
     SCORES_FILE,
     SUMMARY_FILE,
+    Evaluate,
     model_folder,
     read_json,
 )
@@ -22,8 +26,13 @@ from synthbench.pipeline.store import Store
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
 
 
-def collect(plan: Plan, store: Store, failures: tuple[str, ...] = ()) -> ExperimentResult:
-    """Read the results of every run whose evaluations are all there; the others are named in `failures`."""
+def collect(
+    plan: Plan, store: Store, failures: tuple[str, ...] = (), overrides: tuple[str, ...] = ()
+) -> ExperimentResult:
+    """Read the results of every run whose evaluations are all there; the others are named in `failures`.
+
+    `overrides` made the experiment another than its file's.
+    """
     runs = [run for run in plan.runs if all(store.has(stage.identity) for stage in run.evaluations.values())]
     results = tuple(_run_result(run, store) for run in runs)
     unfinished = tuple(f"{run.label} is not finished" for run in plan.runs if run not in runs)
@@ -32,7 +41,10 @@ def collect(plan: Plan, store: Store, failures: tuple[str, ...] = ()) -> Experim
     return ExperimentResult(
         experiment=experiment.name,
         description=experiment.description,
-        identity=_identity(results),
+        identity=_hash(*(run.identity for run in results), *overrides),
+        overrides=overrides,
+        request=request(experiment, overrides),
+        varied=("training",),
         source=to_yaml(experiment.resolved),
         table=experiment.table.model_dump(mode="json"),
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
@@ -41,6 +53,12 @@ def collect(plan: Plan, store: Store, failures: tuple[str, ...] = ()) -> Experim
         notes=(*experiment.notes, *missing),
         environment=environment(),
     )
+
+
+def request(experiment: Experiment, overrides: Sequence[str]) -> str:
+    """Return a hash of what is asked for: the file's content and the overrides, in whatever way it is run."""
+    content = {key: value for key, value in experiment.resolved.items() if key != "runtime"}
+    return _hash(json.dumps(content, default=str), *overrides)
 
 
 def to_yaml(data: Mapping[str, Any]) -> str:
@@ -57,8 +75,8 @@ def to_yaml(data: Mapping[str, Any]) -> str:
     return stream.getvalue()
 
 
-def _identity(runs: tuple[RunResult, ...]) -> str:
-    return hashlib.sha256("\n".join(run.identity for run in runs).encode()).hexdigest()
+def _hash(*lines: str) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def _run_result(run: PlannedRun, store: Store) -> RunResult:
@@ -79,13 +97,17 @@ def _run_result(run: PlannedRun, store: Store) -> RunResult:
         dev_score=summary.get("dev_score"),
         num_steps=summary.get("num_steps", 0),
         seconds=_seconds(run, store),
-        model_folder=str(model),
+        model_folder=_place(model, store),
     )
 
 
 def _run_identity(run: PlannedRun) -> str:
-    parts = [run.variant.label, str(run.seed), *(stage.identity for stage in run.evaluations.values())]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return _hash(run.variant.label, str(run.seed), *(stage.identity for stage in run.evaluations.values()))
+
+
+def _place(folder: Path, store: Store) -> str:
+    """Return a folder of the store as "store/artifacts/...": where the store is, is the user's business."""
+    return folder.relative_to(store.root.parent).as_posix()
 
 
 def _chosen(run: PlannedRun, store: Store) -> dict[str, Any]:
@@ -110,7 +132,7 @@ def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSumma
             cost_usd=manifest.cost_usd,
             content_hash=manifest.content_hash,
             stage=stage.identity,
-            folder=str(folder),
+            folder=_place(folder, store),
         )
 
 
@@ -118,8 +140,10 @@ def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:
     folder = store.folder(stage.identity)
     recorded = read_json(folder / SCORES_FILE)
     items = folder / ITEMS_FILE
+    assert isinstance(stage.operation, Evaluate)
     return TaskScores(
         task=task,
+        title=stage.operation.evaluator.main_score_title,
         evaluator=stage.operation.component,
         stage=stage.identity,
         items_file=str(items) if items.is_file() else "",

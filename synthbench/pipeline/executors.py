@@ -116,10 +116,14 @@ def _outcome(future: "Future[Outcome]") -> Outcome:
 
 def _start_worker(parent: int) -> None:
     """Leave Ctrl-C to the parent, and end when the parent is gone."""
+    from tqdm import tqdm
+
     from synthbench.privacy import disable_telemetry
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     disable_telemetry()
+    # Its own lock is a semaphore of the system, about which Python complains where a worker is ended at once.
+    tqdm.set_lock(threading.RLock())
 
     def watch() -> None:
         while os.getppid() == parent:

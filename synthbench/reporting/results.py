@@ -39,7 +39,7 @@ class DatasetSummary(_Result):
     cost_usd: float = 0.0
     content_hash: str
     stage: str
-    folder: str = Field("", description="where it is kept, below the store's root")
+    folder: str = Field("", description="where it is kept, below the home of the store")
 
 
 class RunResult(_Result):
@@ -58,7 +58,7 @@ class RunResult(_Result):
     dev_score: float | None = None
     num_steps: int = 0
     seconds: float = Field(0.0, description="computing time of the run's own stages when they were executed")
-    model_folder: str = Field("", description="where the trained model is kept, below the store's root")
+    model_folder: str = Field("", description="where the trained model is kept, below the home of the store")
 
 
 class ExperimentResult(_Result):

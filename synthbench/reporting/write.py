@@ -1,7 +1,11 @@
 """Reports as files."""
 
+import hashlib
 import os
+import re
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from synthbench.errors import UserError
@@ -11,7 +15,32 @@ from synthbench.reporting.latex import latex_table
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult
 
+NAME_LENGTH = 80
 WRITERS = {"table.tex": latex_table, "table.md": markdown_table, "table.csv": csv_table}
+
+
+def report_folder(output: Path, experiment: str, overrides: Sequence[str]) -> Path:
+    """Return where an experiment's report goes: overrides have a folder of their own within the experiment's.
+
+    `overrides` read as on the command line: ("--seeds 0", "--set train.epochs=1") go to
+    "seeds-0+set-train.epochs=1". A name that had to be changed or cut for a file system gets a hash.
+    """
+    folder = output / experiment
+    if not overrides:
+        return folder
+    plain = [override.lstrip("-").replace(" ", "-", 1) for override in overrides]
+    name = "+".join(re.sub(r"[^A-Za-z0-9_.,=-]", "-", each) for each in plain)[:NAME_LENGTH]
+    if name != "+".join(plain):
+        name = f"{name}-{hashlib.sha256(repr(plain).encode()).hexdigest()[:6]}"
+    return folder / name
+
+
+def make_report_folder(folder: Path) -> None:
+    """Make the folder and try whether it can be written. Raises UserError if it can't."""
+    with _one_line(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
 
 
 def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
@@ -21,14 +50,23 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
     """
     table = build_table(result)
     written = []
-    try:
+    with _one_line(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for name, writer in WRITERS.items():
             _write_whole(folder / name, writer(table))
             written.append(folder / name)
-    except OSError as error:
-        raise UserError(f"can't write the report to {folder}: {error}") from error
     return written
+
+
+@contextmanager
+def _one_line(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(
+            f"can't write the report to {folder}: {reason}; name another folder with --output"
+        ) from error
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -34,6 +34,8 @@ MARKDOWN_FILE = "table.md"
 KIND_TAG = "synthbench.kind"
 EXPERIMENT_TAG = "synthbench.experiment"
 IDENTITY_TAG = "synthbench.identity"
+REQUEST_TAG = "synthbench.request"
+MODEL_TAG = "synthbench.model"
 DIGEST_TAG = "synthbench.digest"
 PARENT_TAG = "mlflow.parentRunId"
 LOGGED_TAG = "synthbench.logged"
@@ -78,6 +80,7 @@ class RunWriter:
             {
                 KIND_TAG: "experiment",
                 IDENTITY_TAG: self.result.identity,
+                REQUEST_TAG: self.result.request,
                 DIGEST_TAG: experiment_digest(self.result),
                 LOGGED_TAG: _now(),
                 **experiment_tags(self.result, table),
@@ -111,7 +114,7 @@ class RunWriter:
             IDENTITY_TAG: run.identity,
             DIGEST_TAG: digest,
             PARENT_TAG: parent_id,
-            "synthbench.model_folder": run.model_folder,
+            MODEL_TAG: run.model_folder,
         }
         run_id = self._create(run_name(run), tags)
         self._log_batches(run_id, run_points(run), run_parameters(run))
@@ -148,7 +151,7 @@ class RunWriter:
                     target = (
                         folder / legal_name(scores.evaluator) / f"{legal_name(scores.task)}{source.suffix}"
                     )
-                    target.parent.mkdir(exist_ok=True)
+                    target.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copyfile(source, target)
             if any(folder.iterdir()):
                 self.client.log_artifacts(run_id, name, "items")
@@ -158,8 +161,11 @@ class RunWriter:
             folder = Path(name)
             (folder / RESULT_FILE).write_text(self.result.model_dump_json(indent=1), encoding="utf-8")
             (folder / SOURCE_FILE).write_text(self.result.source, encoding="utf-8")
-            if report_folder.is_dir():
-                shutil.copytree(report_folder, folder / "report")
+            # Reports of overridden runs stand in folders within; they belong to other parents.
+            tables = [file for file in report_folder.glob("*") if file.is_file()]
+            for file in tables:
+                (folder / "report").mkdir(exist_ok=True)
+                shutil.copyfile(file, folder / "report" / file.name)
             self.client.log_artifacts(run_id, name)
 
 

@@ -4,7 +4,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from synthbench.errors import UserError, did_you_mean
 from synthbench.privacy import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
-from synthbench.tracking.mlflow_runs import LOGGED_TAG, RESULT_FILE, RunWriter
+from synthbench.tracking.mlflow_runs import KIND_TAG, LOGGED_TAG, REQUEST_TAG, RESULT_FILE, RunWriter
 from synthbench.tracking.redaction import mask_password_of, redacted
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ SETTINGS = {
 LOCK_FILE = "tracking.lock"
 LOCK_SECONDS = 600
 MESSAGE_LENGTH = 300
+NAMES_SHOWN = 5
+NOTHING_LOST = "no result is lost: mend it and run the same command again"
 
 
 class MlflowTracker:
@@ -43,6 +45,16 @@ class MlflowTracker:
         self.own_uri = f"sqlite:///{self.own_database}"
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or self.own_uri
 
+    def check(self, experiment: str) -> None:
+        """Ask a tracking server or database of the user's for an experiment, before anything is spent.
+
+        Our own needs the home only. Raises UserError if MLflow can't be reached.
+        """
+        if self.uri == self.own_uri:
+            return
+        with self._failures_in_one_line("nothing is computed yet; mend it or unset MLFLOW_TRACKING_URI"):
+            self._client().get_experiment_by_name(experiment)
+
     def log(self, result: ExperimentResult, report_folder: Path) -> str:
         """Keep the result with its report and return a sentence that says where to look.
 
@@ -51,7 +63,7 @@ class MlflowTracker:
         nothing is there twice, wherever an earlier call was killed. Runs that differ in computing time or
         environment only are the same. Raises UserError if MLflow can't be reached.
         """
-        with self._failures_in_one_line(), self._lock():
+        with self._failures_in_one_line(NOTHING_LOST), self._lock():
             self._set_up_database()
             client = self._client()
             experiment_id = self._experiment_id(client, result.experiment)
@@ -59,12 +71,12 @@ class MlflowTracker:
             run_id = writer.finished() or writer.write(report_folder)
             return self._place(result.experiment, experiment_id, run_id)
 
-    def load(self, experiment: str, identity: str = "") -> ExperimentResult:
-        """Return the finished result of that name that was logged last, or the one with this identity.
+    def load(self, experiment: str, request: str = "") -> ExperimentResult:
+        """Return the finished result of that name that was logged last, or of what was asked for so.
 
         Raises UserError if there is none, it can't be read, or MLflow can't be reached.
         """
-        with self._failures_in_one_line():
+        with self._failures_in_one_line("mend it and run the same command again"):
             if self.uri == self.own_uri and not self.own_database.exists():
                 raise UserError(f"no tracked results in {self._shown_uri}; run '{experiment}' first")
             client = self._client()
@@ -73,16 +85,17 @@ class MlflowTracker:
                 known = [one.name for one in client.search_experiments() if one.name != "Default"]
                 hint = did_you_mean(experiment, known)
                 raise UserError(f"no tracked results of '{experiment}' in {self._shown_uri}{hint}")
-            wanted = f" and tags.`synthbench.experiment` = '{identity}'" if identity else ""
-            runs = client.search_runs(
+            finished = client.search_runs(
                 [found.experiment_id],
-                f"tags.`synthbench.kind` = 'experiment' and attributes.status = 'FINISHED'{wanted}",
+                f"tags.`{KIND_TAG}` = 'experiment' and attributes.status = 'FINISHED'",
                 order_by=[f"tags.`{LOGGED_TAG}` DESC"],
-                max_results=1,
             )
-            if not runs:
+            if not finished:
                 raise UserError(f"'{experiment}' has no finished result in {self._shown_uri}; run it first")
-            return _read_result(client, runs[0].info.run_id)
+            fitting = [run for run in finished if request in ("", run.data.tags.get(REQUEST_TAG))]
+            if not fitting:
+                raise UserError(_no_such_result(experiment, [run.info.run_name for run in finished]))
+            return _read_result(client, fitting[0].info.run_id)
 
     @property
     def _shown_uri(self) -> str:
@@ -143,16 +156,12 @@ class MlflowTracker:
         return f"Tracked in MLflow as experiment '{experiment}', run {run_id}; to look: {command}"
 
     @contextmanager
-    def _failures_in_one_line(self) -> Iterator[None]:
+    def _failures_in_one_line(self, what_now: str) -> Iterator[None]:
         try:
             yield
         except _foreseen_failures() as error:
-            first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
-            reason = mask_password_of(self.uri, first_line)[:MESSAGE_LENGTH]
-            raise UserError(
-                f"MLflow at {self._shown_uri} failed: {reason}; "
-                "no result is lost: mend it and run the same command again"
-            ) from error
+            reason = mask_password_of(self.uri, _reason(error))
+            raise UserError(f"MLflow at {self._shown_uri} failed: {reason}; {what_now}") from error
 
 
 def _quieten() -> None:
@@ -161,6 +170,33 @@ def _quieten() -> None:
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     logging.getLogger("mlflow").setLevel(os.environ["MLFLOW_LOGGING_LEVEL"])
+
+
+def _no_such_result(experiment: str, names: Sequence[str]) -> str:
+    """Say what there is instead of the result asked for; `names` of parent runs, newest first."""
+    shown = ", ".join(f"'{name}'" for name in list(dict.fromkeys(names))[:NAMES_SHOWN])
+    return (
+        f"'{experiment}' has no tracked result of this file with these overrides; run it first. Tracked are, "
+        f"newest first: {shown}; one of the same name is of another content of the file"
+    )
+
+
+def _reason(error: BaseException) -> str:
+    """Return one line on what went wrong; of a chain of errors about a server, the one that says it."""
+    chain: list[BaseException] = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(cause)
+    names = {type(each).__name__ for each in chain}
+    if names & {"ConnectTimeout", "ReadTimeout", "ConnectTimeoutError", "ReadTimeoutError"}:
+        return "the server does not answer in time"
+    if names & {"ConnectionError", "NewConnectionError", "MaxRetryError"}:
+        said = next((each.strerror for each in chain if isinstance(each, OSError) and each.strerror), None)
+        return f"no server can be reached there{f' ({said})' if said else ''}"
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if len(line) <= MESSAGE_LENGTH:
+        return line
+    sentences, end, _ = line[:MESSAGE_LENGTH].rpartition(". ")
+    return sentences if end else f"{line[:MESSAGE_LENGTH].rpartition(' ')[0]} ..."
 
 
 def _foreseen_failures() -> tuple[type[Exception], ...]:

@@ -24,11 +24,11 @@ class Point:
 
 
 def legal_name(*parts: str) -> str:
-    """Return the parts joined by slashes as a name that MLflow takes on every system.
+    """Return the parts, and what slashes part in them, as a name that MLflow takes on every system.
 
     A part that had to be changed gets a hash of the original, so that different names stay different.
     """
-    name = "/".join(_legal_part(part) for part in parts)
+    name = "/".join(_legal_part(piece) for part in parts for piece in part.split("/"))
     if len(name) <= NAME_LENGTH:
         return name
     return f"{name[: NAME_LENGTH - 9]}-{_short_hash(name, 8)}"
@@ -40,8 +40,8 @@ def run_name(run: RunResult) -> str:
 
 
 def experiment_run_name(result: ExperimentResult) -> str:
-    """Return the experiment's name and the beginning of its identity."""
-    return _cut(f"{result.experiment} · {result.identity[:8]}", NAME_LENGTH)
+    """Return "augsbert_stsb", with overrides "augsbert_stsb --seeds 0"."""
+    return _cut(result.title, NAME_LENGTH)
 
 
 def run_digest(run: RunResult) -> str:
@@ -66,7 +66,7 @@ def run_parameters(run: RunResult) -> dict[str, str]:
     named |= {f"axis.{axis}": value for axis, value in run.axes.items()}
     named |= run.parameters
     named |= {f"chosen.{key}": value for key, value in run.chosen.items()}
-    return {legal_name(*key.split("/")): _value_text(value) for key, value in named.items()}
+    return {legal_name(key): _value_text(value) for key, value in named.items()}
 
 
 def experiment_points(result: ExperimentResult) -> list[Point]:
@@ -105,7 +105,7 @@ def _scores(run: RunResult) -> Iterator[Point]:
 
 def _training(run: RunResult) -> Iterator[Point]:
     for step, name, value in run.history:
-        yield Point(legal_name("training", *name.split("/")), value, step)
+        yield Point(legal_name("training", name), value, step)
     if run.dev_score is not None:
         yield Point("dev_score", run.dev_score)
     yield Point("num_steps", run.num_steps)

@@ -9,6 +9,12 @@ from synthbench.reporting.results import ExperimentResult
 class Tracker(Protocol):
     """Keeps finished experiments; called by the runner only."""
 
+    def check(self, experiment: str) -> None:
+        """Try, before anything is spent, what `log` of this experiment will need.
+
+        Raises UserError if the tracker can't be reached.
+        """
+
     def log(self, result: ExperimentResult, report_folder: Path) -> str:
         """Keep the result with its report and return a sentence that says where to look.
 
@@ -16,8 +22,8 @@ class Tracker(Protocol):
         UserError if the tracker can't be reached.
         """
 
-    def load(self, experiment: str, identity: str = "") -> ExperimentResult:
-        """Return the newest finished result of that name, or the one with this identity.
+    def load(self, experiment: str, request: str = "") -> ExperimentResult:
+        """Return the newest finished result of that name, or of what was asked for so (its `request`).
 
         Raises UserError if there is none or the tracker can't be reached.
         """

@@ -17,7 +17,7 @@ from synthbench.reporting.latex import latex_table
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.terminal import terminal_table
-from synthbench.reporting.write import write_report
+from synthbench.reporting.write import make_report_folder, report_folder, write_report
 
 LATEX = r"""% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew.
 \begin{table}
@@ -169,5 +169,38 @@ def test_report_folder_that_is_a_file_is_one_clear_line(
 ) -> None:
     (tmp_path / "taken").write_text("")
 
-    with pytest.raises(UserError, match="can't write the report to"):
-        write_report(small_result, tmp_path / "taken")
+    for attempt in (
+        lambda: write_report(small_result, tmp_path / "taken"),
+        lambda: make_report_folder(tmp_path / "taken"),
+    ):
+        with pytest.raises(UserError, match=r"can't write the report to .*/taken: .*; name another folder"):
+            attempt()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "folder"),
+    [
+        ((), "small"),
+        (("--seeds 0,1",), "small/seeds-0,1"),
+        (("--profile tiny", "--variant gold-only"), "small/profile-tiny+variant-gold-only"),
+        (("--set train.max_steps=20",), "small/set-train.max_steps=20"),
+    ],
+)
+def test_overrides_have_a_folder_of_their_own(overrides: tuple[str, ...], folder: str) -> None:
+    assert report_folder(Path("out"), "small", overrides) == Path("out") / folder
+
+
+@pytest.mark.parametrize(
+    "override", ["--set a='b/../../c'", "--set a=" + "x" * 300, "--set a=é", "--set a=b+c"]
+)
+def test_the_folder_of_overrides_is_one_that_every_file_system_takes(override: str) -> None:
+    folder = report_folder(Path("out"), "small", (override,))
+
+    assert folder.parent == Path("out/small")
+    assert re.fullmatch(r"set-[A-Za-z0-9_.,=+-]{1,90}", folder.name)
+    assert folder != report_folder(Path("out"), "small", (f"{override}y",))
+
+
+def test_different_overrides_have_different_folders() -> None:
+    overrides = [("--set a=b", "--set c=d"), ("--set a=b+set-c=d",), ("--set a=b-set-c=d",)]
+    assert len({report_folder(Path("out"), "small", each) for each in overrides}) == 3

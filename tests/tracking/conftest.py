@@ -46,14 +46,14 @@ def make_run(variant: str, seed: int, *, items_file: str = "", history_points: i
                 dropped={"is gold": 4},
                 content_hash="0123456789abcdef" * 4,
                 stage="generation",
-                folder="/store/silver",
+                folder="store/artifacts/si/silver",
             ),
         ),
         history=tuple((step, "loss", 1.0 / (step + 1)) for step in range(history_points)),
         dev_score=0.8,
         num_steps=history_points,
         seconds=1.5,
-        model_folder="/store/model",
+        model_folder="store/artifacts/mo/model",
     )
 
 
@@ -62,6 +62,7 @@ def make_result(name: str, **changes: object) -> ExperimentResult:
         experiment=name,
         description="What BM25 pairs add",
         identity="identity-1",
+        request="request-1",
         source="name: example\nseeds: [0, 1, 2]\n",
         table={"decimals": 1},
         tasks=("STSb",),

@@ -109,8 +109,8 @@ def test_child_has_parameters_scores_history_and_lineage(
     assert child.inputs is not None
     (dataset,) = child.inputs.dataset_inputs
     assert (dataset.dataset.name, dataset.dataset.digest) == ("silver", ("0123456789abcdef" * 4)[:36])
-    assert "/store/silver" in dataset.dataset.source
-    assert child.data.tags["synthbench.model_folder"] == "/store/model"
+    assert "store/artifacts/si/silver" in dataset.dataset.source
+    assert child.data.tags["synthbench.model"] == "store/artifacts/mo/model"
     assert child.data.tags["synthbench.identity"] == "gold-2"
 
 
@@ -211,18 +211,36 @@ def test_another_caption_replaces_the_parent_only(
     assert tracker.load(result.experiment).table == {"caption": "Better"}
 
 
-def test_changed_experiment_gets_its_own_parent_and_both_can_be_loaded(
+def test_a_part_of_the_experiment_gets_its_own_parent_and_both_can_be_loaded(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
-    smaller = result.model_copy(update={"identity": "identity-2", "runs": result.runs[:3]})
+    (report_folder / "seeds-0").mkdir()
+    smaller = result.model_copy(
+        update={
+            "identity": "identity-2",
+            "request": "request-2",
+            "overrides": ("--variant gold",),
+            "runs": result.runs[:3],
+        }
+    )
 
     tracker.log(result, report_folder)
     tracker.log(smaller, report_folder)
 
-    assert len(runs_of(tracker, result.experiment, "experiment")) == 2
+    whole, part = runs_of(tracker, result.experiment, "experiment")
+    assert [whole.info.run_name, part.info.run_name] == [
+        result.experiment,
+        f"{result.experiment} --variant gold",
+    ]
+    reported = client(tracker).list_artifacts(whole.info.run_id, "report")
+    assert [file.path for file in reported] == ["report/table.md"]
     assert len(runs_of(tracker, result.experiment, "run")) == 6 + 3
     assert len(tracker.load(result.experiment).runs) == 3
-    assert len(tracker.load(result.experiment, "identity-1").runs) == 6
+    assert len(tracker.load(result.experiment, "request-1").runs) == 6
+    with pytest.raises(UserError) as caught:
+        tracker.load(result.experiment, "request-3")
+    names = f"newest first: '{result.experiment} --variant gold', '{result.experiment}'; "
+    assert names in str(caught.value)
 
 
 def test_load_gives_back_what_was_logged_and_the_same_report(
@@ -327,6 +345,29 @@ def test_experiment_that_never_finished_says_so(
 
     with pytest.raises(UserError, match="has no finished result"):
         tracker.load(result.experiment)
+
+
+def test_what_the_user_set_up_is_tried_before_anything_is_spent(
+    tracker: MlflowTracker, result: ExperimentResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MlflowTracker(tmp_path / "own").check(result.experiment)
+    assert list(tmp_path.iterdir()) == []
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.uri)
+    MlflowTracker(tmp_path).check(result.experiment)
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "nothing://mlflow/knows")
+    with pytest.raises(UserError, match=r"^MLflow at nothing://mlflow/knows failed: .*unsupported URI"):
+        MlflowTracker(tmp_path).check(result.experiment)
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with pytest.raises(UserError) as caught:
+        MlflowTracker(tmp_path).check(result.experiment)
+    assert str(caught.value) == (
+        "MLflow at http://127.0.0.1:9 failed: no server can be reached there (Connection refused); "
+        "nothing is computed yet; mend it or unset MLFLOW_TRACKING_URI"
+    )
 
 
 def test_unreachable_server_is_one_line_without_the_password(

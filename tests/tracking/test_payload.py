@@ -8,6 +8,7 @@ from mlflow.utils.validation import _validate_metric_name, _validate_param_name
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.tracking.payload import (
     experiment_digest,
+    experiment_run_name,
     experiment_tags,
     legal_name,
     run_digest,
@@ -35,12 +36,12 @@ def test_different_names_stay_different(one: str, other: str) -> None:
     assert (legal_name(one) == legal_name(other)) == (one == other)
 
 
-@pytest.mark.parametrize("name", ["gold", "augsbert-bm25", "STS12", "cosine_spearman", "λ 2.0"])
+@pytest.mark.parametrize("name", ["gold", "augsbert-bm25", "STS12", "spearman/deft-forum", "λ 2.0"])
 def test_legal_names_are_kept(name: str) -> None:
     assert legal_name(name) == name
 
 
-@pytest.mark.parametrize("name", ["gold+silver", "a/b", "..", ""])
+@pytest.mark.parametrize("name", ["gold+silver", "(a)", "..", ""])
 def test_illegal_names_get_a_hash(name: str) -> None:
     assert re.fullmatch(r"[\w.]*-[0-9a-f]{6}", legal_name(name))
 
@@ -50,6 +51,37 @@ def test_run_name_is_readable() -> None:
         run_name(make_run(variant="augsbert-bm25", axes={"base": "static"}))
         == "augsbert-bm25 · static · seed 0"
     )
+
+
+def test_the_parents_name_tells_the_overrides() -> None:
+    result = ExperimentResult(experiment="small", identity="i", runs=())
+    partial = result.model_copy(update={"overrides": ("--variant gold", "--seeds 0")})
+
+    assert experiment_run_name(result) == "small"
+    assert experiment_run_name(partial) == "small --variant gold --seeds 0"
+
+
+def test_scores_of_subsets_keep_their_names() -> None:
+    scored = TaskScores(
+        task="STS13",
+        evaluator="sts",
+        main_score="spearman_all",
+        scores={"spearman_all": 0.5, "spearman/FNWN": 0.4},
+        num_items=1,
+        stage="x",
+    )
+
+    names = [point.name for point in run_points(make_run(scores=(scored,)))]
+
+    assert names[:2] == ["STS13/spearman_all", "STS13/spearman/FNWN"]
+
+
+def test_where_item_scores_lie_is_no_part_of_what_is_tracked() -> None:
+    scored = TaskScores(
+        task="A", evaluator="sts", main_score="s", scores={"s": 0.5}, num_items=1, stage="x", items_file="/me"
+    )
+
+    assert "/me" not in make_run(scores=(scored,)).model_dump_json()
 
 
 def test_long_values_are_cut_to_mlflows_limit() -> None:

@@ -1,0 +1,59 @@
+"""An experiment as a command was given it: its file's own, or what the command line made of that."""
+
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synthbench.cli.options import load
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    from synthbench.config.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Given:
+    """The experiment, and the overrides that make it another than its file's: as typed, fit for a shell."""
+
+    experiment: "Experiment"
+    overrides: tuple[str, ...] = ()
+
+
+def load_given(
+    file: Path,
+    profile: str | None,
+    assignments: list[str] | None,
+    variants: list[str] | None,
+    selection: tuple[str | None, Path | None],
+) -> Given:
+    """Load an experiment as `load` does, and find out whether it is still the one that the file describes.
+
+    It is if all that the overrides change is the runtime, or nothing. Raises UserError as `load` does.
+    """
+    seeds, data = selection
+    experiment = load(file, profile, assignments, variants, selection)
+    overrides = _as_typed(profile, assignments or [], variants or [], seeds)
+    if not overrides:
+        return Given(experiment)
+    try:
+        whole = load(file, None, None, None, (None, data))
+    except UserError:
+        return Given(experiment, overrides)
+    if replace(experiment, runtime=whole.runtime, resolved=whole.resolved) == whole:
+        return Given(replace(whole, runtime=experiment.runtime))
+    return Given(experiment, overrides)
+
+
+def _as_typed(
+    profile: str | None, assignments: list[str], variants: list[str], seeds: str | None
+) -> tuple[str, ...]:
+    """Return the options in one order, however they were typed, those of the runtime left out."""
+    typed = [("--profile", profile or ""), *(("--variant", name) for name in sorted(set(variants)))]
+    typed += [("--seeds", "".join((seeds or "").split()))]
+    typed += [("--set", text) for text in assignments if not _is_runtime(text)]
+    return tuple(f"{option} {shlex.quote(value)}" for option, value in typed if value)
+
+
+def _is_runtime(assignment: str) -> bool:
+    return assignment.partition("=")[0].strip().split(".")[0] == "runtime"
