@@ -5,7 +5,8 @@ from pathlib import Path
 from fakes import write_data
 
 from synthbench.config.experiment import Experiment
-from synthbench.config.load import Overrides, load_experiment
+from synthbench.config.load import load_experiment
+from synthbench.config.overrides import Overrides
 from synthbench.errors import UserError
 
 VALID = """\

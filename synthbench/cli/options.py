@@ -32,9 +32,15 @@ def load(
     assignments: list[str] | None,
     variants: list[str] | None,
     selection: tuple[str | None, Path | None],
+    *,
+    with_data: bool = False,
 ) -> "Experiment":
-    """Load the experiment as the shared options say; `selection` is (--seeds, --data)."""
-    from synthbench.config.load import Overrides, load_experiment
+    """Load the experiment as the shared options say; `selection` is (--seeds, --data).
+
+    `with_data` reads its local data, too, for faults.
+    """
+    from synthbench.config.load import load_experiment
+    from synthbench.config.overrides import Overrides
 
     seeds, data = selection
     overrides = Overrides(
@@ -44,7 +50,7 @@ def load(
         seeds=_seeds(seeds),
         data=data,
     )
-    return load_experiment(file, overrides)
+    return load_experiment(file, overrides, with_data=with_data)
 
 
 def _seeds(text: str | None) -> tuple[int, ...]:

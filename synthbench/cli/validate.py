@@ -1,4 +1,4 @@
-"""synthbench validate: every fault of an experiment file at once."""
+"""synthbench validate: every fault of an experiment at once."""
 
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, load
 
@@ -11,8 +11,11 @@ def validate(
     seeds: Seeds = None,
     data: Data = None,
 ) -> None:
-    """Check an experiment file and print every fault with file, line and key (exit code 2)."""
-    experiment = load(file, profile, assignments, variant, (seeds, data))
+    """Check an experiment file, and the local models and data that it names; print every fault (exit code 2).
+
+    Computes and writes nothing, and asks no hub.
+    """
+    experiment = load(file, profile, assignments, variant, (seeds, data), with_data=True)
     for note in experiment.notes:
         print(f"note: {note}")
     seeds_used = ", ".join(map(str, experiment.seeds))

@@ -142,10 +142,11 @@ def _plain(node: Any, path: KeyPath, places: Mapping[KeyPath, str]) -> Any:  # n
     return None
 
 
-def expand_dotted(patch: Document) -> Document:
+def expand_dotted(patch: Document, faults: list[str] | None = None) -> Document:
     """Turn keys such as `train.base.model` into nested mappings.
 
-    Raises UserError if one file gives a value twice, dotted and nested; of two files the later one counts.
+    One file must not give a value twice, dotted and nested; of two files the later one counts. Raises
+    UserError if one does, or appends the message to `faults` if given, and takes the later value.
     """
     result = Document({}, {(): patch.place(())})
     for key, value in patch.data.items():
@@ -159,7 +160,10 @@ def expand_dotted(patch: Document) -> Document:
                 places[(*parts, *path[1:])] = place
         twice, place = _in_both(result.data, nested), patch.place((key,))
         if twice and _file(result.place(twice)) == _file(place):
-            raise UserError(f"{place}: {'.'.join(twice)}: is given twice, dotted and nested")
+            message = f"{place}: {'.'.join(twice)}: is given twice, dotted and nested"
+            if faults is None:
+                raise UserError(message)
+            faults.append(message)
         result = merge(result, Document(nested, places), keep_nulls=True)
     return result
 
@@ -183,7 +187,8 @@ def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Docum
     """Lay one document over another.
 
     Mappings are merged key by key, everything else is replaced; null removes a key; a mapping that names
-    another component (see COMPONENT_KEYS) replaces the one below it.
+    another component (see COMPONENT_KEYS) replaces the one below it. `keep_nulls` is for patches to be
+    applied later: their nulls stay, but for those that take a whole variant, axis or axis value away.
     """
     places = dict(under.places)
     data = _Merge(places, over.places, keep_nulls=keep_nulls).merge(under.data, over.data, ())
@@ -206,7 +211,7 @@ class _Merge:
         result = dict(under)
         for key, value in over.items():
             child = (*path, key)
-            if value is None and not self.keep_nulls:
+            if value is None and (not self.keep_nulls or (key in under and _is_row(child))):
                 result.pop(key, None)
                 self._replaced(None, child)
             elif key in under:
@@ -220,6 +225,14 @@ class _Merge:
             del self.places[known]
         self.places.update({k: place for k, place in self.over_places.items() if k[: len(path)] == path})
         return value if self.keep_nulls else without_nulls(value)
+
+
+def _is_row(path: KeyPath) -> bool:
+    """Tell whether a path of the top level is a variant, an axis, or an axis value.
+
+    Null takes these away at once; deeper down it is a part of their patch, which is still to be applied.
+    """
+    return (path[0] == "variants" and len(path) == 2) or (path[0] == "grid" and len(path) in (2, 3))
 
 
 def _is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:

@@ -77,9 +77,14 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """The variant's name with its axis values: "augsbert-bm25 [base=static]"."""
-        values = ", ".join(f"{axis}={value}" for axis, value in self.axes.items())
-        return f"{self.name} [{values}]" if values else self.name
+        """The variant's name with its axis values."""
+        return row_label(self.name, self.axes)
+
+
+def row_label(name: str, axes: Mapping[str, str]) -> str:
+    """Return a row's name with its axis values: "augsbert-bm25 [base=static]"."""
+    values = ", ".join(f"{axis}={value}" for axis, value in axes.items())
+    return f"{name} [{values}]" if values else name
 
 
 @dataclass(frozen=True)

@@ -1,39 +1,52 @@
 """Every fault of an experiment file at once, each with its place and a suggestion."""
 
 import json
-import types
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from synthbench.config.documents import Document, KeyPath
-from synthbench.errors import UserError, did_you_mean
+from synthbench.config.wording import describe
+from synthbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a key, and where that key stands ("file:line", or the option that gave it)."""
+
+    place: str
+    key: str
+    what: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.place, self.key, self.what) if part)
 
 
 @dataclass
 class Problems:
-    """Collects messages `file:line: key.path: what is wrong`, each once, in the order of discovery."""
+    """Collects faults, each once, in the order of discovery."""
 
-    messages: dict[str, None] = field(default_factory=dict)
+    faults: dict[Fault, None] = field(default_factory=dict)
 
-    def add(self, document: Document, path: KeyPath, message: str) -> None:
+    def add(self, document: Document, path: KeyPath, what: str) -> None:
         """Note what is wrong at a key."""
-        key = ".".join(str(part) for part in path)
-        place = document.place(path)
-        self.messages[": ".join(part for part in (place, key, message) if part)] = None
+        self.note(Fault(document.place(path), ".".join(str(part) for part in path), what))
 
     def add_error(self, document: Document, path: KeyPath, error: UserError) -> None:
         """Note every message of an error at a key."""
         for message in error.messages:
             self.add(document, path, message)
 
+    def note(self, *faults: Fault) -> None:
+        """Note faults that are known with their place."""
+        self.faults.update(dict.fromkeys(faults))
+
     def raise_if_any(self) -> None:
-        """Raise one UserError with all messages, if there are any."""
-        if self.messages:
-            raise UserError(*self.messages)
+        """Raise one UserError with a message on each fault, if there are any."""
+        if self.faults:
+            raise UserError(*dict.fromkeys(str(fault) for fault in self.faults))
 
 
 def parse(schema: Any, value: Any, document: Document, path: KeyPath, problems: Problems) -> Any:  # noqa: ANN401
@@ -50,16 +63,36 @@ def parse(schema: Any, value: Any, document: Document, path: KeyPath, problems: 
     try:
         return adapter.validate_json(text)
     except ValidationError as failure:
-        faults = failure.errors(include_url=False)
-        for fault in faults:
+        found = failure.errors(include_url=False)
+        by_location: dict[KeyPath, list[Any]] = {}
+        for fault in found:
             # A list is "too short" also where its faulty items are merely not counted.
             if fault["type"] == "too_short" and any(
-                _is_within(other["loc"], fault["loc"]) for other in faults
+                _is_within(other["loc"], fault["loc"]) for other in found
             ):
                 continue
-            location = _location_in(value, fault)
-            problems.add(document, (*path, *location), _message(schema, value, fault, location))
+            by_location.setdefault(_location_in(value, fault), []).append(fault)
+        for location, faults in by_location.items():
+            problems.add(document, (*path, *location), describe(schema, value, faults, location))
         return None
+
+
+def readable(schema: type[BaseModel], value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - an instance of schema
+    """Return a model of which only what can be read is as given; the rest is default, None without one.
+
+    For looking further where something is known to be wrong: it is not valid as a whole.
+    """
+    fields: dict[str, Any] = {}
+    for name, known in schema.model_fields.items():
+        fields[name] = None if known.is_required() else known.get_default(call_default_factory=True)
+        if name in value:
+            annotation: Any = Annotated[known.annotation, known]
+            adapter: TypeAdapter[Any] = TypeAdapter(annotation)
+            try:
+                fields[name] = adapter.validate_json(json.dumps(value[name]), strict=True)
+            except (ValidationError, TypeError, ValueError):
+                continue
+    return schema.model_construct(**fields)
 
 
 def _is_within(location: tuple[str | int, ...], outer: tuple[str | int, ...]) -> bool:
@@ -81,96 +114,3 @@ def _location_in(value: Any, fault: Any) -> KeyPath:  # noqa: ANN401
             continue
         kept.append(part)
     return tuple(kept)
-
-
-def _message(schema: Any, value: Any, fault: Any, location: KeyPath) -> str:  # noqa: ANN401
-    kind = fault["type"]
-    if kind == "extra_forbidden":
-        siblings = _field_names(schema, value, location[:-1])
-        return f"unknown key{did_you_mean(str(location[-1]), siblings)}"
-    if kind == "missing":
-        return "missing; it has no default"
-    if kind == "union_tag_invalid":
-        tag = str(fault["ctx"]["tag"])
-        return (
-            f"unknown {location[-1]} '{tag}'{did_you_mean(tag, _words(str(fault['ctx']['expected_tags'])))}"
-        )
-    message = str(fault["msg"])
-    if kind in ("value_error", "assertion_error"):
-        return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
-    message = _SHAPES.get(kind) or message[0].lower() + message[1:]
-    given = fault.get("input")
-    if not isinstance(given, str | int | float):
-        return message
-    suggestion = ""
-    if kind == "literal_error" and isinstance(given, str):
-        suggestion = did_you_mean(given, _words(str(fault.get("ctx", {}).get("expected", ""))))
-        suggestion = "" if suggestion.startswith("; known") else suggestion
-    return f"{message}, is {json.dumps(given, ensure_ascii=False)}{suggestion}"
-
-
-_SHAPES = {
-    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a mapping"),
-    **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
-}
-"""pydantic speaks of JSON's objects and arrays; by kind of fault."""
-
-
-def _words(listed: str) -> list[str]:
-    """Return the words of a list in pydantic's messages: "'a', 'b' or 'c'"."""
-    return [word.strip("' ") for word in listed.replace(" or ", ",").split(",")]
-
-
-def _field_names(schema: Any, value: Any, location: KeyPath) -> set[str]:  # noqa: ANN401
-    """Return the keys that the models at a location know."""
-    found = list(_members(schema, value))
-    for part in location:
-        inner = [annotation for member in found for annotation in _inner(member, part)]
-        value = _child(value, part)
-        found = [member for annotation in inner for member in _members(annotation, value)]
-    return {name for member in found if _is_model(member) for name in member.model_fields}
-
-
-def _child(value: Any, part: str | int) -> Any:  # noqa: ANN401
-    if isinstance(value, Mapping):
-        return value.get(str(part))
-    if isinstance(value, list) and isinstance(part, int):
-        return value[part]
-    return None
-
-
-def _members(annotation: Any, value: Any) -> list[Any]:  # noqa: ANN401
-    """Return what an annotation stands for, the members of a union one by one.
-
-    Of several models those are taken that the value is likely meant for, if there are such.
-    """
-    origin = typing.get_origin(annotation)
-    if origin is typing.Annotated:
-        return _members(typing.get_args(annotation)[0], value)
-    if origin not in (typing.Union, types.UnionType):
-        return [annotation]
-    members = [member for inner in typing.get_args(annotation) for member in _members(inner, value)]
-    return [member for member in members if _is_model(member) and _is_likely(member, value)] or members
-
-
-def _inner(annotation: Any, part: str | int) -> list[Any]:  # noqa: ANN401
-    """Return the annotation of what stands at a key or an index."""
-    if _is_model(annotation):
-        known = annotation.model_fields.get(str(part))
-        return [known.annotation] if known else []
-    arguments = typing.get_args(annotation)
-    return [arguments[-1] if isinstance(part, str) else arguments[0]] if arguments else []
-
-
-def _is_model(annotation: Any) -> bool:  # noqa: ANN401
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
-def _is_likely(model: type[BaseModel], value: Any) -> bool:  # noqa: ANN401
-    """Tell whether the value has a key that the model must have, or names the model by a constant."""
-    if not isinstance(value, Mapping):
-        return False
-    return any(
-        name in value if known.is_required() else typing.get_args(known.annotation) == (value.get(name),)
-        for name, known in model.model_fields.items()
-    )

@@ -1,11 +1,13 @@
 """One run's sections to configured plug-ins."""
 
-from collections.abc import Iterable, Mapping
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
+from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath, flatten
 from synthbench.config.experiment import EvaluationPlan, Part, RunConfig, Selection
-from synthbench.config.problems import Problems, parse
+from synthbench.config.problems import Problems, parse, readable
 from synthbench.config.schema import (
     EvaluateSection,
     PartSection,
@@ -17,39 +19,32 @@ from synthbench.config.schema import (
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins import Method, TrainedModel, Trainer, component
+from synthbench.plugins import Evaluator, Trainer, component
 from synthbench.sources.models import Source
 
 S = TypeVar("S", bound=Section)
 
 
 class RunParser:
-    """Parses run documents, noting every fault; remembers which sources were used.
-
-    A source whose own section did not parse is given as None: known by name, of unknown kind.
-    """
+    """Parses one run's document, noting every fault; `components` remembers which sources were used."""
 
     def __init__(self, sources: Mapping[str, Source | None], problems: Problems) -> None:
-        self.sources = sources
         self.problems = problems
-        self.used_sources: set[str] = set()
+        self.components = ComponentParser(sources, problems)
 
     def parse(self, document: Document) -> RunConfig | None:
         """Return the run's configuration, or None with its faults noted."""
-        before = len(self.problems.messages)
-        section = parse(RunSection, document.data, document, (), self.problems)
-        data, train, evaluate = (_mapping(document.data, key) for key in ("data", "train", "evaluate"))
+        parse(RunSection, document.data, document, (), self.problems)
+        data, evaluate = (_mapping(document.data, key) for key in ("data", "evaluate"))
         parts = [self._part(document, name, raw) for name, raw in data.items() if isinstance(raw, dict)]
-        trained = self._train(document, train) if train else None
-        evaluations = {
-            name: self._evaluation(document, ("evaluate", name), raw)
+        trained = self._train(document, _mapping(document.data, "train"))
+        evaluations = [
+            self._evaluation(document, ("evaluate", name), raw)
             for name, raw in evaluate.items()
             if isinstance(raw, dict)
-        }
-        self._check_tasks(document, evaluations)
-        if trained is not None:
-            self._check_model_kind(document, trained[1], evaluations)
-        if section is None or trained is None or len(self.problems.messages) > before:
+        ]
+        self._check_tasks(document, evaluate)
+        if trained is None or self.problems.faults:
             return None
         trainer_name, trainer, selection = trained
         return RunConfig(
@@ -57,7 +52,7 @@ class RunParser:
             trainer_name=trainer_name,
             trainer=trainer,
             selection=selection,
-            evaluations=tuple(evaluation for evaluation in evaluations.values() if evaluation),
+            evaluations=tuple(evaluation for evaluation in evaluations if evaluation),
             parameters=dict(
                 flatten({key: document.data[key] for key in ("data", "train") if key in document.data})
             ),
@@ -66,162 +61,164 @@ class RunParser:
     def _part(self, document: Document, name: str, raw: dict[str, Any]) -> Part | None:
         path: KeyPath = ("data", name)
         section, settings = self._split(PartSection, document, path, raw)
-        if section is None:
+        if ("source" in raw) == ("method" in raw):
+            self.problems.add(document, path, _no_one_nature(document, name, raw))
             return None
-        if (section.source is None) == (section.method is None):
-            self.problems.add(document, path, "needs either `source:` or `method:`, not both")
+        if "source" in raw:
+            return self._taken_part(document, name, section, settings)
+        return self._made_part(document, name, section, settings)
+
+    def _taken_part(
+        self, document: Document, name: str, section: PartSection, settings: Iterable[str]
+    ) -> Part | None:
+        path: KeyPath = ("data", name)
+        for key in settings:
+            hint = did_you_mean(key, PartSection.model_fields)
+            self.problems.add(document, (*path, key), f"unknown key{hint}")
+        if section.sources:
+            self.problems.add(document, (*path, "sources"), "only a method has roles; leave it out")
+        if section.source is None:
             return None
-        if section.source is not None:
-            self._reject_settings(document, path, settings, PartSection)
-            if section.sources:
-                self.problems.add(document, (*path, "sources"), "only a method has roles; leave it out")
-            self._use(document, (*path, "source"), section.source)
-            return Part(name, section.prepare, source=section.source)
-        plugin = self._plugin("methods", str(section.method), document, path)
+        self.components.use(document, (*path, "source"), section.source)
+        source = self.components.sources.get(section.source)
+        if source is not None:
+            self._check_steps(document, name, section, source.record_kind)
+        return Part(name, section.prepare, source=section.source)
+
+    def _made_part(
+        self, document: Document, name: str, section: PartSection, settings: dict[str, Any]
+    ) -> Part | None:
+        path: KeyPath = ("data", name)
+        plugin = self.components.plugin("methods", section.method, document, path)
         if plugin is None:
+            for role, source in section.sources.items():
+                self.components.use(document, (*path, "sources", role), source)
             return None
-        self._check_roles(document, path, plugin, section.sources)
-        method: Method | None = parse(plugin, settings, document, path, self.problems)
+        self.components.check_roles(plugin, section.sources, document, path)
+        self._check_steps(document, name, section, plugin.record_kind)
+        method = self.components.method(plugin, settings, section.sources, document, path)
         if method is None:
             return None
-        self._check_needs(document, path, method)
         return Part(
             name, section.prepare, method=method, method_name=str(section.method), roles=section.sources
         )
 
-    def _check_roles(
-        self, document: Document, path: KeyPath, method: type[Method], given: Mapping[str, str]
-    ) -> None:
-        known = {**method.source_roles, **method.optional_source_roles}
-        for role, source in given.items():
-            if role not in known:
-                hint = did_you_mean(role, known)
-                self.problems.add(document, (*path, "sources", role), f"unknown role of the method{hint}")
-                continue
-            self._use(document, (*path, "sources", role), source, known[role])
-        for role, kind in method.source_roles.items():
-            if role not in given:
-                message = f"missing role '{role}': the method needs a source of kind {kind}"
-                self.problems.add(document, (*path, "sources"), message)
-
-    def _check_needs(self, document: Document, path: KeyPath, method: Method) -> None:
-        """Validate the configuration of what the method has trained or generated for it."""
-        for name, need in method.needs().items():
-            inner, settings = (*path, name), dict(need.config)
-            if isinstance(need, TrainedModel):
-                self._component("trainers", (need.trainer, settings), document, inner)
-            else:
-                generator = self._component("methods", (need.method, settings), document, inner)
-                if generator is not None:
-                    self._check_needs(document, inner, generator)
+    def _check_steps(self, document: Document, name: str, section: PartSection, kind: RecordKind) -> None:
+        for index, step in enumerate(section.prepare):
+            if kind not in step.kinds:
+                message = f"{step.step} is for {', '.join(sorted(step.kinds))} records, these are {kind}"
+                self.problems.add(document, ("data", name, "prepare", index), message)
 
     def _train(self, document: Document, raw: dict[str, Any]) -> tuple[str, Trainer, Selection | None] | None:
+        if not raw:
+            return None
         section, settings = self._split(TrainSection, document, ("train",), raw)
-        if section is None:
+        selection = self._selection(document, raw["selection"]) if _mapping(raw, "selection") else None
+        plugin = self.components.plugin("trainers", section.trainer, document, ("train",))
+        trainer, _ = self.components.configured(plugin, settings, document, ("train",))
+        if plugin is None:
             return None
-        trainer = self._component("trainers", (section.trainer, settings), document, ("train",))
-        selection = self._selection(document, section.selection) if section.selection else None
-        if trainer is None:
-            return None
-        if trainer.takes_data != bool(document.data.get("data")):
-            wrong = "needs data, there is none" if trainer.takes_data else "takes no data; leave it empty"
+        if plugin.takes_data != bool(document.data.get("data")):
+            wrong = "needs data, there is none" if plugin.takes_data else "takes no data; leave it empty"
             self.problems.add(document, ("data",), f"trainer '{section.trainer}' {wrong}")
-        return section.trainer, trainer, selection
+        self._check_model_kind(document, plugin)
+        return None if trainer is None else (section.trainer, trainer, selection)
 
-    def _selection(self, document: Document, section: SelectionSection) -> Selection | None:
+    def _selection(self, document: Document, raw: dict[str, Any]) -> Selection | None:
         path: KeyPath = ("train", "selection")
-        evaluator = self._component("evaluators", (section.evaluator, {}), document, path)
-        if evaluator is None:
-            return None
-        if evaluator.needs_encoder:
-            message = f"'{section.evaluator}' needs an encoder; select with an evaluator that scores pairs"
-            self.problems.add(document, (*path, "evaluator"), message)
-        for index, source in enumerate(section.sources):
-            self._use(document, (*path, "sources", index), source, evaluator.record_kind)
-            if getattr(self.sources.get(source), "split", "dev") == "test":
+        section, _ = self._split(SelectionSection, document, path, raw)
+        plugin = self.components.plugin("evaluators", section.evaluator, document, path)
+        for index, source in enumerate(section.sources or ()):
+            self.components.use(document, (*path, "sources", index), source, _kind(plugin))
+            if getattr(self.components.sources.get(source), "split", "dev") == "test":
                 self.problems.add(
                     document, (*path, "sources", index), f"'{source}' is a test set; select on dev"
                 )
-        return Selection(section.evaluator, evaluator, section.sources)
+        if plugin is None:
+            return None
+        if plugin.needs_encoder:
+            message = f"'{section.evaluator}' needs an encoder; select with an evaluator that scores pairs"
+            self.problems.add(document, (*path, "evaluator"), message)
+        evaluator, _ = self.components.configured(plugin, {}, document, path)
+        return None if evaluator is None else Selection(section.evaluator, evaluator, section.sources)
 
     def _evaluation(self, document: Document, path: KeyPath, raw: dict[str, Any]) -> EvaluationPlan | None:
         section, settings = self._split(EvaluateSection, document, path, raw)
-        if section is None:
-            return None
-        evaluator = self._component("evaluators", (section.evaluator, settings), document, path)
-        if evaluator is None:
-            return None
+        plugin = self.components.plugin("evaluators", section.evaluator, document, path)
         for key in ("tasks", "if_found"):
             for index, source in enumerate(getattr(section, key)):
-                self._use(document, (*path, key, index), source, evaluator.record_kind)
+                self.components.use(document, (*path, key, index), source, _kind(plugin))
         for index, source in enumerate(section.exclude):
-            self._use(document, (*path, "exclude", index), source, RecordKind.SCORED_PAIR)
-        return EvaluationPlan(section.evaluator, evaluator, section.tasks, section.if_found, section.exclude)
+            self.components.use(document, (*path, "exclude", index), source, RecordKind.SCORED_PAIR)
+        evaluator, _ = self.components.configured(plugin, settings, document, path)
+        if evaluator is None:
+            return None
+        # Sorted, because what is excluded is the same in any order, and is computed once.
+        exclude = tuple(sorted(set(section.exclude)))
+        return EvaluationPlan(section.evaluator, evaluator, section.tasks, section.if_found, exclude)
 
-    def _check_tasks(self, document: Document, evaluations: Mapping[str, EvaluationPlan | None]) -> None:
+    def _check_tasks(self, document: Document, evaluate: Mapping[str, Any]) -> None:
         """Require that each task is named once: results are told apart by their task."""
         seen: set[str] = set()
-        for name, evaluation in evaluations.items():
-            for key in ("tasks", "if_found"):
-                for index, task in enumerate(getattr(evaluation, key, ())):
-                    if task in seen:
-                        message = f"'{task}' is evaluated already; to do it twice, give the source two names"
-                        self.problems.add(document, ("evaluate", name, key, index), message)
-                    seen.add(task)
+        for path, task in named_tasks(evaluate):
+            if task in seen:
+                message = f"'{task}' is evaluated already; to do it twice, give the source two names"
+                self.problems.add(document, ("evaluate", *path), message)
+            seen.add(task)
 
-    def _check_model_kind(
-        self, document: Document, trainer: Trainer, evaluations: Mapping[str, EvaluationPlan | None]
-    ) -> None:
+    def _check_model_kind(self, document: Document, trainer: type[Trainer]) -> None:
         if trainer.model_kind is ModelKind.ENCODER:
             return
-        for name, evaluation in evaluations.items():
-            if evaluation is not None and evaluation.evaluator.needs_encoder:
-                message = f"'{evaluation.evaluator_name}' needs an encoder, the trainer makes a pair scorer"
+        for name, raw in _mapping(document.data, "evaluate").items():
+            evaluator = raw.get("evaluator") if isinstance(raw, dict) else None
+            if _needs_encoder(evaluator):
+                message = f"'{evaluator}' needs an encoder, the trainer makes a pair scorer"
                 self.problems.add(document, ("evaluate", name, "evaluator"), message)
 
     def _split(
         self, schema: type[S], document: Document, path: KeyPath, raw: dict[str, Any]
-    ) -> tuple[S | None, dict[str, Any]]:
-        """Parse the section's own keys and return the others, which belong to the plug-in."""
+    ) -> tuple[S, dict[str, Any]]:
+        """Parse the section's own keys and return the others, which belong to the plug-in.
+
+        Of a faulty section (the problems are noted) what can be read is returned.
+        """
         own = {key: value for key, value in raw.items() if key in schema.model_fields}
         rest = {key: value for key, value in raw.items() if key not in schema.model_fields}
         section: S | None = parse(schema, own, document, path, self.problems)
-        return section, rest
+        return (readable(schema, own) if section is None else section), rest
 
-    def _plugin(self, group: str, name: str, document: Document, path: KeyPath) -> Any:  # noqa: ANN401
-        """Return the plug-in's class, or None with the fault noted."""
-        try:
-            return component(group, name)
-        except UserError as error:
-            self.problems.add_error(document, (*path, group[:-1]), error)
-            return None
 
-    def _component(
-        self, group: str, named: tuple[str, dict[str, Any]], document: Document, path: KeyPath
-    ) -> Any:  # noqa: ANN401 - an instance of the group's contract
-        """Return the plug-in with its settings, or None with the faults noted."""
-        name, settings = named
-        plugin = self._plugin(group, name, document, path)
-        return None if plugin is None else parse(plugin, settings, document, path, self.problems)
+def named_tasks(evaluate: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the test sources that an `evaluate` section names, as far as it is readable, with their paths."""
+    for name, raw in evaluate.items():
+        for key in ("tasks", "if_found"):
+            listed = raw.get(key) if isinstance(raw, dict) else None
+            for index, task in enumerate(listed if isinstance(listed, list) else ()):
+                if isinstance(task, str):
+                    yield (name, key, index), task
 
-    def _reject_settings(
-        self, document: Document, path: KeyPath, settings: Iterable[str], schema: type[Section]
-    ) -> None:
-        for key in settings:
-            hint = did_you_mean(key, schema.model_fields)
-            self.problems.add(document, (*path, key), f"unknown key{hint}")
 
-    def _use(self, document: Document, path: KeyPath, name: str, kind: RecordKind | None = None) -> None:
-        if name not in self.sources:
-            self.problems.add(
-                document, path, f"no source is called '{name}'{did_you_mean(name, self.sources)}"
-            )
-            return
-        self.used_sources.add(name)
-        source = self.sources[name]
-        if kind is not None and source is not None and source.record_kind != kind:
-            message = f"'{name}' holds records of kind {source.record_kind}, here {kind} is needed"
-            self.problems.add(document, path, message)
+def _no_one_nature(document: Document, name: str, raw: Mapping[str, Any]) -> str:
+    if "source" in raw:
+        return "has both `source:` and `method:`; it needs one of them"
+    others = [other for other in _mapping(document.data, "data") if other != name]
+    near = [
+        *(word for key in raw for word in difflib.get_close_matches(key, ("source", "method"), n=1)),
+        *difflib.get_close_matches(name, others, n=1),
+    ]
+    return "needs `source:` or `method:`" + (f"; did you mean '{near[0]}'?" if near else "")
+
+
+def _kind(evaluator: type[Evaluator] | None) -> RecordKind | None:
+    return None if evaluator is None else evaluator.record_kind
+
+
+def _needs_encoder(evaluator: object) -> bool:
+    """Tell whether the evaluator of that name, if there is one, scores encoders only."""
+    try:
+        return isinstance(evaluator, str) and bool(component("evaluators", evaluator).needs_encoder)
+    except UserError:
+        return False
 
 
 def _mapping(data: Any, key: str) -> dict[str, Any]:  # noqa: ANN401

@@ -4,13 +4,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from synthbench.config.wording import NAME_PATTERN
 from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
 from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource
 from synthbench.sources.sandbox import SandboxSource
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="letters, digits, _ and -")]
+Name = Annotated[str, Field(pattern=NAME_PATTERN, description="letters, digits, _ and -")]
 Settings = dict[str, Any]
 
 
@@ -33,7 +34,7 @@ AnySource = Annotated[
     Discriminator(
         _shape,
         custom_error_type="source",
-        custom_error_message="Needs either `task:` or `file:` or `sandbox:`",
+        custom_error_message="Needs `task:`, `file:` or `sandbox:`",
     ),
 ]
 
@@ -69,12 +70,22 @@ class ExperimentSection(Section):
     variants: dict[Name, Settings | None] = Field(
         default_factory=dict, description="row -> patch over the defaults"
     )
-    baseline: str | None = Field(None, description="name of the row that is the defaults without a patch")
+    baseline: Name | None = Field(
+        None, description="a name, no variant's, for the row that is the defaults without a patch"
+    )
     seeds: Annotated[
         tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1), AfterValidator(_distinct)
     ] = Field((0,), description="every row is trained once with each")
     table: TableOptions = Field(TableOptions(), description="what the tables show, and how")
     runtime: Runtime = Field(Runtime(), description="device, threads and memory; changes no result")
+
+
+class SelectSection(Section):
+    """Train one candidate for each combination of values; the best on dev alone is tested."""
+
+    over: dict[str, Annotated[tuple[Any, ...], Field(min_length=2)]] = Field(
+        min_length=1, description="path in data or train -> the values to try, all combined"
+    )
 
 
 class RunSection(Section):
@@ -86,16 +97,8 @@ class RunSection(Section):
     )
     train: Settings = Field(description="the trainer, its settings, and how its checkpoint is selected")
     evaluate: dict[Name, Settings] = Field(min_length=1, description="name -> evaluator and its test sources")
-    select: "SelectSection | None" = Field(
+    select: SelectSection | None = Field(
         None, description="try several values and keep what is best on dev; null: nothing to try"
-    )
-
-
-class SelectSection(Section):
-    """Train one candidate for each combination of values; the best on dev alone is tested."""
-
-    over: dict[str, Annotated[tuple[Any, ...], Field(min_length=2)]] = Field(
-        min_length=1, description="path in data or train -> the values to try, all combined"
     )
 
 

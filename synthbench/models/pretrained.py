@@ -1,5 +1,6 @@
 """The pretrained model that an experiment starts from, and how it is built."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -13,6 +14,12 @@ from synthbench.models.quiet import quiet_transformers
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
     from torch import nn
+
+
+_CONFIG = "config.json"
+_DESCRIPTIONS = (_CONFIG, "modules.json")
+_LAYER_COUNTS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+"""What architectures call the number of their layers in config.json; transformers knows it as the first."""
 
 
 class Pretrained(BaseModel):
@@ -48,6 +55,36 @@ class Pretrained(BaseModel):
         if self.static and (self.num_layers is not None or self.pooling is not None):
             raise ValueError("a static base has neither num_layers nor pooling")
         return self
+
+    def check_folder(self) -> None:
+        """Raise UserError if a local folder or packaged model is missing, or lacks weights or configuration.
+
+        A model of the hub is not looked at.
+        """
+        folder = reference.local(self.model)
+        if folder is not None and not any((folder / name).is_file() for name in _DESCRIPTIONS):
+            raise UserError(f"{self.model}: neither {' nor '.join(_DESCRIPTIONS)} in {folder}")
+
+    def check_layers(self) -> None:
+        """Raise UserError if a local model says that it has fewer layers than are asked for.
+
+        Looks into config.json only, which is quick; what it does not say shows when the model is built.
+        """
+        folder = None if self.num_layers is None else reference.local(self.model)
+        if folder is None or not (folder / _CONFIG).is_file():
+            return
+        try:
+            config = dict(json.loads((folder / _CONFIG).read_text(encoding="utf-8")))
+        except (ValueError, TypeError):
+            raise UserError(f"{self.model}: {folder / _CONFIG} is not a JSON object") from None
+        available = next((config[key] for key in _LAYER_COUNTS if isinstance(config.get(key), int)), None)
+        if available is not None:
+            self.require_layers(available)
+
+    def require_layers(self, available: int) -> None:
+        """Raise UserError if more layers are asked for than there are."""
+        if self.num_layers is not None and self.num_layers > available:
+            raise UserError(f"{self.model}: num_layers is {self.num_layers}, the model has only {available}")
 
     def fingerprint(self) -> dict[str, str]:
         """Return {model: commit or content hash}; raises UserError if the model can't be found."""
@@ -147,8 +184,7 @@ def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
     available = getattr(config, "num_hidden_layers", None)
     if available is None:
         raise UserError(f"{base.model}: num_layers is not supported for a {config.model_type} model")
-    if base.num_layers > available:
-        raise UserError(f"{base.model}: num_layers is {base.num_layers}, the model has only {available}")
+    base.require_layers(available)
     return {"num_hidden_layers": base.num_layers}
 
 

@@ -26,10 +26,10 @@ def resolve(model: str, revision: str | None = None) -> str:
     Raises UserError if there is no such folder, package or hub model, or it holds no weights.
     """
     _check_revision(model, revision)
-    folder = _local_folder(model)
+    folder = local(model)
     if folder is None:
         folder = _download(model, revision or _main_commit(model))
-    check_weights(folder, model)
+        check_weights(folder, model)
     return str(folder)
 
 
@@ -39,11 +39,21 @@ def fingerprint(model: str, revision: str | None = None) -> dict[str, str]:
     Raises UserError as `resolve` does; a hub model with a given revision is neither looked up nor downloaded.
     """
     _check_revision(model, revision)
-    folder = _local_folder(model)
+    folder = local(model)
     if folder is None:
         return {model: revision or _main_commit(model)}
-    check_weights(folder, model)
     return {model: _folder_hash(folder)}
+
+
+def local(model: str) -> Path | None:
+    """Return the folder of a local or packaged model, None if `model` is a hub id; asks no one else.
+
+    Raises UserError if there is no such folder or package, or it holds no weights.
+    """
+    folder = _local_folder(model)
+    if folder is not None:
+        check_weights(folder, model)
+    return folder
 
 
 def has_weights(folder: Path) -> bool:

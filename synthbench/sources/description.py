@@ -54,21 +54,26 @@ class SourceBase(BaseModel, ABC):
         Raises UserError naming every fault by file and line (the first ten and the number of the others).
         """
         revisions = self.fingerprint(places)
-        content = self._read(places)
-        records, notes = content.records, content.notes
-        if self.sample is not None:
-            total = len(records)
-            if self.sample.size > total:
-                raise UserError(f"{self._title()}: a sample of {self.sample.size} from {total} records")
-            chosen = list(range(total))
-            random.Random(self.sample.seed).shuffle(chosen)
-            records = [records[index] for index in sorted(chosen[: self.sample.size])]
-            notes = [*notes, f"{self.sample.size} of {total} records, drawn with seed {self.sample.seed}"]
+        content = self.read(places)
         return SyntheticDataset.create(
             self.record_kind,
-            records,
+            content.records,
             config=self.model_dump(mode="json"),
             revisions=revisions,
             dropped=content.dropped,
-            notes=notes,
+            notes=content.notes,
         )
+
+    def read(self, places: Places) -> Content:
+        """Read, check and sample as `load` does, without making a data set; raises UserError as it does."""
+        content = self._read(places)
+        if self.sample is None:
+            return content
+        total = len(content.records)
+        if self.sample.size > total:
+            raise UserError(f"{self._title()}: a sample of {self.sample.size} from {total} records")
+        chosen = list(range(total))
+        random.Random(self.sample.seed).shuffle(chosen)
+        records = [content.records[index] for index in sorted(chosen[: self.sample.size])]
+        note = f"{self.sample.size} of {total} records, drawn with seed {self.sample.seed}"
+        return Content(records, content.dropped, [*content.notes, note])

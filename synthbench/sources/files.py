@@ -49,6 +49,7 @@ def read_file(path: Path, columns: Columns) -> Content:
     scores and empty sentences.
     """
     content, problems = Content(), Problems()
+    lines: dict[str, int] = {}
     for line, row in _rows(path, columns, problems):
         if columns.kind == RecordKind.SCORED_PAIR and is_blank(row["score"]):
             content.drop(NO_GOLD_SCORE)
@@ -58,7 +59,9 @@ def read_file(path: Path, columns: Columns) -> Content:
         except ValueError as error:
             problems.add(f"{path}:{line}: {error}")
             continue
-        values.setdefault("id", f"{path.name}/{line:04d}")
+        record_id = values.setdefault("id", f"{path.name}/{line:04d}")
+        if record_id and lines.setdefault(record_id, line) != line:
+            problems.add(f"{path}:{line}: id '{record_id}' stands in line {lines[record_id]} already")
         content.records.append(RECORD_TYPES[columns.kind](split=columns.split, **values))
     problems.raise_if_any()
     if not content.records:

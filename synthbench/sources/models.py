@@ -43,10 +43,14 @@ class TaskSource(SourceBase):
         """Scored pairs."""
         return RecordKind.SCORED_PAIR
 
+    def is_on_hub(self, places: Places) -> bool:
+        """Say whether the task is read from the hub, not from a folder."""
+        return (self.origin or places.origin) == "hub"
+
     def fingerprint(self, places: Places) -> dict[str, str]:
         """Return the hash of each file as folder/name, or the hub's data set and commit."""
         task = self._task()
-        if self._is_hub(places):
+        if self.is_on_hub(places):
             hub.check_available(task, self.split)
             return {task.hub_id: task.hub_revision}
         parts = senteval.task_files(task, self.split, places.data)
@@ -54,7 +58,7 @@ class TaskSource(SourceBase):
 
     def _read(self, places: Places) -> Content:
         task = self._task()
-        if self._is_hub(places):
+        if self.is_on_hub(places):
             return hub.read_task(task, self.split, hub.resolve(task, self.split), self.expected_size)
         parts = senteval.task_files(task, self.split, places.data)
         return senteval.read_task(task, self.split, parts, self.expected_size)
@@ -64,9 +68,6 @@ class TaskSource(SourceBase):
 
     def _task(self) -> Task:
         return TASKS[self.task]
-
-    def _is_hub(self, places: Places) -> bool:
-        return (self.origin or places.origin) == "hub"
 
 
 class FileSource(SourceBase):

@@ -72,6 +72,8 @@ def sentence_of(value: object, name: str) -> str:
         raise ValueError(f"{name} is empty")
     if not isinstance(value, str):
         raise ValueError(f"{name} is {value!r}, not text")
+    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
+        raise ValueError(f"{name} has half a character (a lone surrogate)")
     return value
 
 

@@ -3,9 +3,9 @@
 import hashlib
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from synthbench.data.records import RecordKind, ScoredPair, Sentence
 from synthbench.errors import did_you_mean
@@ -50,6 +50,12 @@ class SandboxSource(SourceBase):
             if name not in domain_names():
                 raise ValueError(f"the sandbox has no domain '{name}'{did_you_mean(name, domain_names())}")
         return names
+
+    @model_validator(mode="after")
+    def _holds_the_sample(self) -> Self:
+        if self.sample is not None and self.sample.size > self.size:
+            raise ValueError(f"a sample of {self.sample.size} from {self.size} records")
+        return self
 
     @property
     def record_kind(self) -> RecordKind:

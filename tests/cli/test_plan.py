@@ -35,8 +35,7 @@ def test_overrides_change_the_plan(place: Place) -> None:
     ("arguments", "message"),
     [
         ((), "no data folder is set: point --data or SYNTHBENCH_DATA at a folder that holds STSBenchmark/"),
-        (("--data", "/nowhere"), "no STSBenchmark/ with sts-X.csv for X = test in /nowhere"),
-        (("--data", "small.yaml"), "no STSBenchmark/ with sts-X.csv for X = test in small.yaml"),
+        (("--data", "."), "no STSBenchmark/ with sts-X.csv for X = test in ."),
     ],
 )
 def test_missing_data_is_named_with_its_files_and_where_to_get_them(
@@ -50,6 +49,15 @@ def test_missing_data_is_named_with_its_files_and_where_to_get_them(
     assert called.errors[0].startswith("sources.test: STSb test: ")
     assert message in called.errors[0]
     assert "get it with" in called.errors[0]
+
+
+@pytest.mark.parametrize(
+    ("folder", "message"),
+    [("/nowhere", "no such folder: /nowhere"), ("small.yaml", "is no folder: small.yaml")],
+)
+def test_a_data_folder_that_is_not_there_is_said_in_one_line(place: Place, folder: str, message: str) -> None:
+    called = place.call("plan", place.file, "--data", folder)
+    assert (called.code, called.errors) == (2, [f"--data: {message}"])
 
 
 def test_everything_missing_is_named_at_once(place: Place) -> None:
@@ -69,7 +77,10 @@ def test_a_model_folder_without_weights_is_found_out(place: Place, bert: Path) -
     place.change(f'base: {{model: "{bert}", static', f'base: {{model: "{bare}", static')
     called = place.call("plan", place.file)
     assert called.code == 2
-    assert called.errors == [f"{bare}: no weights in {bare}: looked for *.safetensors and pytorch_model*.bin"]
+    assert called.errors == [
+        f"{place.file}:13: train.base.model: "
+        f"{bare}: no weights in {bare}: looked for *.safetensors and pytorch_model*.bin"
+    ]
 
 
 @pytest.mark.parametrize(

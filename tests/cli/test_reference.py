@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from synthbench.cli.reference import rewrite, with_tables
-from synthbench.config.load import Overrides, load_experiment
+from synthbench.config.load import load_experiment
+from synthbench.config.overrides import Overrides
 from synthbench.errors import UserError
 from synthbench.plugins import installed
 

@@ -9,7 +9,8 @@ import pytest
 from hub_cache import SENTENCES, HubCache, tiny_bert, tiny_sentence_transformer
 from small_experiment import Place, finished
 
-from synthbench.config.load import Overrides, load_experiment
+from synthbench.config.load import load_experiment
+from synthbench.config.overrides import Overrides
 from synthbench.sources.tasks import TASKS
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"

@@ -60,6 +60,32 @@ def test_more_layers_than_there_are_is_the_users_mistake(bert: Path) -> None:
         build_encoder(Pretrained(model=str(bert), num_layers=4), seed=0, device="cpu")
 
 
+@pytest.mark.parametrize("checkpoint", ["bert", "roberta", "distilbert", "mpnet"], indirect=True)
+def test_too_many_layers_show_without_building_the_model(checkpoint: Path) -> None:
+    Pretrained(model=str(checkpoint), num_layers=3).check_layers()
+    with pytest.raises(UserError, match="num_layers is 4, the model has only 3"):
+        Pretrained(model=str(checkpoint), num_layers=4).check_layers()
+
+
+def test_a_damaged_folder_shows_without_building_the_model(tmp_path: Path) -> None:
+    base = Pretrained(model=str(tmp_path), num_layers=1)
+    with pytest.raises(UserError, match="no weights"):
+        base.check_folder()
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(UserError, match=r"neither config\.json nor modules\.json in"):
+        base.check_folder()
+    (tmp_path / "config.json").write_text("[1")
+    base.check_folder()
+    with pytest.raises(UserError, match=r"config\.json is not a JSON object"):
+        base.check_layers()
+
+
+def test_a_model_of_the_hub_is_not_looked_at() -> None:
+    base = Pretrained(model="no-such-org/no-such-model", num_layers=400)
+    base.check_folder()
+    base.check_layers()
+
+
 def test_a_static_encoder_is_the_mean_of_token_embeddings(bert: Path) -> None:
     from transformers import AutoModel, AutoTokenizer
 

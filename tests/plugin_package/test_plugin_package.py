@@ -63,7 +63,7 @@ def test_every_fault_of_its_configuration_is_said_at_once(place: Place) -> None:
     assert (called.code, called.out) == (2, "")
     where = f"{place.file}:25: data.echo"
     assert set(called.errors) == {
-        f'{where}.score: input should be a valid number, is "high"',
+        f'{where}.score: must be a number, is "high"',
         f"{where}.scor: unknown key; did you mean 'score'?",
     }
 

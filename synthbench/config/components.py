@@ -1,0 +1,143 @@
+"""Plug-ins as sections of an experiment file name them, with what they need and what they read."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from synthbench.config.documents import Document, KeyPath
+from synthbench.config.problems import Problems, parse, readable
+from synthbench.data.records import RecordKind
+from synthbench.errors import UserError, did_you_mean
+from synthbench.models.pretrained import Pretrained
+from synthbench.plugins import GeneratedData, Method, Need, TrainedModel, component
+from synthbench.sources.models import Source
+
+
+class ComponentParser:
+    """Finds and configures plug-ins, noting every fault; remembers which sources were used.
+
+    A source whose own section did not parse is given as None: known by name, of unknown kind.
+    """
+
+    def __init__(self, sources: Mapping[str, Source | None], problems: Problems) -> None:
+        self.sources = sources
+        self.problems = problems
+        self.used_sources: set[str] = set()
+
+    def plugin(self, group: str, name: str | None, document: Document, path: KeyPath) -> Any:  # noqa: ANN401
+        """Return the plug-in's class, None with the fault noted, or None if no name could be read."""
+        if name is None:
+            return None
+        try:
+            return component(group, name)
+        except UserError as error:
+            self.problems.add_error(document, (*path, group[:-1]), error)
+            return None
+
+    def configured(
+        self,
+        plugin: Any,  # noqa: ANN401 - a plug-in's class, or None
+        settings: Mapping[str, Any],
+        document: Document,
+        path: KeyPath,
+    ) -> tuple[Any, Any]:
+        """Return the plug-in with its settings twice: None if a setting is wrong, and with what can be read.
+
+        The pretrained models that it names are looked for where that takes no network.
+        """
+        if plugin is None:
+            return None, None
+        parsed = parse(plugin, settings, document, path, self.problems)
+        known = readable(plugin, settings) if parsed is None else parsed
+        for inner, base in _pretrained(known, path):
+            for check, key in ((base.check_folder, "model"), (base.check_layers, "num_layers")):
+                try:
+                    check()
+                except UserError as error:
+                    self.problems.add_error(document, (*inner, key), error)
+                    break
+        return parsed, known
+
+    def method(
+        self,
+        plugin: Any,  # noqa: ANN401 - a Method's class, or None
+        settings: Mapping[str, Any],
+        given: Collection[str],
+        document: Document,
+        path: KeyPath,
+    ) -> Method | None:
+        """Return the method with its settings, checked with all that it needs; None with the faults noted.
+
+        `given` are the roles that have a source.
+        """
+        parsed, known = self.configured(plugin, settings, document, path)
+        for name, need in _needs(known, is_valid=parsed is not None).items():
+            inner, config = (*path, name), dict(need.config)
+            absent = [role for role in _roles(need) if role not in given]
+            for role in absent if parsed is not None else ():
+                if role not in plugin.source_roles:
+                    message = (
+                        f"missing role '{role}': with these settings the method's {name} is made from it"
+                    )
+                    self.problems.add(document, (*path, "sources"), message)
+            if isinstance(need, TrainedModel):
+                trainer = self.plugin("trainers", need.trainer, document, inner)
+                self.configured(trainer, config, document, inner)
+            else:
+                generator = self.plugin("methods", need.method, document, inner)
+                self.method(generator, config, need.sources, document, inner)
+        return parsed if isinstance(parsed, Method) else None
+
+    def check_roles(
+        self, method: type[Method], given: Mapping[str, str], document: Document, path: KeyPath
+    ) -> None:
+        """Require every role that the method must have, and of the kind that it takes."""
+        known = {**method.source_roles, **method.optional_source_roles}
+        for role, source in given.items():
+            if role not in known:
+                hint = did_you_mean(role, known)
+                self.problems.add(document, (*path, "sources", role), f"unknown role of the method{hint}")
+                continue
+            self.use(document, (*path, "sources", role), source, known[role])
+        for role, kind in method.source_roles.items():
+            if role not in given:
+                message = f"missing role '{role}': the method needs a source of kind {kind}"
+                self.problems.add(document, (*path, "sources"), message)
+
+    def use(self, document: Document, path: KeyPath, name: str, kind: RecordKind | None = None) -> None:
+        """Note that a source is used, and the problem if there is none of that name and kind (None: any)."""
+        if name not in self.sources:
+            hint = did_you_mean(name, self.sources)
+            self.problems.add(document, path, f"no source is called '{name}'{hint}")
+            return
+        self.used_sources.add(name)
+        source = self.sources[name]
+        if kind is not None and source is not None and source.record_kind != kind:
+            message = f"'{name}' holds records of kind {source.record_kind}, here {kind} is needed"
+            self.problems.add(document, path, message)
+
+
+def _needs(method: Any, *, is_valid: bool) -> Mapping[str, Need]:  # noqa: ANN401
+    """Return what a method needs; of one with faulty settings, what it can tell in spite of them."""
+    if not isinstance(method, Method):
+        return {}
+    try:
+        return method.needs()
+    except Exception:
+        if is_valid:
+            raise
+        return {}
+
+
+def _roles(need: Need) -> tuple[str, ...]:
+    return tuple(need.sources.values()) if isinstance(need, GeneratedData) else need.data
+
+
+def _pretrained(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Pretrained]]:  # noqa: ANN401
+    """Yield every pretrained model in a plug-in's settings, with its path."""
+    if isinstance(value, Pretrained):
+        yield path, value
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _pretrained(getattr(value, name), (*path, name))

@@ -1,0 +1,91 @@
+"""What an experiment reads from this machine, looked at before anything is computed."""
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+from synthbench.config.documents import Document
+from synthbench.config.problems import Fault, Problems
+from synthbench.config.schema import Corpora
+from synthbench.errors import UserError
+from synthbench.sources.models import Source, TaskSource
+from synthbench.sources.places import Places
+from synthbench.sources.sandbox import SandboxSource
+
+
+def find_places(file: Path, corpora: Corpora, data: Path | None) -> tuple[Places, str]:
+    """Return where the sources of an experiment file are looked for, and what names the data folder.
+
+    `data`, of the option --data, goes before the file's own corpora.folder, that before $SYNTHBENCH_DATA.
+    """
+    folder, given_by = data, "--data"
+    if folder is None and corpora.folder is not None:
+        folder, given_by = file.parent / corpora.folder, "corpora.folder"
+    if folder is None and os.environ.get("SYNTHBENCH_DATA"):
+        folder, given_by = Path(os.environ["SYNTHBENCH_DATA"]), "SYNTHBENCH_DATA"
+    return Places(data=folder, origin=corpora.origin, base=file.parent), given_by
+
+
+def is_folder_needed(sources: Mapping[str, Source | None], places: Places) -> bool:
+    """Say whether a source is read from the data folder."""
+    tasks = [source for source in sources.values() if isinstance(source, TaskSource)]
+    return not all(task.is_on_hub(places) for task in tasks)
+
+
+def check_data_folder(places: Places, given_by: str, document: Document, problems: Problems) -> None:
+    """Note the problem if a data folder is named and is not there."""
+    if places.data is None or places.data.is_dir():
+        return
+    place = document.place(tuple(given_by.split("."))) if given_by.startswith("corpora") else ""
+    wrong = "is no folder" if places.data.exists() else "no such folder"
+    problems.note(Fault(place, given_by, f"{wrong}: {places.data}"))
+
+
+def look_into_sources(
+    sources: Mapping[str, Source | None],
+    if_found: Collection[str],
+    places: Places,
+    document: Document,
+    problems: Problems,
+) -> Iterator[str]:
+    """Read every local source, noting what is missing or wrong in its files; the hub is not asked.
+
+    `if_found` are the sources whose data may be missing. Yields a note on each source that was not read.
+    """
+    unread: dict[str, list[str]] = {}
+    told: set[str] = set()
+    for name, source in sources.items():
+        reason = _reason_not_to_read(source, places)
+        if reason:
+            unread.setdefault(reason, []).append(name)
+        elif source is not None and not isinstance(source, SandboxSource):
+            if name in if_found and not _is_found(source, places):
+                yield f"{name}: no data found, left out"
+                continue
+            try:
+                source.read(places)
+            except UserError as error:
+                # Two parts of one file have its faults in common.
+                news = [message for message in error.messages if message not in told]
+                told.update(news)
+                problems.add_error(document, ("sources", name), UserError(*news))
+    for reason, names in unread.items():
+        yield f"not looked at: {', '.join(names)} ({reason})"
+
+
+def _reason_not_to_read(source: Source | None, places: Places) -> str:
+    if not isinstance(source, TaskSource):
+        return ""
+    if source.is_on_hub(places):
+        return "on the hub"
+    if places.data is None:
+        return "no data folder: give --data or set SYNTHBENCH_DATA"
+    return "" if places.data.is_dir() else "the data folder is missing"
+
+
+def _is_found(source: Source, places: Places) -> bool:
+    try:
+        source.fingerprint(places)
+    except UserError:
+        return False
+    return True

@@ -1,0 +1,160 @@
+"""What the command line and a profile change in an experiment."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synthbench.config.documents import (
+    Document,
+    expand_dotted,
+    merge,
+    parse_document,
+    read_document,
+    without_nulls,
+)
+from synthbench.config.problems import Problems, parse, readable
+from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection
+from synthbench.errors import UserError, did_you_mean
+
+RUN_KEYS = tuple(RunSection.model_fields)
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What the command line changes in an experiment."""
+
+    profile: str | None = None
+    assignments: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    data: Path | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """The overrides as patches: of the file's top level, and of every run after its variant."""
+
+    top: tuple[Document, ...]
+    run: tuple[Document, ...]
+    substitutes: dict[str, str]
+
+    @classmethod
+    def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Changes":
+        """Read the profile and the `--set`s; what is wrong with what they say is noted.
+
+        Raises UserError if the profile is missing or no YAML, or a `--set` can't be read.
+        """
+        profile, document = _read_profile(file, overrides.profile, problems)
+        assignments = [each for each in _assignments(overrides.assignments) if _is_known(each, problems)]
+        is_run = [_first_key(assignment) in RUN_KEYS for assignment in assignments]
+        pairs = list(zip(assignments, is_run, strict=True))
+        return cls(
+            top=(_patch(document, "experiment"), *(each for each, run in pairs if not run)),
+            run=(_patch(document, "run"), *(each for each, run in pairs if run)),
+            substitutes=dict(profile.substitute.models),
+        )
+
+    def applied(self, document: Document, problems: Problems) -> Document:
+        """Lay the patches of the top level over a file; null takes a key, a row or an axis value away."""
+        for patch in self.top:
+            absent = list(_absent_rows(document, patch))
+            document = merge(document, patch, keep_nulls=True)
+            for path, known in absent:
+                message = f"there is none to take away{did_you_mean(path[-1], known)}"
+                problems.add(patch, path, message)
+                holder = document.data
+                for key in path[:-1]:
+                    holder = holder[key]
+                del holder[path[-1]]
+        return _without_removed(document)
+
+    def resolved(self) -> dict[str, Any]:
+        """Return what patches every run, as plain data."""
+        patch = Document({})
+        for each in self.run:
+            patch = merge(patch, each, keep_nulls=True)
+        return {**patch.data, **({"substitute": self.substitutes} if self.substitutes else {})}
+
+
+def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[ProfileSection, Document]:
+    if name is None:
+        return ProfileSection(), Document({})
+    profile_file = file.parent / "profiles" / f"{name}.yaml"
+    if not profile_file.is_file():
+        known = [path.stem for path in profile_file.parent.glob("*.yaml")]
+        raise UserError(f"--profile {name}: no such file: {profile_file}{did_you_mean(name, known)}")
+    document = read_document(profile_file)
+    profile = parse(ProfileSection, document.data, document, (), problems)
+    return (readable(ProfileSection, document.data) if profile is None else profile), document
+
+
+def _patch(document: Document, key: str) -> Document:
+    is_mapping = isinstance(document.data.get(key, {}), dict)
+    return expand_dotted(document.section(key)) if is_mapping else Document({})
+
+
+def _assignments(texts: Sequence[str]) -> list[Document]:
+    """Parse every `--set`; raises one UserError on all that can't be read."""
+    documents: list[Document] = []
+    faults: list[str] = []
+    for text in texts:
+        try:
+            documents.append(_assignment(text))
+        except UserError as error:
+            faults += error.messages
+    if faults:
+        raise UserError(*dict.fromkeys(faults))
+    return documents
+
+
+def _assignment(text: str) -> Document:
+    path, separator, value = text.partition("=")
+    place = f"--set {text}"
+    if not separator or not path or "" in path.split("."):
+        raise UserError(f"{place}: must read PATH=VALUE, such as train.learning_rate=2e-5")
+    parsed = parse_document(f"{path.strip()}: {value}", place)
+    paths = dict.fromkeys(parsed.places, place)
+    return expand_dotted(Document(parsed.data, paths))
+
+
+def _is_known(assignment: Document, problems: Problems) -> bool:
+    """Tell whether a `--set` changes a key that exists, and note the problem if not."""
+    key, known = _first_key(assignment), (*ExperimentSection.model_fields, *RUN_KEYS)
+    if key not in known:
+        problems.add(assignment, (key,), f"unknown key{did_you_mean(key, known)}")
+    return key in known
+
+
+def _first_key(document: Document) -> str:
+    return str(next(iter(document.data)))
+
+
+def _absent_rows(document: Document, patch: Document) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Yield the path of each variant, axis or axis value that a patch takes away though there is none.
+
+    With it come the names that there are.
+    """
+    found, taken = document.data, patch.data
+    grid, axes = _mapping(found, "grid"), _mapping(taken, "grid")
+    sections: list[tuple[tuple[str, ...], dict[str, Any], dict[str, Any]]] = [
+        (("variants",), _mapping(found, "variants"), _mapping(taken, "variants")),
+        (("grid",), grid, axes),
+    ]
+    sections += [(("grid", axis), _mapping(grid, axis), _mapping(axes, axis)) for axis in axes]
+    for path, known, patched in sections:
+        for name, value in patched.items():
+            if value is None and name not in known:
+                yield (*path, name), list(known)
+
+
+def _mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _without_removed(document: Document) -> Document:
+    """Drop keys set to null, but for those in patches, which are still to remove something."""
+    patches = ("variants", "grid")
+    data = {key: value if key in patches else without_nulls(value) for key, value in document.data.items()}
+    return Document({key: value for key, value in data.items() if value is not None}, document.places)

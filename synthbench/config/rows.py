@@ -1,0 +1,140 @@
+"""The rows of an experiment: its variants crossed with its grid, each with its merged run document."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from synthbench.config.documents import Document, expand_dotted, merge
+from synthbench.config.experiment import row_label
+from synthbench.config.problems import Fault, Problems
+from synthbench.config.schema import RunSection
+
+Patches = Sequence[Document]
+
+PATCHES_NOTHING = "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
+_NAMED = 3
+"""How many rows a message names before it counts the others."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A variant with one value of each axis, all patches applied; `select` is still to be looked at."""
+
+    name: str
+    axes: Mapping[str, str]
+    document: Document
+
+    @property
+    def label(self) -> str:
+        """The variant's name with its axis values."""
+        return row_label(self.name, self.axes)
+
+
+def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Row]:
+    """Return every row of a file, laying `patches` (dotted keys expanded) over each at last.
+
+    What is not even shaped like an experiment is left out; that it is wrong is for the schema to say. Notes
+    variants that patch nothing, and a baseline of a variant's name.
+    """
+    data = document.data
+    if not all(isinstance(data.get(key, {}), dict) for key in ("sources", "defaults", "grid", "variants")):
+        return []
+    twice: list[str] = []
+    defaults = expand_dotted(document.section("defaults"), twice)
+    variants = _variants(document, twice, problems)
+    idle = {name for name, patch in variants if patch.data}
+    rows: list[Row] = []
+    for combination in itertools.product(*_axes(document)):
+        crossed = defaults
+        for axis, value in combination:
+            crossed = merge(
+                crossed, expand_dotted(document.section("grid").section(axis).section(value), twice)
+            )
+        for name, patch in variants:
+            merged = merge(crossed, patch)
+            if merged.data != crossed.data:
+                idle.discard(name)
+            for last in patches:
+                merged = merge(merged, last)
+            rows.append(Row(name, dict(combination), merged))
+    for name in (name for name, _ in variants if name in idle and rows):
+        problems.add(document, ("variants", name), PATCHES_NOTHING)
+    problems.note(*(Fault("", "", message) for message in twice))
+    return rows
+
+
+def _axes(document: Document) -> list[list[tuple[str, str]]]:
+    """Return the readable values of each axis; an axis that has none leaves no rows."""
+    grid = document.data.get("grid", {})
+    return [
+        [(axis, value) for value, patch in values.items() if isinstance(patch, dict)]
+        if isinstance(values, dict)
+        else []
+        for axis, values in grid.items()
+    ]
+
+
+def _variants(document: Document, twice: list[str], problems: Problems) -> list[tuple[str, Document]]:
+    """Return the readable variants with their patches, that of the baseline empty."""
+    variants, baseline = document.data.get("variants", {}), document.data.get("baseline")
+    patches: list[tuple[str, Document]] = []
+    if isinstance(baseline, str) and baseline in variants:
+        message = f"'{baseline}' is a variant; the row of the unpatched defaults needs a name of its own"
+        problems.add(document, ("baseline",), message)
+    elif isinstance(baseline, str):
+        patches.append((baseline, Document({})))
+    elif not variants:
+        patches.append((str(document.data.get("experiment", "")), Document({})))
+    for name, patch in variants.items():
+        if not patch and (patch is None or isinstance(patch, dict)):
+            problems.add(document, ("variants", name), PATCHES_NOTHING)
+        elif isinstance(patch, dict):
+            patches.append((name, expand_dotted(document.section("variants").section(name), twice)))
+    return patches
+
+
+class RowProblems:
+    """Faults of merged runs; one that does not hold for every row with the faulty text says for which."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = rows
+        self.found: dict[Fault, dict[str, None]] = {}
+
+    def add(self, row: Row, problems: Problems) -> None:
+        """Note the faults found in a row."""
+        for fault in problems.faults:
+            self.found.setdefault(fault, {})[row.label] = None
+
+    def faults(self) -> Iterator[Fault]:
+        """Yield each fault once."""
+        with_text: dict[str, set[str]] = {}
+        for row in self.rows:
+            for place in row.document.places.values():
+                with_text.setdefault(place, set()).add(row.label)
+        for fault, labels in self.found.items():
+            if labels.keys() >= with_text.get(fault.place, set()):
+                yield fault
+            else:
+                words = f"in {self._shown(labels)}{_remedy(fault)}"
+                yield Fault(fault.place, fault.key, f"{fault.what} ({words})")
+
+    def _shown(self, labels: Mapping[str, Any]) -> str:
+        """Name rows shortly: by the variant alone where all its rows are meant."""
+        names: dict[str, None] = {}
+        for row in self.rows:
+            mates = [other.label for other in self.rows if other.name == row.name]
+            if row.label in labels:
+                names[row.name if all(mate in labels for mate in mates) else row.label] = None
+        more = len(names) - _NAMED
+        return ", ".join(list(names)[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _remedy(fault: Fault) -> str:
+    """Say how to spare these rows, where a `--set` of every row is at fault."""
+    change = fault.place.removeprefix("--set ")
+    section = change.partition(".")[0]
+    if change == fault.place or section not in RunSection.model_fields:
+        return ""
+    where = "defaults" if section == "train" else "variants.NAME"
+    return f"; to spare them: --set {where}.{change}, or --variant"
