@@ -1,5 +1,7 @@
 """`synthbench validate`: every fault at once, with its place and what would be right."""
 
+from pathlib import Path
+
 import pytest
 from small_experiment import Place
 
@@ -81,10 +83,125 @@ def test_wrong_overrides_are_said_like_wrong_files(
     assert message in called.errors[0]
 
 
-def test_nothing_is_read_or_written(place: Place) -> None:
-    for file in ("gold.tsv", "dev.tsv", "test.tsv"):
-        (place.folder / file).unlink()
+def test_nothing_is_written(place: Place) -> None:
     before = sorted(place.folder.iterdir())
     assert place.call("validate", place.file).code == 0
     assert sorted(place.folder.iterdir()) == before
     assert not place.home.exists()
+
+
+def test_data_and_models_are_looked_at_together_with_the_file(place: Place, bert: Path) -> None:
+    place.change("learning_rate: 0.02", "learning_rate: 2")
+    place.change("num_layers: 1", "num_layers: 9")
+    place.change(f'base: {{model: "{bert}", static', "base: {model: ./nowhere, static")
+    (place.folder / "gold.tsv").write_text("a\tb\tc\n", encoding="utf-8")
+    (place.folder / "dev.tsv").write_bytes(b"sentence1\tsentence2\tscore\na\tb\t0.5\n\xe9\tb\t0.5\n")
+    text = "sentence1\tsentence2\tscore\na\tb\tnan\na\tb\t1.5\n\tb\t0.5\n"
+    (place.folder / "test.tsv").write_text(text, encoding="utf-8")
+    called = place.call("validate", place.file)
+    assert (called.code, called.out) == (2, "")
+    assert [
+        error.removeprefix(f"{place.file}:").replace(f"{place.folder}/", "") for error in called.errors
+    ] == [
+        "15: train.learning_rate: must be at most 1, is 2",
+        "13: train.base.model: ./nowhere: no such folder",
+        f"29: data.silver.cross_encoder.base.num_layers: {bert}: num_layers is 9, the model has only 3",
+        "4: sources.gold: gold.tsv:1: no column 'sentence1' for sentence1; known: a, b, c",
+        "4: sources.gold: gold.tsv:1: no column 'sentence2' for sentence2; known: a, b, c",
+        "4: sources.gold: gold.tsv:1: no column 'score' for score; known: a, b, c",
+        "5: sources.dev: dev.tsv:3: not UTF-8 (byte 0xE9 at position 1 of the line); "
+        "convert the file to UTF-8",
+        "6: sources.test: test.tsv:2: score is NaN; a number from 0 to 1 is needed",
+        "6: sources.test: test.tsv:3: score 1.5 is outside 0 to 1",
+        "6: sources.test: test.tsv:4: sentence1 is empty",
+    ]
+
+
+def test_a_missing_file_and_a_sample_too_large_are_named(place: Place) -> None:
+    (place.folder / "gold.tsv").unlink()
+    place.change("split: dev}", "split: dev, sample: {size: 31}}")
+    errors = place.call("validate", place.file).errors
+    assert [error.split(": ", 2)[2] for error in errors] == [
+        f"{place.folder}/gold.tsv: no such file (file names are relative to the experiment file)",
+        "dev.tsv: a sample of 31 from 30 records",
+    ]
+
+
+def test_two_parts_of_one_faulty_file_are_one_fault(place: Place) -> None:
+    place.change("{file: dev.tsv, kind", "{file: gold.tsv, kind")
+    (place.folder / "gold.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t7\n", encoding="utf-8")
+    assert len(place.call("validate", place.file).errors) == 1
+
+
+TASKS = (
+    "test: {file: test.tsv, kind: scored_pair, split: test}",
+    "test: {task: STSb}\n  more: {task: STS12}\n  far: {task: SICK-R, origin: hub}",
+)
+
+
+def test_tasks_are_not_looked_at_without_a_folder_or_on_the_hub(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
+    place.change(*TASKS)
+    place.change("tasks: [test]", "tasks: [test, far], if_found: [more]")
+    called = place.call("validate", place.file)
+    assert (called.code, called.err) == (0, "")
+    assert called.out.splitlines()[:-1] == [
+        "note: not looked at: test, more (no data folder: give --data or set SYNTHBENCH_DATA)",
+        "note: not looked at: far (on the hub)",
+    ]
+
+
+def test_folders_of_tasks_are_read(place: Place) -> None:
+    place.change(*TASKS)
+    place.change("tasks: [test]", "tasks: [test, far], if_found: [more]")
+    folder = place.folder / "data" / "STSBenchmark"
+    folder.mkdir(parents=True)
+    (folder / "sts-test.csv").write_text("one\tline\n", encoding="utf-8")
+    called = place.call("validate", place.file, "--data", "data")
+    assert called.code == 2
+    assert called.errors == [
+        f"{place.file}:6: sources.test: data/STSBenchmark/sts-test.csv:1: "
+        "2 tab-separated columns, 7 or 8 or 9 expected"
+    ]
+    place.change("test: {task: STSb}", "test: {file: test.tsv, kind: scored_pair}")
+    assert "note: more: no data found, left out\n" in place.call("validate", place.file, "--data", "data").out
+
+
+def test_a_data_folder_that_is_not_there_is_one_line(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYNTHBENCH_DATA", "/nowhere")
+    assert place.call("validate", place.file).code == 0, "no source needs it"
+    place.change(*TASKS)
+    place.change("tasks: [test]", "tasks: [test, far, more]")
+    assert place.call("validate", place.file).errors == ["SYNTHBENCH_DATA: no such folder: /nowhere"]
+    called = place.call("validate", place.file, "--data", "/elsewhere")
+    assert called.errors == ["--data: no such folder: /elsewhere"]
+    place.change("seeds:", "corpora: {folder: here}\nseeds:")
+    called = place.call("validate", place.file)
+    assert called.errors == [f"{place.file}:9: corpora.folder: no such folder: {place.folder}/here"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{file: dev.tsv,", "{taks: STSb,", "needs `task:`, `file:` or `sandbox:`; did you mean 'task'?"),
+        ("{file: dev.tsv,", "{task: STSb, file: dev.tsv,", "file: does not go with the other keys here"),
+        ("split: dev}", "split: dev, columns: {score: 1.5}}", "must be a whole number or text, is 1.5"),
+        ("split: dev}", "split: dev, columns: {score: -1}}", "columns.score: must be at least 0, is -1"),
+        ("split: dev}", "split: dev, columns: [0]}", "columns: must be a mapping, is a list"),
+        ("split: dev}", "split: dev, score_range: [0]}", "score_range.1: missing; the list is too short"),
+        ("split: dev}", "split: dev, score_range: [0, 1, 2]}", "score_range: must hold at most 2 values"),
+        ("{name: bm25, k: 1}", "{k: 1}", "sampler: needs the key 'name'"),
+        ("num_layers: 1", "revision: main", 'full commit hash (40 hexadecimal digits), is "main"'),
+        ("{data.silver.sampler.k: [1, 2]}", "[]", "select.over: must be a mapping, is a list"),
+        ("{data.silver.sampler.k: [1, 2]}", "{}", "select.over: must not be empty"),
+        ("over: {", "ovr: {", "select.ovr: unknown key; did you mean 'over'?"),
+        ("threads: 1", "threads: yes please", "threads: must be a whole number, is \"yes please\""),
+        ("experiment: small", "experiment: a b", 'experiment: must be of letters, digits, _ and -, is "a b"'),
+        ("evaluations: 2", "precision: fp16", "must be 'fp32' or 'bf16', is \"fp16\"; did you mean 'bf16'?"),
+    ],
+)  # fmt: skip
+def test_messages_are_in_plain_words(place: Place, old: str, new: str, message: str) -> None:
+    place.change(old, new)
+    assert any(error.endswith(message) for error in place.call("validate", place.file).errors)

@@ -1,5 +1,11 @@
+from collections.abc import Mapping
+
 import pytest
 from experiment_files import ExperimentFile
+from fakes import FakeMethod
+
+from synthbench.api import GeneratedData, Need
+from synthbench.config.load import load_experiment
 
 # Each line is a fault in one section of the file: what is changed, and the whole message.
 FAULTS = {
@@ -495,3 +501,178 @@ def test_the_resolved_experiment_holds_what_was_changed_from_outside(experiment:
         "substitute": {"org/small": "tiny/one", "org/*": "tiny/other"},
     }
     assert (resolved["seeds"], resolved["table"]) == ([4], {"columns": ["test"], "decimals": 1})
+
+
+def test_null_takes_a_value_of_an_axis_an_axis_or_a_variant_away(experiment: ExperimentFile) -> None:
+    experiment.append("grid:\n  rate:\n    low: {train.strength: 0.1}\n    high: {train.strength: 0.9}\n")
+
+    def labels(*assignments: str) -> list[str]:
+        return [variant.label for variant in experiment.load(*assignments).variants]
+
+    assert labels("grid.rate.low=null") == ["plain [rate=high]", "silver [rate=high]"]
+    assert labels("grid.rate=null") == ["plain", "silver"]
+    assert labels("variants.silver=null") == ["plain [rate=low]", "plain [rate=high]"]
+    only = "grid.rate={only: {train.strength: 0.4}}"
+    assert labels("grid.rate=null", only) == ["plain [rate=only]", "silver [rate=only]"]
+    assert len(labels(only)) == 6, "mappings merge"
+
+
+def test_a_profile_and_an_including_file_take_variants_away_too(experiment: ExperimentFile) -> None:
+    experiment.profile("less", "experiment: {variants.silver: null}\n")
+    assert [variant.name for variant in experiment.load(profile="less").variants] == ["plain"]
+    experiment.change("table:\n", "  other: {train.strength: 0.1}\ntable:\n")
+    including = experiment.folder / "including.yaml"
+    including.write_text("include: [study.yaml]\nvariants: {silver: null}\n", encoding="utf-8")
+    assert [variant.name for variant in load_experiment(including).variants] == ["plain", "other"]
+
+
+@pytest.mark.parametrize(
+    ("path", "hint"),
+    [
+        ("variants.silvr", "; did you mean 'silver'?"),
+        ("grid.rate", ""),
+    ],
+)
+def test_what_is_not_there_can_not_be_taken_away(experiment: ExperimentFile, path: str, hint: str) -> None:
+    assert experiment.faults(f"{path}=null") == [
+        f"--set {path}=null: {path}: there is none to take away{hint}"
+    ]
+
+
+def test_a_variant_that_is_taken_away_may_stay_in_the_table(experiment: ExperimentFile) -> None:
+    experiment.change("columns: [test]", "ceiling: [silver]")
+    assert experiment.faults("variants.silver=null") == []
+
+
+UNTRAINED = "variants:\n  bare:\n    data.gold: null\n    train: {trainer: none, base: {model: org/small}}\n"
+
+
+def test_a_change_of_every_row_says_in_which_it_fails_and_how_to_spare_them(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.change("variants:\n", UNTRAINED)
+    assert experiment.faults("train.selection.evaluator=fake") == [
+        "--set train.selection.evaluator=fake: train.selection.sources: missing; it has no default (in bare; "
+        "to spare them: --set defaults.train.selection.evaluator=fake, or --variant)"
+    ]
+    assert experiment.faults("data.silver.size=5") == [
+        "--set data.silver.size=5: data.silver: needs `source:` or `method:` (in plain, bare; "
+        "to spare them: --set variants.NAME.data.silver.size=5, or --variant)",
+        "study.yaml:8: data: trainer 'none' takes no data; leave it empty (in bare)",
+    ]
+
+
+def test_a_fault_of_a_row_names_no_row_where_all_rows_with_that_text_have_it(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.change("variants:\n", UNTRAINED).change("size: 3", "size: -3")
+    experiment.append("grid:\n  rate:\n    low: {train.strength: -1}\n    high: {train.strength: 0.9}\n")
+    assert [fault.split(": ", 1)[1] for fault in experiment.faults()] == [
+        "train.strength: must be at least 0, is -1",
+        "data.silver.size: must be at least 0, is -3",
+    ]
+
+
+def test_rows_are_named_by_their_variant_where_all_of_them_are_meant(experiment: ExperimentFile) -> None:
+    experiment.append("grid:\n  rate:\n    low: {train.strength: 0.2}\n    high: {train.strength: 0.9}\n")
+    (fault,) = experiment.faults("data.silver.size=5")
+    assert "(in plain; to spare them" in fault
+
+
+def test_no_fault_of_a_section_hides_another(experiment: ExperimentFile) -> None:
+    experiment.change(
+        "      method: fake\n      sources: {gold: gold}\n      size: 3\n",
+        "      method: fak\n      sources: {gold: glod}\n      prepare: [{step: lenght}]\n",
+    )
+    experiment.change("trainer: fake\n", "trainer: faek\n").change("sources: [dev]", "sources: [dve]")
+    experiment.change(
+        "evaluator: fake\n      tasks: [test]", "evaluator: fakes\n      tasks: [tst]\n      exclude: [gld]"
+    )
+    experiment.change("columns: [test]", "column: [test]\n  ceiling: [silvr]\n  average: [tsst]")
+    faults = [message.split(": ", 1)[1].split(": ")[0] for message in experiment.faults()]
+    assert sorted(faults) == [
+        "data.silver.method",
+        "data.silver.prepare.0.step",
+        "data.silver.sources.gold",
+        "evaluate.main.evaluator",
+        "evaluate.main.exclude.0",
+        "evaluate.main.tasks.0",
+        "table.average.0",
+        "table.ceiling.0",
+        "table.column",
+        "train.selection.sources.0",
+        "train.trainer",
+    ]
+
+
+def test_a_methods_own_fault_does_not_hide_those_of_what_it_needs(experiment: ExperimentFile) -> None:
+    experiment.change("size: 3", "size: -1\n      labeller: {model: org/small, num_layers: 2, layer: 3}")
+    experiment.change("base: {model: org/small}\n", "base: {model: /no/such/folder}\n    strenght: 1\n")
+    keys = [message.split(": ", 1)[1].split(": ")[0] for message in experiment.faults()]
+    assert keys == ["train.strenght", "data.silver.size", "data.silver.labeller.layer"]
+
+
+def test_a_wrong_source_hides_no_use_of_it(experiment: ExperimentFile) -> None:
+    experiment.change("file: gold.tsv, kind: scored_pair}", "file: gold.tsv, kind: scored}")
+    experiment.change("{source: gold}", "{source: glod}")
+    keys = [message.split(": ")[1] for message in experiment.faults()]
+    assert keys == ["sources.gold.kind", "data.gold.source"]
+
+
+def test_a_baseline_of_a_variants_name_would_hide_the_defaults_own_row(experiment: ExperimentFile) -> None:
+    (fault,) = experiment.change("baseline: plain", "baseline: silver").faults()
+    assert fault.endswith(
+        "baseline: 'silver' is a variant; the row of the unpatched defaults needs a name of its own"
+    )
+
+
+def test_a_step_must_be_made_for_what_a_part_holds(experiment: ExperimentFile) -> None:
+    experiment.change("kind: scored_pair, split: dev", "kind: sentence, split: dev")
+    experiment.change("sources: [dev]", "sources: [gold]")
+    experiment.change(
+        "    gold: {source: gold}\n",
+        "    gold: {source: gold}\n    more: {source: dev, prepare: [{step: drop-identical}]}\n",
+    )
+    (fault,) = experiment.faults()
+    assert fault.endswith(
+        "data.more.prepare.0: drop-identical is for pair, scored_pair, triplet records, these are sentence"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("data.silvr.size", "'data.silvr.size' is no setting of this run; did you mean 'data.silver'?"),
+        ("size", "'size' is no setting of this run; known: data.gold, data.silver, train"),
+    ],
+)
+def test_a_selection_over_no_setting_says_what_there_is(
+    experiment: ExperimentFile, path: str, message: str
+) -> None:
+    (fault,) = experiment.change("size: 3", f"size: 3\n    select: {{over: {{{path}: [1, 2]}}}}").faults()
+    assert fault.endswith(f"select.over.{path}: {message}")
+
+
+def test_the_order_of_excluded_sources_makes_no_difference(experiment: ExperimentFile) -> None:
+    experiment.change("tasks: [test]", "tasks: [test]\n      exclude: [gold, dev]")
+    experiment.append("  # \n")
+    configs = [
+        [variant.candidates[0].config for variant in experiment.load(*assignment).variants]
+        for assignment in ((), ("evaluate.main.exclude=[dev, gold]",))
+    ]
+    assert [config.evaluations for config in configs[0]] == [config.evaluations for config in configs[1]]
+
+
+def test_a_role_that_a_need_is_made_from_must_be_given(
+    experiment: ExperimentFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def needs(_: FakeMethod) -> Mapping[str, Need]:
+        return {"examples": GeneratedData("fake", {"size": 2}, {"gold": "dev"})}
+
+    monkeypatch.setattr(FakeMethod, "needs", lambda self: needs(self) if self.size == 3 else {})
+    (fault,) = experiment.faults()
+    assert fault.endswith(
+        "data.silver.sources: missing role 'dev': with these settings the method's examples is made from it"
+    )
+    experiment.change("sources: {gold: gold}", "sources: {gold: gold, dev: dev}")
+    assert experiment.faults() == []

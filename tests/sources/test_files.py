@@ -193,3 +193,18 @@ def test_scores_are_mapped_linearly_and_stay_in_range(low: int, width: int, shar
     assert 0.0 <= scaled <= 1.0
     assert scaled == pytest.approx(share, abs=1e-9)
     assert score_of(str(value), score_range) == scaled
+
+
+def test_an_id_that_stands_twice_is_named_with_both_lines(tmp_path: Path) -> None:
+    text = "id\tsentence1\tsentence2\tscore\nx\ta\tb\t0\ny\ta\tb\t0\nx\tc\td\t1\n"
+    columns = {"id": "id"}
+    assert faults(tmp_path, "own.tsv", text, **KINDS, columns=columns) == [
+        "own.tsv:4: id 'x' stands in line 2 already"
+    ]
+
+
+def test_half_a_character_is_named_with_its_line(tmp_path: Path) -> None:
+    text = '{"sentence": "whole"}\n{"sentence": "half \\ud800"}\n'
+    assert faults(tmp_path, "own.jsonl", text, kind=RecordKind.SENTENCE) == [
+        "own.jsonl:2: sentence has half a character (a lone surrogate)"
+    ]
