@@ -52,6 +52,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 
-## clean: remove everything that make and the experiments made, the results too
+## clean: remove everything that make and the experiments made, the results too, but no file that git keeps
 clean:
+	-git clean -fdXq -- reports
 	rm -rf .venv .synthbench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -188,9 +188,9 @@ def write_pairs(file: Path, draw: random.Random, size: int) -> None:
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def tables(place: Place, output: str = "reports") -> dict[str, bytes]:
-    """Return the tables that a run wrote."""
-    return {name: (place.folder / output / "small" / name).read_bytes() for name in TABLES}
+def tables(place: Place, output: str = "reports", part: str = "") -> dict[str, bytes]:
+    """Return the tables that a run wrote, or the run of a part."""
+    return {name: (place.folder / output / "small" / part / name).read_bytes() for name in TABLES}
 
 
 def artifact(place: Place, label: str) -> Path:

@@ -74,7 +74,7 @@ def test_a_file_that_is_no_experiment_is_refused_by_every_command(
 def test_every_message_of_a_user_error_stands_on_a_line_of_its_own(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise UserError("first", "second")
 
     monkeypatch.setattr(validate, "load", fail)
@@ -83,7 +83,7 @@ def test_every_message_of_a_user_error_stands_on_a_line_of_its_own(
 
 
 def test_interruption_ends_with_130(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(validate, "load", interrupt)
@@ -93,7 +93,7 @@ def test_interruption_ends_with_130(place: Place, monkeypatch: pytest.MonkeyPatc
 
 
 def test_our_own_bugs_show_a_traceback(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr(validate, "load", fail)

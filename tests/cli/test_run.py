@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from small_experiment import Place
 
 from synthbench.pipeline.operations import Train
 from synthbench.pipeline.store import Store
+
+RUN = "synthbench.pipeline.plan.make_plan"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +113,27 @@ def test_a_home_that_can_not_be_one_is_named(place: Place, home: str) -> None:
     assert "set SYNTHBENCH_HOME" in called.errors[0]
 
 
+@pytest.mark.parametrize("output", ["small.yaml", "small.yaml/inside", "/proc/nowhere"])
+def test_an_output_that_can_not_be_written_is_named_before_anything_is_spent(
+    place: Place, output: str
+) -> None:
+    called = place.call("run", place.file, "--output", output)
+    assert (called.code, called.out, called.executed) == (2, "", [])
+    assert len(called.errors) == 1
+    assert called.errors[0].startswith(f"can't write the report to {output}/small: ")
+    assert called.errors[0].endswith("; name another folder with --output")
+
+
+def test_an_unreachable_tracking_server_is_named_before_anything_is_spent(place: Place) -> None:
+    environment = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
+    called = Place(place.folder, place.home, environment).call("run", place.file)
+    assert (called.code, called.out, called.executed) == (2, "", [])
+    assert called.errors == [
+        "MLflow at http://127.0.0.1:9 failed: no server can be reached there (Connection refused); "
+        "nothing is computed yet; mend it or unset MLFLOW_TRACKING_URI"
+    ]
+
+
 def test_a_full_disk_is_one_line_and_leaves_no_artifact(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,6 +199,21 @@ def test_interruption_says_how_to_resume(place: Place, monkeypatch: pytest.Monke
     last = called.err.splitlines()[-1]
     assert last.startswith("interrupted; finished work is kept. To resume: ")
     assert last.endswith("synthbench run small.yaml --set 'table.caption=two words'")
+
+
+@pytest.mark.parametrize(("command", "after"), [("run", "To resume: "), ("validate", "interrupted")])
+def test_being_terminated_is_an_interruption_with_its_own_exit_code(
+    place: Place, monkeypatch: pytest.MonkeyPatch, command: str, after: str
+) -> None:
+    def terminate(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    former = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr("synthbench.config.load.load_experiment" if command == "validate" else RUN, terminate)
+    called = place.call(command, "small.yaml")
+    assert (called.code, called.out) == (143, "")
+    assert after in called.err.splitlines()[-1]
+    assert signal.getsignal(signal.SIGTERM) == former
 
 
 def test_equal_variants_are_computed_once_and_that_is_said(place: Place) -> None:

@@ -1,5 +1,6 @@
 """One experiment from its file to tables and tracked results, and what a second run makes of the first."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import pytest
 from small_experiment import Called, Place, artifact, kinds, tables
 
+from synthbench.errors import UserError
 from synthbench.tracking.mlflow_runs import RunWriter
+from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 
 @pytest.fixture
@@ -105,14 +108,65 @@ def test_report_writes_the_same_bytes_without_the_store(
     assert tables(place, "again") == tables(place)
 
 
-def test_report_shows_the_last_run_also_if_that_had_been_tracked_before(copy: Place) -> None:
+def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Place) -> None:
     def reported(*arguments: str) -> str:
-        assert copy.call("run", copy.file, "--variant", "gold-only", *arguments).code == 0
-        return copy.call("report", copy.file).out
+        called = copy.call("report", copy.file, *arguments)
+        assert (called.code, called.err) == (0, "")
+        return called.out
 
+    assert copy.call("run", copy.file).code == 0
+    whole = tables(copy)
+    called = copy.call("run", copy.file, "--seeds", "0", "--set", "runtime.threads=2")
+    assert called.code == 0
+    assert "reports/small/seeds-0/table.md" in called.out
+    assert tables(copy) == whole
     assert "n = 2 seeds (0, 1)" in reported()
-    assert "One seed (0)" in reported("--seeds", "0")
-    assert "n = 2 seeds (0, 1)" in reported()
+    part = reported("--seeds", "0")
+    assert "One seed (0)" in part
+    assert "Not the experiment as its file has it, but with --seeds 0." in part
+    assert "reports/small/seeds-0/table.md" in part
+    assert tables(copy) == whole
+    names = {run.info.run_name for run in _runs(_client(copy), "experiment")}
+    assert names == {"small", "small --seeds 0"}
+
+
+def test_report_shows_no_result_of_another_content_or_other_overrides(copy: Place) -> None:
+    assert copy.call("run", copy.file, "--variant", "gold-only").code == 0
+    refused = copy.call("report", copy.file)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.errors == [
+        "'small' has no tracked result of this file with these overrides; run it first. Tracked are, "
+        "newest first: 'small --variant gold-only'; one of the same name is of another content of the file"
+    ]
+    copy.change("smallest world", "tiniest world")
+    assert copy.call("report", copy.file, "--variant", "gold-only").code == 2
+    assert copy.call("run", copy.file, "--variant", "gold-only").executed == []
+    assert "tiniest world" in copy.call("report", copy.file, "--variant", "gold-only").out
+
+
+def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_tracks(
+    copy: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> str:
+        raise UserError("MLflow failed: gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowTracker, "log", fail)
+        called = copy.call("run", copy.file)
+    assert (called.code, called.errors) == (2, ["MLflow failed: gone"])
+    assert "| augsbert |" in tables(copy)["table.md"].decode()
+    again = copy.call("run", copy.file)
+    assert (again.code, again.executed) == (0, [])
+    assert "tracked: " in again.out
+
+
+def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Place, Called]) -> None:
+    _, called = finished_run
+    assert "Scores: Spearman correlation (aggregation: all) × 100." in called.out
+    assert "Generated data were made once, for all seeds: " in called.out
+    assert re.search(
+        r"Chosen on dev: augsbert: data\.silver\.sampler\.k = [12], [12] for seeds 0, 1\.", called.out
+    )
 
 
 def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Place) -> None:

@@ -1,0 +1,63 @@
+"""When overrides make another experiment of a file, and when they leave it what it is."""
+
+from pathlib import Path
+
+import pytest
+from small_experiment import Place
+
+from synthbench.cli.given import Given, load_given
+
+
+def given(
+    place: Place,
+    *assignments: str,
+    profile: str | None = None,
+    variants: tuple[str, ...] = (),
+    seeds: str | None = None,
+    data: Path | None = None,
+) -> Given:
+    return load_given(place.file, profile, list(assignments), list(variants), (seeds, data))
+
+
+def test_without_overrides_it_is_the_files_own(place: Place) -> None:
+    assert given(place).overrides == ()
+    assert given(place, data=place.folder).overrides == ()
+
+
+def test_what_selects_or_changes_is_told_as_typed_in_one_order(place: Place) -> None:
+    found = given(
+        place, "train.max_steps=2", "table.caption=two words", variants=("gold-only",), seeds="0, 2"
+    ).overrides
+    assert found == (
+        "--variant gold-only",
+        "--seeds 0,2",
+        "--set train.max_steps=2",
+        "--set 'table.caption=two words'",
+    )
+
+
+@pytest.mark.parametrize("seeds", [None, "0,1"])
+def test_overrides_that_change_nothing_are_none(place: Place, seeds: str | None) -> None:
+    found = given(place, "train.max_steps=8", variants=("augsbert", "gold-only"), seeds=seeds)
+    assert found.overrides == ()
+    assert found.experiment.resolved == given(place).experiment.resolved
+
+
+def test_how_it_is_run_is_no_other_experiment(place: Place) -> None:
+    found = given(place, "runtime.threads=3")
+    assert (found.overrides, found.experiment.runtime.threads) == ((), 3)
+    assert given(place, "runtime={threads: 3}", seeds="0").overrides == ("--seeds 0",)
+
+
+def test_a_profile_is_told_unless_it_changes_the_runtime_only(place: Place) -> None:
+    (place.folder / "profiles").mkdir()
+    (place.folder / "profiles" / "tiny.yaml").write_text("run: {train.max_steps: 4}\n")
+    (place.folder / "profiles" / "gpu.yaml").write_text("experiment: {runtime: {device: cuda}}\n")
+    assert given(place, profile="tiny").overrides == ("--profile tiny",)
+    assert given(place, profile="gpu").overrides == ()
+
+
+def test_a_file_that_is_wrong_without_its_overrides_is_another_experiment_with_them(place: Place) -> None:
+    place.change("learning_rate: 0.02", "learning_rate: fast")
+    found = given(place, "defaults.train.learning_rate=0.02")
+    assert found.overrides == ("--set defaults.train.learning_rate=0.02",)
