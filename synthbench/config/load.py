@@ -13,7 +13,7 @@ from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.rows import Row, RowProblems, rows_of
 from synthbench.config.runs import RunParser, named_tasks
-from synthbench.config.schema import AnySource, Corpora, ExperimentSection, Name
+from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.substitution import substitute_models
 from synthbench.errors import did_you_mean
 from synthbench.sources.models import Source
@@ -228,15 +228,3 @@ def _without_equal(variants: Sequence[Variant]) -> tuple[list[Variant], list[str
 
 def _configs(variant: Variant) -> list[RunConfig]:
     return [candidate.config for candidate in variant.candidates]
-
-
-def experiment_name(file: Path) -> str:
-    """Return the name of the experiment in a file, whatever else is wrong with it.
-
-    Raises UserError if there is none.
-    """
-    document = read_document(file)
-    problems = Problems()
-    name = parse(Name, document.data.get("experiment"), document, ("experiment",), problems)
-    problems.raise_if_any()
-    return str(name)

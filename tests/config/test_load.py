@@ -478,13 +478,6 @@ def test_models_among_which_dev_chooses_are_substituted_too(experiment: Experime
     assert models == ["tiny/one", "tiny/other"]
 
 
-def test_the_name_of_an_experiment_is_read_whatever_else_is_wrong(experiment: ExperimentFile) -> None:
-    from synthbench.config.load import experiment_name
-
-    experiment.change("strength: 0.5", "strength: high")
-    assert experiment_name(experiment.file) == "study"
-
-
 def test_validating_reads_no_data_file(experiment: ExperimentFile) -> None:
     for file in experiment.folder.glob("*.tsv"):
         file.unlink()
