@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from synthbench.cli.options import home
+from synthbench.cli.audit import audit
+from synthbench.cli.dataset import Dataset, found
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -17,20 +18,12 @@ if TYPE_CHECKING:
     from synthbench.data.inspect import Description
 
 MAX_ROWS = 20
-MIN_ID_LENGTH = 6
 
 app = typer.Typer(no_args_is_help=True)
+app.command("audit")(audit)
 
 Kind = Literal["scored_pair", "pair", "triplet", "sentence"]
 Format = Literal["jsonl", "csv", "huggingface"]
-Dataset = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATASET",
-        help="A folder that `import` or `convert` wrote; a .jsonl, .csv or .tsv file; or, for the data of an "
-        "experiment, the id of a cached stage as `plan` shows it.",
-    ),
-]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
@@ -51,7 +44,7 @@ def inspect_dataset(
     from synthbench.data.exchange import open_dataset, replacing
     from synthbench.data.inspect import describe
 
-    path, title = _found(dataset)
+    path, title = found(dataset)
     description = describe(open_dataset(path))
     if json_file is not None:
         with replacing(json_file, force=True) as temporary:
@@ -84,7 +77,7 @@ def export(
 
     if export_format is None and target.suffix not in (".jsonl", ".csv"):
         raise UserError(f"{target}: say what to write: --format jsonl, csv or huggingface")
-    opened = open_dataset(_found(dataset)[0])
+    opened = open_dataset(found(dataset)[0])
     chosen = ExportFormat(export_format or target.suffix.removeprefix("."))
     export_dataset(opened, target, chosen, provenance=provenance, force=force)
     _say_written(opened, target)
@@ -137,30 +130,11 @@ def convert_dataset(
     from synthbench.data.records import RecordKind
 
     check_target(target, force=force)
-    converted = convert(open_dataset(_found(dataset)[0]), RecordKind(to), high=high, low=low)
+    converted = convert(open_dataset(found(dataset)[0]), RecordKind(to), high=high, low=low)
     write_folder(converted, target, force=force)
     for note in converted.manifest.notes[-1:]:
         typer.echo(note)
     _say_written(converted, target)
-
-
-def _found(dataset: Path) -> tuple[Path, str]:
-    """Return where a data set lies, and its title: a path, or the beginning of a stored stage's identity."""
-    from synthbench.pipeline.store import Store
-
-    name = str(dataset)
-    if dataset.exists() or len(name) < MIN_ID_LENGTH or set(name) - set("0123456789abcdef"):
-        return dataset, name
-    store = Store(home() / "store")
-    identities = store.find(name)
-    if len(identities) != 1:
-        several = f"{len(identities)} stages in {store.root} have ids that begin so" if identities else ""
-        raise UserError(f"{name}: {several or f'neither a file nor a folder, nor a stage in {store.root}'}")
-    label = (store.info(identities[0]) or {}).get("label", "")
-    folder = store.folder(identities[0])
-    if not (folder / "dataset").is_dir():
-        raise UserError(f"{name}: the stage '{label}' made no data set")
-    return folder, f"{name}: {label}"
 
 
 def _say_written(dataset: "SyntheticDataset", target: Path) -> None:

@@ -1,0 +1,110 @@
+"""What is judged: the sentences of each record, and what the method intended them to be."""
+
+import hashlib
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
+from synthbench.errors import UserError
+
+MOST_DISTINCT_SCORES = 8
+SCORE_EDGES = (0.25, 0.5, 0.9)
+SCORE_BINS = ("0 to 0.25", "0.25 to 0.5", "0.5 to 0.9", "0.9 to 1")
+WITHOUT_INTENTION = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One sentence, or two to be compared.
+
+    `id` tells nothing about `intended`, the column of the confusion table; `score` is in [0, 1], None where
+    the intention is no score.
+    """
+
+    id: str
+    texts: tuple[str, ...]
+    intended: str
+    score: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """The items of a data set; `intentions` are the columns in order, `text_names` what the texts are."""
+
+    items: Sequence[Item]
+    intentions: tuple[str, ...]
+    text_names: tuple[str, ...]
+
+    def sample(self, size: int | None, seed: int) -> "Items":
+        """Return `size` of the items (None: all) in an order that tells nothing; each is as likely.
+
+        Raises UserError if there are fewer.
+        """
+        size = len(self.items) if size is None else size
+        if size > len(self.items):
+            raise UserError(f"a sample of {size}: the data set has {len(self.items)} to be judged")
+        drawn = Random(f"audit/{seed}").sample(self.items, size)
+        return Items(drawn, self.intentions, self.text_names)
+
+
+def items_of(dataset: SyntheticDataset) -> Items:
+    """Return what is to be judged.
+
+    A scored pair's intention is its score: the scores themselves where there are few, else `SCORE_BINS`. A
+    triplet is two items, its positive and its negative, each beside the anchor. Sentences have none.
+    Raises UserError for other kinds and for data sets without records.
+    """
+    makers: dict[RecordKind, Callable[[SyntheticDataset], Items]] = {
+        RecordKind.SCORED_PAIR: _of_scored_pairs,
+        RecordKind.PAIR: lambda pairs: _beside_anchor(pairs, ("positive",)),
+        RecordKind.TRIPLET: lambda triplets: _beside_anchor(triplets, ("positive", "negative")),
+        RecordKind.SENTENCE: _of_sentences,
+    }
+    if dataset.kind not in makers:
+        raise UserError(f"{dataset.kind} records can't be audited; those that can: {', '.join(makers)}")
+    if not len(dataset):
+        raise UserError("the data set has no records to be audited")
+    return makers[dataset.kind](dataset)
+
+
+def _of_scored_pairs(dataset: SyntheticDataset) -> Items:
+    scores = sorted(set(dataset.column("score")))
+    is_binned = len(scores) > MOST_DISTINCT_SCORES
+    names = SCORE_BINS if is_binned else tuple(f"{score:g}" for score in scores)
+    edges = SCORE_EDGES if is_binned else scores[1:]
+    items = [
+        _item(pair, "", (pair.sentence1, pair.sentence2), names[bisect_right(edges, pair.score)], pair.score)
+        for pair in dataset
+    ]
+    found = {item.intended for item in items}
+    return Items(items, tuple(name for name in names if name in found), ("sentence1", "sentence2"))
+
+
+def _beside_anchor(dataset: SyntheticDataset, columns: tuple[str, ...]) -> Items:
+    items = [
+        _item(record, column, (record.anchor, getattr(record, column)), column)
+        for record in dataset
+        for column in columns
+    ]
+    return Items(items, columns, ("sentence1", "sentence2"))
+
+
+def _of_sentences(dataset: SyntheticDataset) -> Items:
+    items = [_item(record, "", (record.sentence,), WITHOUT_INTENTION) for record in dataset]
+    return Items(items, (WITHOUT_INTENTION,), ("sentence",))
+
+
+def _item(
+    record: Any,  # noqa: ANN401 - a record of any kind
+    part: str,
+    texts: tuple[str, ...],
+    intended: str,
+    score: float | None = None,
+) -> Item:
+    """Give an id that hides the intention, begins as no number does, and is another for other texts."""
+    content = "\x1f".join((record.id, part, *texts))
+    return Item(f"q{hashlib.sha256(content.encode()).hexdigest()[:15]}", texts, intended, score)

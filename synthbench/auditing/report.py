@@ -1,0 +1,156 @@
+"""The audit of a data set: who judged what, and how intended and judged labels go together."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from statistics import fmean
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.auditing.agreement import Agreement, agreement
+from synthbench.auditing.annotations import Annotation
+from synthbench.auditing.confusion import Confusion, Correlation, Share, confusion, correlation, share
+from synthbench.auditing.items import Item, Items
+from synthbench.auditing.oracle import BAND_EDGES, BANDS, Verdict, judge, labels_for
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
+from synthbench.runtime import Progress
+from synthbench.sandbox import VERSION
+
+TIE = "no majority"
+
+
+class Audit(BaseModel):
+    """Everything that `data audit` prints; shares are in percent, similarities in [0, 1]."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: RecordKind
+    judge: str
+    question: str = ""
+    num_records: int
+    num_items: int = Field(description="judged, or put before people: a triplet is two")
+    num_unanswered: int = Field(0, description="items that nobody answered; they are in no share")
+    missing_answers: dict[str, int] = Field(default_factory=dict, description="annotator -> number")
+    num_failures: int
+    failures: dict[str, int] = Field(description="reason -> number")
+    bands: dict[str, tuple[float, float]] = Field(default_factory=dict, description="label -> from, to")
+    confusion: Confusion
+    mean_similarity: dict[str, float] = Field(
+        default_factory=dict, description="column -> mean true similarity of what the oracle understands"
+    )
+    outside: dict[str, int] = Field(default_factory=dict, description="sentence -> outside the grammar")
+    correlation: Correlation | None = None
+    by_annotator: dict[str, dict[str, Share]] = Field(
+        default_factory=dict, description="annotator -> label -> share of the annotator's answers"
+    )
+    agreement: Agreement | None = None
+
+
+def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress) -> Audit:
+    """Return what the sandbox says of the items, which are some or all of the data set's."""
+    verdicts = judge(items.items, progress)
+    judged = list(zip(items.items, verdicts, strict=True))
+    is_pairs = len(items.text_names) == 2
+    edges = (0.0, *BAND_EDGES, 1.0)
+    return Audit(
+        judge=f"oracle sandbox, version {VERSION}",
+        bands=dict(zip(BANDS, pairwise(edges), strict=True)) if is_pairs else {},
+        **_of_dataset(dataset),
+        num_items=len(judged),
+        confusion=confusion(
+            ((item.intended, verdict.label) for item, verdict in judged),
+            labels_for(items),
+            items.intentions,
+        ),
+        mean_similarity=_means(judged),
+        outside=_outside(verdicts, items.text_names),
+        correlation=correlation(
+            {
+                item.id: (item.score, verdict.similarity)
+                for item, verdict in judged
+                if item.score is not None and verdict.similarity is not None
+            }
+        ),
+    )
+
+
+def audit_by_people(dataset: SyntheticDataset, items: Items, annotations: Sequence[Annotation]) -> Audit:
+    """Return what annotators say of the items in their sheets; the label of most of them counts."""
+    question = annotations[0].question
+    asked = {identity for annotation in annotations for identity in annotation.answers}
+    answers = {
+        item: [annotation.answers.get(item.id) for annotation in annotations]
+        for item in items.items
+        if item.id in asked
+    }
+    labels = {item: majority(row) for item, row in answers.items() if any(row)}
+    rows = [*question.labels, *([TIE] if TIE in labels.values() else [])]
+    return Audit(
+        judge=", ".join(annotation.annotator for annotation in annotations),
+        question=question.text,
+        **_of_dataset(dataset),
+        num_items=len(answers),
+        num_unanswered=len(answers) - len(labels),
+        missing_answers={
+            annotation.annotator: sum(not annotation.answers.get(item.id) for item in answers)
+            for annotation in annotations
+        },
+        confusion=confusion(
+            ((item.intended, label) for item, label in labels.items()), rows, items.intentions
+        ),
+        correlation=correlation(_numbers(answers)),
+        by_annotator={each.annotator: _shares(each) for each in annotations},
+        agreement=agreement(list(answers.values())) if len(annotations) > 1 else None,
+    )
+
+
+def majority(answers: Iterable[str | None]) -> str:
+    """Return the label given most often, `TIE` if several are; there must be an answer."""
+    counts = Counter(answer for answer in answers if answer is not None)
+    (first, most), *others = counts.most_common()
+    return TIE if others and others[0][1] == most else first
+
+
+def _of_dataset(dataset: SyntheticDataset) -> dict[str, object]:
+    reasons = Counter(dataset.failure_table.column("reason").to_pylist())
+    return {
+        "kind": dataset.kind,
+        "num_records": len(dataset),
+        "num_failures": dataset.manifest.num_failures,
+        "failures": dict(reasons.most_common()),
+    }
+
+
+def _means(judged: Iterable[tuple[Item, Verdict]]) -> dict[str, float]:
+    values: dict[str, list[float]] = {}
+    for item, verdict in judged:
+        if verdict.similarity is not None:
+            values.setdefault(item.intended, []).append(verdict.similarity)
+    return {intended: fmean(found) for intended, found in values.items()}
+
+
+def _outside(verdicts: Iterable[Verdict], names: Sequence[str]) -> dict[str, int]:
+    """Count which of the sentences are outside the grammar."""
+    counts = Counter(verdict.outside for verdict in verdicts if verdict.outside)
+    return {
+        " and ".join(names[position] for position in positions): number
+        for positions, number in sorted(counts.items())
+    }
+
+
+def _numbers(answers: Mapping[Item, Sequence[str | None]]) -> dict[str, tuple[float, float]]:
+    """Return intended scores and mean answers, where scores were intended and all labels are numbers."""
+    try:
+        return {
+            item.id: (item.score, fmean(float(answer) for answer in row if answer is not None))
+            for item, row in answers.items()
+            if item.score is not None and any(row)
+        }
+    except ValueError:
+        return {}
+
+
+def _shares(annotation: Annotation) -> dict[str, Share]:
+    given = Counter(answer for answer in annotation.answers.values() if answer is not None)
+    return {label: share(given[label], given.total()) for label in annotation.question.labels}

@@ -1,0 +1,42 @@
+"""The data set that a command is given: a folder, a file, or the id of a cached stage."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from synthbench.cli.options import home
+from synthbench.errors import UserError
+
+MIN_ID_LENGTH = 6
+
+Dataset = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATASET",
+        help="A folder that `import` or `convert` wrote; a .jsonl, .csv or .tsv file; or, for the data of an "
+        "experiment, the id of a cached stage as `plan` shows it.",
+    ),
+]
+
+
+def found(dataset: Path) -> tuple[Path, str]:
+    """Return where a data set lies, and its title: a path, or the beginning of a stored stage's identity.
+
+    Raises UserError if a name that looks like an identity is not exactly one stage's, or the stage made none.
+    """
+    from synthbench.pipeline.store import Store
+
+    name = str(dataset)
+    if dataset.exists() or len(name) < MIN_ID_LENGTH or set(name) - set("0123456789abcdef"):
+        return dataset, name
+    store = Store(home() / "store")
+    identities = store.find(name)
+    if len(identities) != 1:
+        several = f"{len(identities)} stages in {store.root} have ids that begin so" if identities else ""
+        raise UserError(f"{name}: {several or f'neither a file nor a folder, nor a stage in {store.root}'}")
+    label = (store.info(identities[0]) or {}).get("label", "")
+    folder = store.folder(identities[0])
+    if not (folder / "dataset").is_dir():
+        raise UserError(f"{name}: the stage '{label}' made no data set")
+    return folder, f"{name}: {label}"
