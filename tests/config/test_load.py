@@ -627,9 +627,7 @@ def test_a_step_must_be_made_for_what_a_part_holds(experiment: ExperimentFile) -
         "    gold: {source: gold}\n    more: {source: dev, prepare: [{step: drop-identical}]}\n",
     )
     (fault,) = experiment.faults()
-    assert fault.endswith(
-        "data.more.prepare.0: drop-identical is for pair, scored_pair, triplet records, these are sentence"
-    )
+    assert fault.endswith("data.more.prepare.0: drop-identical is not made for sentence records")
 
 
 @pytest.mark.parametrize(
