@@ -4,6 +4,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import (
     Failure,
     Pair,
+    Ranking,
     Record,
     RecordKind,
     ScoredPair,
@@ -44,6 +45,7 @@ __all__ = [
     "PairScorer",
     "Progress",
     "ProgressTask",
+    "Ranking",
     "Record",
     "RecordKind",
     "Runtime",

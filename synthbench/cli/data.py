@@ -22,7 +22,7 @@ MAX_ROWS = 20
 app = typer.Typer(no_args_is_help=True)
 app.command("audit")(audit)
 
-Kind = Literal["scored_pair", "pair", "triplet", "sentence"]
+Kind = Literal["scored_pair", "pair", "triplet", "ranking", "sentence"]
 Format = Literal["jsonl", "csv", "huggingface"]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
@@ -97,8 +97,9 @@ def import_(
     """Check a file of records and make a data set of it.
 
     The columns are sentence1, sentence2 and score in [0, 1]; anchor and positive, with or without negative;
-    or sentence. Every faulty line is named. An experiment can also read such a file as it is (`file:`), with
-    other names of columns and other ranges of scores.
+    query, candidates and grades in [0, 1] (lists; in a table as JSON); or sentence. Every faulty line is
+    named. An experiment can also read such a file as it is (`file:`), with other names of columns and other
+    ranges of scores.
     """
     from synthbench.data.exchange import check_target, write_folder
     from synthbench.data.importing import import_file

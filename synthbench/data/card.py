@@ -10,6 +10,7 @@ LOSSES = {
     RecordKind.SCORED_PAIR: "CosineSimilarityLoss",
     RecordKind.PAIR: "MultipleNegativesRankingLoss",
     RecordKind.TRIPLET: "MultipleNegativesRankingLoss",
+    RecordKind.RANKING: "LambdaLoss, with `grades` as its labels",
     RecordKind.SENTENCE: "an unsupervised loss",
 }
 SIZES = (

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import Pair, Record, RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.data.records import Pair, Ranking, Record, RecordKind, ScoredPair, Sentence, Triplet
 from synthbench.errors import UserError
 
 INHERITED = ("split", "subset", "label", "method", "generator", "instruction", "seed")
@@ -110,13 +110,29 @@ def _to_sentences(records: Sequence[Record], _: Thresholds) -> _Outcome:
     """Keep a sentence once, with the split and provenance of the first record that has it."""
     found: dict[str, Sentence] = {}
     for record in records:
-        for name in record.text_fields:
-            text = getattr(record, name)
+        for name, text in zip(_text_names(record), record.texts(), strict=True):
             if text not in found:
                 found[text] = Sentence(sentence=text, **_inherited(record, name) | {"label": ""})
-    repeated = sum(len(record.text_fields) for record in records) - len(found)
+    repeated = sum(len(record.texts()) for record in records) - len(found)
     note = "each distinct sentence once; lost: which sentences belong together, scores and labels"
     return _Outcome(tuple(found.values()), note, {"repeated sentence": repeated})
+
+
+def _text_names(record: Record) -> tuple[str, ...]:
+    """Return a name for each of the record's sentences: its column, with a number where it holds several."""
+    if isinstance(record, Ranking):
+        return ("query", *(f"candidate{number}" for number in range(1, len(record.candidates) + 1)))
+    return record.text_fields
+
+
+def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> _Outcome:
+    records = [
+        ScoredPair(sentence1=one.query, sentence2=text, score=grade, **_inherited(one, name))
+        for one in rankings
+        for name, text, grade in zip(_text_names(one)[1:], one.candidates, one.grades, strict=True)
+    ]
+    note = "the query with each candidate, whose grade is the score; lost: that a query is one item of a test"
+    return _Outcome(records, note, {})
 
 
 def _scored_pairs_to_pairs(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> _Outcome:
@@ -181,6 +197,10 @@ CONVERSIONS: dict[RecordKind, dict[RecordKind, _Conversion]] = {
     RecordKind.SCORED_PAIR: {
         RecordKind.TRIPLET: _scored_pairs_to_triplets,
         RecordKind.PAIR: _scored_pairs_to_pairs,
+        RecordKind.SENTENCE: _to_sentences,
+    },
+    RecordKind.RANKING: {
+        RecordKind.SCORED_PAIR: _rankings_to_scored_pairs,
         RecordKind.SENTENCE: _to_sentences,
     },
 }

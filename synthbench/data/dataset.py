@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synthbench.data.records import RECORD_TYPES, Record, RecordKind, ScoredPair
+from synthbench.data.records import RECORD_TYPES, Ranking, Record, RecordKind, ScoredPair
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class SyntheticDataset:
         """Check the records, give ids to those without, count, hash, and build the manifest.
 
         Raises UserError naming the first offending record of each fault: another kind, an empty sentence,
-        a score that is NaN or outside [0, 1], an id that occurs twice.
+        a score or grade that is NaN or outside [0, 1], candidates without grades, an id that occurs twice.
         """
         writer = _TableWriter(kind)
         for record in records:
@@ -111,8 +111,15 @@ class SyntheticDataset:
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """Every distinct sentence, in order of first appearance."""
+        return tuple(dict.fromkeys(text for row in self.text_rows() for text in row))
+
+    def text_rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the sentences of each record, as its `texts` gives them."""
         columns = [self.column(name) for name in RECORD_TYPES[self.kind].text_fields]
-        return tuple(dict.fromkeys(text for row in zip(*columns, strict=True) for text in row))
+        rows = zip(*columns, strict=True)
+        if self.kind == RecordKind.RANKING:
+            return ((query, *candidates) for query, candidates in rows)
+        return rows
 
     def with_records(
         self,
@@ -247,11 +254,15 @@ class _TableWriter:
             yield "has an empty sentence", ""
         if not is_unicode(line):
             yield "has half a character (a lone surrogate)", ""
-        score = getattr(record, "score", 0.0)
-        if math.isnan(score):
-            yield "its score is NaN", ""
-        elif not 0.0 <= score <= 1.0:
-            yield "its score is outside [0, 1]", f": {score}"
+        if isinstance(record, ScoredPair):
+            yield from _faults_of_scores("score", [record.score])
+        elif isinstance(record, Ranking):
+            yield from _faults_of_scores("grade", record.grades)
+            if not record.candidates:
+                yield "has no candidates", ""
+            if len(record.candidates) != len(record.grades):
+                sizes = f"{len(record.candidates)} candidates, {len(record.grades)} grades"
+                yield "has not one grade for each candidate", f": {sizes}"
 
     def _flush(self) -> None:
         import pyarrow as pa
@@ -262,6 +273,14 @@ class _TableWriter:
         ]
         self._batches.append(pa.record_batch(columns, schema=self.schema))
         self._buffer.clear()
+
+
+def _faults_of_scores(name: str, values: Sequence[float]) -> Iterator[tuple[str, str]]:
+    for value in values:
+        if math.isnan(value):
+            yield f"its {name} is NaN", ""
+        elif not 0.0 <= value <= 1.0:
+            yield f"its {name} is outside [0, 1]", f": {value}"
 
 
 def is_unicode(text: str) -> bool:
@@ -287,10 +306,15 @@ def schema(kind: RecordKind) -> "pa.Schema":
     """Return the Arrow schema of a record kind: its own columns first, then the shared ones."""
     import pyarrow as pa
 
-    types = {"score": pa.float64(), "seed": pa.int64(), "attempts": pa.int64()}
-    shared = [field.name for field in fields(Record)]
-    own = [field.name for field in fields(RECORD_TYPES[kind]) if field.name not in shared]
-    return pa.schema([(name, types.get(name, pa.string())) for name in [*own, *shared]])
+    types = {
+        "score": pa.float64(),
+        "seed": pa.int64(),
+        "attempts": pa.int64(),
+        "candidates": pa.list_(pa.string()),
+        "grades": pa.list_(pa.float64()),
+    }
+    names = (*RECORD_TYPES[kind].own_fields(), *(field.name for field in fields(Record)))
+    return pa.schema([(name, types.get(name, pa.string())) for name in names])
 
 
 def from_table(kind: RecordKind, table: "pa.Table") -> Iterator[Record]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.data.card import dataset_card
 from synthbench.data.dataset import MANIFEST_FILE, SyntheticDataset
 from synthbench.data.importing import import_file
-from synthbench.data.records import RECORD_TYPES, RecordKind
+from synthbench.data.records import RECORD_TYPES
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -145,15 +145,18 @@ def _write_csv(dataset: SyntheticDataset, file: Path) -> None:
     with file.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\r\n")
         writer.writerow(dataset.table.column_names)
-        writer.writerows(row.values() for row in _rows(dataset))
+        writer.writerows(map(_csv_cell, row.values()) for row in _rows(dataset))
+
+
+def _csv_cell(value: object) -> object:
+    """Return a list as JSON, which is read back as a list."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list) else value
 
 
 def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: bool) -> None:
     import datasets
 
-    names = list(RECORD_TYPES[dataset.kind].text_fields)
-    if dataset.kind == RecordKind.SCORED_PAIR:
-        names.append("score")
+    names = list(RECORD_TYPES[dataset.kind].own_fields())
     if provenance:
         names += [name for name in dataset.table.column_names if name not in (*names, "split")]
     splits = dict(_splits(dataset))

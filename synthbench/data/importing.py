@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from synthbench.data.cells import cell_value, unmatched_grades
 from synthbench.data.dataset import SyntheticDataset, from_row, is_unicode
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
@@ -20,11 +21,14 @@ if TYPE_CHECKING:
 MAX_FAULTS = 10
 SUFFIXES = (".jsonl", ".csv", ".tsv")
 # The first kind whose columns are all there is meant: a triplet has a pair's columns as well.
-IMPORTABLE = (RecordKind.TRIPLET, RecordKind.PAIR, RecordKind.SCORED_PAIR, RecordKind.SENTENCE)
-REQUIRED = {
-    kind: (*RECORD_TYPES[kind].text_fields, *(["score"] if kind == RecordKind.SCORED_PAIR else []))
-    for kind in IMPORTABLE
-}
+IMPORTABLE = (
+    RecordKind.TRIPLET,
+    RecordKind.PAIR,
+    RecordKind.SCORED_PAIR,
+    RecordKind.RANKING,
+    RecordKind.SENTENCE,
+)
+REQUIRED = {kind: RECORD_TYPES[kind].own_fields() for kind in IMPORTABLE}
 SHARED = tuple(each.name for each in fields(Record))
 
 
@@ -34,8 +38,8 @@ def import_file(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
     A .csv and a .tsv have a header line; a .tsv has no quoting. Without `kind` the columns of the first row
     decide. Records without an id get one of their content.
     Raises UserError with a message for each fault of a line, "file:line: what is wrong", at most MAX_FAULTS:
-    bad JSON or CSV, missing or unknown column, a score that is no number in [0, 1], an empty sentence, bytes
-    that are not UTF-8, an id that occurs twice.
+    bad JSON or CSV, missing or unknown column, a score or grade that is no number in [0, 1], an empty
+    sentence, bytes that are not UTF-8, an id that occurs twice. The lists of a ranking are JSON in a table.
     """
     faults = _Faults(file)
     with _opened(file) as stream:
@@ -211,9 +215,10 @@ def _checked(rows: Iterable[_Row], kind: RecordKind, faults: _Faults) -> Iterato
         cells: dict[str, Any] = {}
         for name in (name for name in columns if name in row.cells):
             try:
-                cells[name] = _cell(name, row.cells[name], is_sentence=name in REQUIRED[kind])
+                cells[name] = cell_value(name, row.cells[name], is_sentence=name in REQUIRED[kind])
             except ValueError as error:
                 problems.append(str(error))
+        problems.extend(unmatched_grades(cells))
         identity = cells.get("id", "")
         if identity and lines.setdefault(identity, row.line) != row.line:
             problems.append(f"id '{identity}' stands in line {lines[identity]} already")
@@ -230,43 +235,3 @@ def _column_problems(cells: Iterable[str], kind: RecordKind, columns: Sequence[s
             yield f"no '{name}', which a {kind} must have"
     for name in sorted(present - set(columns)):
         yield f"unknown column '{name}'{_nearest(name, columns)}"
-
-
-def _cell(name: str, value: object, *, is_sentence: bool) -> str | float | int:
-    if name == "score":
-        return _score(value)
-    if name == "seed":
-        return _seed(value)
-    if not isinstance(value, str):
-        raise ValueError(f"{name} is not text: {value!r}")
-    if not is_unicode(value):
-        raise ValueError(f"{name} has half a character (a lone surrogate)")
-    if is_sentence and not value.strip():
-        raise ValueError(f"{name} is empty")
-    return value
-
-
-def _score(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"score is not a number: {value!r}")
-    try:
-        score = float(value)
-    except ValueError:
-        raise ValueError(f"score is not a number: {value!r}") from None
-    except OverflowError:
-        score = float("inf")
-    if score != score:
-        raise ValueError("score is NaN")
-    if not 0.0 <= score <= 1.0:
-        raise ValueError(f"score {value} is outside [0, 1]")
-    return score
-
-
-def _seed(value: object) -> int:
-    try:
-        seed = int(value) if isinstance(value, str) else value
-    except ValueError:
-        seed = None
-    if isinstance(seed, bool) or not isinstance(seed, int) or abs(seed) >= 2**63:
-        raise ValueError(f"seed is not a whole number of 64 bits: {value!r}")
-    return seed

@@ -43,11 +43,15 @@ class Description(BaseModel):
     failures: dict[str, int] = Field(description="reason -> number")
     dropped: dict[str, int] = Field(description="reason -> number")
     words: dict[str, WordCounts] = Field(description="by column")
-    scores: dict[str, int] = Field(description="by score if there are few, else by the nearest tenth")
+    scores: dict[str, int] = Field(
+        description="by score (rankings: grade) if there are few, else by the nearest tenth"
+    )
     num_identical: int = Field(description="two sentences of the record are equal")
     num_nearly_identical: int = Field(description="equal but for case and full stops at the end, or equal")
     num_duplicates: int = Field(description="an earlier record has the same sentences in the same order")
-    num_unordered_duplicates: int = Field(description="the same in either order, for kinds of two sentences")
+    num_unordered_duplicates: int = Field(
+        description="the same in any order of two sentences, or of candidates"
+    )
     num_sentences: int = Field(description="distinct sentences")
     distinct_1: float = Field(description="distinct / all words of the distinct sentences, lower-cased")
     distinct_2: float = Field(description="distinct / all pairs of neighbouring words, ditto")
@@ -71,7 +75,7 @@ def describe(dataset: SyntheticDataset) -> Description:
     """
     table, manifest = dataset.table, dataset.manifest
     names = RECORD_TYPES[dataset.kind].text_fields
-    columns = [table.column(name).cast(pa.large_string()).combine_chunks() for name in names]
+    columns = [_texts(table, name) for name in names]
     sentences = pc.unique(pa.concat_arrays(columns))
     distinct_1, distinct_2 = _distinct_n_grams(sentences)
     return Description(
@@ -89,10 +93,7 @@ def describe(dataset: SyntheticDataset) -> Description:
             name: _word_counts(column) for name, column in zip(names, columns, strict=True) if len(column)
         },
         scores=_scores(table),
-        num_identical=_num_identical(columns),
-        num_nearly_identical=_num_identical([_normalised(column) for column in columns]),
-        num_duplicates=_num_duplicates(columns),
-        num_unordered_duplicates=_num_duplicates(_sorted_pair(columns) if len(columns) == 2 else columns),
+        **(_repetition_in_rankings(dataset) if dataset.kind == RecordKind.RANKING else _repetition(columns)),
         num_sentences=len(sentences),
         distinct_1=distinct_1,
         distinct_2=distinct_2,
@@ -107,6 +108,13 @@ def _counts(table: pa.Table, column: str) -> dict[str, int]:
     counted = pc.value_counts(table.column(column)).to_pylist()
     found = [(each["values"], each["counts"]) for each in counted if each["values"]]
     return dict(sorted(found, key=lambda item: (-item[1], item[0])))
+
+
+def _texts(table: pa.Table, name: str) -> pa.Array:
+    """Return a column's sentences, those of all lists where it holds lists."""
+    column = table.column(name).combine_chunks()
+    texts = column.flatten() if pa.types.is_list(column.type) else column
+    return texts.cast(pa.large_string())
 
 
 def _words(sentences: pa.Array) -> pa.Array:
@@ -126,9 +134,12 @@ def _word_counts(sentences: pa.Array) -> WordCounts:
 
 def _scores(table: pa.Table) -> dict[str, int]:
     """Count the scores, in ascending order."""
-    if "score" not in table.column_names:
+    if "score" in table.column_names:
+        scores = table.column("score").to_numpy()
+    elif "grades" in table.column_names:
+        scores = table.column("grades").combine_chunks().flatten().to_numpy()
+    else:
         return {}
-    scores = table.column("score").to_numpy()
     values, counts = np.unique(scores, return_counts=True)
     if len(values) > MAX_LABELS:
         values, counts = np.unique(np.floor(scores * 10 + 0.5) / 10, return_counts=True)
@@ -137,6 +148,27 @@ def _scores(table: pa.Table) -> dict[str, int]:
 
 def _normalised(sentences: pa.Array) -> pa.Array:
     return pc.utf8_rtrim(pc.utf8_lower(pc.utf8_trim_whitespace(sentences)), characters=". ")
+
+
+def _repetition(columns: Sequence[pa.Array]) -> dict[str, int]:
+    return {
+        "num_identical": _num_identical(columns),
+        "num_nearly_identical": _num_identical([_normalised(column) for column in columns]),
+        "num_duplicates": _num_duplicates(columns),
+        "num_unordered_duplicates": _num_duplicates(_sorted_pair(columns) if len(columns) == 2 else columns),
+    }
+
+
+def _repetition_in_rankings(dataset: SyntheticDataset) -> dict[str, int]:
+    """Count the same, for records of any number of sentences; the order of candidates means nothing."""
+    rows = list(dataset.text_rows())
+    normalised = [tuple(text.strip().lower().rstrip(". ") for text in row) for row in rows]
+    return {
+        "num_identical": sum(len(set(row)) < len(row) for row in rows),
+        "num_nearly_identical": sum(len(set(row)) < len(row) for row in normalised),
+        "num_duplicates": len(rows) - len(set(rows)),
+        "num_unordered_duplicates": len(rows) - len({(row[0], *sorted(row[1:])) for row in rows}),
+    }
 
 
 def _num_identical(columns: Sequence[pa.Array]) -> int:

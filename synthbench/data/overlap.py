@@ -1,10 +1,8 @@
 """Pairs that stand in two data sets: what training data must not share with a test set."""
 
 from collections.abc import Iterator, Sequence
-from itertools import repeat
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RECORD_TYPES
 
 STANDS_IN_GOLD = "stands in the gold data"
 
@@ -30,9 +28,5 @@ def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> S
 
 def _pairs(data: SyntheticDataset) -> Iterator[list[tuple[str, str]]]:
     """Yield each record's pairs: the first sentence with each of the others."""
-    first, *others = (data.column(name) for name in RECORD_TYPES[data.kind].text_fields)
-    if not others:
-        yield from repeat([], len(first))
-        return
-    for anchor, *rest in zip(first, *others, strict=True):
-        yield [pair_key(anchor, text) for text in rest]
+    for anchor, *others in data.text_rows():
+        yield [pair_key(anchor, text) for text in others]

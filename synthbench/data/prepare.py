@@ -18,7 +18,9 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
 
-SEVERAL_SENTENCES = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+SEVERAL_SENTENCES = frozenset(
+    {RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET, RecordKind.RANKING}
+)
 
 
 class Step(BaseModel, ABC):

@@ -12,6 +12,7 @@ class RecordKind(StrEnum):
     SCORED_PAIR = "scored_pair"
     PAIR = "pair"
     TRIPLET = "triplet"
+    RANKING = "ranking"
     SENTENCE = "sentence"
     FAILURE = "failure"
 
@@ -37,6 +38,12 @@ class Record:
     generator: str = ""
     instruction: str = ""
     seed: int | None = None
+
+    @classmethod
+    def own_fields(cls) -> tuple[str, ...]:
+        """Return the columns that this kind adds to those of all records, in order."""
+        shared = {field.name for field in fields(Record)}
+        return tuple(field.name for field in fields(cls) if field.name not in shared)
 
     def texts(self) -> tuple[str, ...]:
         """Return the sentences of the record, in the order of its columns."""
@@ -85,8 +92,34 @@ class Triplet(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking(Record):
+    """A query and the candidates to be ranked for it, each with its grade of relevance in [0, 1].
+
+    `grades` stand in the order of `candidates`; binary relevance is 1 or 0. A record is one query, and so one
+    item of a test set. A query may have no relevant candidate, as some of real sets do: what becomes of it is
+    the evaluator's convention.
+    """
+
+    kind = RecordKind.RANKING
+    text_fields = ("query", "candidates")
+
+    query: str
+    candidates: tuple[str, ...]
+    grades: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        # Stored rows come back as lists, and whole numbers as they are: equal records must be equal.
+        object.__setattr__(self, "candidates", tuple(self.candidates))
+        object.__setattr__(self, "grades", tuple(map(float, self.grades)))
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the query and its candidates."""
+        return (self.query, *self.candidates)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence(Record):
-    """One unlabelled sentence."""
+    """One sentence; where it is to be classified, `label` is its class."""
 
     kind = RecordKind.SENTENCE
     text_fields = ("sentence",)
@@ -107,5 +140,5 @@ class Failure(Record):
 
 
 RECORD_TYPES: dict[RecordKind, type[Record]] = {
-    record_type.kind: record_type for record_type in (ScoredPair, Pair, Triplet, Sentence, Failure)
+    record_type.kind: record_type for record_type in (ScoredPair, Pair, Triplet, Ranking, Sentence, Failure)
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.data.cells import numbered, unmatched_grades
 from synthbench.data.records import RECORD_TYPES, RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.sources.content import NO_GOLD_SCORE, Content
@@ -36,8 +37,7 @@ class Columns:
 
 def required_fields(kind: RecordKind) -> tuple[str, ...]:
     """Return the fields that each record of a kind needs from its file."""
-    score = ("score",) if kind == RecordKind.SCORED_PAIR else ()
-    return (*RECORD_TYPES[kind].text_fields, *score)
+    return RECORD_TYPES[kind].own_fields()
 
 
 def read_file(path: Path, columns: Columns) -> Content:
@@ -46,7 +46,7 @@ def read_file(path: Path, columns: Columns) -> Content:
     Rows with a blank score are left out and counted.
 
     Raises UserError naming, all together and by file and line, missing columns, wrong numbers of columns, bad
-    scores and empty sentences.
+    scores, empty sentences, and candidates that have not one grade each.
     """
     content, problems = Content(), Problems()
     lines: dict[str, int] = {}
@@ -58,6 +58,10 @@ def read_file(path: Path, columns: Columns) -> Content:
             values = dict(_values(row, columns))
         except ValueError as error:
             problems.add(f"{path}:{line}: {error}")
+            continue
+        unmatched = list(unmatched_grades(values))
+        if unmatched:
+            problems.add(f"{path}:{line}: {unmatched[0]}")
             continue
         record_id = values.setdefault("id", f"{path.name}/{line:04d}")
         if record_id and lines.setdefault(record_id, line) != line:
@@ -74,6 +78,10 @@ def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any
         value = row[name]
         if name == "score":
             yield name, score_of(value, columns.score_range)
+        elif name == "grades":
+            yield name, [score_of(grade, columns.score_range, one) for one, grade in numbered(value, name)]
+        elif name == "candidates":
+            yield name, [sentence_of(text, one) for one, text in numbered(value, name)]
         elif name in OPTIONAL_FIELDS:
             yield name, "" if value is None else str(value)
         else:

@@ -77,7 +77,7 @@ def sentence_of(value: object, name: str) -> str:
     return value
 
 
-def score_of(value: object, score_range: tuple[float, float]) -> float:
+def score_of(value: object, score_range: tuple[float, float], name: str = "score") -> float:
     """Return the score in a cell, mapped linearly from `score_range` to [0, 1].
 
     Raises ValueError if it is no number, NaN, or outside the range.
@@ -88,9 +88,9 @@ def score_of(value: object, score_range: tuple[float, float]) -> float:
             raise TypeError
         score = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"score {value!r} is not a number") from None
+        raise ValueError(f"{name} {value!r} is not a number") from None
     if math.isnan(score):
-        raise ValueError(f"score is NaN; a number from {low:g} to {high:g} is needed")
+        raise ValueError(f"{name} is NaN; a number from {low:g} to {high:g} is needed")
     if not low <= score <= high:
-        raise ValueError(f"score {score:g} is outside {low:g} to {high:g}")
+        raise ValueError(f"{name} {score:g} is outside {low:g} to {high:g}")
     return (score - low) / (high - low)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from synthbench.data.records import Pair, Record, RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.data.records import Pair, Ranking, Record, RecordKind, ScoredPair, Sentence, Triplet
 
 # The first example pays for imports, which is no sign of anything slow.
 PROPERTY = settings(deadline=None, max_examples=60)
@@ -45,6 +45,14 @@ RECORDS: dict[RecordKind, st.SearchStrategy[Record]] = {
     RecordKind.PAIR: st.builds(Pair, anchor=SENTENCES, positive=SENTENCES, **SHARED),
     RecordKind.TRIPLET: st.builds(
         Triplet, anchor=SENTENCES, positive=SENTENCES, negative=SENTENCES, **SHARED
+    ),
+    RecordKind.RANKING: st.builds(
+        lambda graded, **values: Ranking(
+            candidates=tuple(text for text, _ in graded), grades=tuple(grade for _, grade in graded), **values
+        ),
+        graded=st.lists(st.tuples(SENTENCES, SCORES), min_size=1, max_size=4),
+        query=SENTENCES,
+        **SHARED,
     ),
     RecordKind.SENTENCE: st.builds(Sentence, sentence=SENTENCES, **SHARED),
 }

@@ -143,7 +143,7 @@ def test_wrong_columns_of_a_csv_file_are_named_once(tmp_path: Path) -> None:
 
 KINDS = (
     "(triplet: anchor, positive, negative; pair: anchor, positive; "
-    "scored_pair: sentence1, sentence2, score; sentence: sentence)"
+    "scored_pair: sentence1, sentence2, score; ranking: query, candidates, grades; sentence: sentence)"
 )
 
 

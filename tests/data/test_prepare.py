@@ -202,7 +202,11 @@ SENTENCE_DATA = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence=
 @pytest.mark.parametrize(
     ("data", "step", "message"),
     [
-        (SENTENCE_DATA, DropIdentical(), "drop-identical: is for pair, scored_pair, triplet records"),
+        (
+            SENTENCE_DATA,
+            DropIdentical(),
+            "drop-identical: is for pair, ranking, scored_pair, triplet records",
+        ),
         (PAIR_DATA, DropDuplicates(unordered=True), "drop-duplicates: 'unordered' is for scored pairs only"),
         (PAIR_DATA, Sample(size=2), "sample: size 2, but there are only 1 records"),
         (PAIR_DATA, Sample(fraction=0.1), "sample: a fraction of 0.1 of 1 records is none at all"),
