@@ -1,4 +1,5 @@
 import re
+import sys
 
 import pytest
 
@@ -38,3 +39,11 @@ def test_tasks_within_tasks_and_lines_above_them_work_on_a_terminal(
 
 def test_without_a_terminal_progress_is_plain() -> None:
     assert isinstance(progress_for_people(), PlainProgress)
+
+
+def test_on_a_terminal_bars_are_for_one_process_several_would_write_across_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert isinstance(progress_for_people(), RichProgress)
+    assert isinstance(progress_for_people(2), PlainProgress)

@@ -72,7 +72,7 @@ def test_it_runs_like_a_built_in_one(place: Place) -> None:
     called = finished(place.start("run", place.file, "--seeds", "0"))
     assert (called.code, called.errors) == (0, [])
     assert "generate echo for echo seed 0" in called.executed
-    assert "| echo |" in tables(place)["table.md"].decode()
+    assert "| echo |" in tables(place, part="seeds-0")["table.md"].decode()
 
 
 def test_without_the_package_the_name_is_unknown(place: Place) -> None:
