@@ -52,8 +52,9 @@ def read_annotations(files: Sequence[Path], items: Items) -> list[Annotation]:
     names = [file.stem for file in files]
     if len(set(names)) < len(names):
         names = [str(file) for file in files]
-    if len({file.resolve() for file in files}) < len(files):
-        raise UserError(f"{', '.join(names)}: one annotator's file is given twice")
+    for position, file in enumerate(files):
+        if file.resolve() in {other.resolve() for other in files[:position]}:
+            raise UserError(f"{file}: is given twice")
     known = {item.id: item for item in items.items}
     texts = {item.texts for item in items.items}
     sheets = [_Sheet(file, known, items.text_names, texts) for file in files]
@@ -82,9 +83,13 @@ def _read(name: str, sheet: _Sheet) -> Annotation:
             answers[row[ID].strip()] = question.label(answer) if answer else None
         except ValueError as error:
             sheet.add_fault(line, str(error))
+    if sheet.lines and not sheet.items.keys() & sheet.lines.keys():
+        raise UserError(f"{sheet.file}: was made from another data set: none of its ids is one of this one's")
     sheet.raise_if_faulty()
     if not any(answers.values()):
-        raise UserError(f"{sheet.file}: holds no answers in the column '{header[column]}'")
+        raise UserError(
+            f"{sheet.file}: holds no answers; they belong into the column '{header[column][:40]} ...'"
+        )
     return Annotation(name, question, answers)
 
 
@@ -97,9 +102,7 @@ def _check_row(row: Mapping[str, str], line: int, sheet: _Sheet) -> None:
     first = sheet.lines.setdefault(identity, line)
     item = sheet.items.get(identity)
     if item is None:
-        sheet.add_fault(
-            line, f"id '{identity}' is none of this data set's; was the sheet made from another one?"
-        )
+        sheet.add_fault(line, f"id '{identity}' is none of this data set's")
         return
     if first != line:
         sheet.add_fault(line, f"id '{identity}' stands in line {first} already")

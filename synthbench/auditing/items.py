@@ -2,7 +2,7 @@
 
 import hashlib
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -55,13 +55,15 @@ def items_of(dataset: SyntheticDataset) -> Items:
     """Return what is to be judged.
 
     A scored pair's intention is its score: the scores themselves where there are few, else `SCORE_BINS`. A
-    triplet is two items, its positive and its negative, each beside the anchor. Sentences have none.
+    triplet is two items, its positive and its negative, each beside the anchor; a ranking is one for each of
+    its candidates, beside the query, and the grade is its score. Sentences have no intention.
     Raises UserError for other kinds and for data sets without records.
     """
     makers: dict[RecordKind, Callable[[SyntheticDataset], Items]] = {
         RecordKind.SCORED_PAIR: _of_scored_pairs,
         RecordKind.PAIR: lambda pairs: _beside_anchor(pairs, ("positive",)),
         RecordKind.TRIPLET: lambda triplets: _beside_anchor(triplets, ("positive", "negative")),
+        RecordKind.RANKING: _of_rankings,
         RecordKind.SENTENCE: _of_sentences,
     }
     if dataset.kind not in makers:
@@ -72,16 +74,33 @@ def items_of(dataset: SyntheticDataset) -> Items:
 
 
 def _of_scored_pairs(dataset: SyntheticDataset) -> Items:
-    scores = sorted(set(dataset.column("score")))
-    is_binned = len(scores) > MOST_DISTINCT_SCORES
-    names = SCORE_BINS if is_binned else tuple(f"{score:g}" for score in scores)
-    edges = SCORE_EDGES if is_binned else scores[1:]
+    return _scored((pair, "", (pair.sentence1, pair.sentence2), pair.score) for pair in dataset)
+
+
+def _of_rankings(dataset: SyntheticDataset) -> Items:
+    return _scored(
+        (ranking, str(position), (ranking.query, candidate), grade)
+        for ranking in dataset
+        for position, (candidate, grade) in enumerate(zip(ranking.candidates, ranking.grades, strict=True))
+    )
+
+
+def _scored(given: Iterable[tuple[Any, str, tuple[str, ...], float]]) -> Items:
+    """Return items of records, parts, texts and scores."""
+    found = list(given)
+    names = tuple(f"{score:g}" for score in sorted({score for *_, score in found}))
+    is_few = len(set(names)) <= MOST_DISTINCT_SCORES
     items = [
-        _item(pair, "", (pair.sentence1, pair.sentence2), names[bisect_right(edges, pair.score)], pair.score)
-        for pair in dataset
+        _item(record, part, texts, f"{score:g}" if is_few else _bin(score), score)
+        for record, part, texts, score in found
     ]
-    found = {item.intended for item in items}
-    return Items(items, tuple(name for name in names if name in found), ("sentence1", "sentence2"))
+    columns = {item.intended for item in items}
+    ordered = tuple(name for name in dict.fromkeys(names if is_few else SCORE_BINS) if name in columns)
+    return Items(items, ordered, ("sentence1", "sentence2"))
+
+
+def _bin(score: float) -> str:
+    return SCORE_BINS[bisect_right(SCORE_EDGES, score)]
 
 
 def _beside_anchor(dataset: SyntheticDataset, columns: tuple[str, ...]) -> Items:
