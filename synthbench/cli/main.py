@@ -7,8 +7,9 @@ from typing import Annotated, NoReturn
 import typer
 
 from synthbench import __version__
-from synthbench.cli import data, listing, plan, report, run, validate
+from synthbench.cli import data, listing, plan, report, run, sandbox, validate
 from synthbench.cli.clean import clean
+from synthbench.cli.doctor import doctor
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.signals import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.errors import UserError
@@ -31,7 +32,9 @@ app.command("report")(report.report)
 app.command("evaluate")(evaluate)
 app.command("list")(listing.list_plugins)
 app.command("clean")(clean)
+app.command("doctor")(doctor)
 app.add_typer(data.app, name="data", help="Look into data sets, convert, import and export them.")
+app.add_typer(sandbox.app, name="sandbox", help="The generated world whose truth is known: its LLM server.")
 
 
 @app.callback(invoke_without_command=True)

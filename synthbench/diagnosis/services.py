@@ -1,0 +1,135 @@
+"""The servers that the user configured, and LaTeX."""
+
+import json
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from synthbench.diagnosis.finding import Finding, fine, note, problem
+from synthbench.diagnosis.web import Address, UnreachableError, basic, get
+from synthbench.tracking.redaction import mask_password_of
+
+ENDPOINT, TRACKING = "endpoint", "tracking"
+REFUSED = (401, 403)
+EXPERIMENTS = "/api/2.0/mlflow/experiments/search?max_results=1"
+
+
+def endpoint() -> Finding:
+    """Ask the configured LLM endpoint for its models; without OPENAI_BASE_URL nobody is asked."""
+    base, key = os.environ.get("OPENAI_BASE_URL", ""), os.environ.get("OPENAI_API_KEY", "")
+    if key.strip() != key or not (key.isascii() and key.isprintable()):
+        return problem(
+            ENDPOINT,
+            "OPENAI_API_KEY holds white space or letters that no key has",
+            "set it anew, as it was issued",
+        )
+    has_key = "OPENAI_API_KEY is set" if key else "OPENAI_API_KEY is not set"
+    if not base:
+        advice = "for methods that ask an LLM set OPENAI_BASE_URL (such as http://localhost:8000/v1)"
+        return note(ENDPOINT, f"OPENAI_BASE_URL is not set, {has_key}; nobody was contacted", advice)
+    try:
+        address = Address.of(base)
+    except UnreachableError as error:
+        return problem(ENDPOINT, f"OPENAI_BASE_URL {error}", "set it as in http://localhost:8000/v1")
+    try:
+        answer = get(f"{address.url}/models", f"Bearer {key}" if key else address.authorization)
+    except UnreachableError as error:
+        return problem(ENDPOINT, f"{address.shown} {error}", "start the server, or set OPENAI_BASE_URL anew")
+    return _models(address.shown, answer.status, answer.body, has_key)
+
+
+def tracking(home: Path) -> Finding:
+    """Try the tracking server or database; other stores than these are left to MLflow."""
+    uri = os.environ.get("MLFLOW_TRACKING_URI", "")
+    if not uri:
+        return _database(home / "mlflow.db", "")
+    if uri.startswith(("http://", "https://")):
+        return _server(uri)
+    if uri.startswith("sqlite:///"):
+        return _database(Path(uri.removeprefix("sqlite:///")), " (MLFLOW_TRACKING_URI)")
+    return note(
+        TRACKING, f"{_shown(uri)} was not tried", "nothing: a run tries it before anything is computed"
+    )
+
+
+def latex() -> Finding:
+    """Look for pdflatex."""
+    found = shutil.which("pdflatex")
+    if found:
+        return fine("LaTeX", found)
+    return note(
+        "LaTeX", "pdflatex is not installed", "nothing, unless table.tex is to be typeset on this machine"
+    )
+
+
+def _models(shown: str, status: int, body: bytes, has_key: str) -> Finding:
+    if status in REFUSED:
+        return problem(
+            ENDPOINT, f"{shown} refuses access ({status}); {has_key}", "set the right OPENAI_API_KEY"
+        )
+    try:
+        models = [str(model["id"]) for model in json.loads(body)["data"]] if status == 200 else None
+    except (ValueError, TypeError, KeyError):
+        models = None
+    if models is None:
+        return problem(
+            ENDPOINT,
+            f"{shown}/models gives no list of models ({status})",
+            "mend OPENAI_BASE_URL: mostly it ends in /v1",
+        )
+    return fine(ENDPOINT, f"{shown} answers, {len(models)} models; {has_key}")
+
+
+def _server(uri: str) -> Finding:
+    advice = "start the server, mend MLFLOW_TRACKING_URI, or unset it"
+    try:
+        address = Address.of(uri)
+    except UnreachableError as error:
+        return problem(TRACKING, f"MLFLOW_TRACKING_URI {error}", advice)
+    try:
+        status = get(address.url + EXPERIMENTS, _authorization(address)).status
+    except UnreachableError as error:
+        return problem(TRACKING, f"{address.shown} {error}", advice)
+    if status in REFUSED:
+        mended = "set MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN"
+        return problem(TRACKING, f"{address.shown} refuses access ({status})", mended)
+    if status != 200:
+        return problem(TRACKING, f"{address.shown} is no MLflow server ({status})", advice)
+    return fine(TRACKING, f"{address.shown} answers")
+
+
+def _authorization(address: Address) -> str:
+    """Return what MLflow's own client would send."""
+    user, password, token = (
+        os.environ.get(f"MLFLOW_TRACKING_{name}", "") for name in ("USERNAME", "PASSWORD", "TOKEN")
+    )
+    if user and password:
+        return basic(user, password)
+    return f"Bearer {token}" if token else address.authorization
+
+
+def _database(file: Path, origin: str) -> Finding:
+    if not file.exists():
+        return fine(TRACKING, f"{file}{origin} is made by the first run")
+    advice = "move it away, and run again: the next run makes a new one"
+    try:
+        connection = sqlite3.connect(f"file:{quote(str(file.absolute()))}?mode=ro", uri=True)
+        try:
+            (count,) = connection.execute("select count(*) from experiments").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        return problem(TRACKING, f"{file}{origin} can't be read: {error}", advice)
+    if not os.access(file, os.W_OK):
+        return problem(TRACKING, f"{file}{origin} can't be written to", "change its permissions")
+    return fine(TRACKING, f"{file}{origin}, {count} experiments")
+
+
+def _shown(uri: str) -> str:
+    """Return a URI without user, password and query."""
+    scheme, found, rest = uri.partition("://")
+    if not found:
+        return mask_password_of(uri, uri)
+    return f"{scheme}://{'***@' if '@' in rest else ''}{rest.rpartition('@')[2].partition('?')[0]}"
