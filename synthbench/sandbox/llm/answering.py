@@ -1,0 +1,133 @@
+"""The answers: a function of the server's seed, the request and the choice's index, and of nothing else."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from random import Random
+from typing import Any
+
+from synthbench.sandbox.events import Event
+from synthbench.sandbox.forms import Register
+from synthbench.sandbox.llm import VERSION, phrasing
+from synthbench.sandbox.llm.rewriting import denied, reworded
+from synthbench.sandbox.llm.settings import LLMSettings
+from synthbench.sandbox.llm.topics import domains_of, register_of
+from synthbench.sandbox.llm.understanding import Ask, Task, understand
+from synthbench.sandbox.llm.wording import heard, tell
+from synthbench.sandbox.sampling import Relation, draw_event, draw_partner, split_of
+from synthbench.sandbox.vocabulary import domain_names
+
+# They say who asks, how the answer is sent, how many there are, or where they are cut; not what is answered.
+NOT_OF_CONTENT = frozenset(
+    {
+        *("user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "stream"),
+        *("stream_options", "n", "stop", "max_tokens", "max_completion_tokens"),
+    }
+)
+_TRIES = 200
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers to one request; `body` is its JSON."""
+
+    settings: LLMSettings
+    body: Mapping[str, Any]
+
+    @cached_property
+    def ask(self) -> Ask:
+        """What the messages ask for."""
+        return understand([(message["role"], message["content"]) for message in self.body["messages"]])
+
+    @cached_property
+    def _key(self) -> str:
+        left_out = NOT_OF_CONTENT | ({"seed"} if self._is_greedy else set())
+        return digest({key: value for key, value in self.body.items() if key not in left_out})
+
+    @property
+    def _is_greedy(self) -> bool:
+        return self.body.get("temperature") == 0
+
+    def choice(self, index: int) -> str:
+        """Return one choice's text; at temperature 0 all are the same."""
+        position = 0 if self._is_greedy else index
+        random = Random(f"sandbox-llm/{VERSION}/{self.settings.seed}/{self._key}/{position}")
+        fault, settings = random.random(), self.settings
+        if fault < settings.refusals:
+            return phrasing.refusal(self.ask, random)
+        if fault < settings.refusals + settings.empty:
+            return ""
+        answer = self._answer(random)
+        if fault < settings.refusals + settings.empty + settings.malformed:
+            return phrasing.malformed(answer, self.ask, random)
+        return answer
+
+    def _answer(self, random: Random) -> str:
+        ask = self.ask
+        if ask.task is Task.UNCLEAR:
+            return phrasing.question(random)
+        if ask.task is Task.SENTENCES:
+            return phrasing.numbered(_new_sentences(ask, self.settings.noise, random))
+        if random.random() < self.settings.noise:
+            wrong = Task.CONTRADICTION if ask.task is Task.PARAPHRASE else Task.PARAPHRASE
+            ask = replace(ask, task=wrong)
+        if ask.count == 1:
+            return _related(ask, random)
+        return phrasing.numbered(_distinct(ask.count, lambda: _related(ask, random)))
+
+
+def digest(body: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of a JSON object; keys that are null are as if they were not there."""
+    given = {key: value for key, value in body.items() if value is not None}
+    return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+
+
+def _related(ask: Ask, random: Random) -> str:
+    """Return a paraphrase or a contradiction of the asked sentence, never the sentence itself."""
+    known = heard(ask.sentence)
+    is_paraphrase = ask.task is Task.PARAPHRASE
+    if known is None:
+        return (reworded if is_paraphrase else denied)(ask.sentence, random)
+    event = known.event if is_paraphrase else _contradicting(known.event, random)
+    return tell(event, known.register, random, but_not=known.text)
+
+
+def _contradicting(event: Event, random: Random) -> Event:
+    """Draw a hard negative in the event's own split, as the sandbox's data sets have them."""
+    while True:
+        other = draw_partner(event, Relation.HARD_NEGATIVE, domain_names(), random)
+        if split_of(other) == split_of(event):
+            return other
+
+
+def _new_sentences(ask: Ask, noise: float, random: Random) -> list[str]:
+    """Return distinct sentences on the topics; of each, the chance to be off topic is `noise`.
+
+    All are of the train split: what is written for training must not be what models are tested on.
+    """
+    register, on_topic = register_of(ask.instruction), domains_of(ask.instruction)
+    off_topic = tuple(name for name in domain_names() if name not in on_topic) or on_topic
+
+    def new() -> str:
+        return _train_sentence(off_topic if random.random() < noise else on_topic, register, random)
+
+    return _distinct(ask.count, new)
+
+
+def _train_sentence(names: tuple[str, ...], register: Register, random: Random) -> str:
+    while True:
+        event = draw_event(names, random)
+        if split_of(event) == "train":
+            return tell(event, register, random)
+
+
+def _distinct(count: int, draw: Callable[[], str]) -> list[str]:
+    """Draw until there are so many different texts; fewer if there seem to be no more."""
+    found: dict[str, None] = {}
+    for _ in range(count * _TRIES):
+        if len(found) == count:
+            break
+        found[draw()] = None
+    return list(found)

@@ -1,0 +1,87 @@
+"""The server in a process of its own, for as long as somebody needs it."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from synthbench.errors import UserError
+from synthbench.sandbox.llm import MODEL
+from synthbench.sandbox.llm.settings import LLMSettings
+
+HOST = "127.0.0.1"
+SECONDS_TO_START = 60.0
+SECONDS_TO_END = 5.0
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A server that answers: its address, the model it has, and its process."""
+
+    base_url: str
+    process: "subprocess.Popen[str]"
+    model: str = MODEL
+
+
+@contextmanager
+def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterator[RunningServer]:
+    """Start a server on loopback, wait until it listens, and end it afterwards.
+
+    It ends by itself when this process is gone, however that came about. Raises UserError if it won't start.
+    """
+    server = start_server(settings or LLMSettings(), port)
+    try:
+        yield server
+    finally:
+        stop_server(server)
+
+
+def start_server(settings: LLMSettings, port: int = 0) -> RunningServer:
+    """Start a server and wait until it listens; raises UserError if it won't."""
+    command = [sys.executable, "-m", "synthbench.sandbox.llm", str(port), settings.model_dump_json()]
+    process = subprocess.Popen(
+        command,
+        # It waits for the end of its input, which comes with our own, however we end.
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+        # Ctrl-C in the terminal is for us: we end the server when nobody needs it any more.
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    timer = threading.Timer(SECONDS_TO_START, process.kill)
+    timer.start()
+    try:
+        line = process.stdout.readline()
+    finally:
+        timer.cancel()
+    said = json.loads(line) if line else {"error": "it ended, or took too long, without a word"}
+    if "error" in said:
+        process.kill()
+        process.wait()
+        raise UserError(f"the sandbox's LLM server did not start: {said['error']}")
+    return RunningServer(said["base_url"], process)
+
+
+def stop_server(server: RunningServer) -> None:
+    """End a server that runs, or has ended already."""
+    process = server.process
+    process.terminate()
+    try:
+        process.wait(SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for stream in filter(None, (process.stdin, process.stdout)):
+        stream.close()
+
+
+def _environment() -> Mapping[str, str]:
+    """Return an environment in which the child imports the same package as we do."""
+    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)  # noqa: PTH109 - "" is the current folder
+    return {**os.environ, "PYTHONPATH": paths}

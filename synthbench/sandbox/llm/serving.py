@@ -1,0 +1,208 @@
+"""The HTTP server: OpenAI's chat-completions API on the standard library's threading server.
+
+It is that one because a dropped connection is one of its faults: no framework closes a socket on request.
+"""
+
+import contextlib
+import errno
+import json
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TextIO
+from urllib.parse import unquote, urlsplit
+
+from synthbench.errors import UserError
+from synthbench.sandbox.llm import MODEL
+from synthbench.sandbox.llm.answering import Answers, digest
+from synthbench.sandbox.llm.faults import Fault, Faults, Trouble
+from synthbench.sandbox.llm.requests import (
+    RequestError,
+    completion,
+    error_body,
+    model,
+    models,
+    read_request,
+    unknown_model,
+)
+from synthbench.sandbox.llm.settings import LLMSettings
+
+COMPLETIONS = "/v1/chat/completions"
+MODELS = "/v1/models"
+MAX_BODY = 8 * 1024 * 1024
+
+
+class LLMServer(ThreadingHTTPServer):
+    """Listens from its construction on; `log` gets one line for each request, with nothing of its contents.
+
+    Raises UserError if the address can't be had.
+    """
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, settings: LLMSettings, host: str, port: int, log: TextIO | None = None) -> None:
+        self.settings = settings
+        self.faults = Faults(settings)
+        self.log = log
+        try:
+            super().__init__((host, port), _Handler)
+        except (OSError, OverflowError) as error:
+            raise UserError(_why_not(host, port, error)) from error
+
+    @property
+    def base_url(self) -> str:
+        """What clients call the base URL."""
+        host, port = self.server_address[:2]
+        return f"http://{host!s}:{port}/v1"
+
+    def write_log(self, line: str) -> None:
+        """Write one line."""
+        if self.log is not None:
+            self.log.write(line + "\n")
+            self.log.flush()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401
+        """Be silent about clients that went away."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: LLMServer
+    protocol_version = "HTTP/1.1"
+    server_version = "synthbench-sandbox"
+    sys_version = ""
+    wbufsize = -1
+    disable_nagle_algorithm = True
+    timeout = 120
+
+    def do_GET(self) -> None:
+        path = self._path
+        if path == MODELS:
+            self._send(200, models(), "models")
+        elif path.startswith(MODELS + "/"):
+            name = path.removeprefix(MODELS + "/")
+            found = name == MODEL
+            self._send(200 if found else 404, model() if found else unknown_model(name).body, "models")
+        else:
+            self._send_wrong_path()
+
+    def do_POST(self) -> None:
+        try:
+            raw = self._body()
+        except RequestError as error:
+            self.close_connection = True
+            self._send(error.status, error.body, "invalid")
+            return
+        if self._path != COMPLETIONS:
+            self._send_wrong_path()
+            return
+        self._guarded(lambda: self._complete(raw))
+
+    def _guarded(self, answer: Callable[[], None]) -> None:
+        """Turn what a request does wrong, and our own bugs, into answers."""
+        try:
+            answer()
+        except RequestError as error:
+            self._send(error.status, error.body, "invalid")
+        except ConnectionError:
+            raise
+        except Exception:  # noqa: BLE001 - a bug of ours must not look like a dropped connection
+            traceback.print_exc(file=sys.stderr)
+            self._send(500, error_body(500, "The server has a bug; its log says more."), "bug")
+
+    def _complete(self, raw: bytes) -> None:
+        request = read_request(raw)
+        settings = self.server.settings
+        identity = digest(request.content)
+        trouble = self.server.faults.on_arrival(identity)
+        time.sleep(settings.latency)
+        if trouble is not None:
+            self._send_trouble(trouble)
+            return
+        answers = Answers(settings, request.content)
+        texts = [answers.choice(index) for index in range(request.n or 1)]
+        self._send(200, completion(request, texts, identity, int(time.time())), answers.ask.task.value)
+
+    def _send_trouble(self, trouble: Trouble) -> None:
+        if trouble.fault is Fault.DROPPED:
+            self.server.write_log(f"{self.command} {self._path} - dropped")
+            self.close_connection = True
+            with contextlib.suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)
+        elif trouble.fault is Fault.RATE_LIMITED:
+            message = f"Rate limit reached; please try again in {trouble.retry_after} s."
+            body = error_body(429, message, code="rate_limit_exceeded")
+            self._send(429, body, trouble.fault, {"Retry-After": str(trouble.retry_after)})
+        else:
+            body = error_body(500, "The server had an error while processing your request.")
+            self._send(500, body, trouble.fault)
+
+    def _send_wrong_path(self) -> None:
+        if self._path in (COMPLETIONS, MODELS):
+            allowed = "POST" if self._path == COMPLETIONS else "GET"
+            message = f"Not allowed to {self.command} on {self._path}; use {allowed}."
+            self._send(405, error_body(405, message, code="method_not_allowed"), "invalid")
+        else:
+            message = (
+                f"Unknown request URL: {self.command} {self._path}; there are {COMPLETIONS} and {MODELS}."
+            )
+            self._send(404, error_body(404, message, code="unknown_url"), "invalid")
+
+    @property
+    def _path(self) -> str:
+        return unquote(urlsplit(self.path).path).rstrip("/")
+
+    def _body(self) -> bytes:
+        length = self.headers.get("Content-Length")
+        if length is None or not length.isdecimal():
+            raise RequestError(411, "The request needs a Content-Length.")
+        if int(length) > MAX_BODY:
+            raise RequestError(413, f"The body is larger than {MAX_BODY} bytes.")
+        return self.rfile.read(int(length))
+
+    def _send(
+        self, status: int, body: dict[str, Any], what: str, headers: dict[str, str] | None = None
+    ) -> None:
+        content = json_bytes(body)
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        if self.close_connection:
+            self.send_header("Connection", "close")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+        self.wfile.flush()
+        self.server.write_log(f"{self.command} {self._path} {status} {what}")
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer what is not even HTTP in the same format."""
+        self.close_connection = True
+        self.command = getattr(self, "command", None) or "-"
+        self.path = getattr(self, "path", "-")
+        self._send(code, error_body(code, message or "Bad request."), "invalid")
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401
+        """Say nothing: each answer is logged where it is sent."""
+
+
+def json_bytes(body: dict[str, Any]) -> bytes:
+    """Return the JSON of an answer."""
+    return json.dumps(body, ensure_ascii=False).encode()
+
+
+def _why_not(host: str, port: int, error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
+        return f"port {port} on {host} is taken; give another with --port, or --port 0 for any that is free"
+    if number == errno.EACCES:
+        return f"port {port} is not yours to listen on; give one above 1023, or --port 0 for any that is free"
+    if isinstance(error, OverflowError):
+        return f"--port {port}: must be 0 (any that is free) to 65535"
+    return f"can't listen on {host}: {error}; --host 127.0.0.1 is this machine alone"

@@ -1,0 +1,144 @@
+"""What the messages of a chat ask for."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from synthbench.sandbox.llm.cues import leaning
+from synthbench.sandbox.llm.inputs import (
+    Parts,
+    pairs_inside,
+    parts,
+    refers_to_a_sentence,
+    without_answer_label,
+)
+from synthbench.sandbox.llm.wording import heard
+
+Message = tuple[str, str]
+"""Role ("system", "developer", "user", "assistant") and text."""
+
+MAX_SENTENCES = 200
+SEVERAL = 5
+_AMOUNTS = {
+    **{"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9},
+    **{"ten": 10, "twelve": 12, "a dozen": 12, "fifteen": 15, "twenty": 20, "thirty": 30, "fifty": 50},
+    **{"a few": SEVERAL, "several": SEVERAL, "some": SEVERAL},
+}
+_AMOUNT = rf"(?P<amount>\d{{1,4}}|{'|'.join(sorted(_AMOUNTS, key=len, reverse=True))})"
+_TEXTS = r"(?:sentence|caption|headline|description|statement|phrase|line|example|title|item|text)s\b"
+_VERSIONS = (
+    r"(?:paraphrase|version|variant|rewording|alternative|contradiction|restatement|negative|positive)s\b"
+)
+_SENTENCES = re.compile(rf"\b{_AMOUNT}\s+(?:(?!words?\b)[\w'-]+,?\s+){{0,6}}?{_TEXTS}", re.IGNORECASE)
+_SEVERAL_VERSIONS = re.compile(rf"\b{_AMOUNT}\s+(?:[\w'-]+,?\s+){{0,3}}?{_VERSIONS}", re.IGNORECASE)
+_A_LIST = re.compile(
+    rf"\b(?:list|set|collection|batch|number) of\s+(?:[\w-]+\s+){{0,4}}{_TEXTS}", re.IGNORECASE
+)
+_WRITING = re.compile(
+    r"\b(?:write|generate|devise|construct|create|compose|produce|give|list|make|need|want|invent|craft|draft|"
+    r"provide|come up|think|imagine|formulate|prepare|show|supply|propose|suggest|sentences)\b",
+    re.IGNORECASE,
+)
+_LIST_ITEM = re.compile(r"^\s*(?:\d+\s*[.):-]|[-*•])\s*\S", re.MULTILINE)
+_LEAST_LIST = 3
+
+
+class Task(StrEnum):
+    """What is to be done."""
+
+    PARAPHRASE = "paraphrase"
+    CONTRADICTION = "contradiction"
+    SENTENCES = "sentences"
+    UNCLEAR = "unclear"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A task, the sentence that it is about (or the instruction for new ones), and how many are wanted.
+
+    `count` 1 asks for a bare sentence, more for a numbered list.
+    """
+
+    task: Task
+    sentence: str = ""
+    instruction: str = ""
+    count: int = 1
+
+
+def understand(messages: Sequence[Message]) -> Ask:
+    """Work out what the last user message asks for, in the light of all that was said before.
+
+    The newest clear instruction counts; without one, what the exemplars (user and assistant in turn) show.
+    """
+    users = [parts(text) for role, text in messages if role == "user"]
+    if not users:
+        return Ask(Task.UNCLEAR)
+    others = [text for role, text in messages if role in ("system", "developer")]
+    instructions = [asked.instruction for asked in reversed(users)] + others[::-1]
+    for instruction in instructions:
+        found = _asked_by(instruction, users)
+        if found is not None:
+            return found
+    return _asked_by_exemplars(messages, users, instructions)
+
+
+def _asked_by(instruction: str, users: Sequence[Parts]) -> Ask | None:
+    sentence = _newest_sentence(users)
+    amount = _amount(_SENTENCES, instruction)
+    is_list = bool(_WRITING.search(instruction)) and (
+        amount >= _LEAST_LIST or (amount == 0 and bool(_A_LIST.search(instruction)))
+    )
+    lean = leaning(without_answer_label(instruction)) or leaning(instruction)
+    if is_list and not (lean and refers_to_a_sentence(instruction)):
+        whole = "\n".join(dict.fromkeys((users[-1].text, instruction)))
+        return Ask(Task.SENTENCES, instruction=whole, count=min(amount or 2 * SEVERAL, MAX_SENTENCES))
+    if lean == 0 or not sentence:
+        return None
+    count = _amount(_SEVERAL_VERSIONS, instruction) or (amount if is_list else 1)
+    task = Task.PARAPHRASE if lean > 0 else Task.CONTRADICTION
+    return Ask(task, sentence, instruction, min(max(count, 1), MAX_SENTENCES))
+
+
+def _asked_by_exemplars(
+    messages: Sequence[Message], users: Sequence[Parts], instructions: Sequence[str]
+) -> Ask:
+    lean, sentence = 0, _newest_sentence(users)
+    for given, answer in _exemplars(messages):
+        num_items = len(_LIST_ITEM.findall(answer))
+        if num_items >= _LEAST_LIST:
+            return Ask(
+                Task.SENTENCES, instruction="\n".join((users[-1].text, *instructions)), count=num_items
+            )
+        lean += _relation(given, parts(answer).sentence or answer)
+    if lean == 0 or not sentence:
+        return Ask(Task.UNCLEAR, sentence)
+    return Ask(Task.PARAPHRASE if lean > 0 else Task.CONTRADICTION, sentence)
+
+
+def _newest_sentence(users: Sequence[Parts]) -> str:
+    """Return the last user's sentence; one who gives none speaks of the one before."""
+    return next((asked.sentence for asked in reversed(users) if asked.sentence), "")
+
+
+def _exemplars(messages: Sequence[Message]) -> Iterator[tuple[str, str]]:
+    """Yield each user's sentence with the assistant's answer, and what the last message shows itself."""
+    for (role, text), (next_role, answer) in pairwise(messages):
+        if role == "user" and next_role == "assistant":
+            yield parts(text).sentence, answer
+    yield from pairs_inside(next(text for role, text in reversed(messages) if role == "user"))
+
+
+def _relation(given: str, answer: str) -> int:
+    """Return 1 if two sentences of the grammar tell the same event, -1 if they don't, 0 for all others."""
+    first, second = heard(given), heard(answer)
+    if first is None or second is None:
+        return 0
+    return 1 if first.event == second.event else -1
+
+
+def _amount(pattern: re.Pattern[str], instruction: str) -> int:
+    """Return the greatest number of texts that is asked for, 0 if none is."""
+    found = [match["amount"].lower() for match in pattern.finditer(instruction)]
+    return max((_AMOUNTS.get(word) or int(word) for word in found), default=0)
