@@ -124,7 +124,7 @@ def _database(file: Path, origin: str) -> Finding:
         return problem(TRACKING, f"{file}{origin} can't be read: {error}", advice)
     if not os.access(file, os.W_OK):
         return problem(TRACKING, f"{file}{origin} can't be written to", "change its permissions")
-    return fine(TRACKING, f"{file}{origin}, {count} experiments")
+    return fine(TRACKING, f"{file}{origin}, experiments: {count}")
 
 
 def _shown(uri: str) -> str:
