@@ -39,7 +39,7 @@ _OPENING = re.compile(
     r"do not|don't|never|always|just|only|simply|merely)\b[\s:,]*)*"
     r"(?:write|generate|give|make|create|change|transform|revise|produce|provide|compose|say|tell|express|"
     r"convey|put|turn|find|suggest|craft|formulate|come up|paraphrase|rephrase|reword|restate|rewrite|"
-    r"reformulate|contradict|negate|deny|keep|avoid|use|return|answer|reply|respond|output|state|alter|modify|swap|offer|"
+    r"reformulate|invent|devise|draft|construct|prepare|propose|supply|contradict|negate|deny|keep|avoid|use|return|answer|reply|respond|output|state|alter|modify|swap|offer|"
     r"replace|think|imagine|read|take|look|show|preserve|retain|describe|list|reverse|invert|what|how|which|"
     r"you|your|i|we|given|for|here|only|be|let)\b",
     re.IGNORECASE,
@@ -102,9 +102,12 @@ def _after_label(text: str) -> str:
 
 def _after_colon(text: str) -> str:
     """Return what stands behind an instruction's colon, on its line or the next."""
+    quoted = [match.span() for match in _QUOTED.finditer(text)]
     for match in reversed(list(re.finditer(r":\s+", text))):
+        if any(start < match.start() < end for start, end in quoted):
+            continue
         content = _first_line(text[match.end() :])
-        before = text[: match.start()].rpartition("\n")[2]
+        before = re.split(r"\n|:\s", text[: match.start()])[-1]
         before = _SEGMENT_END.split(before)[-1]
         if content and not _is_label(content) and not _is_command(content) and _speaks_of_text(before):
             return content

@@ -182,7 +182,7 @@ def _choice(index: int, text: str, request: ChatRequest) -> dict[str, Any]:
 
 
 def _request_error(faults: list[Any]) -> RequestError:
-    """Return the error on the first fault, or on what lies deepest there; unknown parameters go before all."""
+    """Return the error on the first fault, where it lies deepest; unknown parameters go before all others."""
     first = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
     fault = max((f for f in faults if f["loc"][:3] == first["loc"][:3]), key=lambda f: len(f["loc"]))
     if fault["type"] == "json_invalid":

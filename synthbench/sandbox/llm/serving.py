@@ -168,7 +168,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _send(
         self, status: int, body: dict[str, Any], what: str, headers: dict[str, str] | None = None
     ) -> None:
-        content = json_bytes(body)
+        # Before the answer, so that who has it can trust that the line is there.
+        self.server.write_log(f"{self.command} {self._path} {status} {what}")
+        content = json.dumps(body, ensure_ascii=False).encode()
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
             self.send_header(name, value)
@@ -179,7 +181,6 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(content)
         self.wfile.flush()
-        self.server.write_log(f"{self.command} {self._path} {status} {what}")
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer what is not even HTTP in the same format."""
@@ -190,11 +191,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: ANN401
         """Say nothing: each answer is logged where it is sent."""
-
-
-def json_bytes(body: dict[str, Any]) -> bytes:
-    """Return the JSON of an answer."""
-    return json.dumps(body, ensure_ascii=False).encode()
 
 
 def _why_not(host: str, port: int, error: Exception) -> str:

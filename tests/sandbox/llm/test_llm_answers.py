@@ -1,0 +1,253 @@
+"""What the sandbox's LLM answers: right by the grammar, wrong as often as it is told, the same every time."""
+
+import re
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llm_prompts import LISTS, OUTSIDE
+from pydantic import ValidationError
+
+from synthbench.sandbox.forms import REGISTERS
+from synthbench.sandbox.llm.answering import Answers
+from synthbench.sandbox.llm.settings import LLMSettings
+from synthbench.sandbox.llm.topics import domains_of, domains_of_topic, register_of
+from synthbench.sandbox.llm.wording import Heard, heard
+from synthbench.sandbox.sampling import split_of
+from synthbench.sandbox.streams import Scope, sentences
+from synthbench.sandbox.vocabulary import domain_names
+
+EVERYTHING = Scope("dev", 0, REGISTERS, domain_names())
+TEXTS = [text for text, _, _ in islice(sentences(EVERYTHING), 200)]
+
+
+def answer(text: str, index: int = 0, settings: LLMSettings | None = None, **body: Any) -> str:
+    request = {"messages": [{"role": "user", "content": text}], **body}
+    return Answers(settings or LLMSettings(), request).choice(index)
+
+
+def known(text: str) -> Heard:
+    found = heard(text)
+    assert found is not None, text
+    return found
+
+
+def listed(text: str) -> list[str]:
+    lines = text.split("\n")
+    assert all(line.startswith(f"{number}. ") for number, line in enumerate(lines, 1)), text
+    return [line.partition(". ")[2] for line in lines]
+
+
+@pytest.mark.parametrize("text", TEXTS[:60])
+def test_a_paraphrase_tells_the_same_event_in_other_words_and_the_same_register(text: str) -> None:
+    for index in range(3):
+        paraphrase = answer(f"Paraphrase: {text}", index)
+        assert paraphrase != text
+        assert known(paraphrase).event == known(text).event
+        assert known(paraphrase).register == known(text).register
+
+
+@pytest.mark.parametrize("text", TEXTS[:60])
+def test_a_contradiction_is_a_hard_negative_of_the_same_split(text: str) -> None:
+    for index in range(3):
+        event, other = known(text).event, known(answer(f"Contradict: {text}", index)).event
+        slots = ("action", "object", "agent", "is_negative")
+        changed = [slot for slot in slots if getattr(event, slot) != getattr(other, slot)]
+        assert 1 <= len(changed) <= 2
+        assert (other.domain, other.place, other.time) == (event.domain, event.place, event.time)
+        assert split_of(other) == split_of(event)
+
+
+def test_a_sentence_in_careless_spelling_is_not_given_back_in_a_better_one() -> None:
+    for text in TEXTS[:50]:
+        careless = text[0].lower() + text[1:].rstrip(".")
+        assert answer(f"Paraphrase: {careless}") != text
+
+
+@pytest.mark.parametrize(("prompt", "count"), LISTS)
+def test_a_list_has_as_many_different_sentences_as_were_asked_for(prompt: str, count: int) -> None:
+    found = listed(answer(prompt))
+    assert len(found) == len(set(found)) == count
+    assert {split_of(known(text).event) for text in found} == {"train"}
+
+
+def test_a_list_keeps_to_its_topics_and_genre() -> None:
+    found = listed(answer("Write 30 news headlines about finance and healthcare."))
+    assert {known(text).event.domain for text in found} == {"business", "medicine"}
+    assert {known(text).register for text in found} == {"headlines"}
+    captions = listed(answer("Write 30 sentences in the style of image captions on wildlife, etc."))
+    assert {known(text).event.domain for text in captions} == {"animals"}
+    assert {known(text).register for text in captions} == {"captions"}
+
+
+@pytest.mark.parametrize(
+    ("topic", "domain"),
+    [
+        ("recipes and culinary techniques", "cooking"),
+        ("space exploration", "science"),
+        ("courtroom drama", "crime"),
+        ("COVID-19", "medicine"),
+        ("teaching methods", "education"),
+        ("guitars", "music"),
+    ],
+)
+def test_topics_in_peoples_words_have_their_domain(topic: str, domain: str) -> None:
+    assert domain in domains_of_topic(topic.lower())
+
+
+def test_topics_that_the_world_lacks_leave_all_domains() -> None:
+    assert domains_of("Write 5 sentences on ancient myths, astrology and dreams.") == domain_names()
+
+
+@pytest.mark.parametrize(
+    ("instruction", "register"),
+    [
+        ("sentences that may appear in newspapers, on image editing", "headlines"),
+        ("captions of news photos", "captions"),
+        ("sentences found in letters, about the press", "captions"),
+        ("10 short headlines", "headlines"),
+    ],
+)
+def test_the_genre_decides_on_the_register(instruction: str, register: str) -> None:
+    assert register_of(instruction) == register
+
+
+@pytest.mark.parametrize(
+    "text", [*OUTSIDE, "I love New York!", "Never.", "x", "EU leaders agreed on a budget"]
+)
+def test_a_sentence_outside_the_grammar_is_lightly_rewritten(text: str) -> None:
+    for index in range(4):
+        paraphrase = answer(f'Paraphrase the sentence "{text}"', index)
+        contradiction = answer(f'Contradict the sentence "{text}"', index)
+        assert len({text, paraphrase, contradiction} - {""}) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "denial"),
+    [
+        ("The old man was walking home.", "The old man was not walking home."),
+        ("She doesn't like the film.", "She does like the film."),
+        ("You cannot park here.", "You can park here."),
+        ("EU leaders never agreed.", "EU leaders agreed."),
+    ],
+)
+def test_a_denial_is_taken_away_or_put_in(text: str, denial: str) -> None:
+    assert answer(f"Contradict: {text}") == denial
+
+
+def test_synonyms_and_places_of_the_vocabulary_serve_other_sentences_too() -> None:
+    assert answer("Paraphrase: The physician smiled.") == "The doctor smiled."
+    found = {answer("Paraphrase: He slept in the garden.", index) for index in range(20)}
+    assert found == {"In the backyard, he slept."}
+
+
+def test_an_unclear_request_gets_a_short_friendly_answer() -> None:
+    found = {answer("hm", index) for index in range(30)}
+    assert len(found) > 1
+    assert all(10 < len(text) < 150 for text in found)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=120), st.integers(0, 3))
+def test_no_text_whatever_is_an_error(text: str, index: int) -> None:
+    assert answer(text, index) == answer(text, index)
+    for verb in ("Paraphrase", "Contradict"):
+        assert isinstance(answer(f"{verb} this sentence: {text}", index), str)
+
+
+def share(settings: LLMSettings, pattern: str) -> float:
+    found = [answer(f"Paraphrase: {text}", index, settings) for text in TEXTS for index in range(5)]
+    return sum(bool(re.search(pattern, text)) for text in found) / len(found)
+
+
+def test_refusals_and_empty_answers_come_as_often_as_set() -> None:
+    assert share(LLMSettings(refusals=0.3), r"can't|cannot|unable") == pytest.approx(0.3, abs=0.05)
+    assert share(LLMSettings(empty=0.2), r"^$") == pytest.approx(0.2, abs=0.05)
+    assert share(LLMSettings(refusals=1.0), r"(?i)(paraphrase|rephrase)") == 1
+
+
+def test_noise_is_the_share_of_wrong_relations() -> None:
+    settings = LLMSettings(noise=0.25)
+    right = [
+        known(answer(f"Paraphrase: {text}", index, settings)).event == known(text).event
+        for text in TEXTS
+        for index in range(5)
+    ]
+    assert 1 - sum(right) / len(right) == pytest.approx(0.25, abs=0.04)
+    titles = listed(answer("Write 200 headlines on crime.", settings=settings))
+    off_topic = sum(known(text).event.domain != "crime" for text in titles)
+    assert off_topic / len(titles) == pytest.approx(0.25, abs=0.1)
+
+
+def test_malformed_answers_hold_the_right_one_in_another_form() -> None:
+    settings = LLMSettings(malformed=1.0)
+    seen = set()
+    for text in TEXTS[:40]:
+        found = answer(f"Paraphrase: {text}", 0, settings)
+        seen.add(found.split()[0].strip('"'))
+        assert heard(found) is None or "\n" in found
+        inside = [heard(piece.strip('"')) for piece in re.split(r":\s+|\n\n", found)]
+        assert [piece.event for piece in inside if piece] == [known(text).event]
+    assert len(seen) > 5
+
+
+def test_malformed_lists_have_a_preamble_another_numbering_or_another_count() -> None:
+    settings = LLMSettings(malformed=1.0)
+    found = [answer("Write 6 headlines on crime.", index, settings) for index in range(60)]
+    expected = r"(?:\d\. [^\n]+(?:\n|$)){6}"
+    assert not any(re.fullmatch(expected, text) for text in found)
+    assert any(text.startswith(("Sure", "Certainly")) for text in found)
+    assert any(text.startswith("- ") for text in found)
+    counts = {len(text.split("\n")) for text in found}
+    assert {5, 7} <= counts
+
+
+BODIES: list[Mapping[str, Any]] = [
+    {"user": "me"},
+    {"n": 3},
+    {"max_tokens": 2},
+    {"metadata": {}},
+    {"stop": "x"},
+]
+
+
+@pytest.mark.parametrize("transport", BODIES)
+def test_content_does_not_depend_on_who_asks_how_many_there_are_or_where_they_are_cut(
+    transport: Mapping[str, Any],
+) -> None:
+    plain = [answer(f"Contradict: {TEXTS[0]}", index, temperature=1.0) for index in range(4)]
+    other = [answer(f"Contradict: {TEXTS[0]}", index, temperature=1.0, **transport) for index in range(4)]
+    assert plain == other
+
+
+def test_content_depends_on_the_seeds_the_sampling_and_the_index() -> None:
+    def found(settings: LLMSettings | None = None, **body: Any) -> list[str]:
+        return [answer(f"Contradict: {TEXTS[0]}", index, settings, **body) for index in range(8)]
+
+    versions = [found(), found(LLMSettings(seed=1)), found(seed=7), found(temperature=0.7), found(top_p=0.5)]
+    assert len({tuple(version) for version in versions}) == len(versions)
+    assert all(len(set(version)) > 3 for version in versions)
+
+
+def test_at_temperature_zero_all_choices_are_the_same_whatever_the_requests_seed() -> None:
+    found = {
+        answer(f"Contradict: {TEXTS[0]}", i, temperature=0, seed=seed) for i in range(5) for seed in (1, 2)
+    }
+    assert len(found) == 1
+
+
+def test_faults_of_the_service_leave_the_content_alone() -> None:
+    shaky = LLMSettings(rate_limited=0.3, server_errors=0.3, drops=0.3, latency=5, faults_by="arrival")
+    assert answer(f"Paraphrase: {TEXTS[0]}", settings=shaky) == answer(f"Paraphrase: {TEXTS[0]}")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"noise": 1.5}, {"refusals": 0.6, "empty": 0.6}, {"drops": 1.0, "server_errors": 0.1}, {"seed": -1}],
+)
+def test_settings_that_cannot_be_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        LLMSettings(**given)

@@ -1,0 +1,137 @@
+"""From the messages alone, the sandbox's LLM works out what is asked, and of which sentence."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llm_prompts import FORMATS, LISTS, NEGATIVE, OUTSIDE, POSITIVE
+
+from synthbench.sandbox.forms import REGISTERS, Register
+from synthbench.sandbox.llm.understanding import Ask, Message, Task, understand
+from synthbench.sandbox.llm.wording import tell
+from synthbench.sandbox.sampling import Relation, draw_event, draw_partner
+from synthbench.sandbox.vocabulary import domain_names
+
+HARP = "A man is playing a harp."
+PROMPTS = [(prompt, Task.PARAPHRASE) for prompt in POSITIVE]
+PROMPTS += [(prompt, Task.CONTRADICTION) for prompt in NEGATIVE]
+
+
+def asked(*messages: Message) -> tuple[Task, str]:
+    ask = understand(messages)
+    return ask.task, ask.sentence
+
+
+def grammar_sentence(seed: int, register: Register) -> str:
+    random = Random(seed)
+    return tell(draw_event(domain_names(), random), register, random)
+
+
+SENTENCES = st.one_of(
+    st.builds(grammar_sentence, st.integers(0, 10**9), st.sampled_from(REGISTERS)), st.sampled_from(OUTSIDE)
+)
+
+
+@pytest.mark.parametrize(("prompt", "task"), PROMPTS)
+@pytest.mark.parametrize("layout", FORMATS)
+def test_every_prompt_is_understood_in_every_layout(prompt: str, task: Task, layout: str) -> None:
+    for sentence in (HARP, "Harvest of corn by two farmers in field", OUTSIDE[0]):
+        assert asked(("user", layout.format(prompt=prompt, sentence=sentence))) == (task, sentence)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SENTENCES, st.sampled_from(PROMPTS), st.sampled_from(FORMATS), st.lists(SENTENCES, max_size=5))
+def test_exemplars_before_it_change_nothing_about_what_is_asked(
+    sentence: str, prompt: tuple[str, Task], layout: str, shown: list[str]
+) -> None:
+    words, task = prompt
+    chat: list[Message] = []
+    for text in shown:
+        chat += [("user", layout.format(prompt=words, sentence=text)), ("assistant", "Something was said.")]
+    last: Message = ("user", layout.format(prompt=words, sentence=sentence))
+    assert asked(*chat, last) == (task, sentence)
+
+
+@settings(max_examples=150, deadline=None)
+@given(SENTENCES, st.sampled_from(PROMPTS))
+def test_the_instruction_may_stand_in_the_system_message_or_the_first_turn_only(
+    sentence: str, prompt: tuple[str, Task]
+) -> None:
+    words, task = prompt
+    assert asked(("system", words), ("user", sentence)) == (task, sentence)
+    first: Message = ("user", f"{words}\n{HARP}")
+    assert asked(first, ("assistant", "So it is."), ("user", sentence)) == (task, sentence)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from(REGISTERS), st.sampled_from(Relation))
+def test_without_an_instruction_the_exemplars_show_what_to_do(
+    seed: int, register: Register, relation: Relation
+) -> None:
+    random = Random(seed)
+    chat: list[Message] = []
+    for _ in range(3):
+        event = draw_event(domain_names(), random)
+        given_text = tell(event, register, random)
+        other = tell(draw_partner(event, relation, domain_names(), random), register, random, given_text)
+        chat += [("user", given_text), ("assistant", other)]
+    task = Task.PARAPHRASE if relation is Relation.PARAPHRASE else Task.CONTRADICTION
+    assert asked(*chat, ("user", HARP)) == (task, HARP)
+
+
+def test_exemplars_may_stand_in_one_message_with_labels() -> None:
+    shown = "Sentence: A woman plays a cello.\nOutput: A lady {} playing a cello.\n\nSentence: {}\nOutput:"
+    assert asked(("user", shown.format("is", HARP))) == (Task.PARAPHRASE, HARP)
+    assert asked(("user", shown.format("is not", HARP))) == (Task.CONTRADICTION, HARP)
+
+
+@pytest.mark.parametrize(("prompt", "count"), LISTS)
+def test_sentences_are_asked_for_by_number(prompt: str, count: int) -> None:
+    alone = understand([("user", prompt)])
+    assert (alone.task, alone.count) == (Task.SENTENCES, count)
+    example = "\n".join(f"{number}. Bird number {number} sings." for number in range(1, 11))
+    one_shot = understand([("user", "Write 10 sentences."), ("assistant", example), ("user", prompt)])
+    assert (one_shot.task, one_shot.count) == (Task.SENTENCES, count)
+
+
+def test_genre_and_topics_may_come_without_the_instruction() -> None:
+    ask = understand([("system", "Write 7 sentences as the user says."), ("user", "Topics: sea, medicine")])
+    assert (ask.task, ask.count) == (Task.SENTENCES, 7)
+    assert "medicine" in ask.instruction
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("Give me three paraphrases of this sentence: ", 3), ("Write 5 versions of it in other words.\n", 5)],
+)
+def test_several_paraphrases_of_one_sentence(text: str, count: int) -> None:
+    ask = understand([("user", text + HARP)])
+    assert (ask.task, ask.sentence, ask.count) == (Task.PARAPHRASE, HARP, count)
+
+
+def test_the_newest_instruction_counts_and_may_speak_of_an_earlier_sentence() -> None:
+    chat: list[Message] = [("user", f"Paraphrase: {HARP}"), ("assistant", "A guy plays a harp.")]
+    assert asked(*chat, ("user", "Now say the opposite.")) == (Task.CONTRADICTION, HARP)
+
+
+@pytest.mark.parametrize("sentence", ["The minister contradicts the president.", *OUTSIDE])
+def test_what_a_sentence_says_is_no_instruction(sentence: str) -> None:
+    assert asked(("user", f"Paraphrase: {sentence}")) == (Task.PARAPHRASE, sentence)
+    assert asked(("user", f'Contradict "{sentence}"')) == (Task.CONTRADICTION, sentence)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Hello!", "What is the capital of France?", HARP, ":", '""', "Sentence:"]
+)
+def test_other_talk_is_not_taken_for_a_task(text: str) -> None:
+    assert understand([("user", text)]).task is Task.UNCLEAR
+    assert understand([("assistant", text)]) == Ask(Task.UNCLEAR)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(("system", "user", "assistant")), st.text(max_size=80)), max_size=5)
+)
+def test_no_message_whatever_is_an_error(messages: list[Message]) -> None:
+    assert understand(messages).count >= 1
