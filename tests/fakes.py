@@ -76,6 +76,7 @@ class FakeMethod(Method):
     output: Literal["units", "bare", "failures", "same key", "half character", "numpy"] = "units"
     labeller: Base | None = None
     position: Literal["own", "same"] = "own"
+    seed: int = 0
 
     def needs(self) -> Mapping[str, Need]:
         if self.labeller is None:

@@ -98,6 +98,7 @@ class Experiment:
     places: Places
     variants: tuple[Variant, ...]
     seeds: tuple[int, ...]
+    vary: tuple[str, ...]
     table: TableOptions
     runtime: Runtime
     resolved: Mapping[str, Any]

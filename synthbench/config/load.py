@@ -71,6 +71,7 @@ class _Loader:
             places=places,
             variants=tuple(distinct),
             seeds=self.overrides.seeds or section.seeds,
+            vary=section.vary,
             table=section.table,
             runtime=section.runtime,
             resolved={**document.data, **({"overrides": overridden} if overridden else {})},

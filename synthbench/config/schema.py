@@ -13,6 +13,7 @@ from synthbench.sources.sandbox import SandboxSource
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="letters, digits, _ and -")]
 Settings = dict[str, Any]
+Varied = Literal["sample", "generation"]
 
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
@@ -76,6 +77,11 @@ class ExperimentSection(Section):
     seeds: Annotated[
         tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1), AfterValidator(_distinct)
     ] = Field((0,), description="every row is trained once with each")
+    vary: tuple[Varied, ...] = Field(
+        (),
+        description="what a seed decides beside the training: the draw of sampled training sources, the"
+        " generation of data; each seed then pays for its own",
+    )
     table: TableOptions = Field(TableOptions(), description="what the tables show, and how")
     runtime: Runtime = Field(Runtime(), description="device, threads and memory; changes no result")
 

@@ -44,7 +44,7 @@ def collect(
         identity=_hash(*(run.identity for run in results), *overrides),
         overrides=overrides,
         request=request(experiment, overrides),
-        varied=("training",),
+        varied=("training", *experiment.vary),
         source=to_yaml(experiment.resolved),
         table=experiment.table.model_dump(mode="json"),
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),

@@ -80,7 +80,8 @@ class _Planner:
         return self.plan
 
     def _seeds(self, variant: Variant) -> tuple[int, ...]:
-        seeded = any(candidate.config.trainer.is_seeded for candidate in variant.candidates)
+        configs = [candidate.config for candidate in variant.candidates]
+        seeded = any(c.trainer.is_seeded or (c.parts and self.experiment.vary) for c in configs)
         return self.experiment.seeds if seeded else self.experiment.seeds[:1]
 
     def _check_sources(self) -> None:
@@ -100,8 +101,8 @@ class _Planner:
 
     def _run(self, variant: Variant, seed: int) -> PlannedRun:
         row = f"{variant.name}|{json.dumps(dict(variant.axes), sort_keys=True)}|{seed}"
-        address = _Address(row, f"{variant.label} seed {seed}")
-        trained = [self._candidate(candidate, seed, address) for candidate in variant.candidates]
+        address = _Address(row, f"{variant.label} seed {seed}", seed)
+        trained = [self._candidate(candidate, address) for candidate in variant.candidates]
         models = [model for model, _ in trained]
         model = models[0]
         if len(models) > 1:
@@ -112,36 +113,37 @@ class _Planner:
         data = {stage.identity: parts for stage, parts in trained}
         return PlannedRun(variant, seed, data, tuple(models), model, evaluations)
 
-    def _candidate(
-        self, candidate: Candidate, seed: int, address: "_Address"
-    ) -> tuple[Stage, dict[str, Stage]]:
+    def _candidate(self, candidate: Candidate, address: "_Address") -> tuple[Stage, dict[str, Stage]]:
         config = candidate.config
         if candidate.chosen:
-            address = _Address(
-                f"{address.key}|{json.dumps(dict(candidate.chosen), sort_keys=True)}",
-                f"{address.label} with {_shown(candidate.chosen)}",
-            )
+            chosen = json.dumps(dict(candidate.chosen), sort_keys=True)
+            address = address.within(chosen, f"{address.label} with {_shown(candidate.chosen)}")
         parts = {part.name: self._part(part, address) for part in config.parts}
-        return self._train(config, parts, seed, address), parts
+        return self._train(config, parts, address), parts
 
-    def _train(self, config: RunConfig, parts: Mapping[str, Stage], seed: int, address: "_Address") -> Stage:
+    def _train(self, config: RunConfig, parts: Mapping[str, Stage], address: "_Address") -> Stage:
         inputs = {f"data:{index}": stage for index, stage in enumerate(parts.values())}
         selection = config.selection
         if selection is None:
-            operation = Train(config.trainer_name, config.trainer, seed)
+            operation = Train(config.trainer_name, config.trainer, address.seed)
         else:
             inputs |= {f"dev:{index}": self._source(name) for index, name in enumerate(selection.sources)}
             operation = Train(
-                config.trainer_name, config.trainer, seed, selection.evaluator_name, selection.evaluator
+                config.trainer_name,
+                config.trainer,
+                address.seed,
+                selection.evaluator_name,
+                selection.evaluator,
             )
         return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
 
     def _part(self, part: Part, address: "_Address") -> Stage:
         if part.method is None:
             assert part.source is not None
-            stage = self._source(part.source)
+            stage = self._training_source(part.source, address)
         else:
-            stage = self._generate(part.method_name, part.method, part.roles or {}, address)
+            method = self._seeded(part.method, address)
+            stage = self._generate(part.method_name, method, part.roles or {}, address)
         if part.prepare:
             prepared = Stage(Prepare(part.prepare), {"data": stage}, f"{part.name} for {address.label}")
             stage = self._add(prepared, f"{address.key}|prepare.{part.name}")
@@ -149,12 +151,10 @@ class _Planner:
 
     def _generate(self, name: str, method: Method, roles: Mapping[str, str], address: "_Address") -> Stage:
         known = (*method.source_roles, *method.optional_source_roles)
-        sources = {role: self._source(roles[role]) for role in known if role in roles}
+        sources = {role: self._training_source(roles[role], address) for role in known if role in roles}
         inputs = {SOURCE + role: stage for role, stage in sources.items()}
         for need_name, need in method.needs().items():
-            inner = _Address(
-                f"{address.key}|{name}.{need_name}", f"{need_name} of {name} for {address.label}"
-            )
+            inner = address.within(f"{name}.{need_name}", f"{need_name} of {name} for {address.label}")
             inputs[NEED + need_name] = self._need(need, sources, roles, inner)
         label = f"{name} for {address.label}"
         return self._add(Stage(Generate(name, method), inputs, label), f"{address.key}|generate.{name}")
@@ -198,6 +198,22 @@ class _Planner:
     def _source(self, name: str) -> Stage:
         return self._add(self.sources[name], f"source.{name}")
 
+    def _training_source(self, name: str, address: "_Address") -> Stage:
+        """Return what is trained on: the source's own draw, or one for each seed."""
+        source = self.experiment.sources[name]
+        if "sample" not in self.experiment.vary or source.sample is None or not address.seed:
+            return self._source(name)
+        sample = source.sample.model_copy(update={"seed": _sum(source.sample.seed, address.seed)})
+        drawn = ReadSource(source.model_copy(update={"sample": sample}), self.experiment.places)
+        return self._add(Stage(drawn, label=f"{name} seed {address.seed}"), f"source.{name}|{address.seed}")
+
+    def _seeded(self, method: Method, address: "_Address") -> Method:
+        """Return a method with the seed that it generates with, if it has such a setting."""
+        own = getattr(method, "seed", None)
+        if "generation" not in self.experiment.vary or not isinstance(own, int):
+            return method
+        return method.model_copy(update={"seed": _sum(own, address.seed)})
+
     def _add(self, stage: Stage, address: str) -> Stage:
         self.plan.addresses[address] = stage.identity
         return self.plan.stages.setdefault(stage.identity, stage)
@@ -205,10 +221,20 @@ class _Planner:
 
 @dataclass(frozen=True)
 class _Address:
-    """Where in the experiment a stage stands: a key to find its last identity by, and words for people."""
+    """Where in the experiment a stage stands: a key for its last identity, words for people, a seed."""
 
     key: str
     label: str
+    seed: int
+
+    def within(self, key: str, label: str) -> "_Address":
+        """Return the address of a part of what stands here."""
+        return _Address(f"{self.key}|{key}", label, self.seed)
+
+
+def _sum(own: int, run: int) -> int:
+    """Return the seed of a run's own draw: the one that is given, moved by the run's."""
+    return (own + run) % 2**32
 
 
 def _shown(chosen: Mapping[str, Any]) -> str:

@@ -66,16 +66,17 @@ def _seeds(table: Table, result: ExperimentResult) -> Iterator[str]:
 
 
 def _varied(result: ExperimentResult) -> Iterator[str]:
-    """Say what the noise between seeds is the noise of, where training data were generated."""
-    if not any(dataset.method for run in result.runs for dataset in run.datasets):
-        return
-    if "generation" in result.varied:
+    """Say what the noise between seeds is the noise of, where more than the training might have varied."""
+    is_generated = any(dataset.method for run in result.runs for dataset in run.datasets)
+    if "generation" in result.varied and is_generated:
         yield "Generated data were made anew for every seed: ± and bold cover the noise of both."
-    else:
+    elif is_generated:
         yield (
             "Generated data were made once, for all seeds: ± and bold cover the noise of training, "
             "not of generation."
         )
+    if "sample" in result.varied:
+        yield "Sampled training data were drawn anew for every seed: ± and bold cover that noise too."
 
 
 def _choices(result: ExperimentResult) -> Iterator[str]:

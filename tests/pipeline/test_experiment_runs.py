@@ -101,6 +101,28 @@ def test_a_trainer_without_chance_runs_with_the_first_seed_only(experiment: Expe
     assert [run.label for run in plan.runs] == ["plain seed 0"]
 
 
+def test_generated_data_and_samples_are_shared_by_all_seeds_unless_they_are_to_vary(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.change(
+        "{file: gold.tsv, kind: scored_pair}",
+        "{file: gold.tsv, kind: scored_pair, sample: {size: 2, seed: 7}}",
+    )
+
+    def drawn(*assignments: str) -> tuple[list[int], list[int]]:
+        stages = make_plan(experiment.load("seeds=[0, 3]", *assignments)).stages.values()
+        configs = {
+            kind: [s.operation.config() for s in stages if s.kind == kind] for kind in ("source", "generate")
+        }
+        samples = [config["sample"]["seed"] for config in configs["source"] if config["sample"]]
+        return sorted(samples), sorted(config["seed"] for config in configs["generate"])
+
+    assert drawn() == ([7], [0])
+    assert drawn("vary=[generation]") == ([7], [0, 3])
+    assert drawn("vary=[sample]") == ([7, 10], [0, 0])
+    assert drawn("vary=[sample, generation]") == ([7, 10], [0, 3])
+
+
 def test_the_candidate_with_the_best_dev_score_is_tested_of_equal_ones_the_first(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:
