@@ -111,7 +111,8 @@ def test_a_message_may_come_in_parts(client: openai.OpenAI) -> None:
 
 @pytest.mark.parametrize("option", ["max_tokens", "max_completion_tokens"])
 def test_an_answer_is_cut_at_the_limit_of_tokens(client: openai.OpenAI, option: str) -> None:
-    whole, cut = ask(client), ask(client, **{option: 3})
+    limit: dict[str, Any] = {option: 3}
+    whole, cut = ask(client), ask(client, **limit)
     assert cut.choices[0].finish_reason == "length"
     assert cut.usage.completion_tokens == 3
     assert whole.choices[0].message.content.startswith(cut.choices[0].message.content)
