@@ -43,10 +43,14 @@ class Relation(StrEnum):
 def split_of(event: Event) -> Split:
     """Return the split that an event, and so every sentence that tells it, belongs to."""
     digest = hashlib.sha256(f"split/{event.key()}".encode()).digest()
-    position = int.from_bytes(digest[:4]) % 100
-    if position < SPLIT_SHARES["train"]:
+    return split_at(int.from_bytes(digest[:4]) % 100)
+
+
+def split_at(percentile: int) -> Split:
+    """Return the split of the item in this place, 0 to 99, of a hundred."""
+    if percentile < SPLIT_SHARES["train"]:
         return "train"
-    return "dev" if position < SPLIT_SHARES["train"] + SPLIT_SHARES["dev"] else "test"
+    return "dev" if percentile < SPLIT_SHARES["train"] + SPLIT_SHARES["dev"] else "test"
 
 
 def draw_event(names: Sequence[str], random: Random) -> Event:

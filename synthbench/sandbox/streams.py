@@ -1,15 +1,23 @@
 """Endless streams of sentences and scored pairs: the first n of a stream are the same for every n."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
+from operator import itemgetter
 from random import Random
+from typing import TypeVar
 
+from synthbench.errors import UserError
 from synthbench.sandbox import VERSION
 from synthbench.sandbox.events import Event, similarity
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.realisation import draw_wording, sentence
 from synthbench.sandbox.sampling import Relation, Split, draw_event, draw_partner, split_of
+
+Drawn = TypeVar("Drawn")
+MAX_DRAWS = 10_000
+MAX_WORDINGS = 100
 
 # Of ten pairs in a row, so that even a small set has all relations in these proportions.
 MIX = (
@@ -28,7 +36,7 @@ MIX = (
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a stream draws from: a split, registers (each pair stays within one) and at least one domain."""
+    """What a stream draws from: a split, registers (each record stays within one) and at least one domain."""
 
     split: Split
     seed: int
@@ -39,6 +47,58 @@ class Scope:
         """Return the source of randomness of one item."""
         names = ",".join((*self.registers, *self.domains))
         return Random(f"sandbox/{VERSION}/{purpose}/{self.split}/{self.seed}/{names}/{position}")
+
+    def event(self, random: Random) -> Event:
+        """Draw an event of the split."""
+        while True:
+            event = draw_event(self.domains, random)
+            if split_of(event) == self.split:
+                return event
+
+    def possible(self, relation: Relation) -> Relation:
+        """Return the relation, or related for unrelated where there is one domain only."""
+        has_others = len(self.domains) > 1
+        return relation if has_others or relation is not Relation.UNRELATED else Relation.RELATED
+
+    def partner(self, event: Event, relation: Relation, random: Random) -> Event:
+        """Draw an event of the split in this relation to the given one."""
+        while True:
+            other = draw_partner(event, relation, self.domains, random)
+            if split_of(other) == self.split:
+                return other
+
+
+class Distinct:
+    """Draws what was not drawn before."""
+
+    def __init__(self) -> None:
+        self._seen: set[Hashable] = set()
+
+    def draw(self, draw: Callable[[], Drawn], key: Callable[[Drawn], Hashable]) -> Drawn:
+        """Draw until there is something whose key is new.
+
+        Raises UserError if that does not happen, since there is nothing else any more.
+        """
+        for _ in range(MAX_DRAWS):
+            drawn = draw()
+            if key(drawn) not in self._seen:
+                self._seen.add(key(drawn))
+                return drawn
+        raise UserError(
+            f"the sandbox has hardly more than {len(self._seen):,} different records of this kind: "
+            "ask for fewer, or draw from more domains and registers"
+        )
+
+
+def tell(event: Event, register: Register, random: Random) -> str:
+    """Draw one of the event's sentences."""
+    return sentence(event, draw_wording(event, register, random))
+
+
+def tell_anew(event: Event, register: Register, told: Collection[str], random: Random) -> str | None:
+    """Draw one of the event's sentences that is not among those told, None if none is found."""
+    drawn = (tell(event, register, random) for _ in range(MAX_WORDINGS))
+    return next((text for text in drawn if text not in told), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,59 +118,38 @@ def pairs(scope: Scope) -> Iterator[SandboxPair]:
 
     Where there is one domain only, pairs that would be unrelated are related ones.
     """
-    seen: set[tuple[str, str]] = set()
+    distinct = Distinct()
     for position in count():
-        relation = MIX[position % len(MIX)]
-        if relation is Relation.UNRELATED and len(scope.domains) == 1:
-            relation = Relation.RELATED
+        relation = scope.possible(MIX[position % len(MIX)])
         random = scope.random("pairs", position)
-        while True:
-            pair = _draw_pair(scope, relation, random)
-            texts = (pair.sentence1, pair.sentence2)
-            if texts[0] != texts[1] and texts not in seen:
-                break
-        seen.update((texts, texts[::-1]))
-        yield pair
+        yield distinct.draw(partial(_draw_pair, scope, relation, random), _texts)
 
 
 def sentences(scope: Scope) -> Iterator[tuple[str, Register, Event]]:
     """Yield distinct sentences with their register and event."""
-    seen: set[str] = set()
+    distinct = Distinct()
     for position in count():
         random = scope.random("sentences", position)
         register = random.choice(scope.registers)
-        while True:
-            event = _draw_inside(scope, scope.domains, random)
-            text = _tell(event, register, random)
-            if text not in seen:
-                break
-        seen.add(text)
-        yield text, register, event
+        yield distinct.draw(partial(_draw_sentence, scope, register, random), itemgetter(0))
 
 
 def _draw_pair(scope: Scope, relation: Relation, random: Random) -> SandboxPair:
-    register = random.choice(scope.registers)
-    first = _draw_inside(scope, scope.domains, random)
-    second = draw_partner(first, relation, scope.domains, random)
-    while split_of(second) != scope.split:
-        second = draw_partner(first, relation, scope.domains, random)
-    return SandboxPair(
-        sentence1=_tell(first, register, random),
-        sentence2=_tell(second, register, random),
-        score=similarity(first, second),
-        relation=relation,
-        register=register,
-        events=(first, second),
-    )
-
-
-def _draw_inside(scope: Scope, names: Sequence[str], random: Random) -> Event:
-    """Draw until an event is of the split."""
     while True:
-        event = draw_event(names, random)
-        if split_of(event) == scope.split:
-            return event
+        register = random.choice(scope.registers)
+        first = scope.event(random)
+        second = scope.partner(first, relation, random)
+        sentence1, sentence2 = tell(first, register, random), tell(second, register, random)
+        if sentence1 != sentence2:
+            break
+    score = similarity(first, second)
+    return SandboxPair(sentence1, sentence2, score, relation, register, (first, second))
 
 
-def _tell(event: Event, register: Register, random: Random) -> str:
-    return sentence(event, draw_wording(event, register, random))
+def _texts(pair: SandboxPair) -> frozenset[str]:
+    return frozenset((pair.sentence1, pair.sentence2))
+
+
+def _draw_sentence(scope: Scope, register: Register, random: Random) -> tuple[str, Register, Event]:
+    event = scope.event(random)
+    return tell(event, register, random), register, event

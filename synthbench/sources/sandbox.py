@@ -1,13 +1,12 @@
-"""Sentences and scored pairs of the sandbox, whose similarities are known exactly."""
+"""Sets of the sandbox, whose similarities and classes are known exactly."""
 
-import hashlib
-from collections.abc import Iterator
+from collections.abc import Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from synthbench.data.records import RecordKind, ScoredPair, Sentence
+from synthbench.data.records import RecordKind
 from synthbench.errors import did_you_mean
 from synthbench.sandbox import VERSION
 from synthbench.sources.content import Content
@@ -18,28 +17,73 @@ from synthbench.sources.tasks import Split
 if TYPE_CHECKING:
     from synthbench.sandbox.streams import Scope
 
+SetName = Literal["pairs", "sentences", "triplets", "rankings", "duplicates", "two-classes", "six-classes"]
 RegisterName = Literal["captions", "headlines"]
+KINDS: Mapping[SetName, RecordKind] = {
+    "pairs": RecordKind.SCORED_PAIR,
+    "sentences": RecordKind.SENTENCE,
+    "triplets": RecordKind.TRIPLET,
+    "rankings": RecordKind.RANKING,
+    "duplicates": RecordKind.SCORED_PAIR,
+    "two-classes": RecordKind.SENTENCE,
+    "six-classes": RecordKind.SENTENCE,
+}
+CANDIDATES = 20
 
 
 class SandboxSource(SourceBase):
-    """Sentences of a small world, made on the spot; no sentence stands in two splits.
+    """Text of a small world, made on the spot; no sentence stands in two splits.
 
-    Of ten pairs two are paraphrases, three hard negatives (one or two decisive slots changed, or a negation),
-    three related (same domain) and two unrelated (other domain; related ones where only one domain is drawn
-    from). Both sentences of a pair are of one register, the record's `subset`; its `label` is the relation,
-    a sentence's the domain. The first n records are the same for every size.
+    The first n records of a set are the same for every size. All sentences of a record are of one register,
+    which is its `subset`, but for duplicates.
+
+    pairs: Of ten, two are paraphrases, three hard negatives (one or two decisive slots changed, or a
+    negation), three related (same domain) and two unrelated (other domain; related ones where only one domain
+    is drawn from); `label` is the relation.
+    sentences: `label` is the domain.
+    triplets: A sentence, a paraphrase and a hard negative.
+    rankings: Of ten candidates one is a paraphrase, with grade 1; three each, below 0.9, are hard negatives,
+    related and unrelated. Grades are exact similarities.
+    duplicates: Half are paraphrases, with score 1 and the label "duplicate"; of the others ("different", 0)
+    half are hard negatives. Both sentences are of one topic, which is the `subset`.
+    two-classes: `label` is "good news" or "bad news"; what is done decides, and whether it is denied.
+    six-classes: `label` is one of six domains; of the things that a split tells of no other split does.
     """
 
-    sandbox: Literal["pairs", "sentences"] = Field(description="scored pairs, or sentences without scores")
+    sandbox: SetName = Field(
+        description="scored pairs; sentences; triplets; queries with graded candidates; pairs of score 1 or "
+        "0 by topic; sentences of two or of six classes"
+    )
     split: Split = Field(description="no sentence stands in two splits")
     size: int = Field(ge=1, le=1_000_000, description="number of records")
     seed: int = Field(0, ge=0, lt=2**32, description="decides which records are made")
     domains: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
-        None, description="draw from these only; null: all"
+        None,
+        description="draw from these only; in-domain, held-out or known-by-name stands for a list; null: all",
     )
     registers: Annotated[tuple[RegisterName, ...], Field(min_length=1)] | None = Field(
         None, description="draw from these only; null: both"
     )
+    # Left out of what identifies a source that has none, as it was before there were rankings.
+    candidates: int | None = Field(
+        None,
+        ge=2,
+        le=200,
+        exclude_if=lambda value: value is None,
+        description=f"of rankings: for each query; null: {CANDIDATES}",
+    )
+
+    @field_validator("domains", mode="before")
+    @classmethod
+    def _of_a_group(cls, given: Any) -> Any:  # noqa: ANN401 - whatever was given
+        from synthbench.sandbox.domain_groups import domain_groups
+
+        if given is None or isinstance(given, list | tuple):
+            # What a validator has touched is no longer JSON, in which alone a list is taken for a tuple.
+            return given if given is None else tuple(given)
+        if not isinstance(given, str) or given not in domain_groups():
+            raise ValueError(f"a list, or one of {', '.join(domain_groups())}; {given!r} is neither")
+        return domain_groups()[given]
 
     @field_validator("domains")
     @classmethod
@@ -52,51 +96,36 @@ class SandboxSource(SourceBase):
         return names
 
     @model_validator(mode="after")
-    def _holds_the_sample(self) -> Self:
+    def _suits_the_set(self) -> Self:
+        from synthbench.sandbox.six_classes import CLASSES
+        from synthbench.sandbox.two_classes import GOOD_ACTIONS
+
         if self.sample is not None and self.sample.size > self.size:
             raise ValueError(f"a sample of {self.sample.size} from {self.size} records")
+        if self.candidates is not None and self.sandbox != "rankings":
+            raise ValueError(f"only rankings have candidates, {self.sandbox} have none")
+        if self.domains is None:
+            return self
+        if self.sandbox == "six-classes":
+            raise ValueError(f"six-classes takes no domains: its classes are {', '.join(CLASSES)}")
+        if self.sandbox == "two-classes" and not set(self.domains) & GOOD_ACTIONS.keys():
+            raise ValueError(f"two-classes has none of these domains, but {', '.join(GOOD_ACTIONS)}")
         return self
 
     @property
     def record_kind(self) -> RecordKind:
-        """Scored pairs or sentences."""
-        return RecordKind.SCORED_PAIR if self.sandbox == "pairs" else RecordKind.SENTENCE
+        """The kind of the set's records."""
+        return KINDS[self.sandbox]
 
     def fingerprint(self, places: Places) -> dict[str, str]:
         """Return the version of the sandbox: nothing is read."""
         return {"sandbox": str(VERSION)}
 
     def _read(self, places: Places) -> Content:
-        records = self._pairs() if self.sandbox == "pairs" else self._sentences()
-        return Content(list(records))
+        from synthbench.sources.sandbox_records import records
 
-    def _pairs(self) -> Iterator[ScoredPair]:
-        from synthbench.sandbox.streams import pairs
-
-        for pair in islice(pairs(self._scope()), self.size):
-            yield ScoredPair(
-                id=_id(pair.sentence1, pair.sentence2),
-                split=self.split,
-                subset=pair.register,
-                label=pair.relation.value,
-                seed=self.seed,
-                sentence1=pair.sentence1,
-                sentence2=pair.sentence2,
-                score=pair.score,
-            )
-
-    def _sentences(self) -> Iterator[Sentence]:
-        from synthbench.sandbox.streams import sentences
-
-        for text, register, event in islice(sentences(self._scope()), self.size):
-            yield Sentence(
-                id=_id(text),
-                split=self.split,
-                subset=register,
-                label=event.domain,
-                seed=self.seed,
-                sentence=text,
-            )
+        found = records(self.sandbox, self._scope(), self.candidates or CANDIDATES)
+        return Content(list(islice(found, self.size)))
 
     def _scope(self) -> "Scope":
         """Return what to draw from, in the order of the vocabulary, however it was listed."""
@@ -114,9 +143,3 @@ class SandboxSource(SourceBase):
 
     def _title(self) -> str:
         return f"sandbox {self.sandbox} {self.split}"
-
-
-def _id(*texts: str) -> str:
-    """Return the id of a record: its sentences have it in every source that they stand in."""
-    digest = hashlib.sha256("\x1f".join(texts).encode()).hexdigest()
-    return f"sandbox/{digest[:16]}"

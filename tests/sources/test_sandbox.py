@@ -1,4 +1,8 @@
 import json
+import os
+import subprocess
+import sys
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -12,6 +16,32 @@ from synthbench.sources.places import Places
 from synthbench.sources.sandbox import SandboxSource
 
 HERE = Places()
+SETS = {
+    "pairs": RecordKind.SCORED_PAIR,
+    "sentences": RecordKind.SENTENCE,
+    "triplets": RecordKind.TRIPLET,
+    "rankings": RecordKind.RANKING,
+    "duplicates": RecordKind.SCORED_PAIR,
+    "two-classes": RecordKind.SENTENCE,
+    "six-classes": RecordKind.SENTENCE,
+}
+GOLDEN_SCRIPT = """
+import json, sys
+from synthbench.sources.places import Places
+from synthbench.sources.sandbox import SandboxSource
+for name in json.loads(sys.argv[1]):
+    description = {"sandbox": name, "split": "test", "size": 40, "seed": 3}
+    print(SandboxSource.model_validate(description).load(Places()).manifest.content_hash)
+"""
+GOLDEN_SHA256 = {
+    "pairs": "cc78af13cd1fd279aa45298552bc9c9402b006ee19474591f2e5393045870e5d",
+    "sentences": "130a87ab7fc9c3d2f09b965e1fa21a018c610267c7a4065a7a405269e09b1ea9",
+    "triplets": "2e7413e02a67c9860e353215865d2e749d0a6d2a7910fc49128a32102f5f203b",
+    "rankings": "c2d6d67d5b34dcd0d580ae78204ac79b5d20d13523cce8e3e762bcfd7ecedf2f",
+    "duplicates": "0cfa5572f2ecfa682397550f456f3322e7e56df00e6f1fb3ece6b5f6c43906cd",
+    "two-classes": "b1bb25816256af79896b0ccdfc372a58ded43dd19b2c03035aeb16fa36a1f44f",
+    "six-classes": "1cc4980990fbe182a2a7d6a7ce5b80f18331616f48802e12711d284a51b65052",
+}
 
 
 def described(**description: Any) -> SandboxSource:
@@ -25,8 +55,7 @@ def rows(**description: Any) -> list[tuple[Any, ...]]:
 
 def texts(split: str, sandbox: str = "sentences", size: int = 300, **more: Any) -> set[str]:
     data = described(sandbox=sandbox, split=split, size=size, **more).load(HERE)
-    columns = ("sentence",) if sandbox == "sentences" else ("sentence1", "sentence2")
-    return {text for column in columns for text in data.column(column)}
+    return set(data.texts)
 
 
 def test_it_is_a_source_like_any_other() -> None:
@@ -51,10 +80,69 @@ def test_pairs_have_scores_relations_and_registers() -> None:
         assert (score == 1) == (label == "paraphrase")
 
 
-def test_sentences_are_unlabelled_and_distinct() -> None:
-    data = described(sandbox="sentences", split="train", size=100).load(HERE)
-    assert data.kind == RecordKind.SENTENCE
-    assert len(set(data.column("sentence"))) == 100
+@pytest.mark.parametrize("name", ["sentences", "two-classes", "six-classes"])
+def test_sentences_are_distinct(name: str) -> None:
+    assert len(texts("train", name, 100)) == 100
+
+
+@pytest.mark.parametrize(("name", "kind"), SETS.items())
+def test_every_set_has_the_size_split_and_seed_asked_for_and_ids_of_its_own(
+    name: str, kind: RecordKind
+) -> None:
+    source = described(sandbox=name, split="dev", size=30, seed=5)
+    data = source.load(HERE)
+    assert source.record_kind == data.kind == kind
+    assert len(set(data.column("id"))) == 30
+    assert (set(data.column("split")), set(data.column("seed"))) == ({"dev"}, {5})
+    assert list(described(sandbox=name, split="dev", size=20, seed=5).load(HERE)) == list(data)[:20]
+
+
+def test_duplicates_have_score_label_and_topic() -> None:
+    data = described(sandbox="duplicates", split="test", size=40, domains=["science"]).load(HERE)
+    labelled = zip(data.column("label"), data.column("score"), strict=True)
+    assert Counter(labelled) == {("duplicate", 1.0): 20, ("different", 0.0): 20}
+    assert set(data.column("subset")) == {"science/a comet", "science/a telescope"}
+
+
+@pytest.mark.parametrize(("more", "number"), [({}, 20), ({"candidates": 5}, 5)])
+def test_rankings_have_as_many_candidates_as_asked_for(more: dict[str, int], number: int) -> None:
+    data = described(sandbox="rankings", split="test", size=3, **more).load(HERE)
+    assert [len(record.candidates) for record in data] == [number] * 3
+
+
+@pytest.mark.parametrize(("name", "classes"), [("two-classes", 2), ("six-classes", 6)])
+def test_classes_are_labels_in_equal_numbers(name: str, classes: int) -> None:
+    labels = Counter(described(sandbox=name, split="train", size=60).load(HERE).column("label"))
+    assert list(labels.values()) == [60 // classes] * classes
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "2"])
+def test_the_sets_of_this_version_are_the_same_everywhere(hash_seed: str) -> None:
+    """Other records need another version of the sandbox: stored results name it."""
+    printed = subprocess.run(
+        [sys.executable, "-c", GOLDEN_SCRIPT, json.dumps(list(GOLDEN_SHA256))],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout
+    assert dict(zip(GOLDEN_SHA256, printed.split(), strict=True)) == GOLDEN_SHA256
+
+
+def test_a_source_without_candidates_is_identified_as_before_there_were_any() -> None:
+    assert "candidates" not in described(sandbox="pairs", split="dev", size=10).model_dump(mode="json")
+    source = described(sandbox="rankings", split="dev", size=10, candidates=5)
+    assert SandboxSource.model_validate_json(source.model_dump_json()) == source
+
+
+@pytest.mark.parametrize(("group", "domains"), [("held-out", ("medicine",)), ("known-by-name", ("science",))])
+def test_a_group_of_domains_has_a_name(group: str, domains: tuple[str, ...]) -> None:
+    source = described(sandbox="pairs", split="dev", size=10, domains=group)
+    assert source == described(sandbox="pairs", split="dev", size=10, domains=domains)
+    rest = described(sandbox="pairs", split="dev", size=10, domains="in-domain").domains
+    assert rest is not None
+    assert not set(domains) & set(rest)
+    assert len(rest) == 13
 
 
 def test_the_same_description_gives_the_same_records_and_a_larger_size_only_more_of_them() -> None:
@@ -96,7 +184,19 @@ def test_one_domain_has_related_pairs_instead_of_unrelated_ones() -> None:
         ({"domains": ["musik"]}, "the sandbox has no domain 'musik'; did you mean 'music'?"),
         ({"domains": []}, "at least 1 item"),
         ({"registers": ["caption"]}, "Input should be 'captions' or 'headlines'"),
-        ({"sandbox": "triplets"}, "Input should be 'pairs' or 'sentences'"),
+        ({"sandbox": "quadruplets"}, "Input should be 'pairs', 'sentences', 'triplets', 'rankings', "),
+        ({"domains": "sea"}, "a list, or one of in-domain, held-out, known-by-name; 'sea' is neither"),
+        ({"domains": 7}, "a list, or one of in-domain, held-out, known-by-name; 7 is neither"),
+        ({"candidates": 5}, "only rankings have candidates, pairs have none"),
+        ({"sandbox": "rankings", "candidates": 1}, "greater than or equal to 2"),
+        (
+            {"sandbox": "six-classes", "domains": ["sea"]},
+            "six-classes takes no domains: its classes are cooking",
+        ),
+        (
+            {"sandbox": "two-classes", "domains": "held-out"},
+            "two-classes has none of these domains, but sport, ",
+        ),
         ({"split": "validation"}, "Input should be 'train', 'dev' or 'test'"),
         ({"size": 0}, "greater than or equal to 1"),
         ({"seeds": 1}, "Extra inputs are not permitted"),

@@ -1,0 +1,24 @@
+"""Conventions about domains, so that experiments mean the same ones.
+
+Text of the held-out domain trains nothing: its test sets tell how far an encoder carries beyond what it saw.
+Of the domain that is known by its name, data are written from the name alone: text of it is for tests only.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+
+from synthbench.sandbox.vocabulary import domain_names
+
+HELD_OUT = "medicine"
+KNOWN_BY_NAME = "science"
+
+
+@cache
+def domain_groups() -> Mapping[str, tuple[str, ...]]:
+    """Return what each name of a group stands for."""
+    apart = (HELD_OUT, KNOWN_BY_NAME)
+    return {
+        "in-domain": tuple(name for name in domain_names() if name not in apart),
+        "held-out": (HELD_OUT,),
+        "known-by-name": (KNOWN_BY_NAME,),
+    }

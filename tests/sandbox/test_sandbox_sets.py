@@ -1,0 +1,204 @@
+"""Every set has exact labels, balanced and not to be had by a trivial cue."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+
+from synthbench.errors import UserError
+from synthbench.sandbox import six_classes as six
+from synthbench.sandbox import two_classes as two
+from synthbench.sandbox.domain_groups import HELD_OUT, KNOWN_BY_NAME, domain_groups
+from synthbench.sandbox.duplicates import duplicates, topic_of
+from synthbench.sandbox.events import Event, similarity
+from synthbench.sandbox.forms import REGISTERS
+from synthbench.sandbox.parsing import parse
+from synthbench.sandbox.rankings import RELEVANT, SandboxRanking, rankings
+from synthbench.sandbox.sampling import Split, split_of
+from synthbench.sandbox.six_classes import object_splits, six_classes
+from synthbench.sandbox.streams import Distinct, Scope, pairs, sentences
+from synthbench.sandbox.triplets import triplets
+from synthbench.sandbox.two_classes import news, two_classes
+from synthbench.sandbox.vocabulary import domain_names, domains
+
+
+def scope(split: Split = "test", *names: str, seed: int = 0) -> Scope:
+    return Scope(split, seed, REGISTERS, names or domain_names())
+
+
+def read(text: str) -> Event:
+    event = parse(text)
+    assert event is not None, text
+    return event
+
+
+def mean_correlation(
+    found: Sequence[SandboxRanking], cue: Callable[[SandboxRanking], Iterable[int]]
+) -> float:
+    """The Spearman correlation of a cue with the grades, its mean over the queries; 0 where all are equal."""
+    each = [spearmanr(list(cue(one)), one.grades).statistic for one in found]
+    return float(np.mean(np.nan_to_num(each)))
+
+
+def words_alone(labelled: Callable[[Scope], Iterator[tuple[str, str, str]]]) -> float:
+    """The accuracy on test of a logistic regression on the counts of words, trained on 1,000 sentences."""
+    train = list(islice(labelled(scope("train")), 1000))
+    test = list(islice(labelled(scope("test")), 500))
+    words = CountVectorizer(token_pattern=r"[\w'-]+")
+    counts = words.fit_transform([text for text, _, _ in train])
+    model = LogisticRegression(max_iter=1000).fit(counts, [label for _, _, label in train])
+    return float(model.score(words.transform([text for text, _, _ in test]), [label for _, _, label in test]))
+
+
+def test_triplets_hold_a_paraphrase_and_a_hard_negative() -> None:
+    for each in islice(triplets(scope()), 300):
+        anchor, positive, negative = read(each.anchor), read(each.positive), read(each.negative)
+        assert anchor == positive
+        assert each.anchor != each.positive
+        assert anchor.domain == negative.domain
+        assert 0.2 < similarity(anchor, negative) < 0.9
+
+
+@pytest.mark.parametrize("num_candidates", [2, 20, 100])
+def test_grades_are_the_exact_similarities(num_candidates: int) -> None:
+    for each in islice(rankings(scope(), num_candidates), 10):
+        query = read(each.query)
+        assert each.grades == tuple(similarity(query, read(text)) for text in each.candidates)
+        assert len({each.query, *each.candidates}) == num_candidates + 1
+
+
+def test_of_ten_candidates_one_is_right_and_three_are_nearly() -> None:
+    for each in islice(rankings(scope(), 10), 50):
+        assert sum(grade == 1 for grade in each.grades) == 1
+        assert sum(grade >= RELEVANT for grade in each.grades) == 1
+        assert sum(read(text).domain == read(each.query).domain for text in each.candidates) == 7
+
+
+def test_one_domain_has_related_candidates_instead_of_unrelated_ones() -> None:
+    each = next(rankings(scope("test", "sea"), 20))
+    assert {read(text).domain for text in each.candidates} == {"sea"}
+
+
+def test_neither_place_nor_length_gives_the_ranking_away() -> None:
+    found = list(islice(rankings(scope(), 20), 100))
+    assert abs(mean_correlation(found, lambda each: range(20))) < 0.1
+    assert abs(mean_correlation(found, lambda each: map(len, each.candidates))) < 0.1
+
+    def closeness(each: SandboxRanking) -> list[int]:
+        return [-abs(len(text.split()) - len(each.query.split())) for text in each.candidates]
+
+    # A little, as what is left unsaid makes a sentence shorter and less similar.
+    assert mean_correlation(found, closeness) < 0.4
+
+
+def test_duplicates_tell_one_event_and_the_others_two_of_the_topic() -> None:
+    found = list(islice(duplicates(scope()), 400))
+    for each in found:
+        first, second = read(each.sentence1), read(each.sentence2)
+        assert each.is_duplicate == (first == second)
+        assert topic_of(first) == topic_of(second) == each.topic
+    assert sum(each.is_duplicate for each in found) == 200
+    assert len({each.topic for each in found}) == sum(len(domain.scenes) for domain in domains().values())
+
+
+def test_source_and_target_domain_share_no_topic() -> None:
+    source = {each.topic for each in islice(duplicates(scope("test", "business")), 100)}
+    target = {each.topic for each in islice(duplicates(scope("test", "science")), 100)}
+    assert source == {"business/a factory", "business/a profit", "business/a smartphone"}
+    assert target == {"science/a comet", "science/a telescope"}
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("A minister approves a law.", "good news"),
+        ("A minister does not approve a law.", "bad news"),
+        ("A minister rejects a law.", "bad news"),
+        ("A minister doesn't reject a law.", "good news"),
+        ("A minister discusses a law.", None),
+    ],
+)
+def test_news_are_good_or_bad_by_what_is_done_and_whether_it_is_denied(text: str, label: str | None) -> None:
+    assert news(read(text)) == label
+
+
+def test_two_classes_are_exact_and_balanced_in_every_domain_and_polarity() -> None:
+    found = [(read(text), label) for text, _, label in islice(two_classes(scope()), 2000)]
+    assert all(news(event) == label for event, label in found)
+    for value in (*two.GOOD_ACTIONS, True, False):
+        labels = [label for event, label in found if value in (event.domain, event.is_negative)]
+        assert 0.4 < labels.count("good news") / len(labels) < 0.6, value
+
+
+def test_the_actions_of_the_two_classes_are_the_vocabularys() -> None:
+    for kind in (two.GOOD_ACTIONS, two.BAD_ACTIONS):
+        assert all(actions <= domains()[name].actions.keys() for name, actions in kind.items())
+    assert two.GOOD_ACTIONS.keys() == two.BAD_ACTIONS.keys()
+
+
+def test_no_words_one_by_one_tell_the_two_classes() -> None:
+    assert 0.5 < words_alone(two_classes) < 0.75
+
+
+def test_six_classes_are_exact_and_balanced() -> None:
+    found = [(read(text), label) for text, _, label in islice(six_classes(scope()), 600)]
+    assert all(event.domain == label for event, label in found)
+    assert Counter(label for _, label in found) == dict.fromkeys(six.CLASSES, 100)
+
+
+def test_nothing_that_six_classes_tell_of_stands_in_two_splits() -> None:
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+    objects = [
+        {read(text).object for text, _, _ in islice(six_classes(scope(split)), 600)} for split in splits
+    ]
+    assert sum(map(len, objects)) == len(set.union(*objects))
+    for name in six.CLASSES:
+        for scene in domains()[name].scenes:
+            assert {object_splits(name)[each] for each in scene.objects} == set(splits)
+
+
+def test_words_learnt_by_heart_do_not_solve_the_six_classes() -> None:
+    assert 0.5 < words_alone(six_classes) < 0.9
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_every_sentence_of_every_set_is_of_its_split(split: Split) -> None:
+    here = scope(split)
+    found = {
+        *(
+            text
+            for each in islice(triplets(here), 60)
+            for text in (each.anchor, each.positive, each.negative)
+        ),
+        *(text for each in islice(rankings(here, 10), 20) for text in (each.query, *each.candidates)),
+        *(text for each in islice(duplicates(here), 60) for text in (each.sentence1, each.sentence2)),
+        *(text for each in islice(pairs(here), 60) for text in (each.sentence1, each.sentence2)),
+        *(text for text, *_ in islice(sentences(here), 60)),
+        *(text for text, *_ in islice(two_classes(here), 60)),
+        *(text for text, *_ in islice(six_classes(here), 60)),
+    }
+    assert {split_of(read(text)) for text in found} == {split}
+
+
+def test_the_groups_of_domains_are_apart_and_everything() -> None:
+    groups = domain_groups()
+    assert groups["held-out"] == (HELD_OUT,)
+    assert groups["known-by-name"] == (KNOWN_BY_NAME,)
+    assert sorted(name for names in groups.values() for name in names) == sorted(domain_names())
+
+
+def test_what_is_exhausted_says_so() -> None:
+    distinct = Distinct()
+    assert distinct.draw(lambda: 1, hash) == 1
+    with pytest.raises(UserError, match="hardly more than 1 different records of this kind: ask for fewer"):
+        distinct.draw(lambda: 1, hash)
+
+
+def test_news_of_a_domain_without_any_are_refused() -> None:
+    with pytest.raises(UserError, match="good and bad news of sport, sea, "):
+        next(two_classes(scope("test", "medicine")))
