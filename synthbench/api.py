@@ -15,6 +15,7 @@ from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.labelling import length_sorted_units, symmetric_scores
 from synthbench.plugins import (
+    ChatModel,
     Component,
     Evaluation,
     Evaluator,
@@ -31,6 +32,7 @@ from synthbench.plugins import (
 from synthbench.runtime import Progress, ProgressTask, Runtime
 
 __all__ = [
+    "ChatModel",
     "Component",
     "Encoder",
     "Evaluation",

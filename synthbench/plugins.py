@@ -75,6 +75,15 @@ class Unit:
     records: tuple[Record, ...]
 
 
+@dataclass(frozen=True)
+class ChatModel:
+    """A chat model behind OpenAI's chat-completions API: its declared name, address and model id there."""
+
+    name: str
+    base_url: str
+    model: str
+
+
 class GenerationContext(Protocol):
     """What a method may use while it generates."""
 
@@ -89,6 +98,14 @@ class GenerationContext(Protocol):
     @property
     def finished_units(self) -> Collection[str]:
         """Keys of the units that an earlier, killed run has journalled; skip them."""
+
+    @property
+    def llm(self) -> ChatModel:
+        """The LLM that the experiment names; only for a method that says `uses_llm`.
+
+        Let errors of the connection through once retries are used up: the run then says what to do, and is
+        resumed after the last finished unit.
+        """
 
     def pair_scorer(self, need: str) -> PairScorer:
         """Return the trained pair scorer that `needs` declared under this name."""
@@ -116,6 +133,8 @@ class Method(Component, ABC):
     record_kind: ClassVar[RecordKind]
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {}
+    uses_llm: ClassVar[bool] = False
+    """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
 
     def needs(self) -> Mapping[str, Need]:
         """Return the models and data sets to be made before `generate`, by name."""

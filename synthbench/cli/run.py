@@ -120,13 +120,15 @@ def _execute(
 ) -> "Report":
     from synthbench.pipeline.cleaning import run_in_progress
     from synthbench.pipeline.executors import executor
+    from synthbench.pipeline.llm import llm_on_demand
     from synthbench.pipeline.runner import Runner, matching
     from synthbench.pipeline.store import disk_errors
 
     jobs, force = how
     in_progress = run_in_progress(store, f"experiment {plan.experiment.name}", plan.stages)
-    with disk_errors(store.root), in_progress, executor(jobs) as workers:
-        runner = Runner(store, workers, runtime, progress)
+    llm_server = llm_on_demand(plan.experiment.llm, progress)
+    with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs) as workers:
+        runner = Runner(store, workers, runtime, progress, llm)
         report = runner.run(plan, matching(plan, force))
         store.remember_addresses(plan.experiment.name, plan.addresses)
     reused = len(plan.stages) - len(report.executed) - len(report.failed) - len(report.skipped)

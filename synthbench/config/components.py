@@ -20,7 +20,8 @@ class ComponentParser:
     A source whose own section did not parse is given as None: known by name, of unknown kind.
     """
 
-    def __init__(self, sources: Mapping[str, Source | None], problems: Problems) -> None:
+    def __init__(self, sources: Mapping[str, Source | None], problems: Problems, *, has_llm: bool) -> None:
+        self.has_llm = has_llm
         self.sources = sources
         self.problems = problems
         self.used_sources: set[str] = set()
@@ -72,6 +73,9 @@ class ComponentParser:
         `given` are the roles that have a source.
         """
         parsed, known = self.configured(plugin, settings, document, path)
+        if plugin is not None and plugin.uses_llm and not self.has_llm:
+            message = "the method uses an LLM; name one at the file's top level, such as `llm: sandbox`"
+            self.problems.add(document, (*path, "method"), message)
         for name, need in _needs(known, is_valid=parsed is not None).items():
             inner, config = (*path, name), dict(need.config)
             absent = [role for role in _roles(need) if role not in given]

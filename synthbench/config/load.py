@@ -72,6 +72,7 @@ class _Loader:
             variants=tuple(distinct),
             seeds=self.overrides.seeds or section.seeds,
             vary=section.vary,
+            llm=section.llm,
             table=section.table,
             runtime=section.runtime,
             resolved={**document.data, **({"overrides": overridden} if overridden else {})},
@@ -94,7 +95,7 @@ class _Loader:
         row_problems = RowProblems(rows)
         for row in rows:
             problems = Problems()
-            parser = RunParser(self.sources, problems)
+            parser = RunParser(self.sources, problems, has_llm="llm" in self.document.data)
             variant = self._variant(row, parser)
             used |= parser.components.used_sources
             row_problems.add(row, problems)

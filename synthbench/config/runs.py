@@ -28,9 +28,9 @@ S = TypeVar("S", bound=Section)
 class RunParser:
     """Parses one run's document, noting every fault; `components` remembers which sources were used."""
 
-    def __init__(self, sources: Mapping[str, Source | None], problems: Problems) -> None:
+    def __init__(self, sources: Mapping[str, Source | None], problems: Problems, *, has_llm: bool) -> None:
         self.problems = problems
-        self.components = ComponentParser(sources, problems)
+        self.components = ComponentParser(sources, problems, has_llm=has_llm)
 
     def parse(self, document: Document) -> RunConfig | None:
         """Return the run's configuration, or None with its faults noted."""

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from synthbench.config.llm import AnyLLM
 from synthbench.config.wording import NAME_PATTERN
 from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
@@ -81,6 +82,10 @@ class ExperimentSection(Section):
         (),
         description="what a seed decides beside the training: the draw of sampled training sources, the"
         " generation of data; each seed then pays for its own",
+    )
+    llm: AnyLLM | None = Field(
+        None,
+        description="the LLM of all methods that use one: an endpoint's name, or a mapping of the keys below",
     )
     table: TableOptions = Field(TableOptions(), description="what the tables show, and how")
     runtime: Runtime = Field(Runtime(), description="device, threads and memory; changes no result")

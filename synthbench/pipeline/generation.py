@@ -7,18 +7,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from synthbench.config.llm import SandboxLLM
 from synthbench.data.dataset import SyntheticDataset, from_row, to_row
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.pipeline.llm import is_there
 from synthbench.pipeline.operations import limit_threads, model_folder, read_dataset, settings, write_dataset
 from synthbench.pipeline.stage import Operation
 from synthbench.pipeline.workspace import Journal, Workspace
-from synthbench.plugins import Method, Unit
+from synthbench.plugins import ChatModel, Method, Unit
 from synthbench.runtime import Progress, Runtime
 
 SOURCE = "source:"
 NEED = "need:"
+LLM_KEY = "experiment.llm"
+"""Where a configuration holds the LLM; no method has a setting of this name."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Generate(Operation):
     kind: ClassVar[str] = "generate"
     method_name: str
     method: Method
+    llm: SandboxLLM | None = None
 
     @property
     def component(self) -> str:
@@ -40,8 +45,15 @@ class Generate(Operation):
         return self.method.version
 
     def config(self) -> Mapping[str, Any]:
-        """Return the method's configuration."""
-        return settings(self.method)
+        """Return the method's configuration, and of the LLM what its answers depend on."""
+        if self.llm is None:
+            return settings(self.method)
+        return {**settings(self.method), LLM_KEY: dict(self.llm.identity())}
+
+    @property
+    def uses_llm(self) -> bool:
+        """Whether the method asks an LLM."""
+        return self.llm is not None
 
     @cached_property
     def _revisions(self) -> Mapping[str, str]:
@@ -59,7 +71,14 @@ class Generate(Operation):
             if name.startswith(SOURCE)
         }
         context = Context(inputs, work, frozenset(entry["key"] for entry in work.journal.read()))
-        bare = self._generate(sources, context, work.journal)
+        try:
+            bare = self._generate(sources, context, work.journal)
+        except UserError:
+            raise
+        except Exception as error:
+            if work.llm is None or is_there(work.llm):
+                raise
+            raise UserError(_llm_is_gone(work.llm)) from error
         units = {entry["key"]: (entry["position"], entry["records"]) for entry in work.journal.read()}
         in_order = sorted(units, key=lambda key: (units[key][0], key))
         journalled = [row for key in in_order for row in units[key][1]]
@@ -118,6 +137,13 @@ class Context:
         """Where to say how far it is."""
         return self.work.progress
 
+    @property
+    def llm(self) -> ChatModel:
+        """The experiment's LLM."""
+        if self.work.llm is None:
+            raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
+        return self.work.llm
+
     def pair_scorer(self, need: str) -> PairScorer:
         """Load the pair scorer trained for the method."""
         model = self._model(need)
@@ -146,6 +172,13 @@ class Context:
 
         limit_threads(self.runtime)
         return load(model_folder(self.inputs[NEED + need]), self.runtime, self.progress)
+
+
+def _llm_is_gone(llm: ChatModel) -> str:
+    return (
+        f"the LLM '{llm.name}' at {llm.base_url} answers no more; what it has written is kept, and the same "
+        "command goes on from there"
+    )
 
 
 def _to_entry(unit: Unit) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from synthbench.errors import UserError
 from synthbench.pipeline.stage import GroupMember, Stage
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store, disk_errors
 from synthbench.pipeline.workspace import Workspace
+from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
 
 
@@ -33,7 +34,8 @@ class Outcome:
 class Job:
     """Stages that run together; those in `again` are computed even if their artifact is there.
 
-    `position` is the number of the first of them among all that are to run, and how many these are.
+    `position` is the number of the first of them among all that are to run, and how many these are. `llm` is
+    where the LLM is to be found that one of them uses.
     """
 
     store: Store
@@ -42,6 +44,7 @@ class Job:
     progress: Progress
     again: frozenset[str] = field(default_factory=frozenset)
     position: tuple[int, int] = (1, 1)
+    llm: ChatModel | None = None
 
     def run(self) -> Outcome:
         """Compute the stages whose artifacts are missing; never raises but for interruption."""
@@ -90,7 +93,7 @@ class Job:
             GroupMember(
                 stage.operation,
                 {name: self.store.folder(source.identity) for name, source in stage.inputs.items()},
-                Workspace(self.store.workspace(stage.identity), self.runtime, self.progress),
+                Workspace(self.store.workspace(stage.identity), self.runtime, self.progress, self.llm),
             )
             for stage in stages
         ]

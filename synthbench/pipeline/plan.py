@@ -157,7 +157,8 @@ class _Planner:
             inner = address.within(f"{name}.{need_name}", f"{need_name} of {name} for {address.label}")
             inputs[NEED + need_name] = self._need(need, sources, roles, inner)
         label = f"{name} for {address.label}"
-        return self._add(Stage(Generate(name, method), inputs, label), f"{address.key}|generate.{name}")
+        operation = Generate(name, method, self.experiment.llm if method.uses_llm else None)
+        return self._add(Stage(operation, inputs, label), f"{address.key}|generate.{name}")
 
     def _need(
         self, need: Need, sources: Mapping[str, Stage], roles: Mapping[str, str], address: "_Address"

@@ -3,7 +3,7 @@
 import contextlib
 import fnmatch
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,6 +13,7 @@ from synthbench.pipeline.operations import chosen_input, grouped
 from synthbench.pipeline.plan import Plan, descendants
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store
+from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, ProgressTask, Runtime
 
 SECONDS_BETWEEN_LOOKS = 0.3
@@ -77,6 +78,8 @@ class Runner:
     executor: Executor
     runtime: Runtime
     progress: Progress
+    llm: Callable[[], ChatModel | None] = lambda: None
+    """Returns where the LLM is, and starts it if need be."""
 
     def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
         """Return the stages to be computed, inputs first; damaged artifacts are said and discarded."""
@@ -176,7 +179,7 @@ class Runner:
                 for stage in group:
                     running.add(stage.identity)
                     del waiting[stage.identity]
-                self.executor.submit(Job(self.store, group, self.runtime, self.progress, again, position))
+                self.executor.submit(self._job(group, again, position))
             finished = self.executor.wait()
             for job, outcome in finished:
                 running.difference_update(stage.identity for stage in job.stages)
@@ -187,6 +190,10 @@ class Runner:
             overall.advance(report.num_settled - num_settled)
             if finished and all(outcome.busy for _, outcome in finished):
                 time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> Job:
+        llm = self.llm() if any(stage.operation.uses_llm for stage in stages) else None
+        return Job(self.store, stages, self.runtime, self.progress, again, position, llm)
 
     def _skip_hopeless(self, waiting: dict[str, Stage], report: Report) -> None:
         lost = {*report.failed, *(stage.identity for stage in report.skipped)}

@@ -45,6 +45,11 @@ class Operation(ABC):
         """Return a key under which stages are run together, "" for none."""
         return ""
 
+    @property
+    def uses_llm(self) -> bool:
+        """Whether `run` needs the experiment's LLM."""
+        return False
+
     def run_together(self, others: Sequence["GroupMember"]) -> None:
         """Run this and all others of its group (this one is among them)."""
         for member in others:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
 
 
@@ -16,6 +17,7 @@ class Workspace:
     folder: Path
     runtime: Runtime
     progress: Progress
+    llm: ChatModel | None = None
 
     @property
     def output(self) -> Path:
