@@ -2,6 +2,8 @@
 
 import json
 import os
+import time
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
@@ -9,11 +11,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import psutil
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench import plugins
 from synthbench.api import (
+    ChatModel,
     Encoder,
     Evaluation,
     Evaluator,
@@ -39,6 +43,7 @@ from synthbench.models import artifact
 
 WORK_LOG = "SYNTHBENCH_TEST_WORK_LOG"
 KILL_AFTER_UNITS = "SYNTHBENCH_TEST_KILL_AFTER_UNITS"
+KILL_LLM_AT_UNIT = "SYNTHBENCH_TEST_KILL_LLM_AT_UNIT"
 
 
 def note_work(line: str) -> None:
@@ -47,6 +52,20 @@ def note_work(line: str) -> None:
     if file:
         with open(file, "a", encoding="utf-8") as stream:  # noqa: PTH123
             stream.write(line + "\n")
+
+
+def llm_servers() -> list[psutil.Process]:
+    """Return the LLM servers that this process or its parent has started."""
+    families = (psutil.Process(pid).children() for pid in (os.getpid(), os.getppid()))
+    return [child for family in families for child in family if "synthbench.sandbox.llm" in child.cmdline()]
+
+
+def kill_llm() -> None:
+    """Kill them, and wait until they listen no more; the one who started them notes their end."""
+    for server in llm_servers():
+        server.kill()
+        while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(0.01)
 
 
 def work_done(file: Path) -> list[str]:
@@ -112,6 +131,35 @@ class FakeMethod(Method):
         score: Any = np.float32(self.score) if self.output == "numpy" else self.score
         second = "half \ud800" if self.output == "half character" else f"second {index}"
         return ScoredPair(sentence1=f"first {index}", sentence2=second, score=score)
+
+
+class FakeLLMMethod(Method):
+    """Pairs each gold sentence with what an LLM makes of it; may kill that before one of them."""
+
+    version = 1
+    record_kind = RecordKind.SCORED_PAIR
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
+    uses_llm = True
+
+    prompt: str = "Paraphrase: "
+
+    def generate(
+        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
+    ) -> Iterator[Record | Unit]:
+        for index, text in enumerate(sources["gold"].column("sentence1")):
+            if f"unit {index}" in context.finished_units:
+                continue
+            if str(index) == os.environ.get(KILL_LLM_AT_UNIT):
+                kill_llm()
+            answer = self._asked(text, context.llm)
+            note_work(f"asked {text}")
+            yield Unit(f"unit {index}", index, (ScoredPair(sentence1=text, sentence2=answer, score=1.0),))
+
+    def _asked(self, text: str, llm: ChatModel) -> str:
+        body = {"model": llm.model, "messages": [{"role": "user", "content": self.prompt + text}]}
+        request = urllib.request.Request(llm.base_url + "/chat/completions", json.dumps(body).encode())
+        with urllib.request.urlopen(request) as response:
+            return str(json.load(response)["choices"][0]["message"]["content"])
 
 
 class FakeTrainer(Trainer):
@@ -201,7 +249,7 @@ class FakeSentenceEvaluator(FakeEvaluator):
 
 
 PLUGINS: Mapping[str, Mapping[str, str]] = {
-    "methods": {"fake": "FakeMethod"},
+    "methods": {"fake": "FakeMethod", "fake-llm": "FakeLLMMethod"},
     "trainers": {"fake": "FakeTrainer", "none": "FakeUntrained", "fake-scorer": "FakePairScorerTrainer"},
     "evaluators": {
         "fake": "FakeEvaluator",
