@@ -1,8 +1,10 @@
 """What the sandbox's LLM answers: right by the grammar, wrong as often as it is told, the same every time."""
 
+import json
 import re
 from collections.abc import Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,3 +253,13 @@ def test_faults_of_the_service_leave_the_content_alone() -> None:
 def test_settings_that_cannot_be_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         LLMSettings(**given)
+
+
+def test_the_answer_in_the_documentation_is_the_one_that_is_given() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sandbox_llm.md").read_text(encoding="utf-8")
+    request, shown = re.findall(r"-d '(\{.*?\})'\n(\{.*?\})\n```", page, re.DOTALL)[0]
+    body, response = json.loads(request), json.loads(shown)
+    answers = Answers(LLMSettings(), body)
+    assert [choice["message"]["content"] for choice in response["choices"]] == [
+        answers.choice(index) for index in range(body["n"])
+    ]
