@@ -14,7 +14,7 @@ from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.rows import Row, RowProblems, rows_of
 from synthbench.config.runs import RunParser, named_tasks
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
-from synthbench.config.substitution import substitute_models
+from synthbench.config.substitution import substitute_models, substitute_tasks
 from synthbench.errors import did_you_mean
 from synthbench.sources.models import Source
 
@@ -40,7 +40,8 @@ class _Loader:
         self.problems = Problems()
         self.changes = Changes.read(file, overrides, self.problems)
         self.original = read_document(file)
-        self.document = self.changes.applied(self.original, self.problems)
+        patched = self.changes.applied(self.original, self.problems)
+        self.document = substitute_tasks(patched, self.changes.substitute.tasks, self.problems)
         self.sources = self._sources()
 
     def load(self, *, with_data: bool) -> Experiment:
@@ -108,7 +109,7 @@ class _Loader:
         document, problems = row.document, parser.problems
         candidates: list[Candidate] = []
         for chosen, candidate in _candidates(document, problems):
-            config = parser.parse(substitute_models(candidate, self.changes.substitutes, problems))
+            config = parser.parse(substitute_models(candidate, self.changes.substitute.models, problems))
             if config is not None:
                 candidates.append(Candidate(chosen, config))
         if not candidates:

@@ -14,7 +14,7 @@ from synthbench.config.documents import (
     without_nulls,
 )
 from synthbench.config.problems import Problems, parse, readable
-from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection
+from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
 from synthbench.errors import UserError, did_you_mean
 
 RUN_KEYS = tuple(RunSection.model_fields)
@@ -37,7 +37,7 @@ class Changes:
 
     top: tuple[Document, ...]
     run: tuple[Document, ...]
-    substitutes: dict[str, str]
+    substitute: SubstituteSection
 
     @classmethod
     def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Changes":
@@ -52,7 +52,7 @@ class Changes:
         return cls(
             top=(_patch(document, "experiment"), *(each for each, run in pairs if not run)),
             run=(_patch(document, "run"), *(each for each, run in pairs if run)),
-            substitutes=dict(profile.substitute.models),
+            substitute=profile.substitute,
         )
 
     def applied(self, document: Document, problems: Problems) -> Document:
@@ -74,7 +74,8 @@ class Changes:
         patch = Document({})
         for each in self.run:
             patch = merge(patch, each, keep_nulls=True)
-        return {**patch.data, **({"substitute": self.substitutes} if self.substitutes else {})}
+        substitute = self.substitute.model_dump(exclude_defaults=True)
+        return {**patch.data, **({"substitute": substitute} if substitute else {})}
 
 
 def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[ProfileSection, Document]:

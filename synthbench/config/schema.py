@@ -162,6 +162,11 @@ class SubstituteSection(Section):
         default_factory=dict,
         description="pattern of `model:` -> the model used instead; the first match counts",
     )
+    tasks: dict[str, Settings] = Field(
+        default_factory=dict,
+        description="pattern of a source's TASK/SPLIT -> the source used instead, with the split and sample"
+        " of the first; the first match counts",
+    )
 
 
 class ProfileSection(Section):
@@ -171,5 +176,5 @@ class ProfileSection(Section):
     experiment: Settings = Field(default_factory=dict, description="patch of the file's top level")
     run: Settings = Field(default_factory=dict, description="patch of every run, after its variant")
     substitute: SubstituteSection = Field(
-        SubstituteSection(), description="other models in the place of the file's"
+        SubstituteSection(), description="other models and data in the place of the file's"
     )

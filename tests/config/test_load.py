@@ -478,6 +478,38 @@ def test_models_among_which_dev_chooses_are_substituted_too(experiment: Experime
     assert models == ["tiny/one", "tiny/other"]
 
 
+TASKS = """\
+substitute:
+  tasks:
+    STSb/dev: {sandbox: pairs, size: 20}
+    "STS*": {sandbox: pairs, size: 30, seed: 1}
+"""
+
+
+def test_a_profile_substitutes_tasks_which_keep_their_split_and_sample(experiment: ExperimentFile) -> None:
+    experiment.change("{file: dev.tsv, kind: scored_pair, split: dev}", "{task: STSb, split: dev}")
+    experiment.change("{file: gold.tsv, kind: scored_pair}", "{task: STSb, split: train, sample: {size: 9}}")
+    experiment.change("{file: test.tsv, kind: scored_pair, split: test}", "{task: STS12}")
+    sources = experiment.profile("tiny", TASKS).load(profile="tiny").sources
+    described = {name: source.model_dump(exclude_defaults=True) for name, source in sources.items()}
+    other = {"sandbox": "pairs", "size": 30, "seed": 1}
+    assert described == {
+        "gold": {**other, "split": "train", "sample": {"size": 9}},
+        "dev": {"sandbox": "pairs", "size": 20, "split": "dev"},
+        "test": {**other, "split": "test"},
+    }
+
+
+def test_a_task_that_no_pattern_matches_is_a_fault_and_other_sources_stay(experiment: ExperimentFile) -> None:
+    experiment.profile("tiny", TASKS)
+    assert experiment.faults(profile="tiny") == []
+    experiment.change("{file: test.tsv, kind: scored_pair, split: test}", "{task: SICK-R}")
+    line = experiment.line("SICK-R")
+    assert experiment.faults(profile="tiny") == [
+        f"study.yaml:{line}: sources.test.task: the profile has no substitute for 'SICK-R/test'"
+    ]
+
+
 def test_validating_reads_no_data_file(experiment: ExperimentFile) -> None:
     for file in experiment.folder.glob("*.tsv"):
         file.unlink()
@@ -491,7 +523,7 @@ def test_the_resolved_experiment_holds_what_was_changed_from_outside(experiment:
     assert resolved["overrides"] == {
         "train": {"strength": 0.25},
         "data": {"silver": None},
-        "substitute": {"org/small": "tiny/one", "org/*": "tiny/other"},
+        "substitute": {"models": {"org/small": "tiny/one", "org/*": "tiny/other"}},
     }
     assert (resolved["seeds"], resolved["table"]) == ([4], {"columns": ["test"], "decimals": 1})
 
