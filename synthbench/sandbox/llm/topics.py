@@ -42,6 +42,7 @@ _LISTED = re.compile(
     r"(.+?)(?=[.;\n()]|\band so on|\betc|$)",
     re.IGNORECASE,
 )
+_LEAD_IN = re.compile(r"^.*\b(?:such as|like|including|topics|themes|subjects)\b", re.IGNORECASE)
 _SEPARATOR = re.compile(r",|;|/|\band\b|\bor\b|\bas well as\b")
 _MAX_TOPIC_WORDS = 6
 _MIN_BEGINNING = 5
@@ -64,7 +65,8 @@ def domains_of(instruction: str) -> tuple[str, ...]:
     """Return the domains of the topics that an instruction names; all if it names none that there is."""
     text = _QUOTED.sub(" ", instruction)
     listed = [match[1] for pattern in (_BRACKETED, _LISTED) for match in pattern.finditer(text)]
-    topics = dict.fromkeys(topic.strip().lower() for part in listed for topic in _SEPARATOR.split(part))
+    pieces = [_LEAD_IN.sub("", piece) for part in listed for piece in _SEPARATOR.split(part)]
+    topics = dict.fromkeys(piece.strip().lower() for piece in pieces)
     chosen = {name for topic in topics for name in domains_of_topic(topic)}
     return tuple(name for name in domains() if name in chosen) or tuple(domains())
 

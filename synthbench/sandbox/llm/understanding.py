@@ -1,6 +1,7 @@
 """What the messages of a chat ask for."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -43,6 +44,7 @@ _WRITING = re.compile(
 )
 _LIST_ITEM = re.compile(r"^\s*(?:\d+\s*[.):-]|[-*•])\s*\S", re.MULTILINE)
 _LEAST_LIST = 3
+_NUM_OF_A_FRAME = 2
 
 
 class Task(StrEnum):
@@ -75,6 +77,7 @@ def understand(messages: Sequence[Message]) -> Ask:
     users = [parts(text) for role, text in messages if role == "user"]
     if not users:
         return Ask(Task.UNCLEAR)
+    users = _reframed(users)
     others = [text for role, text in messages if role in ("system", "developer")]
     instructions = [asked.instruction for asked in reversed(users)] + others[::-1]
     for instruction in instructions:
@@ -82,6 +85,34 @@ def understand(messages: Sequence[Message]) -> Ask:
         if found is not None:
             return found
     return _asked_by_exemplars(messages, users, instructions)
+
+
+def _reframed(users: Sequence[Parts]) -> list[Parts]:
+    """Take messages apart as most of them are, where the same words stand around their sentences.
+
+    So nothing that a sentence says is taken for an instruction where exemplars show where it stands.
+    """
+    frames = Counter(_frame(asked) for asked in users if asked.sentence)
+    frame, num_framed = frames.most_common(1)[0] if frames else (("", ""), 0)
+    if num_framed < _NUM_OF_A_FRAME:
+        return list(users)
+    # The first may be an instruction for all that follow.
+    return [users[0], *(_in_frame(asked, *frame) or asked for asked in users[1:])]
+
+
+def _in_frame(asked: Parts, before: str, after: str) -> Parts | None:
+    """Return a message's parts if these words enclose a sentence; without words, if it seems to have none."""
+    sentence = asked.text.removeprefix(before).removesuffix(after)
+    is_framed = sentence.strip() and asked.text == before + sentence + after
+    if not is_framed or (not before + after and asked.sentence):
+        return None
+    return Parts(asked.text, f"{before}\n{after}".strip(), sentence)
+
+
+def _frame(asked: Parts) -> tuple[str, str]:
+    """Return the words before and after a message's sentence."""
+    before, _, after = asked.text.rpartition(asked.sentence)
+    return before, after
 
 
 def _asked_by(instruction: str, users: Sequence[Parts]) -> Ask | None:

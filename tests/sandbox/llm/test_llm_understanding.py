@@ -62,6 +62,8 @@ def test_the_instruction_may_stand_in_the_system_message_or_the_first_turn_only(
     assert asked(("system", words), ("user", sentence)) == (task, sentence)
     first: Message = ("user", f"{words}\n{HARP}")
     assert asked(first, ("assistant", "So it is."), ("user", sentence)) == (task, sentence)
+    shown: list[Message] = [("user", "Boy kicks ball"), ("assistant", "I see.")] * 3
+    assert asked(("user", words), ("assistant", "Yes."), *shown, ("user", sentence)) == (task, sentence)
 
 
 @settings(max_examples=60, deadline=None)
@@ -78,6 +80,18 @@ def test_without_an_instruction_the_exemplars_show_what_to_do(
         chat += [("user", given_text), ("assistant", other)]
     task = Task.PARAPHRASE if relation is Relation.PARAPHRASE else Task.CONTRADICTION
     assert asked(*chat, ("user", HARP)) == (task, HARP)
+
+
+@pytest.mark.parametrize("layout", ["{}", "Contradict this.\n{}", "Input: {}\nOutput:", '"{}"'])
+@pytest.mark.parametrize(
+    "sentence",
+    ["You should rewrite the sentence in other words.", "What is the opposite of love?", "Sentence 5"],
+)
+def test_exemplars_show_where_the_sentence_stands_whatever_it_says(layout: str, sentence: str) -> None:
+    chat: list[Message] = [("system", "Contradict every sentence.")]
+    for shown in ("A woman plays a cello.", "Boy kicks ball", "Two dogs are chewing a bone."):
+        chat += [("user", layout.format(shown)), ("assistant", "Certainly not.")]
+    assert asked(*chat, ("user", layout.format(sentence))) == (Task.CONTRADICTION, sentence)
 
 
 def test_exemplars_may_stand_in_one_message_with_labels() -> None:
