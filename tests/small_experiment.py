@@ -54,7 +54,7 @@ variants:
       over: {{data.silver.sampler.k: [1, 2]}}
 runtime: {{device: cpu, threads: 1}}
 """
-TABLES = ("table.csv", "table.md", "table.tex")
+TABLES = ("table.csv", "table.md", "table.tex", "scores.pdf", "scores.png")
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def write_pairs(file: Path, draw: random.Random, size: int) -> None:
 
 
 def tables(place: Place, output: str = "reports", part: str = "") -> dict[str, bytes]:
-    """Return the tables that a run wrote, or the run of a part."""
+    """Return the tables and the plot that a run wrote, or the run of a part."""
     return {name: (place.folder / output / "small" / part / name).read_bytes() for name in TABLES}
 
 

@@ -1,5 +1,6 @@
-"""synthbench report: tables again, from tracked results."""
+"""synthbench report: tables and plot again, from tracked results."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from synthbench.cli.given import load_given
 from synthbench.cli.options import Assignments, File, Profile, Seeds, Variants, home
 
 OutputFolder = Annotated[
-    Path, typer.Option(help="Folder for the tables, in a folder of the experiment's name.")
+    Path, typer.Option(help="Folder for tables and plot, in a folder of the experiment's name.")
 ]
 
 
@@ -22,7 +23,7 @@ def report(
     seeds: Seeds = None,
     output: OutputFolder = Path("reports"),
 ) -> None:
-    """Write the tables of the last tracked run of this file and these overrides again; computes nothing."""
+    """Write tables and plot of the last tracked run of this file and these overrides; computes nothing."""
 
     from synthbench.pipeline.collect import request
     from synthbench.reporting.build import build_table
@@ -32,7 +33,18 @@ def report(
 
     given = load_given(file, profile, assignments, variant, (seeds, None))
     name = given.experiment.name
-    result = MlflowTracker(home()).load(name, request(given.experiment, given.overrides))
+    tracker = MlflowTracker(home())
+    result = tracker.load(name, request(given.experiment, given.overrides))
     console().print(terminal_table(build_table(result)))
-    for path in write_report(result, report_folder(output, name, given.overrides)):
-        print(path)
+    print_files(write_report(result, report_folder(output, name, given.overrides)))
+    print(f"MLflow: {tracker.place}")
+
+
+def print_files(files: Sequence[Path]) -> None:
+    """Say where a report's files are, on one line for the tables and one for each plot."""
+    from synthbench.reporting.write import FIGURES
+
+    for name in dict.fromkeys(file.stem for file in files):
+        first, *others = [file for file in files if file.stem == name]
+        kind = "plot" if name in FIGURES else "tables"
+        print(f"{kind}: {', '.join([str(first), *(file.name for file in others)])}")

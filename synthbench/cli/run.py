@@ -11,7 +11,7 @@ import typer
 from synthbench.cli.console import console
 from synthbench.cli.given import Given, load_given
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home
-from synthbench.cli.report import OutputFolder
+from synthbench.cli.report import OutputFolder, print_files
 from synthbench.cli.signals import INTERRUPTIONS, exit_code
 from synthbench.errors import UserError
 
@@ -138,7 +138,7 @@ def _execute(
 
 
 def _conclude(result: "ExperimentResult", folder: Path) -> bool:
-    """Write and print the tables of what is finished, then track it; tell whether that worked."""
+    """Write tables and plot of what is finished, say where, then track it; tell whether that worked."""
     from synthbench.reporting.build import build_table
     from synthbench.reporting.terminal import terminal_table
     from synthbench.reporting.write import write_report
@@ -148,9 +148,9 @@ def _conclude(result: "ExperimentResult", folder: Path) -> bool:
         return True
     files = write_report(result, folder)
     console().print(terminal_table(build_table(result)))
-    print(f"tables: {', '.join(str(file) for file in files)}")
+    print_files(files)
     try:
-        print(f"tracked: {MlflowTracker(home()).log(result, folder)}")
+        print(f"MLflow: {MlflowTracker(home()).log(result, folder)}")
     except UserError as error:
         for line in error.messages:
             print(f"error: {line}", file=sys.stderr)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from synthbench.reporting import aggregate
 from synthbench.reporting.aggregate import Measurement, RowKey
 from synthbench.reporting.noise import Sample, leads
-from synthbench.reporting.notes import table_notes
+from synthbench.reporting.notes import figure_notes, table_notes
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.reporting.table import Axes, Cell, Column, Group, Row, Table
@@ -37,7 +37,7 @@ def build_table(result: ExperimentResult) -> Table:
         decimals=options.decimals,
         num_seeds=max(counts, key=lambda number: (counts[number], number), default=0),
     )
-    return replace(table, notes=table_notes(table, result, options))
+    return replace(table, notes=table_notes(table, result, options), figure_notes=figure_notes(table, result))
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,14 @@ def leads(best: Sample, other: Sample) -> bool:
     return lead > _t_quantile(freedom) * math.sqrt(squared_error)
 
 
+def interval_half_width(standard_deviation: float, num_seeds: int) -> float:
+    """Return how far the 95 % confidence interval of a mean over two seeds or more reaches to either side.
+
+    The standard error times the 97.5 % quantile of Student's t with `num_seeds` - 1 degrees of freedom.
+    """
+    return _t_quantile(num_seeds - 1) * standard_deviation / math.sqrt(num_seeds)
+
+
 def _t_quantile(degrees_of_freedom: float) -> float:
     from scipy.special import stdtrit
 

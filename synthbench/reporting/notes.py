@@ -6,9 +6,10 @@ from synthbench.reporting.aggregate import rows
 from synthbench.reporting.noise import NOISE_RULE
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.table import CEILING_MARK, MISSING, Table
+from synthbench.reporting.table import CEILING_MARK, MISSING, Cell, Table
 
-_UNKNOWN_NOISE = "the noise between seeds is unknown, so nothing is bold"
+_UNKNOWN_NOISE = "the noise between seeds is unknown"
+_OTHER_SEEDS = "[n=...]: over another number of seeds."
 
 
 def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -> tuple[str, ...]:
@@ -29,6 +30,17 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
     return tuple(note for note in notes if note.strip())
 
 
+def figure_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
+    """Return what stands below a figure of the table, in the words of the table's own notes."""
+    return (
+        *_overrides(result),
+        *_metrics(table),
+        *_intervals(table, result),
+        *_not_alike(table),
+        *_marks(table),
+    )
+
+
 def _overrides(result: ExperimentResult) -> Iterator[str]:
     if result.overrides:
         yield f"Not the experiment as its file has it, but with {' '.join(result.overrides)}."
@@ -47,36 +59,61 @@ def _metrics(table: Table) -> Iterator[str]:
 
 
 def _seeds(table: Table, result: ExperimentResult) -> Iterator[str]:
-    seeds = sorted({run.seed for run in result.runs})
-    listed = ", ".join(map(str, seeds))
-    cells = [cell for row in table.rows for cell in row.cells if cell is not None]
+    seeds, cells = _seeds_of(result), _cells(table)
     compares = any(len(group.compared) > 1 for group in table.groups)
     if len(seeds) == 1:
-        yield f"One seed ({listed})" + (f": {_UNKNOWN_NOISE}." if compares else ".")
+        yield f"One seed ({seeds[0]})" + (f": {_UNKNOWN_NOISE}, so nothing is bold." if compares else ".")
         return
     if not cells:
         return
-    yield f"Mean ± sample standard deviation over n = {table.num_seeds} seeds ({listed})."
+    yield f"Mean ± sample standard deviation {_over_seeds(table, result)}."
     if any(cell.num_seeds != table.num_seeds for cell in cells):
-        yield "[n=...]: over another number of seeds."
-    yield from _varied(result)
+        yield _OTHER_SEEDS
+    yield from _varied(result, "± and bold cover")
     if compares:
         bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
         yield f"{bold} every other row of its group by more than the noise between seeds ({NOISE_RULE})."
 
 
-def _varied(result: ExperimentResult) -> Iterator[str]:
+def _intervals(table: Table, result: ExperimentResult) -> Iterator[str]:
+    seeds, cells = _seeds_of(result), _cells(table)
+    if len(seeds) == 1:
+        yield f"One seed ({seeds[0]}): {_UNKNOWN_NOISE}, so there are no intervals."
+        return
+    if not cells:
+        return
+    yield f"Mean and 95 % confidence interval (Student's t) {_over_seeds(table, result)}."
+    if any(cell.num_seeds == 1 for cell in cells):
+        yield "Hollow: a single value, so no interval."
+    if any(cell.num_seeds not in (1, table.num_seeds) for cell in cells):
+        yield _OTHER_SEEDS
+    yield from _varied(result, "intervals cover")
+
+
+def _seeds_of(result: ExperimentResult) -> list[int]:
+    return sorted({run.seed for run in result.runs})
+
+
+def _cells(table: Table) -> list[Cell]:
+    return [cell for row in table.rows for cell in row.cells if cell is not None]
+
+
+def _over_seeds(table: Table, result: ExperimentResult) -> str:
+    return f"over n = {table.num_seeds} seeds ({', '.join(map(str, _seeds_of(result)))})"
+
+
+def _varied(result: ExperimentResult, covers: str) -> Iterator[str]:
     """Say what the noise between seeds is the noise of, where more than the training might have varied."""
     is_generated = any(dataset.method for run in result.runs for dataset in run.datasets)
     if "generation" in result.varied and is_generated:
-        yield "Generated data were made anew for every seed: ± and bold cover the noise of both."
+        yield f"Generated data were made anew for every seed: {covers} the noise of both."
     elif is_generated:
         yield (
-            "Generated data were made once, for all seeds: ± and bold cover the noise of training, "
+            f"Generated data were made once, for all seeds: {covers} the noise of training, "
             "not of generation."
         )
     if "sample" in result.varied:
-        yield "Sampled training data were drawn anew for every seed: ± and bold cover that noise too."
+        yield f"Sampled training data were drawn anew for every seed: {covers} that noise too."
 
 
 def _choices(result: ExperimentResult) -> Iterator[str]:

@@ -78,7 +78,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """What is printed, whatever the format; `num_seeds` is what most cells have."""
+    """What is printed, whatever the format; `num_seeds` is what most cells have.
+
+    `figure_notes` are for figures of the table, which show intervals where printers show ± and bold.
+    """
 
     name: str
     caption: str
@@ -88,6 +91,7 @@ class Table:
     decimals: int
     num_seeds: int
     notes: tuple[str, ...] = ()
+    figure_notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> tuple[Row, ...]:

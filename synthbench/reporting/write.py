@@ -11,12 +11,16 @@ from pathlib import Path
 from synthbench.errors import UserError
 from synthbench.reporting.build import build_table
 from synthbench.reporting.csv_table import csv_table
+from synthbench.reporting.figure_files import FORMATS, figure_files, figure_style
 from synthbench.reporting.latex import latex_table
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.scores_figure import scores_figure
+from synthbench.reporting.table import Table
 
 NAME_LENGTH = 80
 WRITERS = {"table.tex": latex_table, "table.md": markdown_table, "table.csv": csv_table}
+FIGURES = {"scores": scores_figure}
 
 
 def report_folder(output: Path, experiment: str, overrides: Sequence[str]) -> Path:
@@ -44,18 +48,31 @@ def make_report_folder(folder: Path) -> None:
 
 
 def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
-    """Write table.tex, table.md and table.csv into `folder`, byte for byte the same for equal results.
+    """Write the tables and figures into `folder`, byte for byte the same for equal results.
 
+    They are table.tex, table.md, table.csv, scores.pdf and scores.png, the figures only if there is a score.
     Each file appears whole or not at all. Raises UserError if the folder can't be written.
     """
     table = build_table(result)
     written = []
     with _one_line(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, writer in WRITERS.items():
-            _write_whole(folder / name, writer(table))
+        for name, content in _contents(table):
+            _write_whole(folder / name, content)
             written.append(folder / name)
+        for stale in {folder / f"{name}.{ending}" for name in FIGURES for ending in FORMATS} - {*written}:
+            stale.unlink(missing_ok=True)
     return written
+
+
+def _contents(table: Table) -> Iterator[tuple[str, bytes]]:
+    """Yield names and contents; tables come first, so that a figure that fails costs none of them."""
+    for name, writer in WRITERS.items():
+        yield name, writer(table).encode()
+    if table.columns:
+        with figure_style():
+            for name, draw in FIGURES.items():
+                yield from figure_files(name, draw(table)).items()
 
 
 @contextmanager
@@ -69,12 +86,12 @@ def _one_line(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_whole(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
         temporary.chmod(0o644)
         temporary.replace(path)
     finally:

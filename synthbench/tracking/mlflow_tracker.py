@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -56,7 +57,7 @@ class MlflowTracker:
             self._client().get_experiment_by_name(experiment)
 
     def log(self, result: ExperimentResult, report_folder: Path) -> str:
-        """Keep the result with its report and return a sentence that says where to look.
+        """Keep the result with its report and return where to look: an address, or the command for it.
 
         A finished parent run of the same result is left alone. Otherwise finished child runs are taken over,
         incomplete ones are deleted and logged anew, and the former parent is replaced: nothing is lost and
@@ -69,7 +70,7 @@ class MlflowTracker:
             experiment_id = self._experiment_id(client, result.experiment)
             writer = RunWriter(client, experiment_id, redacted(result))
             run_id = writer.finished() or writer.write(report_folder)
-            return self._place(result.experiment, experiment_id, run_id)
+            return f"{self.place}/#/experiments/{experiment_id}/runs/{run_id}" if self._is_web else self.place
 
     def load(self, experiment: str, request: str = "") -> ExperimentResult:
         """Return the finished result of that name that was logged last, or of what was asked for so.
@@ -96,6 +97,17 @@ class MlflowTracker:
             if not fitting:
                 raise UserError(_no_such_result(experiment, [run.info.run_name for run in finished]))
             return _read_result(client, fitting[0].info.run_id)
+
+    @property
+    def place(self) -> str:
+        """The server's address, or the command that shows what the database holds."""
+        if self._is_web:
+            return self._shown_uri.rstrip("/")
+        return f"mlflow ui --backend-store-uri {shlex.quote(self._shown_uri)}"
+
+    @property
+    def _is_web(self) -> bool:
+        return urlsplit(self.uri).scheme in ("http", "https")
 
     @property
     def _shown_uri(self) -> str:
@@ -139,7 +151,7 @@ class MlflowTracker:
     def _experiment_id(self, client: "MlflowClient", name: str) -> str:
         found = client.get_experiment_by_name(name)
         if found is None:
-            is_served = urlsplit(self.uri).scheme in ("http", "https", "databricks")
+            is_served = self._is_web or urlsplit(self.uri).scheme == "databricks"
             location = None if is_served else (self.home / "mlartifacts").as_uri()
             # Else the UI opens on its pages for prompts and traces.
             tags = {"mlflow.experimentKind": "custom_model_development"}
@@ -147,13 +159,6 @@ class MlflowTracker:
         if found.lifecycle_stage == "deleted":
             client.restore_experiment(found.experiment_id)
         return str(found.experiment_id)
-
-    def _place(self, experiment: str, experiment_id: str, run_id: str) -> str:
-        if urlsplit(self.uri).scheme in ("http", "https"):
-            base = self._shown_uri.rstrip("/")
-            return f"Tracked in MLflow: {base}/#/experiments/{experiment_id}/runs/{run_id}"
-        command = f"mlflow ui --backend-store-uri '{self._shown_uri}'"
-        return f"Tracked in MLflow as experiment '{experiment}', run {run_id}; to look: {command}"
 
     @contextmanager
     def _failures_in_one_line(self, what_now: str) -> Iterator[None]:

@@ -16,7 +16,7 @@ class Tracker(Protocol):
         """
 
     def log(self, result: ExperimentResult, report_folder: Path) -> str:
-        """Keep the result with its report and return a sentence that says where to look.
+        """Keep the result with its report and return where to look: an address, or the command for it.
 
         Logging the same result again changes nothing; after a kill it completes what is there. Raises
         UserError if the tracker can't be reached.

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_experiment import Called, Place, artifact, kinds, tables
+from small_experiment import TABLES, Called, Place, artifact, kinds, tables
 
 from synthbench.errors import UserError
 from synthbench.tracking.mlflow_runs import RunWriter
@@ -53,13 +53,19 @@ def test_the_first_run_computes_every_stage_once(finished_run: tuple[Place, Call
 
 
 def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Place, Called]) -> None:
-    _, called = finished_run
-    for text in ("gold-only", "augsbert", "test", "±", "reports/small/table.tex", "mlflow ui"):
+    place, called = finished_run
+    for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
+    assert called.out.splitlines()[-3:] == [
+        "tables: reports/small/table.tex, table.md, table.csv",
+        "plot: reports/small/scores.pdf, scores.png",
+        f"MLflow: mlflow ui --backend-store-uri sqlite:///{place.home}/mlflow.db",
+    ]
 
 
 def test_tables_are_written_in_three_formats(finished_run: tuple[Place, Called]) -> None:
-    written = {name: content.decode() for name, content in tables(finished_run[0]).items()}
+    files = tables(finished_run[0]).items()
+    written = {name: content.decode() for name, content in files if name.startswith("table.")}
     assert "\\toprule" in written["table.tex"]
     assert "| gold-only |" in written["table.md"]
     lines = [line for line in written["table.csv"].splitlines() if not line.startswith("#")]
@@ -74,6 +80,8 @@ def test_results_are_tracked_as_a_parent_with_a_child_for_each_variant_and_seed(
     assert {run.info.status for run in (*parents, *children)} == {"FINISHED"}
     names = {run.info.run_name for run in children}
     assert len(names) == 4
+    report = tracking.list_artifacts(parents[0].info.run_id, "report")
+    assert sorted(Path(file.path).name for file in report) == sorted(TABLES)
 
 
 def test_a_second_run_computes_and_tracks_nothing(finished_run: tuple[Place, Called], tracking: Any) -> None:
@@ -118,13 +126,13 @@ def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Place
     whole = tables(copy)
     called = copy.call("run", copy.file, "--seeds", "0", "--set", "runtime.threads=2")
     assert called.code == 0
-    assert "reports/small/seeds-0/table.md" in called.out
+    assert "reports/small/seeds-0/table.tex, table.md, table.csv" in called.out
     assert tables(copy) == whole
     assert "n = 2 seeds (0, 1)" in reported()
     part = reported("--seeds", "0")
     assert "One seed (0)" in part
     assert "Not the experiment as its file has it, but with --seeds 0." in part
-    assert "reports/small/seeds-0/table.md" in part
+    assert "reports/small/seeds-0/scores.pdf, scores.png" in part
     assert tables(copy) == whole
     names = {run.info.run_name for run in _runs(_client(copy), "experiment")}
     assert names == {"small", "small --seeds 0"}
@@ -157,7 +165,7 @@ def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_t
     assert "| augsbert |" in tables(copy)["table.md"].decode()
     again = copy.call("run", copy.file)
     assert (again.code, again.executed) == (0, [])
-    assert "tracked: " in again.out
+    assert "MLflow: mlflow ui " in again.out
 
 
 def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Place, Called]) -> None:

@@ -137,6 +137,36 @@ def test_what_varied_between_seeds_is_said_where_data_were_generated(
     assert not [line for line in notes(gold[:1], silver[:1]) if "enerated" in line]
 
 
+@pytest.mark.parametrize("varied", [("training",), ("training", "generation"), ("training", "sample")])
+def test_a_figures_notes_say_in_the_tables_words_what_its_intervals_cover(
+    make_runs: MakeRuns, make_result: MakeResult, varied: tuple[str, ...]
+) -> None:
+    silver = tuple(generated(run, "augsbert") for run in make_runs("silver", {"A": (0.5, 0.6)}))
+    result = make_result(silver, make_runs("gold", {"A": (0.5, 0.6)})).model_copy(update={"varied": varied})
+
+    table = build_table(result)
+
+    assert "Mean and 95 % confidence interval (Student's t) over n = 2 seeds (0, 1)." in table.figure_notes
+    said = [note for note in table.notes if "± and bold cover" in note]
+    assert said
+    assert {note.replace("± and bold", "intervals") for note in said} <= set(table.figure_notes)
+
+
+def test_a_figures_notes_say_what_must_not_be_taken_for_a_comparison(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    runs = make_runs("top", {"A": (0.5,)}), make_runs("gold", {"A": (0.6,)}, items=7)
+    result = make_result(*runs, ceiling=["top"]).model_copy(update={"overrides": ("--seeds 0",)})
+
+    assert build_table(result).figure_notes == (
+        "Not the experiment as its file has it, but with --seeds 0.",
+        "Scores: cosine_spearman × 100.",
+        "One seed (0): the noise between seeds is unknown, so there are no intervals.",
+        "A: rows are not comparable, scored on 7 and 100 items.",
+        "† Ceiling, compared with no other row: top.",
+    )
+
+
 def test_what_was_chosen_on_dev_is_said_for_each_row(make_runs: MakeRuns, make_result: MakeResult) -> None:
     path = "data.silver.sampler.k"
     runs = make_runs("bm25", {"A": (0.5, 0.6, 0.7)}, base="static")

@@ -146,13 +146,26 @@ def test_markdown_stays_in_its_cell(text: str) -> None:
     assert not set(re.sub(r"\\.", "", escaped)) & set("\\`*_{}[]<>|~#$&")
 
 
-def test_report_is_three_files_the_same_each_time(small_result: ExperimentResult, tmp_path: Path) -> None:
+def test_report_is_the_same_files_each_time(small_result: ExperimentResult, tmp_path: Path) -> None:
     first = write_report(small_result, tmp_path / "a" / "b")
     again = write_report(small_result, tmp_path / "c")
 
-    assert [path.name for path in first] == ["table.tex", "table.md", "table.csv"]
+    names = ["table.tex", "table.md", "table.csv", "scores.pdf", "scores.png"]
+    assert [path.name for path in first] == names
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
-    assert sorted(path.name for path in (tmp_path / "c").iterdir()) == ["table.csv", "table.md", "table.tex"]
+    assert sorted(path.name for path in (tmp_path / "c").iterdir()) == sorted(names)
+
+
+def test_where_nothing_is_scored_there_is_no_figure_and_none_of_an_earlier_result(
+    small_result: ExperimentResult, tmp_path: Path
+) -> None:
+    write_report(small_result, tmp_path)
+    unscored = tuple(run.model_copy(update={"scores": ()}) for run in small_result.runs)
+
+    written = write_report(small_result.model_copy(update={"runs": unscored}), tmp_path)
+
+    assert sorted(path.name for path in written) == ["table.csv", "table.md", "table.tex"]
+    assert sorted(tmp_path.iterdir()) == sorted(written)
 
 
 def test_report_survives_json(small_result: ExperimentResult, tmp_path: Path) -> None:

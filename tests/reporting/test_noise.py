@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
-from synthbench.reporting.noise import Sample, leads
+from synthbench.reporting.noise import Sample, interval_half_width, leads
 
 SCORES = st.lists(
     st.floats(-1, 1, allow_nan=False).map(lambda value: round(value, 4)), min_size=2, max_size=6
@@ -27,6 +27,13 @@ def test_lead_must_exceed_the_error_times_the_quantile() -> None:
 
     assert leads(Sample((1.27, 2.27, 3.27)), other)
     assert not leads(Sample((1.26, 2.26, 3.26)), other)
+
+
+def test_interval_is_the_standard_error_times_the_quantile() -> None:
+    # Two degrees of freedom: t = 4.303, standard error 1.5 / sqrt(3); one: t = 12.706, 2 / sqrt(2).
+    assert interval_half_width(1.5, 3) == pytest.approx(4.303 * 1.5 / 3**0.5, abs=1e-3)
+    assert interval_half_width(2.0, 2) == pytest.approx(12.706 * 2.0 / 2**0.5, abs=1e-3)
+    assert interval_half_width(0.0, 5) == 0.0
 
 
 def test_single_seed_tells_nothing() -> None:

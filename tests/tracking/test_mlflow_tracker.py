@@ -1,5 +1,6 @@
 import contextlib
 import math
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -55,8 +56,7 @@ def test_one_parent_and_a_child_for_each_run(
 
     (parent,) = runs_of(tracker, result.experiment, "experiment")
     children = runs_of(tracker, result.experiment, "run")
-    assert parent.info.run_id in place
-    assert tracker.uri in place
+    assert place == tracker.place == f"mlflow ui --backend-store-uri '{tracker.uri}'"
     assert [run.info.run_name for run in children] == [
         *(f"augsbert (k=3) · static · seed {seed}" for seed in range(3)),
         *(f"gold · static · seed {seed}" for seed in range(3)),
@@ -392,3 +392,33 @@ def test_home_that_is_a_file_is_one_line(
 
     with pytest.raises(UserError, match=r"MLflow at sqlite:.* failed: "):
         MlflowTracker(tmp_path / "home").log(result, report_folder)
+
+
+@pytest.mark.parametrize(
+    ("uri", "place"),
+    [
+        ("http://me:s3cret@host:5000/", "http://me:***@host:5000"),
+        (
+            "postgresql://me:s3cret@host/mlflow",
+            "mlflow ui --backend-store-uri 'postgresql://me:***@host/mlflow'",
+        ),
+    ],
+)
+def test_it_says_where_to_look_without_the_password(
+    uri: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    assert MlflowTracker(tmp_path).place == place
+
+
+def test_the_command_for_the_own_database_is_fit_for_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    place = MlflowTracker(tmp_path / "my home").place
+    assert shlex.split(place) == [
+        "mlflow",
+        "ui",
+        "--backend-store-uri",
+        f"sqlite:///{tmp_path}/my home/mlflow.db",
+    ]

@@ -1,0 +1,70 @@
+"""How every figure looks, and its files: the same bytes for the same figure."""
+
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("pdf", "png")
+FONT_SIZE = 8.0
+SMALL_FONT_SIZE = 7.0
+GUIDE_COLOUR, GUIDE_WIDTH = "#DDDDDD", 0.5
+STYLE: dict[str, Any] = {
+    "font.family": "DejaVu Sans",  # it comes with matplotlib, so every machine has it
+    "font.size": FONT_SIZE,
+    "axes.titlesize": FONT_SIZE,
+    "axes.titlepad": 3.0,
+    "axes.labelsize": SMALL_FONT_SIZE,
+    "xtick.labelsize": SMALL_FONT_SIZE,
+    "ytick.labelsize": FONT_SIZE,
+    "axes.spines.left": False,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.axisbelow": True,
+    "grid.color": GUIDE_COLOUR,
+    "grid.linewidth": GUIDE_WIDTH,
+    "axes.formatter.useoffset": False,
+    "text.parse_math": False,  # names are plain text, dollar signs included
+    "pdf.fonttype": 42,  # TrueType: publishers refuse matplotlib's Type 3
+    "savefig.dpi": 200,
+}
+# Without dates; what is not named here says which matplotlib it was.
+METADATA = {"pdf": {"CreationDate": None}, "png": {}}
+
+
+@contextmanager
+def figure_style() -> Iterator[None]:
+    """Draw and save figures in the one style, whatever the user's settings, which are left as they are.
+
+    Matplotlib says nothing meanwhile: neither that it builds its font cache nor that a name holds a character
+    that no font has.
+    """
+    import matplotlib.style
+
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    with matplotlib.style.context(STYLE, after_reset=True), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            logger.setLevel(level)
+
+
+def figure_files(name: str, figure: "Figure") -> dict[str, bytes]:
+    """Return the files of a figure, by name; call it within `figure_style`.
+
+    Saving as PNG takes the Agg backend and saving as PDF its own: no display is ever asked for.
+    """
+    files = {}
+    for extension in FORMATS:
+        content = io.BytesIO()
+        figure.savefig(content, format=extension, metadata=METADATA[extension])
+        files[f"{name}.{extension}"] = content.getvalue()
+    return files

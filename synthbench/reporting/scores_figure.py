@@ -1,0 +1,207 @@
+"""The table as a figure: a panel for each column, a point with its interval for each row."""
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from synthbench.reporting.figure_files import FONT_SIZE, GUIDE_COLOUR, GUIDE_WIDTH, SMALL_FONT_SIZE
+from synthbench.reporting.noise import interval_half_width
+from synthbench.reporting.table import MISSING, Cell, Group, Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which the colour-blind can tell apart; in grey print the markers do it.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "v", "P", "X", "p")
+CEILING_COLOUR, CEILING_MARKER = "#333333", "D"
+TEXT_COLOUR = "#555555"
+
+# Inches, from a paper's column to the width of its text.
+NARROWEST, WIDEST = 3.4, 6.9
+PANEL_WIDTH, PANEL_GAP, ROW_SPACING, AXIS_HEIGHT = 1.2, 0.1, 0.07, 0.3
+PANELS_PER_LINE = 5
+LABEL_LENGTH = 28
+POINTS_PER_INCH = 72
+LINE_HEIGHT = 1.3  # of the font's size
+LINE_FILL = 0.94  # lines of a wrapped text differ in width, its average must leave them room
+MARGIN = 0.07
+SMALLEST_RANGE = 1.0
+
+
+@dataclass(frozen=True)
+class _Line:
+    """What stands at one height of all panels: a row of the table, or the heading of a group."""
+
+    label: str
+    group: int
+    row: Row | None = None
+
+    @property
+    def look(self) -> tuple[str, str]:
+        """Colour and marker."""
+        if self.row is not None and self.row.is_ceiling:
+            return CEILING_COLOUR, CEILING_MARKER
+        return COLOURS[self.group % len(COLOURS)], MARKERS[self.group % len(MARKERS)]
+
+
+def scores_figure(table: Table) -> "Figure":
+    """Return means with 95 % intervals over seeds, scores x 100; call it within `figure_style`.
+
+    Lines and panels are in the table's order; it has one column at least. Groups differ in colour and marker,
+    and have a heading where there is a grid. Ceilings are diamonds whose mean goes on as a dashed line. A
+    hollow marker is a single value, without an interval.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    lines = tuple(_lines(table))
+    num_down = math.ceil(len(table.columns) / PANELS_PER_LINE)
+    num_across = math.ceil(len(table.columns) / num_down)
+    label_width = max(_width(part) for line in lines for part in line.label.splitlines())
+    width = min(max(label_width + num_across * PANEL_WIDTH, NARROWEST), WIDEST)
+    panel_width = (width - label_width) / num_across
+    titles = [_wrapped(column.title, panel_width - PANEL_GAP) for column in table.columns]
+    caption = _wrapped(table.caption, width)
+    notes = "\n".join(_wrapped(note, width, SMALL_FONT_SIZE) for note in table.figure_notes)
+
+    height = num_down * (_panel_height(lines) + max(map(_height, titles)) + AXIS_HEIGHT)
+    height += _height(caption) + _height(notes, SMALL_FONT_SIZE) + AXIS_HEIGHT
+    figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.06, hspace=0.04))
+    figure.suptitle(caption, x=0.01, horizontalalignment="left", size=FONT_SIZE)
+    figure.supxlabel(notes, x=0.01, horizontalalignment="left", size=SMALL_FONT_SIZE, color=TEXT_COLOUR)
+    panels = list(figure.subplots(num_down, num_across, sharey=True, squeeze=False).flat)
+    for index, (panel, title) in enumerate(zip(panels, titles, strict=False)):
+        panel.set_title(title)
+        _draw_panel(panel, table, lines, index)
+    for unused in panels[len(titles) :]:
+        unused.remove()
+    for first in panels[::num_across]:
+        _label_lines(first, lines)
+    return figure
+
+
+def _lines(table: Table) -> Iterator[_Line]:
+    for number, group in enumerate(table.groups):
+        if table.axes:
+            yield _Line(_folded(_heading(table, group)), number)
+        for row in group.rows:
+            yield _Line(_folded(row.label), number, row)
+
+
+def _heading(table: Table, group: Group) -> str:
+    values = dict(group.rows[0].axes)
+    named = [f"{axis}: {values[axis]}" for axis in table.axes if axis in values]
+    return ", ".join(named) or f"every {', '.join(table.axes)}"
+
+
+def _draw_panel(panel: "Axes", table: Table, lines: Sequence[_Line], column: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    panel.set_xlim(*_limits(table.cells(column)))
+    panel.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10], min_n_ticks=2))
+    panel.tick_params(axis="y", length=0)
+    panel.grid(axis="x")
+    for height, line in enumerate(lines):
+        if line.row is None:
+            continue
+        panel.axhline(height, color=GUIDE_COLOUR, linewidth=GUIDE_WIDTH, zorder=1)
+        cell = line.row.cells[column]
+        if cell is None or math.isnan(cell.mean):
+            _write_instead(panel, MISSING if cell is None else table.mean_text(cell), height)
+            continue
+        _draw_cell(panel, table, cell, height, line.look)
+        if line.row.is_ceiling:
+            reach = [at for at, other in enumerate(lines) if not line.row.axes or other.group == line.group]
+            ends = (reach[0] - 0.5, reach[-1] + 0.5)
+            panel.plot(
+                (cell.mean,) * 2, ends, color=CEILING_COLOUR, linestyle="--", linewidth=0.7, zorder=1.5
+            )
+
+
+def _write_instead(panel: "Axes", text: str, height: int) -> None:
+    middle = sum(panel.get_xlim()) / 2
+    ground = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    panel.text(middle, height, text, color=TEXT_COLOUR, ha="center", va="center", bbox=ground)
+
+
+def _draw_cell(panel: "Axes", table: Table, cell: Cell, height: int, look: tuple[str, str]) -> None:
+    colour, marker = look
+    half_width = _half_width(cell)
+    panel.errorbar(
+        cell.mean,
+        height,
+        xerr=half_width,
+        fmt=marker,
+        color=colour,
+        markersize=4,
+        markerfacecolor="white" if half_width is None else colour,
+        elinewidth=1.3,
+    )
+    seeds = table.seeds_text(cell)
+    if seeds and half_width is not None:
+        panel.annotate(
+            seeds,
+            (cell.mean, height),
+            xytext=(0, 2.5),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            size=5.5,
+            color=TEXT_COLOUR,
+        )
+
+
+def _label_lines(panel: "Axes", lines: Sequence[_Line]) -> None:
+    """Name the lines; the panels of the figure share their heights."""
+    panel.set_ylim(len(lines) - 0.4, -0.6)
+    panel.set_yticks(range(len(lines)), [line.label for line in lines])
+    for label, line in zip(panel.get_yticklabels(), lines, strict=True):
+        if line.row is None:
+            label.set_fontweight("bold")
+            label.set_color(line.look[0])
+
+
+def _half_width(cell: Cell) -> float | None:
+    if cell.standard_deviation is None:
+        return None
+    return interval_half_width(cell.standard_deviation, cell.num_seeds)
+
+
+def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
+    """Return a range that holds all intervals, with a margin."""
+    shown = [(cell.mean, _half_width(cell) or 0.0) for cell in cells if not math.isnan(cell.mean)]
+    low = min((mean - half_width for mean, half_width in shown), default=0.0)
+    high = max((mean + half_width for mean, half_width in shown), default=0.0)
+    margin = max(MARGIN * (high - low), (SMALLEST_RANGE - (high - low)) / 2)
+    return low - margin, high + margin
+
+
+def _panel_height(lines: Sequence[_Line]) -> float:
+    return len(lines) * (max(_height(line.label) for line in lines) + ROW_SPACING)
+
+
+def _folded(label: str) -> str:
+    return "\n".join(textwrap.wrap(label, LABEL_LENGTH))
+
+
+def _wrapped(text: str, inches: float, font_size: float = FONT_SIZE) -> str:
+    letters = LINE_FILL * inches * len(text) / max(_width(text, font_size), font_size / POINTS_PER_INCH)
+    return "\n".join(textwrap.wrap(text, max(int(letters), 1)))
+
+
+def _width(text: str, font_size: float = FONT_SIZE) -> float:
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    points, _, _ = text_to_path.get_text_width_height_descent(
+        text, FontProperties(size=font_size), ismath=False
+    )
+    return float(points) / POINTS_PER_INCH
+
+
+def _height(text: str, font_size: float = FONT_SIZE) -> float:
+    return len(text.splitlines()) * LINE_HEIGHT * font_size / POINTS_PER_INCH

@@ -1,0 +1,82 @@
+"""Figures as files: the same bytes for the same figure, no word, no trace in the settings."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+from synthbench.reporting.build import build_table
+from synthbench.reporting.figure_files import figure_files, figure_style
+from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.scores_figure import scores_figure
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.write import write_report
+assert "matplotlib" not in sys.modules
+write_report(ExperimentResult.model_validate_json(Path("result.json").read_text("utf-8")), Path(sys.argv[1]))
+assert "matplotlib.pyplot" not in sys.modules
+"""
+
+
+def files(result: ExperimentResult) -> dict[str, bytes]:
+    with figure_style():
+        return figure_files("scores", scores_figure(build_table(result)))
+
+
+def test_another_process_at_another_time_writes_the_same_bytes_and_no_word(
+    small_result: ExperimentResult, tmp_path: Path
+) -> None:
+    (tmp_path / "result.json").write_text(small_result.model_dump_json(), encoding="utf-8")
+    # A new settings folder has no font cache yet.
+    settings = {"MPLCONFIGDIR": str(tmp_path / "settings"), "SOURCE_DATE_EPOCH": "1", "MPLBACKEND": "TkAgg"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "out"],
+        cwd=tmp_path,
+        env={**os.environ, **settings, "PYTHONHASHSEED": "7"},
+        capture_output=True,
+        check=True,
+    )
+
+    assert (done.stdout, done.stderr) == (b"", b"")
+    here = files(small_result)
+    assert here == {name: (tmp_path / "out" / name).read_bytes() for name in here}
+
+
+def test_a_pdf_with_embedded_fonts_and_no_date_and_a_png_fine_enough_for_print(
+    small_result: ExperimentResult,
+) -> None:
+    written = files(small_result)
+
+    pdf, png = written["scores.pdf"], written["scores.png"]
+    assert pdf.startswith(b"%PDF")
+    assert b"/FontFile2" in pdf
+    assert b"Date" not in pdf
+    assert b"/Subtype /Image" not in pdf
+    assert png.startswith(b"\x89PNG")
+    dots_per_metre = int.from_bytes(png[png.index(b"pHYs") + 4 :][:4], "big")
+    assert dots_per_metre * 0.0254 == pytest.approx(200, abs=0.5)
+
+
+def test_settings_of_the_user_neither_change_the_figure_nor_are_changed(
+    small_result: ExperimentResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = files(small_result)
+    monkeypatch.setitem(matplotlib.rcParams, "font.size", 30.0)
+    monkeypatch.setitem(matplotlib.rcParams, "savefig.bbox", "tight")
+    before = dict(matplotlib.rcParams)
+
+    assert files(small_result) == expected
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_character_that_no_font_has_is_no_warning(small_result: ExperimentResult) -> None:
+    runs = tuple(run.model_copy(update={"variant": "漢字"}) for run in small_result.runs[:3])
+
+    assert len(files(small_result.model_copy(update={"runs": runs}))) == 2
