@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from synthbench.auditing.agreement import Agreement
-    from synthbench.auditing.confusion import Correlation, Share
+    from synthbench.auditing.confusion import Confusion, Correlation, Share
     from synthbench.auditing.report import Audit
 
 Oracle = Literal["sandbox"]
@@ -150,10 +150,18 @@ def _print(title: str, audited: "Audit") -> None:
 
 
 def _confusion(audited: "Audit") -> "Table":
+    table = confusion_table(audited.confusion)
+    if audited.mean_similarity:
+        means = (audited.mean_similarity.get(column) for column in audited.confusion.columns)
+        table.add_row("mean similarity", *("–" if mean is None else f"{mean:.3f}" for mean in means))
+    return table
+
+
+def confusion_table(confusion: "Confusion") -> "Table":
+    """Return the table of a confusion: shares with intervals and counts, and how many were judged."""
     from rich.table import Table
     from rich.text import Text
 
-    confusion = audited.confusion
     table = Table()
     table.add_column("")
     for column in confusion.columns:
@@ -162,9 +170,6 @@ def _confusion(audited: "Audit") -> "Table":
         table.add_row(Text(row), *(_cell(confusion.cells[row][column]) for column in confusion.columns))
     table.add_section()
     table.add_row("judged", *(f"{confusion.totals[column]:,}" for column in confusion.columns))
-    if audited.mean_similarity:
-        means = (audited.mean_similarity.get(column) for column in confusion.columns)
-        table.add_row("mean similarity", *("–" if mean is None else f"{mean:.3f}" for mean in means))
     return table
 
 

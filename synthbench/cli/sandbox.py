@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from synthbench.cli.sandbox_build import build
 from synthbench.cli.signals import INTERRUPTIONS
 from synthbench.errors import UserError
 
@@ -14,6 +15,9 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 @app.callback()
 def callback() -> None:
     """Work with the generated world whose truth is known."""
+
+
+app.command("build")(build)
 
 
 @app.command("serve")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.errors import UserError
+from synthbench.sandbox import shipped
 
 PACKAGE_PREFIX = "package:"
 WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
@@ -81,6 +82,8 @@ def _local_folder(model: str) -> Path | None:
     """Return the folder of a local or packaged model, None if `model` is a hub id."""
     if model.startswith(PACKAGE_PREFIX):
         return _package_folder(model)
+    if model.startswith(shipped.PREFIX):
+        return shipped.folder(model)
     folder = Path(model).expanduser()
     if folder.is_dir():
         return folder

@@ -1,0 +1,195 @@
+"""Building the sandbox's checkpoints: ordinary Hugging Face folders, small enough to ship."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from math import cos, pi
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from synthbench.sandbox import documents
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+VOCABULARY_SIZE = 4000
+LONGEST_TEXT = 128
+WIDTH, NUM_HEADS, LM_LAYERS, ENCODER_LAYERS = 128, 4, 3, 4
+MASKED_SHARE = 0.15
+# Of the documents, this share is learnt with its prompt, so that first sentences can be written too; of the
+# others the continuation alone, which is where instructions are followed.
+WHOLE_DOCUMENT_SHARE = 0.3
+WARMUP_STEPS = 100
+LAST_RATE = 0.02
+NOT_LEARNT = -100
+
+Batch = tuple["Tensor", "Tensor"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How long a checkpoint is trained; the first `copying_steps` of an LM are on paraphrases only."""
+
+    num_steps: int
+    batch_size: int
+    learning_rate: float
+    copying_steps: int = 0
+    vocabulary_texts: int = 60_000
+
+
+LM_RECIPE = Recipe(num_steps=3000, batch_size=32, learning_rate=3e-3, copying_steps=600)
+ENCODER_RECIPE = Recipe(num_steps=1500, batch_size=48, learning_rate=2e-3)
+
+
+def build_lm(folder: Path, seed: int, recipe: Recipe = LM_RECIPE, *, say: Callable[[str], None]) -> None:
+    """Train a GPT-2 on documents that follow their instruction imperfectly, and save it.
+
+    With one number of threads, a seed gives the same weights to the bit.
+    """
+    from transformers import GPT2Config, GPT2LMHeadModel, GPT2Tokenizer, set_seed
+
+    set_seed(seed)
+    texts = (each.prompt + each.continuation for each in documents.instruction_documents(seed))
+    tokenizer = _tokenizer(GPT2Tokenizer(), texts, recipe.vocabulary_texts)
+    tokenizer.pad_token = tokenizer.eos_token
+    config = GPT2Config(
+        vocab_size=len(tokenizer),
+        n_positions=LONGEST_TEXT,
+        n_embd=WIDTH,
+        n_layer=LM_LAYERS,
+        n_head=NUM_HEADS,
+        bos_token_id=tokenizer.eos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+    )
+    lessons = chain(
+        islice(documents.paraphrase_documents(seed + 1), recipe.copying_steps * recipe.batch_size),
+        documents.instruction_documents(seed + 1),
+    )
+    model = GPT2LMHeadModel(config)
+    _train(model, _document_batches(tokenizer, lessons, recipe.batch_size, seed), recipe, say)
+    _save(model, tokenizer, folder)
+
+
+def build_encoder(
+    folder: Path, seed: int, recipe: Recipe = ENCODER_RECIPE, *, say: Callable[[str], None]
+) -> None:
+    """Train a RoBERTa to fill in masked words of single sentences and pairs, and save it."""
+    from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizer, set_seed
+
+    set_seed(seed)
+    texts = (" ".join(sentences) for sentences in documents.plain_texts(seed))
+    tokenizer = _tokenizer(RobertaTokenizer(), texts, recipe.vocabulary_texts)
+    tokenizer.model_max_length = LONGEST_TEXT
+    config = RobertaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=WIDTH,
+        num_hidden_layers=ENCODER_LAYERS,
+        num_attention_heads=NUM_HEADS,
+        intermediate_size=4 * WIDTH,
+        # RoBERTa counts positions from behind the padding token's number.
+        max_position_embeddings=LONGEST_TEXT + tokenizer.pad_token_id + 1,
+        type_vocab_size=1,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    model = RobertaForMaskedLM(config)
+    batches = _masked_batches(tokenizer, documents.plain_texts(seed + 1), recipe.batch_size, seed)
+    _train(model, batches, recipe, say)
+    _save(model, tokenizer, folder)
+
+
+def _tokenizer(
+    untrained: "PreTrainedTokenizerBase", texts: Iterator[str], num_texts: int
+) -> "PreTrainedTokenizerBase":
+    """Train a byte-level BPE: it knows every text, and is the same every time."""
+    trained: PreTrainedTokenizerBase = untrained.train_new_from_iterator(
+        islice(texts, num_texts), vocab_size=VOCABULARY_SIZE, show_progress=False
+    )
+    return trained
+
+
+def _document_batches(
+    tokenizer: "PreTrainedTokenizerBase", lessons: Iterator[documents.Document], size: int, seed: int
+) -> Iterator[Batch]:
+    random = Random(seed)
+    while chosen := list(islice(lessons, size)):
+        prompts = tokenizer([each.prompt for each in chosen])["input_ids"]
+        continuations = tokenizer([each.continuation for each in chosen])["input_ids"]
+        rows, learnt_from = [], []
+        for start, end in zip(prompts, continuations, strict=True):
+            rows.append([*start, *end, tokenizer.eos_token_id])
+            learnt_from.append(0 if random.random() < WHOLE_DOCUMENT_SHARE else len(start))
+        yield _padded(rows, learnt_from, tokenizer.pad_token_id)
+
+
+def _padded(rows: Sequence[list[int]], learnt_from: Sequence[int], padding: int) -> Batch:
+    """Return token ids and, one step ahead, what is to be predicted at each position."""
+    import torch
+
+    shape = (len(rows), max(map(len, rows)))
+    tokens, labels = torch.full(shape, padding), torch.full(shape, NOT_LEARNT)
+    for index, (row, start) in enumerate(zip(rows, learnt_from, strict=True)):
+        tokens[index, : len(row)] = torch.tensor(row)
+        labels[index, start : len(row)] = torch.tensor(row[start:])
+    return tokens[:, :-1], labels[:, 1:]
+
+
+def _masked_batches(
+    tokenizer: "PreTrainedTokenizerBase", texts: Iterator[tuple[str, ...]], size: int, seed: int
+) -> Iterator[Batch]:
+    from transformers import DataCollatorForLanguageModeling
+
+    masking = DataCollatorForLanguageModeling(tokenizer, mlm=True, mlm_probability=MASKED_SHARE, seed=seed)
+    while True:
+        batch = masking([tokenizer(*each) for each in islice(texts, size)])
+        yield batch["input_ids"], batch["labels"]
+
+
+def _train(
+    model: "PreTrainedModel", batches: Iterator[Batch], recipe: Recipe, say: Callable[[str], None]
+) -> None:
+    """Learn at a rate that rises shortly, then falls to nearly zero; only what is learnt gets logits."""
+    import torch
+    from torch.nn.functional import cross_entropy
+    from torch.optim.lr_scheduler import LambdaLR
+
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=recipe.learning_rate, weight_decay=0.01, betas=(0.9, 0.98)
+    )
+    schedule = LambdaLR(optimizer, lambda step: _rate(step, recipe.num_steps))
+    model.train()
+    for step, (tokens, labels) in enumerate(islice(batches, recipe.num_steps), start=1):
+        mask = tokens != model.config.pad_token_id if model.config.pad_token_id is not None else None
+        hidden = model.base_model(tokens, attention_mask=mask).last_hidden_state
+        learnt = labels != NOT_LEARNT
+        loss = cross_entropy(_head(model)(hidden[learnt]), labels[learnt])
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        if step % 100 == 0:
+            say(f"step {step:,} of {recipe.num_steps:,}, loss {loss.item():.3f}")
+
+
+def _head(model: "PreTrainedModel") -> Any:  # noqa: ANN401 - a module from hidden states to logits
+    return model.lm_head
+
+
+def _rate(step: int, num_steps: int) -> float:
+    """Return the share of the full learning rate: linear warm-up, then half a cosine."""
+    falling = LAST_RATE + (1 - LAST_RATE) * (1 + cos(pi * step / num_steps)) / 2
+    return min(1.0, (step + 1) / WARMUP_STEPS) * falling
+
+
+def _save(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", folder: Path) -> None:
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
