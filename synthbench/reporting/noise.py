@@ -47,9 +47,10 @@ def leads(best: Sample, other: Sample) -> bool:
 
     The lead must exceed the standard error of the difference of two means with unequal variances times the
     97.5 % quantile of Student's t at the Welch-Satterthwaite degrees of freedom (Welch 1947). A single seed
-    tells nothing of the noise, so it neither leads nor is led.
+    tells nothing of the noise, so it neither leads nor is led; nor do two rows lead each other that no seed
+    changes.
     """
-    if best.variance is None or other.variance is None:
+    if best.variance is None or other.variance is None or not (best.is_seeded or other.is_seeded):
         return False
     lead = best.mean - other.mean
     best_error = best.variance / best.num_seeds

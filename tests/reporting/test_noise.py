@@ -82,3 +82,7 @@ def test_a_row_that_no_seed_changes_is_compared_with_the_others_noise_alone() ->
     assert not leads(seeded, Sample((0.72 - 0.0429,), is_seeded=False))
     assert leads(Sample((0.72 + 0.0431,), is_seeded=False), seeded)
     assert not leads(seeded, Sample((0.5,)))
+
+
+def test_two_rows_that_no_seed_changes_do_not_lead_each_other() -> None:
+    assert not leads(Sample((0.9,), is_seeded=False), Sample((0.1,), is_seeded=False))
