@@ -6,13 +6,14 @@ from itertools import chain, islice
 from math import cos, pi
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from synthbench.sandbox import documents
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from torch.nn import Linear, Parameter
+    from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBase, RobertaForMaskedLM
 
 VOCABULARY_SIZE = 4000
 LONGEST_TEXT = 128
@@ -71,18 +72,24 @@ def build_lm(folder: Path, seed: int, recipe: Recipe = LM_RECIPE, *, say: Callab
         documents.instruction_documents(seed + 1),
     )
     model = GPT2LMHeadModel(config)
-    _train(model, _document_batches(tokenizer, lessons, recipe.batch_size, seed), recipe, say)
+    batches = _document_batches(tokenizer, lessons, recipe.batch_size, seed)
+    _train(list(model.parameters()), _document_losses(model, batches), recipe, say)
     _save(model, tokenizer, folder)
 
 
 def build_encoder(
     folder: Path, seed: int, recipe: Recipe = ENCODER_RECIPE, *, say: Callable[[str], None]
 ) -> None:
-    """Train a RoBERTa to fill in masked words of single sentences and pairs, and save it."""
+    """Train a RoBERTa on pairs of sentences, to fill in masked words and to tell which mean the same.
+
+    The second task is what next-sentence prediction is to BERT: without it a model so small does not learn
+    to compare two sentences from a few hundred gold pairs.
+    """
+    from torch.nn import Linear
     from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizer, set_seed
 
     set_seed(seed)
-    texts = (" ".join(sentences) for sentences in documents.plain_texts(seed))
+    texts = (f"{first} {second}" for first, second, _ in documents.sentence_pairs(seed))
     tokenizer = _tokenizer(RobertaTokenizer(), texts, recipe.vocabulary_texts)
     tokenizer.model_max_length = LONGEST_TEXT
     config = RobertaConfig(
@@ -100,9 +107,10 @@ def build_encoder(
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    model = RobertaForMaskedLM(config)
-    batches = _masked_batches(tokenizer, documents.plain_texts(seed + 1), recipe.batch_size, seed)
-    _train(model, batches, recipe, say)
+    model, same = RobertaForMaskedLM(config), Linear(WIDTH, 1)
+    batches = _pair_batches(tokenizer, documents.sentence_pairs(seed + 1), recipe.batch_size, seed)
+    parameters = [*model.parameters(), *same.parameters()]
+    _train(parameters, _pair_losses(model, same, batches), recipe, say)
     _save(model, tokenizer, folder)
 
 
@@ -142,46 +150,60 @@ def _padded(rows: Sequence[list[int]], learnt_from: Sequence[int], padding: int)
     return tokens[:, :-1], labels[:, 1:]
 
 
-def _masked_batches(
-    tokenizer: "PreTrainedTokenizerBase", texts: Iterator[tuple[str, ...]], size: int, seed: int
-) -> Iterator[Batch]:
+def _document_losses(model: "GPT2LMHeadModel", batches: Iterator[Batch]) -> Iterator["Tensor"]:
+    """Yield the mean loss of the tokens that are learnt; only they get logits."""
+    from torch.nn.functional import cross_entropy
+
+    for tokens, labels in batches:
+        hidden = model.transformer(tokens).last_hidden_state
+        learnt = labels != NOT_LEARNT
+        yield cross_entropy(model.lm_head(hidden[learnt]), labels[learnt])
+
+
+def _pair_batches(
+    tokenizer: "PreTrainedTokenizerBase", pairs: Iterator[tuple[str, str, bool]], size: int, seed: int
+) -> Iterator[tuple[dict[str, "Tensor"], "Tensor"]]:
+    """Yield pairs with masked words, and 1.0 for those that mean the same."""
+    import torch
     from transformers import DataCollatorForLanguageModeling
 
     masking = DataCollatorForLanguageModeling(tokenizer, mlm=True, mlm_probability=MASKED_SHARE, seed=seed)
     while True:
-        batch = masking([tokenizer(*each) for each in islice(texts, size)])
-        yield batch["input_ids"], batch["labels"]
+        chosen = list(islice(pairs, size))
+        masked = masking([tokenizer(first, second) for first, second, _ in chosen])
+        yield dict(masked), torch.tensor([float(is_same) for *_, is_same in chosen])
+
+
+def _pair_losses(
+    model: "RobertaForMaskedLM", same: "Linear", batches: Iterator[tuple[dict[str, "Tensor"], "Tensor"]]
+) -> Iterator["Tensor"]:
+    """Yield the loss of the masked words plus that of telling which pairs mean the same."""
+    from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+
+    for masked, is_same in batches:
+        hidden = model.roberta(masked["input_ids"], masked["attention_mask"]).last_hidden_state
+        learnt = masked["labels"] != NOT_LEARNT
+        words = cross_entropy(model.lm_head(hidden[learnt]), masked["labels"][learnt])
+        yield words + binary_cross_entropy_with_logits(same(hidden[:, 0]).squeeze(-1), is_same)
 
 
 def _train(
-    model: "PreTrainedModel", batches: Iterator[Batch], recipe: Recipe, say: Callable[[str], None]
+    parameters: list["Parameter"], losses: Iterator["Tensor"], recipe: Recipe, say: Callable[[str], None]
 ) -> None:
-    """Learn at a rate that rises shortly, then falls to nearly zero; only what is learnt gets logits."""
+    """Learn at a rate that rises shortly, then falls to nearly zero."""
     import torch
-    from torch.nn.functional import cross_entropy
     from torch.optim.lr_scheduler import LambdaLR
 
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=recipe.learning_rate, weight_decay=0.01, betas=(0.9, 0.98)
-    )
+    optimizer = torch.optim.AdamW(parameters, lr=recipe.learning_rate, weight_decay=0.01, betas=(0.9, 0.98))
     schedule = LambdaLR(optimizer, lambda step: _rate(step, recipe.num_steps))
-    model.train()
-    for step, (tokens, labels) in enumerate(islice(batches, recipe.num_steps), start=1):
-        mask = tokens != model.config.pad_token_id if model.config.pad_token_id is not None else None
-        hidden = model.base_model(tokens, attention_mask=mask).last_hidden_state
-        learnt = labels != NOT_LEARNT
-        loss = cross_entropy(_head(model)(hidden[learnt]), labels[learnt])
+    for step, loss in enumerate(islice(losses, recipe.num_steps), start=1):
         torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
         if step % 100 == 0:
             say(f"step {step:,} of {recipe.num_steps:,}, loss {loss.item():.3f}")
-
-
-def _head(model: "PreTrainedModel") -> Any:  # noqa: ANN401 - a module from hidden states to logits
-    return model.lm_head
 
 
 def _rate(step: int, num_steps: int) -> float:

@@ -21,10 +21,10 @@ INSTRUCTIONS: Mapping[str, str] = {
 # does: many "different" sentences are still similar, about half of the "same" ones are not the same.
 RELATION_WEIGHTS: Mapping[str, Mapping[Relation, float]] = {
     "same": {
-        Relation.PARAPHRASE: 0.75,
-        Relation.HARD_NEGATIVE: 0.15,
-        Relation.RELATED: 0.08,
-        Relation.UNRELATED: 0.02,
+        Relation.PARAPHRASE: 0.85,
+        Relation.HARD_NEGATIVE: 0.10,
+        Relation.RELATED: 0.04,
+        Relation.UNRELATED: 0.01,
     },
     "similar": {
         Relation.PARAPHRASE: 0.20,
@@ -40,7 +40,6 @@ RELATION_WEIGHTS: Mapping[str, Mapping[Relation, float]] = {
     },
 }
 UNCLOSED_SHARE = 0.08
-SINGLE_SENTENCE_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +72,14 @@ def instruction_documents(seed: int) -> Iterator[Document]:
         yield _document(label, relation, random)
 
 
-def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
-    """Yield, without end, one sentence or two that might stand in one text, in whatever relation."""
-    random = Random(f"sandbox/{VERSION}/texts/{seed}")
+def sentence_pairs(seed: int) -> Iterator[tuple[str, str, bool]]:
+    """Yield pairs without end, and whether both sentences mean the same: half of them do."""
+    random = Random(f"sandbox/{VERSION}/pairs to read/{seed}")
+    others = [relation for relation in Relation if relation is not Relation.PARAPHRASE]
     while True:
-        relation = random.choice(list(Relation))
-        first, second = _two_sentences(relation, random)
-        yield (first,) if random.random() < SINGLE_SENTENCE_SHARE else (first, second)
+        is_same = random.random() < 0.5
+        relation = Relation.PARAPHRASE if is_same else random.choice(others)
+        yield (*_two_sentences(relation, random), is_same)
 
 
 def training_event(random: Random) -> Event:
