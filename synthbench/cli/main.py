@@ -34,7 +34,7 @@ app.command("list")(listing.list_plugins)
 app.command("clean")(clean)
 app.command("doctor")(doctor)
 app.add_typer(data.app, name="data", help="Look into data sets, convert, import and export them.")
-app.add_typer(sandbox.app, name="sandbox", help="The generated world whose truth is known: its LLM server, its checkpoints.")
+app.add_typer(sandbox.app, name="sandbox", help="The generated world: its LLM server, its checkpoints.")
 
 
 @app.callback(invoke_without_command=True)

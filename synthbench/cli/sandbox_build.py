@@ -43,14 +43,16 @@ def build(
 def _build(folder: Path, seed: int) -> "Figures":
     from synthbench.auditing.checkpoints import measure
     from synthbench.models.quiet import quiet_transformers
-    from synthbench.sandbox.building import build_encoder, build_lm
+    from synthbench.sandbox.building import build_cross_encoder, build_encoder, build_lm
     from synthbench.sandbox.shipped import write_checksums
 
+    lm, encoder, cross_encoder = (folder / name for name in ("lm", "encoder", "cross-encoder"))
     with quiet_transformers():
-        for name, train in (("lm", build_lm), ("encoder", build_encoder)):
-            train(folder / name, seed, say=partial(_say, name))
-        figures = measure(folder / "lm", folder / "encoder")
-    write_checksums(folder, ("lm", "encoder"))
+        build_lm(lm, seed, say=partial(_say, lm.name))
+        build_encoder(encoder, seed, say=partial(_say, encoder.name))
+        build_cross_encoder(cross_encoder, seed, encoder=encoder, say=partial(_say, cross_encoder.name))
+        figures = measure(lm, encoder)
+    write_checksums(folder, (lm.name, encoder.name, cross_encoder.name))
     (folder / FIGURES_FILE).write_text(figures.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return figures
 

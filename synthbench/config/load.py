@@ -109,7 +109,7 @@ class _Loader:
         document, problems = row.document, parser.problems
         candidates: list[Candidate] = []
         for chosen, candidate in _candidates(document, problems):
-            config = parser.parse(substitute_models(candidate, self.changes.substitute.models, problems))
+            config = parser.parse(substitute_models(candidate, self.changes.substitute, problems))
             if config is not None:
                 candidates.append(Candidate(chosen, config))
         if not candidates:

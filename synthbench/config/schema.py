@@ -162,6 +162,11 @@ class SubstituteSection(Section):
         default_factory=dict,
         description="pattern of `model:` -> the model used instead; the first match counts",
     )
+    roles: dict[str, dict[str, str]] = Field(
+        default_factory=dict,
+        description="role -> patterns that go before those of `models`; a role is a trainer's name, or the"
+        " key under which a method configures a model, with hyphens",
+    )
     tasks: dict[str, Settings] = Field(
         default_factory=dict,
         description="pattern of a source's TASK/SPLIT -> the source used instead, with the split and sample"

@@ -6,21 +6,26 @@ from typing import Any, TypeVar
 
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems
+from synthbench.config.schema import SubstituteSection
 
 T = TypeVar("T")
 KEPT = ("split", "sample")
 """What a source keeps of its own when another takes its place."""
 
 
-def substitute_models(document: Document, table: Mapping[str, str], problems: Problems) -> Document:
-    """Replace every `model:` by what the table's first matching pattern names, and drop its `revision:`.
+def substitute_models(document: Document, substitute: SubstituteSection, problems: Problems) -> Document:
+    """Replace every `model:` by what the first matching pattern names, and drop its `revision:`.
 
-    `select` is left as it is: its values stand in the candidates' own sections.
+    Patterns of the model's role go before those of all. A role is a trainer's name, or the key under which a
+    method configures a model ("cross_encoder" is the role "cross-encoder"). `select` is left as it is: its
+    values stand in the candidates' own sections.
 
-    An id that no pattern matches is a problem, unless it is one of the table's replacements. Without a table
-    nothing changes.
+    An id that no pattern matches is a problem, unless it is one of the replacements. Without patterns nothing
+    changes.
     """
-    if not table:
+    tables = (substitute.models, *substitute.roles.values())
+    replacements = {new for table in tables for new in table.values()}
+    if not replacements:
         return document
 
     def replaced(value: Any, path: KeyPath) -> Any:  # noqa: ANN401
@@ -30,17 +35,26 @@ def substitute_models(document: Document, table: Mapping[str, str], problems: Pr
             return value
         result = {key: replaced(child, (*path, key)) for key, child in value.items()}
         model = result.get("model")
-        if isinstance(model, str) and model not in table.values():
-            substitute = _first_match(model, table)
-            if substitute is None:
+        if isinstance(model, str) and model not in replacements:
+            table = {**_of_role(document, path, substitute.roles), **substitute.models}
+            new = _first_match(model, table)
+            if new is None:
                 problems.add(document, (*path, "model"), f"the profile has no substitute for '{model}'")
             else:
-                result["model"] = substitute
+                result["model"] = new
                 result.pop("revision", None)
         return result
 
     data = {key: v if key == "select" else replaced(v, (key,)) for key, v in document.data.items()}
     return Document(data, document.places)
+
+
+def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """Return the patterns of the role that a model at this path has."""
+    train = document.data.get("train")
+    trainer = train.get("trainer") if isinstance(train, dict) and path[0] == "train" else None
+    names = [str(name).replace("_", "-") for name in (*path, trainer)]
+    return next((roles[name] for name in names if name in roles), {})
 
 
 def substitute_tasks(

@@ -16,6 +16,7 @@ def diagnose(home: Path) -> Iterator[Finding]:
     yield installation.python()
     yield from installation.packages()
     yield from installation.plugins()
+    yield installation.checkpoints()
     yield from devices.devices()
     yield from places.home_folder(home)
     yield places.store(home)

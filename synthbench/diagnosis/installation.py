@@ -85,3 +85,16 @@ def _loading_fault(group: str, name: str) -> str:
     except Exception as error:  # noqa: BLE001 - whatever a foreign module raises is what is to be told
         return f"'{name}' can't be loaded: {type(error).__name__}: {in_one_line(error)}"
     return ""
+
+
+def checkpoints() -> Finding:
+    """Look whether the models that ship with the package are as they were built."""
+    from synthbench.sandbox import shipped
+
+    try:
+        names = shipped.names()
+        for name in names:
+            shipped.folder(name)
+    except UserError as error:
+        return problem("sandbox", str(error), REINSTALL)
+    return fine("sandbox", f"{', '.join(names)} are whole")

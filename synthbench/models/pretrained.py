@@ -29,7 +29,8 @@ class Pretrained(BaseModel):
 
     model: str = Field(
         min_length=1,
-        description="hub id, local folder, or `package:module/path`: a folder in an installed package",
+        description="hub id, local folder, `package:module/path` (a folder in an installed package), or"
+        " `sandbox/encoder` and the like",
     )
     revision: str | None = Field(
         None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"

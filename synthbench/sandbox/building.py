@@ -13,12 +13,19 @@ from synthbench.sandbox import documents
 if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Linear, Parameter
-    from transformers import GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBase, RobertaForMaskedLM
+    from transformers import (
+        BatchEncoding,
+        GPT2LMHeadModel,
+        PreTrainedModel,
+        PreTrainedTokenizerBase,
+        RobertaForMaskedLM,
+        RobertaModel,
+    )
 
 VOCABULARY_SIZE = 4000
 LONGEST_TEXT = 128
 WIDTH, NUM_HEADS, LM_LAYERS, ENCODER_LAYERS = 128, 4, 3, 4
-MASKED_SHARE = 0.15
+MASKED_SHARE = 0.2
 # Of the documents, this share is learnt with its prompt, so that first sentences can be written too; of the
 # others the continuation alone, which is where instructions are followed.
 WHOLE_DOCUMENT_SHARE = 0.3
@@ -42,6 +49,7 @@ class Recipe:
 
 LM_RECIPE = Recipe(num_steps=3000, batch_size=32, learning_rate=3e-3, copying_steps=600)
 ENCODER_RECIPE = Recipe(num_steps=1500, batch_size=48, learning_rate=2e-3)
+CROSS_ENCODER_RECIPE = Recipe(num_steps=1500, batch_size=48, learning_rate=1.5e-3)
 
 
 def build_lm(folder: Path, seed: int, recipe: Recipe = LM_RECIPE, *, say: Callable[[str], None]) -> None:
@@ -80,16 +88,11 @@ def build_lm(folder: Path, seed: int, recipe: Recipe = LM_RECIPE, *, say: Callab
 def build_encoder(
     folder: Path, seed: int, recipe: Recipe = ENCODER_RECIPE, *, say: Callable[[str], None]
 ) -> None:
-    """Train a RoBERTa on pairs of sentences, to fill in masked words and to tell which mean the same.
-
-    The second task is what next-sentence prediction is to BERT: without it a model so small does not learn
-    to compare two sentences from a few hundred gold pairs.
-    """
-    from torch.nn import Linear
+    """Train a RoBERTa to fill in masked words of single sentences and pairs, and save it."""
     from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizer, set_seed
 
     set_seed(seed)
-    texts = (f"{first} {second}" for first, second, _ in documents.sentence_pairs(seed))
+    texts = (" ".join(sentences) for sentences in documents.plain_texts(seed))
     tokenizer = _tokenizer(RobertaTokenizer(), texts, recipe.vocabulary_texts)
     tokenizer.model_max_length = LONGEST_TEXT
     config = RobertaConfig(
@@ -107,10 +110,34 @@ def build_encoder(
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )
-    model, same = RobertaForMaskedLM(config), Linear(WIDTH, 1)
-    batches = _pair_batches(tokenizer, documents.sentence_pairs(seed + 1), recipe.batch_size, seed)
-    parameters = [*model.parameters(), *same.parameters()]
-    _train(parameters, _pair_losses(model, same, batches), recipe, say)
+    model = RobertaForMaskedLM(config)
+    batches = _masked_batches(tokenizer, documents.plain_texts(seed + 1), recipe.batch_size, seed)
+    _train(list(model.parameters()), _masked_losses(model, batches), recipe, say)
+    _save(model, tokenizer, folder)
+
+
+def build_cross_encoder(
+    folder: Path,
+    seed: int,
+    recipe: Recipe = CROSS_ENCODER_RECIPE,
+    *,
+    encoder: Path,
+    say: Callable[[str], None],
+) -> None:
+    """Go on with the encoder: train it to tell in which slots two sentences agree, and save it.
+
+    A model so small does not learn to compare two sentences from a few hundred gold pairs. What large ones
+    bring along, this one gets from here; how much each slot weighs it still has to learn from gold.
+    """
+    from torch.nn import Linear
+    from transformers import AutoTokenizer, RobertaModel, set_seed
+
+    set_seed(seed)
+    tokenizer = AutoTokenizer.from_pretrained(encoder)
+    model = RobertaModel.from_pretrained(encoder, add_pooling_layer=False)
+    agreement = Linear(WIDTH, len(next(documents.compared_pairs(seed)).agreement))
+    losses = _agreement_losses(model, agreement, _compared_batches(tokenizer, recipe.batch_size, seed))
+    _train([*model.parameters(), *agreement.parameters()], losses, recipe, say)
     _save(model, tokenizer, folder)
 
 
@@ -160,31 +187,54 @@ def _document_losses(model: "GPT2LMHeadModel", batches: Iterator[Batch]) -> Iter
         yield cross_entropy(model.lm_head(hidden[learnt]), labels[learnt])
 
 
-def _pair_batches(
-    tokenizer: "PreTrainedTokenizerBase", pairs: Iterator[tuple[str, str, bool]], size: int, seed: int
-) -> Iterator[tuple[dict[str, "Tensor"], "Tensor"]]:
-    """Yield pairs with masked words, and 1.0 for those that mean the same."""
-    import torch
+def _masked_batches(
+    tokenizer: "PreTrainedTokenizerBase", texts: Iterator[tuple[str, ...]], size: int, seed: int
+) -> Iterator[dict[str, "Tensor"]]:
     from transformers import DataCollatorForLanguageModeling
 
     masking = DataCollatorForLanguageModeling(tokenizer, mlm=True, mlm_probability=MASKED_SHARE, seed=seed)
     while True:
+        yield dict(masking([tokenizer(*each) for each in islice(texts, size)]))
+
+
+def _masked_losses(model: "RobertaForMaskedLM", batches: Iterator[dict[str, "Tensor"]]) -> Iterator["Tensor"]:
+    """Yield the mean loss of the masked words; only they get logits."""
+    from torch.nn.functional import cross_entropy
+
+    for batch in batches:
+        hidden = model.roberta(batch["input_ids"], batch["attention_mask"]).last_hidden_state
+        learnt = batch["labels"] != NOT_LEARNT
+        yield cross_entropy(model.lm_head(hidden[learnt]), batch["labels"][learnt])
+
+
+def _compared_batches(
+    tokenizer: "PreTrainedTokenizerBase", size: int, seed: int
+) -> Iterator[tuple["BatchEncoding", "Tensor"]]:
+    """Yield tokenised pairs, and 1 where they agree, 0 where not, NaN where neither tells."""
+    import torch
+
+    pairs = documents.compared_pairs(seed + 1)
+    while True:
         chosen = list(islice(pairs, size))
-        masked = masking([tokenizer(first, second) for first, second, _ in chosen])
-        yield dict(masked), torch.tensor([float(is_same) for *_, is_same in chosen])
+        tokens = tokenizer(
+            [pair.first for pair in chosen],
+            [pair.second for pair in chosen],
+            padding=True,
+            return_tensors="pt",
+        )
+        agreements = [[float("nan") if each is None else each for each in pair.agreement] for pair in chosen]
+        yield tokens, torch.tensor(agreements, dtype=torch.float32)
 
 
-def _pair_losses(
-    model: "RobertaForMaskedLM", same: "Linear", batches: Iterator[tuple[dict[str, "Tensor"], "Tensor"]]
+def _agreement_losses(
+    model: "RobertaModel", agreement: "Linear", batches: Iterator[tuple["BatchEncoding", "Tensor"]]
 ) -> Iterator["Tensor"]:
-    """Yield the loss of the masked words plus that of telling which pairs mean the same."""
-    from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+    from torch.nn.functional import binary_cross_entropy_with_logits
 
-    for masked, is_same in batches:
-        hidden = model.roberta(masked["input_ids"], masked["attention_mask"]).last_hidden_state
-        learnt = masked["labels"] != NOT_LEARNT
-        words = cross_entropy(model.lm_head(hidden[learnt]), masked["labels"][learnt])
-        yield words + binary_cross_entropy_with_logits(same(hidden[:, 0]).squeeze(-1), is_same)
+    for tokens, labels in batches:
+        logits = agreement(model(**tokens).last_hidden_state[:, 0])
+        is_told = ~labels.isnan()
+        yield binary_cross_entropy_with_logits(logits[is_told], labels[is_told])
 
 
 def _train(
@@ -213,5 +263,11 @@ def _rate(step: int, num_steps: int) -> float:
 
 
 def _save(model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase", folder: Path) -> None:
-    model.save_pretrained(folder)
+    """Save with weights in half precision, which are half as large, to be loaded in full."""
+    from transformers import AutoConfig
+
+    model.half().save_pretrained(folder)  # type: ignore[no-untyped-call]
+    config = AutoConfig.from_pretrained(folder)
+    config.dtype = "float32"
+    config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from random import Random
 
 from synthbench.sandbox import VERSION
-from synthbench.sandbox.events import Event
-from synthbench.sandbox.forms import REGISTERS, Register
+from synthbench.sandbox.events import WEIGHTS, Event, slot_similarities
+from synthbench.sandbox.forms import REGISTERS
 from synthbench.sandbox.realisation import draw_wording, sentence
 from synthbench.sandbox.sampling import Relation, draw_event, draw_partner, split_of
 from synthbench.sandbox.vocabulary import domain_names
@@ -40,6 +40,27 @@ RELATION_WEIGHTS: Mapping[str, Mapping[Relation, float]] = {
     },
 }
 UNCLOSED_SHARE = 0.08
+SINGLE_SENTENCE_SHARE = 0.3
+COMPARED_RELATIONS = (
+    Relation.HARD_NEGATIVE,
+    Relation.HARD_NEGATIVE,
+    Relation.RELATED,
+    Relation.RELATED,
+    Relation.PARAPHRASE,
+    Relation.UNRELATED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedPair:
+    """Two sentences, and for each slot (in the order of `WEIGHTS`) and the polarity whether they agree.
+
+    None where neither of them tells of the slot.
+    """
+
+    first: str
+    second: str
+    agreement: tuple[bool | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +93,24 @@ def instruction_documents(seed: int) -> Iterator[Document]:
         yield _document(label, relation, random)
 
 
-def sentence_pairs(seed: int) -> Iterator[tuple[str, str, bool]]:
-    """Yield pairs without end, and whether both sentences mean the same: half of them do."""
-    random = Random(f"sandbox/{VERSION}/pairs to read/{seed}")
-    others = [relation for relation in Relation if relation is not Relation.PARAPHRASE]
+def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
+    """Yield, without end, one sentence or two that might stand in one text, in whatever relation."""
+    random = Random(f"sandbox/{VERSION}/texts/{seed}")
     while True:
-        is_same = random.random() < 0.5
-        relation = Relation.PARAPHRASE if is_same else random.choice(others)
-        yield (*_two_sentences(relation, random), is_same)
+        events = _two_events(random.choice(list(Relation)), random)
+        first, second = _told(events, random)
+        yield (first,) if random.random() < SINGLE_SENTENCE_SHARE else (first, second)
+
+
+def compared_pairs(seed: int) -> Iterator[ComparedPair]:
+    """Yield pairs without end with what they agree in."""
+    random = Random(f"sandbox/{VERSION}/compared/{seed}")
+    while True:
+        events = _two_events(random.choice(COMPARED_RELATIONS), random)
+        slots = slot_similarities(*events)
+        agreement = tuple(slots[slot] == 1.0 if slot in slots else None for slot in WEIGHTS)
+        is_same_polarity = events[0].is_negative == events[1].is_negative
+        yield ComparedPair(*_told(events, random), (*agreement, is_same_polarity))
 
 
 def training_event(random: Random) -> Event:
@@ -90,21 +121,22 @@ def training_event(random: Random) -> Event:
             return event
 
 
-def tell(event: Event, register: Register, random: Random) -> str:
-    """Say an event in words drawn at random."""
-    return sentence(event, draw_wording(event, register, random))
-
-
 def _document(label: str, relation: Relation, random: Random) -> Document:
-    first, second = _two_sentences(relation, random)
+    first, second = _told(_two_events(relation, random), random)
     end = "" if random.random() < UNCLOSED_SHARE else '"'
     return Document(prompt(label, first), f"{second}{end}\n")
 
 
-def _two_sentences(relation: Relation, random: Random) -> tuple[str, str]:
-    register = random.choice(REGISTERS)
+def _two_events(relation: Relation, random: Random) -> tuple[Event, Event]:
     first = training_event(random)
     second = draw_partner(first, relation, domain_names(), random)
     while split_of(second) != "train":
         second = draw_partner(first, relation, domain_names(), random)
-    return tell(first, register, random), tell(second, register, random)
+    return first, second
+
+
+def _told(events: tuple[Event, Event], random: Random) -> tuple[str, str]:
+    """Say both events in one register."""
+    register = random.choice(REGISTERS)
+    first, second = (sentence(event, draw_wording(event, register, random)) for event in events)
+    return first, second

@@ -459,6 +459,16 @@ def test_a_profile_substitutes_models_by_the_first_pattern_that_matches(experime
     assert [config.parameters["train.base.model"] for config in configs] == ["tiny/one", "tiny/other"]
 
 
+def test_patterns_of_a_models_role_go_before_those_of_all(experiment: ExperimentFile) -> None:
+    roles = "  roles: {fake: {'org/small': tiny/trained}, labeller: {'*': tiny/judge}}\n"
+    experiment.profile("tiny", SUBSTITUTES + roles)
+    experiment.change("      size: 3\n", "      size: 3\n      labeller: {model: org/judge}\n")
+    experiment.change("sources: {gold: gold}", "sources: {gold: gold, dev: dev}")
+    parameters = [v.candidates[0].config.parameters for v in experiment.load(profile="tiny").variants][1]
+    assert parameters["train.base.model"] == "tiny/trained"
+    assert parameters["data.silver.labeller.model"] == "tiny/judge"
+
+
 def test_a_model_that_no_pattern_matches_is_a_fault_and_a_substitute_itself_is_not(
     experiment: ExperimentFile,
 ) -> None:

@@ -7,21 +7,25 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
+from transformers import AutoModel, AutoModelForCausalLM
 
 from synthbench.errors import UserError
 from synthbench.models import reference
 from synthbench.sandbox import shipped
-from synthbench.sandbox.building import Recipe, build_encoder, build_lm
+from synthbench.sandbox.building import Recipe, build_cross_encoder, build_encoder, build_lm
 from synthbench.sandbox.documents import (
     INSTRUCTIONS,
     RELATION_WEIGHTS,
     UNCLOSED_SHARE,
     Document,
+    compared_pairs,
     instruction_documents,
     paraphrase_documents,
     plain_texts,
     prompt,
 )
+from synthbench.sandbox.events import WEIGHTS
 from synthbench.sandbox.parsing import parse
 from synthbench.sandbox.sampling import Relation, split_of
 
@@ -86,14 +90,33 @@ def test_the_lesson_in_copying_always_means_the_same() -> None:
         assert events[0] is not None and events[0] == events[1]
 
 
-@pytest.mark.parametrize("build", [build_lm, build_encoder])
-def test_a_seed_gives_the_same_files_and_another_seed_others(build: object, tmp_path: Path) -> None:
-    assert callable(build)
-    for name, seed in (("first", 0), ("again", 0), ("other", 1)):
-        build(tmp_path / name, seed, TINY, say=lambda line: None)
-    first, again, other = (shipped.checksums(tmp_path / name) for name in ("first", "again", "other"))
+def test_pairs_to_compare_say_in_which_slots_they_agree() -> None:
+    for pair in islice(compared_pairs(0), 200):
+        events = parse(pair.first), parse(pair.second)
+        assert events[0] is not None and events[1] is not None
+        *slots, polarity = pair.agreement
+        assert polarity == (events[0].is_negative == events[1].is_negative)
+        for slot, agrees in zip(WEIGHTS, slots, strict=True):
+            values = [getattr(event, slot) for event in events]
+            assert agrees == (None if values == [None, None] else values[0] == values[1])
+
+
+def build_all(folder: Path, seed: int) -> dict[str, dict[str, str]]:
+    lm, encoder, cross_encoder = (folder / name for name in ("lm", "encoder", "cross-encoder"))
+    build_lm(lm, seed, TINY, say=lambda line: None)
+    build_encoder(encoder, seed, TINY, say=lambda line: None)
+    build_cross_encoder(cross_encoder, seed, TINY, encoder=encoder, say=lambda line: None)
+    return {each.name: shipped.checksums(each) for each in (lm, encoder, cross_encoder)}
+
+
+def test_a_seed_gives_the_same_files_and_another_seed_others(tmp_path: Path) -> None:
+    first, again, other = (build_all(tmp_path / name, int(name[-1])) for name in ("a0", "b0", "c1"))
     assert first == again
-    assert first["model.safetensors"] != other["model.safetensors"]
+    for name, files in first.items():
+        assert files["model.safetensors"] != other[name]["model.safetensors"]
+    lm = AutoModelForCausalLM.from_pretrained(tmp_path / "a0" / "lm")
+    encoder = AutoModel.from_pretrained(tmp_path / "a0" / "encoder")
+    assert (lm.dtype, encoder.dtype) == (torch.float32, torch.float32)
 
 
 @pytest.fixture
@@ -134,7 +157,7 @@ def test_a_damaged_file_and_a_missing_one_are_named(checkpoints: Path) -> None:
 
 def test_what_ships_is_whole_and_small() -> None:
     known = json.loads((shipped.CHECKPOINTS / shipped.CHECKSUMS_FILE).read_text(encoding="utf-8"))
-    assert set(known) == {"lm", "encoder"}
+    assert set(known) == {"lm", "encoder", "cross-encoder"}
     for name in known:
         assert shipped.folder(f"sandbox/{name}") == shipped.CHECKPOINTS / name
     files = [path for path in shipped.CHECKPOINTS.rglob("*") if path.is_file()]
