@@ -36,8 +36,8 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
         result = {key: replaced(child, (*path, key)) for key, child in value.items()}
         model = result.get("model")
         if isinstance(model, str) and model not in replacements:
-            table = {**_of_role(document, path, substitute.roles), **substitute.models}
-            new = _first_match(model, table)
+            own = _of_role(document, path, substitute.roles)
+            new = _first_match(model, own) or _first_match(model, substitute.models)
             if new is None:
                 problems.add(document, (*path, "model"), f"the profile has no substitute for '{model}'")
             else:
