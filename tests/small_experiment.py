@@ -123,11 +123,12 @@ class Place:
             text=True,
             start_new_session=True,
             # Where the tests are a background job, Ctrl-C is ignored, and children would inherit that.
-            preexec_fn=_heed_interrupts,
+            preexec_fn=heed_interrupts,
         )
 
 
-def _heed_interrupts() -> None:
+def heed_interrupts() -> None:
+    """Let a process heed Ctrl-C, as one does that was started in a terminal."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from small_experiment import heed_interrupts
 
 SERVE = [sys.executable, "-c", "from synthbench.cli.main import main; main()", "sandbox", "serve"]
 
@@ -18,7 +19,11 @@ SERVE = [sys.executable, "-c", "from synthbench.cli.main import main; main()", "
 @contextmanager
 def serving(*options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     process = subprocess.Popen(
-        [*SERVE, "--port", "0", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*SERVE, "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
     )
     try:
         assert process.stdout is not None
