@@ -106,6 +106,11 @@ class Experiment:
     resolved: Mapping[str, Any]
     notes: tuple[str, ...] = ()
 
+    def is_seeded(self, variant: Variant) -> bool:
+        """Tell whether a seed makes a difference to a row; if not, it is run once."""
+        configs = [candidate.config for candidate in variant.candidates]
+        return any(config.trainer.is_seeded or (config.parts and self.vary) for config in configs)
+
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """Every test source that some variant names, in order of first appearance."""

@@ -34,7 +34,7 @@ def collect(
     `overrides` made the experiment another than its file's.
     """
     runs = [run for run in plan.runs if all(store.has(stage.identity) for stage in run.evaluations.values())]
-    results = tuple(_run_result(run, store) for run in runs)
+    results = tuple(_run_result(run, store, is_seeded=plan.experiment.is_seeded(run.variant)) for run in runs)
     unfinished = tuple(f"{run.label} is not finished" for run in plan.runs if run not in runs)
     experiment = plan.experiment
     missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
@@ -79,7 +79,7 @@ def _hash(*lines: str) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _run_result(run: PlannedRun, store: Store) -> RunResult:
+def _run_result(run: PlannedRun, store: Store, *, is_seeded: bool) -> RunResult:
     model = model_folder(store.folder(run.model.identity))
     summary = read_json(model / SUMMARY_FILE) if (model / SUMMARY_FILE).is_file() else {}
     datasets = _datasets(run.data.get(model.name, {}), store)
@@ -87,7 +87,7 @@ def _run_result(run: PlannedRun, store: Store) -> RunResult:
         variant=run.variant.name,
         axes=dict(run.variant.axes),
         seed=run.seed,
-        is_seeded=any(candidate.config.trainer.is_seeded for candidate in run.variant.candidates),
+        is_seeded=is_seeded,
         identity=_run_identity(run),
         parameters=dict(flatten(run.variant.parameters)),
         chosen=_chosen(run, store),

@@ -69,7 +69,8 @@ class _Planner:
     def make(self) -> Plan:
         self._check_sources()
         for variant in self.experiment.variants:
-            for seed in self._seeds(variant):
+            seeds = self.experiment.seeds
+            for seed in seeds if self.experiment.is_seeded(variant) else seeds[:1]:
                 try:
                     self.plan.runs.append(self._run(variant, seed))
                 except UserError as error:
@@ -78,11 +79,6 @@ class _Planner:
             raise UserError(*self.messages)
         self.plan.missing_tasks = tuple(task for task in self.experiment.tasks if task in self.absent)
         return self.plan
-
-    def _seeds(self, variant: Variant) -> tuple[int, ...]:
-        configs = [candidate.config for candidate in variant.candidates]
-        seeded = any(c.trainer.is_seeded or (c.parts and self.experiment.vary) for c in configs)
-        return self.experiment.seeds if seeded else self.experiment.seeds[:1]
 
     def _check_sources(self) -> None:
         """Find out which sources are missing, before anything that depends on them is looked at."""

@@ -170,6 +170,7 @@ class Runner:
         waiting = dict(stages)
         running: set[str] = set()
         said: set[str] = set()
+        locked: set[str] = set()
         while waiting or running:
             num_settled = report.num_settled
             self._skip_hopeless(waiting, report)
@@ -185,11 +186,14 @@ class Runner:
                 running.difference_update(stage.identity for stage in job.stages)
                 if outcome.busy:
                     self._put_back(job, outcome, waiting, said)
+                    locked.update(stage.identity for stage in job.stages)
                 else:
                     self._account(job, outcome, report)
             overall.advance(report.num_settled - num_settled)
-            if finished and all(outcome.busy for _, outcome in finished):
+            startable = {s.identity for s in waiting.values() if not self._blocked(s, waiting, running)}
+            if startable and startable <= locked:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
+                locked.clear()
 
     def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> Job:
         llm = self.llm() if any(stage.operation.uses_llm for stage in stages) else None

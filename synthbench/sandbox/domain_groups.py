@@ -1,6 +1,7 @@
 """Conventions about domains, so that experiments mean the same ones.
 
-Text of the held-out domain trains nothing: its test sets tell how far an encoder carries beyond what it saw.
+No labelled text of the held-out domain is trained on: its test sets tell how far an encoder carries beyond
+what it was taught. (The shipped checkpoints have read unlabelled text of all domains.)
 Of the domain that is known by its name, data are written from the name alone: text of it is for tests only.
 """
 

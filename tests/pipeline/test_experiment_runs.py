@@ -101,6 +101,17 @@ def test_a_trainer_without_chance_runs_with_the_first_seed_only(experiment: Expe
     assert [run.label for run in plan.runs] == ["plain seed 0"]
 
 
+def test_a_row_whose_data_vary_is_seeded_though_its_trainer_has_no_chance(
+    experiment: ExperimentFile, monkeypatch: pytest.MonkeyPatch, store: Store
+) -> None:
+    monkeypatch.setattr(FakeTrainer, "is_seeded", False)
+    once, anew = (make_plan(experiment.load(*given)) for given in ((), ("vary=[generation]",)))
+    assert [planned.label for planned in once.runs] == ["plain seed 0", "silver seed 0"]
+    assert [planned.seed for planned in anew.runs] == [0, 1, 0, 1]
+    run(anew, store)
+    assert {result.is_seeded for result in collect(anew, store).runs} == {True}
+
+
 def test_generated_data_and_samples_are_shared_by_all_seeds_unless_they_are_to_vary(
     experiment: ExperimentFile,
 ) -> None:
