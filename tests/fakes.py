@@ -64,8 +64,16 @@ def kill_llm() -> None:
     """Kill them, and wait until they listen no more; the one who started them notes their end."""
     for server in llm_servers():
         server.kill()
-        while server.is_running() and server.status() != psutil.STATUS_ZOMBIE:
+        while server.is_running() and (server.status() != psutil.STATUS_ZOMBIE or _has_threads(server.pid)):
             time.sleep(0.01)
+
+
+def _has_threads(pid: int) -> bool:
+    """Tell whether threads of a killed process are still to end: until then its parent sees it running."""
+    try:
+        return len(list(Path(f"/proc/{pid}/task").iterdir())) > 1
+    except OSError:
+        return False
 
 
 def work_done(file: Path) -> list[str]:
