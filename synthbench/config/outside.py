@@ -28,8 +28,7 @@ def find_places(file: Path, corpora: Corpora, data: Path | None) -> tuple[Places
 
 def is_folder_needed(sources: Mapping[str, Source | None], places: Places) -> bool:
     """Say whether a source is read from the data folder."""
-    tasks = [source for source in sources.values() if isinstance(source, TaskSource)]
-    return not all(task.is_on_hub(places) for task in tasks)
+    return any(source.needs_data_folder(places) for source in sources.values() if source is not None)
 
 
 def check_data_folder(places: Places, given_by: str, document: Document, problems: Problems) -> None:
@@ -74,10 +73,10 @@ def look_into_sources(
 
 
 def _reason_not_to_read(source: Source | None, places: Places) -> str:
-    if not isinstance(source, TaskSource):
-        return ""
-    if source.is_on_hub(places):
+    if isinstance(source, TaskSource) and source.is_on_hub(places):
         return "on the hub"
+    if source is None or not source.needs_data_folder(places):
+        return ""
     if places.data is None:
         return "no data folder: give --data or set SYNTHBENCH_DATA"
     return "" if places.data.is_dir() else "the data folder is missing"

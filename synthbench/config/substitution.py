@@ -9,7 +9,7 @@ from synthbench.config.problems import Problems
 from synthbench.config.schema import SubstituteSection
 
 T = TypeVar("T")
-KEPT = ("split", "sample")
+KEPT = ("split", "sample", "as")
 """What a source keeps of its own when another takes its place."""
 
 
@@ -62,8 +62,8 @@ def substitute_tasks(
 ) -> Document:
     """Replace every source that names a task by what the first pattern matching "TASK/SPLIT" describes.
 
-    The split and the sample are the source's own. A task that no pattern matches is a problem. Without a
-    table nothing changes.
+    Split, sample and conversion (`as`) are the source's own. A task that no pattern matches is a problem.
+    Without a table nothing changes.
     """
     sources = document.data.get("sources")
     if not table or not isinstance(sources, dict):

@@ -46,10 +46,10 @@ def convert(
     thresholds = Thresholds(high, low)
     if kind == dataset.kind:
         return dataset
-    steps = CONVERSIONS.get(dataset.kind, {})
-    if kind not in steps:
-        raise UserError(_impossible(dataset.kind, kind))
-    outcome = steps[kind](tuple(dataset), thresholds)
+    obstacle = why_impossible(dataset.kind, kind)
+    if obstacle:
+        raise UserError(obstacle)
+    outcome = CONVERSIONS[dataset.kind][kind](tuple(dataset), thresholds)
     if len(dataset) and not outcome.records:
         needed = outcome.note.partition("; lost")[0]
         raise UserError(
@@ -64,13 +64,15 @@ def convert(
 
 
 @dataclass(frozen=True)
-class _Outcome:
+class Outcome:
+    """What a conversion made, a note on what was lost, and reason -> number of records left out."""
+
     records: Sequence[Record]
     note: str
     dropped: dict[str, int]
 
 
-_Conversion = Callable[[Sequence[Any], Thresholds], _Outcome]
+_Conversion = Callable[[Sequence[Any], Thresholds], Outcome]
 
 
 def _inherited(record: Record, suffix: str) -> dict[str, Any]:
@@ -78,7 +80,7 @@ def _inherited(record: Record, suffix: str) -> dict[str, Any]:
     return values | {"id": f"{record.id}/{suffix}", "source_id": record.id}
 
 
-def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> _Outcome:
+def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Outcome:
     def pairs() -> Iterator[ScoredPair]:
         for one in triplets:
             for name, sentence, score in (("positive", one.positive, 1.0), ("negative", one.negative, 0.0)):
@@ -86,36 +88,42 @@ def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> _Ou
                     sentence1=one.anchor, sentence2=sentence, score=score, **_inherited(one, name)
                 )
 
-    return _Outcome(tuple(pairs()), "positives score 1, negatives 0; nothing lost", {})
+    return Outcome(tuple(pairs()), "positives score 1, negatives 0; nothing lost", {})
 
 
-def _pairs_to_scored_pairs(pairs: Sequence[Pair], _: Thresholds) -> _Outcome:
+def _pairs_to_scored_pairs(pairs: Sequence[Pair], _: Thresholds) -> Outcome:
     records = [
         ScoredPair(
             sentence1=pair.anchor, sentence2=pair.positive, score=1.0, **_inherited(pair, "scored_pair")
         )
         for pair in pairs
     ]
-    return _Outcome(records, "each scores 1; nothing lost", {})
+    return Outcome(records, "each scores 1; nothing lost", {})
 
 
-def _triplets_to_pairs(triplets: Sequence[Triplet], _: Thresholds) -> _Outcome:
+def _triplets_to_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Outcome:
     records = [
         Pair(anchor=one.anchor, positive=one.positive, **_inherited(one, "positive")) for one in triplets
     ]
-    return _Outcome(records, "lost: the negatives", {})
+    return Outcome(records, "lost: the negatives", {})
 
 
-def _to_sentences(records: Sequence[Record], _: Thresholds) -> _Outcome:
+def _to_sentences(records: Sequence[Record], _: Thresholds) -> Outcome:
+    return distinct_sentences(records)
+
+
+def distinct_sentences(records: Iterable[Record]) -> Outcome:
     """Keep a sentence once, with the split and provenance of the first record that has it."""
     found: dict[str, Sentence] = {}
+    num_texts = 0
     for record in records:
         for name, text in zip(_text_names(record), record.texts(), strict=True):
             if text not in found:
                 found[text] = Sentence(sentence=text, **_inherited(record, name) | {"label": ""})
-    repeated = sum(len(record.texts()) for record in records) - len(found)
+            num_texts += 1
+    repeated = num_texts - len(found)
     note = "each distinct sentence once; lost: which sentences belong together, scores and labels"
-    return _Outcome(tuple(found.values()), note, {"repeated sentence": repeated})
+    return Outcome(tuple(found.values()), note, {"repeated sentence": repeated})
 
 
 def _text_names(record: Record) -> tuple[str, ...]:
@@ -125,27 +133,27 @@ def _text_names(record: Record) -> tuple[str, ...]:
     return record.text_fields
 
 
-def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> _Outcome:
+def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> Outcome:
     records = [
         ScoredPair(sentence1=one.query, sentence2=text, score=grade, **_inherited(one, name))
         for one in rankings
         for name, text, grade in zip(_text_names(one)[1:], one.candidates, one.grades, strict=True)
     ]
     note = "the query with each candidate, whose grade is the score; lost: that a query is one item of a test"
-    return _Outcome(records, note, {})
+    return Outcome(records, note, {})
 
 
-def _scored_pairs_to_pairs(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> _Outcome:
+def _scored_pairs_to_pairs(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> Outcome:
     records = [
         Pair(anchor=pair.sentence1, positive=pair.sentence2, **_inherited(pair, "positive"))
         for pair in pairs
         if pair.score >= thresholds.high
     ]
     note = f"pairs of score >= {thresholds.high}; lost: the scores and all other pairs"
-    return _Outcome(records, note, {"below the threshold": len(pairs) - len(records)})
+    return Outcome(records, note, {"below the threshold": len(pairs) - len(records)})
 
 
-def _scored_pairs_to_triplets(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> _Outcome:
+def _scored_pairs_to_triplets(pairs: Sequence[ScoredPair], thresholds: Thresholds) -> Outcome:
     """Join the n-th best positive of a sentence1 with its n-th hardest negative, within one split.
 
     The outcome does not depend on the order of the records: ties of score are broken by id.
@@ -177,7 +185,7 @@ def _scored_pairs_to_triplets(pairs: Sequence[ScoredPair], thresholds: Threshold
         "between the thresholds": len(pairs) - num_outer,
         "without a partner": num_outer - 2 * len(records),
     }
-    return _Outcome(records, note, dropped)
+    return Outcome(records, note, dropped)
 
 
 def _ranked(pairs: Iterable[ScoredPair]) -> list[ScoredPair]:
@@ -206,7 +214,10 @@ CONVERSIONS: dict[RecordKind, dict[RecordKind, _Conversion]] = {
 }
 
 
-def _impossible(have: RecordKind, want: RecordKind) -> str:
+def why_impossible(have: RecordKind, want: RecordKind) -> str:
+    """Return why records of one kind can't become records of another, nothing if they can."""
+    if want == have or want in CONVERSIONS.get(have, {}):
+        return ""
     possible = ", ".join(CONVERSIONS.get(have, {}))
     reason = f"they can become {possible}" if possible else "they can't become anything else"
     if have == RecordKind.SENTENCE:

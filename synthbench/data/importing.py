@@ -41,10 +41,10 @@ def import_file(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
     bad JSON or CSV, missing or unknown column, a score or grade that is no number in [0, 1], an empty
     sentence, bytes that are not UTF-8, an id that occurs twice. The lists of a ranking are JSON in a table.
     """
-    faults = _Faults(file)
-    with _opened(file) as stream:
+    faults = Faults(file)
+    with opened(file) as stream:
         is_table = file.suffix != ".jsonl"
-        rows = _table_rows(_reader(stream, file), faults) if is_table else _jsonl_rows(stream, faults)
+        rows = _table_rows(_reader(stream, file), faults) if is_table else jsonl_rows(stream, faults)
         first = next(rows, None)
         if first is None:
             faults.raise_if_any()
@@ -55,20 +55,22 @@ def import_file(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
             _check_header(first, kind, faults)
         records = _checked(chain([first], rows), kind, faults)
         dataset = SyntheticDataset.create(
-            kind, records, revisions={file.name: _content_hash(file)}, notes=[f"imported from {file.name}"]
+            kind, records, revisions={file.name: content_hash(file)}, notes=[f"imported from {file.name}"]
         )
     faults.raise_if_any()
     return dataset
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
+    """The cells of one line by the names of their columns."""
+
     line: int
     cells: dict[str, Any]
 
 
 @dataclass
-class _Faults:
+class Faults:
     """The bad lines of one file."""
 
     file: Path
@@ -76,18 +78,21 @@ class _Faults:
     num_more: int = 0
 
     def add(self, line: int, message: str) -> None:
+        """Note what is wrong with a line."""
         if len(self.messages) < MAX_FAULTS:
             self.messages.append(f"{self.file}:{line}: {message}")
         else:
             self.num_more += 1
 
     def raise_if_any(self) -> None:
+        """Raise one UserError with the first faults and the number of the others."""
         if self.messages:
             more = [f"... and {self.num_more} more"] if self.num_more else []
             raise UserError(*self.messages, *more)
 
 
-def _opened(file: Path) -> TextIO:
+def opened(file: Path) -> TextIO:
+    """Open a file that `import_file` reads; raises UserError if its name is another's or it can't be read."""
     allowed = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
     if file.is_dir():
         raise UserError(f"{file}: is a folder, not a {allowed} file")
@@ -103,12 +108,14 @@ def _opened(file: Path) -> TextIO:
         raise UserError(f"{file}: can't be read: {error.strerror}") from error
 
 
-def _content_hash(file: Path) -> str:
+def content_hash(file: Path) -> str:
+    """Return the SHA-256 of a file."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _jsonl_rows(stream: Iterable[str], faults: _Faults) -> Iterator[_Row]:
+def jsonl_rows(stream: Iterable[str], faults: Faults) -> Iterator[Row]:
+    """Yield the objects of JSON lines without their nulls; blank lines are none, bad ones become faults."""
     for number, line in enumerate(stream, start=1):
         if not line.strip():
             continue
@@ -124,7 +131,7 @@ def _jsonl_rows(stream: Iterable[str], faults: _Faults) -> Iterator[_Row]:
             faults.add(number, f"is not JSON: {where}")
             continue
         if isinstance(cells, dict):
-            yield _Row(number, {name: cell for name, cell in cells.items() if cell is not None})
+            yield Row(number, {name: cell for name, cell in cells.items() if cell is not None})
         else:
             faults.add(number, 'is not a JSON object like {"sentence1": ..., ...}')
 
@@ -136,7 +143,7 @@ def _reader(stream: Iterable[str], file: Path) -> "Reader":
     return csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
 
 
-def _table_rows(reader: "Reader", faults: _Faults) -> Iterator[_Row]:
+def _table_rows(reader: "Reader", faults: Faults) -> Iterator[Row]:
     header: list[str] = []
     while True:
         line = reader.line_num + 1
@@ -162,10 +169,10 @@ def _table_rows(reader: "Reader", faults: _Faults) -> Iterator[_Row]:
             faults.add(line, f"has {len(cells)} fields, the header {len(header)}")
         else:
             row = dict(zip(header, cells, strict=True))
-            yield _Row(line, {name: cell for name, cell in row.items() if cell or name != "seed"})
+            yield Row(line, {name: cell for name, cell in row.items() if cell or name != "seed"})
 
 
-def _check_separator(row: _Row, file: Path) -> None:
+def _check_separator(row: Row, file: Path) -> None:
     """Raise where the header is one column, and would be several by another separator."""
     header = next(iter(row.cells), "")
     if file.suffix == ".jsonl" or len(row.cells) != 1:
@@ -179,14 +186,16 @@ def _check_separator(row: _Row, file: Path) -> None:
             raise UserError(f"{file}:1: the columns are separated by {name}; {instead}")
 
 
-def _inferred_kind(row: _Row, file: Path) -> RecordKind:
+def _inferred_kind(row: Row, file: Path) -> RecordKind:
     for kind in IMPORTABLE:
         if all(name in row.cells for name in REQUIRED[kind]):
             return kind
     known = {*SHARED, *chain.from_iterable(REQUIRED.values())}
     unknown = [name for name in row.cells if name not in known]
     hints = [hint for hint in (_nearest(name, known) for name in unknown) if hint]
-    if not hints and len(unknown) == len(row.cells) and file.suffix != ".jsonl":
+    if {"text_a", "label"} <= row.cells.keys():
+        hints = ["; is this DINO's format? (--format dino)"]
+    elif not hints and len(unknown) == len(row.cells) and file.suffix != ".jsonl":
         hints = ["; is the line with the columns' names missing?"]
     kinds = "; ".join(f"{kind}: {', '.join(REQUIRED[kind])}" for kind in IMPORTABLE)
     place = f"{file}:{row.line if file.suffix == '.jsonl' else 1}"
@@ -199,14 +208,14 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return did_you_mean(name, get_close_matches(name, list(known), n=1))
 
 
-def _check_header(row: _Row, kind: RecordKind, faults: _Faults) -> None:
+def _check_header(row: Row, kind: RecordKind, faults: Faults) -> None:
     """Raise what is wrong with a CSV file's columns once, and not again for each line."""
     for problem in _column_problems(row.cells, kind, (*SHARED, *REQUIRED[kind])):
         faults.add(1, problem)
     faults.raise_if_any()
 
 
-def _checked(rows: Iterable[_Row], kind: RecordKind, faults: _Faults) -> Iterator[Record]:
+def _checked(rows: Iterable[Row], kind: RecordKind, faults: Faults) -> Iterator[Record]:
     """Yield the good rows as records and note what is wrong with the others."""
     columns = (*SHARED, *REQUIRED[kind])
     lines: dict[str, int] = {}

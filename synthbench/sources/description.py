@@ -2,9 +2,11 @@
 
 import random
 from abc import ABC, abstractmethod
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from synthbench.data.conversions import convert, why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
@@ -22,16 +24,46 @@ class Sample(BaseModel):
 
 
 class SourceBase(BaseModel, ABC):
-    """Where records come from, and which of them."""
+    """Where records come from, which of them, and what is made of them.
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    With `as` the records are converted as `synthbench.data.conversions` does by default; the sample is then
+    drawn from the converted records.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, serialize_by_alias=True
+    )
 
     sample: Sample | None = Field(None, description="take a random part; null: all")
+    # Left out of what identifies a source that is taken as it is, as it was before there was this key.
+    converted_to: Literal["scored_pair", "pair", "triplet", "sentence"] | None = Field(
+        None,
+        alias="as",
+        exclude_if=lambda value: value is None,
+        description="make records of this kind of them (sentence: each distinct one once); a sample is drawn"
+        " from these; null: as they are",
+    )
+
+    @model_validator(mode="after")
+    def _is_convertible(self) -> Self:
+        obstacle = why_impossible(self.own_kind, self.record_kind)
+        if obstacle:
+            raise ValueError(f"as: {obstacle}")
+        return self
+
+    @property
+    def record_kind(self) -> RecordKind:
+        """The kind of every record of this source."""
+        return RecordKind(self.converted_to) if self.converted_to else self.own_kind
 
     @property
     @abstractmethod
-    def record_kind(self) -> RecordKind:
-        """The kind of every record of this source."""
+    def own_kind(self) -> RecordKind:
+        """The kind of the records as they are read."""
+
+    @abstractmethod
+    def needs_data_folder(self, places: Places) -> bool:
+        """Say whether the source is read from the data folder."""
 
     @abstractmethod
     def fingerprint(self, places: Places) -> dict[str, str]:
@@ -42,14 +74,14 @@ class SourceBase(BaseModel, ABC):
 
     @abstractmethod
     def _read(self, places: Places) -> Content:
-        """Read all records."""
+        """Read all records, of `own_kind`."""
 
     @abstractmethod
     def _title(self) -> str:
         """Name this source in messages."""
 
     def load(self, places: Places) -> SyntheticDataset:
-        """Read, check and sample the records, in the order of the source.
+        """Read, check, convert and sample the records, in the order of the source.
 
         Raises UserError naming every fault by file and line (the first ten and the number of the others).
         """
@@ -65,8 +97,8 @@ class SourceBase(BaseModel, ABC):
         )
 
     def read(self, places: Places) -> Content:
-        """Read, check and sample as `load` does, without making a data set; raises UserError as it does."""
-        content = self._read(places)
+        """Read, check, convert and sample as `load` does, without a manifest; raises UserError as it does."""
+        content = self._converted(self._read(places))
         if self.sample is None:
             return content
         total = len(content.records)
@@ -77,3 +109,15 @@ class SourceBase(BaseModel, ABC):
         records = [content.records[index] for index in sorted(chosen[: self.sample.size])]
         note = f"{self.sample.size} of {total} records, drawn with seed {self.sample.seed}"
         return Content(records, content.dropped, [*content.notes, note])
+
+    def _converted(self, content: Content) -> Content:
+        if self.record_kind == self.own_kind:
+            return content
+        data = SyntheticDataset.create(
+            self.own_kind, content.records, dropped=content.dropped, notes=content.notes
+        )
+        try:
+            made = convert(data, self.record_kind)
+        except UserError as error:
+            raise UserError(f"{self._title()}: {error}") from error
+        return Content(list(made), made.manifest.dropped, made.manifest.notes)

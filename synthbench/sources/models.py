@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from synthbench.data.dino import KINDS as DINO_KINDS
+from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.sources import files, hub, senteval
@@ -16,6 +18,7 @@ from synthbench.sources.sandbox import SandboxSource
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".txt")
+IN_DATA_FOLDER = "data:"
 
 
 class TaskSource(SourceBase):
@@ -39,9 +42,13 @@ class TaskSource(SourceBase):
         return self
 
     @property
-    def record_kind(self) -> RecordKind:
+    def own_kind(self) -> RecordKind:
         """Scored pairs."""
         return RecordKind.SCORED_PAIR
+
+    def needs_data_folder(self, places: Places) -> bool:
+        """Say whether the task is not read from the hub."""
+        return not self.is_on_hub(places)
 
     def is_on_hub(self, places: Places) -> bool:
         """Say whether the task is read from the hub, not from a folder."""
@@ -73,7 +80,17 @@ class TaskSource(SourceBase):
 class FileSource(SourceBase):
     """A file of the user's own: TSV (no quoting), CSV, JSON lines, Parquet, or text, one sentence a line."""
 
-    file: str = Field(min_length=1, description="relative to the experiment file")
+    file: str = Field(
+        min_length=1,
+        description="relative to the experiment file, or to the data folder (--data) if written `data:PATH`",
+    )
+    # Left out of what identifies a source that has none, as it was before there was this key.
+    format: Literal["dino"] | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="dino: JSON lines as DINO's are released; scored pairs if no `kind` is given;"
+        " null: as the file's name says",
+    )
     kind: RecordKind | None = Field(None, description="what a row is; may be left out for .txt (sentence)")
     columns: Mapping[str, Annotated[int, Field(ge=0)] | str] = Field(
         default_factory=dict,
@@ -89,47 +106,82 @@ class FileSource(SourceBase):
         suffix = Path(self.file).suffix
         if suffix not in SUFFIXES:
             raise ValueError(f"{self.file}: the name must end in {', '.join(SUFFIXES)}")
-        if self.kind is None and suffix != ".txt":
+        if self.format == "dino":
+            self._check_dino(suffix)
+        elif self.kind is None and suffix != ".txt":
             raise ValueError(f"kind is missing: what is a row of {self.file}?")
-        if self.kind == RecordKind.FAILURE or (suffix == ".txt" and self.record_kind != RecordKind.SENTENCE):
+        if self.kind == RecordKind.FAILURE or (suffix == ".txt" and self.own_kind != RecordKind.SENTENCE):
             raise ValueError(f"{self.file} can't hold {self.kind} records")
         if self.score_range[0] >= self.score_range[1]:
             raise ValueError("score_range must be [lowest, highest]")
         self._check_columns(suffix)
         return self
 
+    def _check_dino(self, suffix: str) -> None:
+        if suffix != ".jsonl":
+            raise ValueError(f"{self.file}: a file in DINO's format is a .jsonl file")
+        if self.kind not in (None, *DINO_KINDS):
+            raise ValueError(f"a file in DINO's format holds {' or '.join(DINO_KINDS)} records")
+        for name in ("columns", "score_range"):
+            if name in self.model_fields_set:
+                raise ValueError(f"{name}: DINO's format knows its own; leave it out")
+
     def _check_columns(self, suffix: str) -> None:
-        known = (*files.required_fields(self.record_kind), *files.OPTIONAL_FIELDS)
+        known = (*files.required_fields(self.own_kind), *files.OPTIONAL_FIELDS)
         for name, column in self.columns.items():
             if name not in known:
-                raise ValueError(
-                    f"{self.record_kind} records have no field '{name}'{did_you_mean(name, known)}"
-                )
+                raise ValueError(f"{self.own_kind} records have no field '{name}'{did_you_mean(name, known)}")
             if isinstance(column, int) and suffix not in files.BY_NUMBER:
                 raise ValueError(f"columns.{name}: columns of a {suffix} file have names, no numbers")
         if suffix == ".txt" and self.columns:
             raise ValueError("a .txt file has no columns")
 
     @property
-    def record_kind(self) -> RecordKind:
-        """The kind given, or sentences."""
-        return self.kind or RecordKind.SENTENCE
+    def own_kind(self) -> RecordKind:
+        """The kind given, or the one that the file's format holds."""
+        if self.format != "dino":
+            return self.kind or RecordKind.SENTENCE
+        # Its reader takes the distinct sentences itself: only it knows the rows that are no pairs.
+        wanted = RecordKind.SENTENCE if self.converted_to == "sentence" else self.kind
+        return wanted or RecordKind.SCORED_PAIR
+
+    def needs_data_folder(self, places: Places) -> bool:
+        """Say whether the file is named by its place in the data folder."""
+        return self.file.startswith(IN_DATA_FOLDER)
 
     def fingerprint(self, places: Places) -> dict[str, str]:
         """Return the hash of the file."""
         return hashes({self.file: self._path(places)})
 
     def _read(self, places: Places) -> Content:
-        names = {name: name for name in files.required_fields(self.record_kind)} | dict(self.columns)
-        columns = files.Columns(self.record_kind, names, self.score_range, self.split)
+        if self.format == "dino":
+            rows = read_dino(self._path(places), self.split)
+            is_each = self.converted_to == "sentence"
+            rows = rows.sentences() if is_each else rows.of_kind(self.own_kind)
+            return Content(list(rows.records), dict(rows.dropped), list(rows.notes))
+        names = {name: name for name in files.required_fields(self.own_kind)} | dict(self.columns)
+        columns = files.Columns(self.own_kind, names, self.score_range, self.split)
         return files.read_file(self._path(places), columns)
 
     def _path(self, places: Places) -> Path:
-        path = places.base / Path(self.file).expanduser()
+        if self.needs_data_folder(places):
+            path, start = self._path_in_data_folder(places), f"{IN_DATA_FOLDER} is the data folder"
+        else:
+            path = places.base / Path(self.file).expanduser()
+            start = "file names are relative to the experiment file"
         if not path.is_file():
             wrong = "is a folder, not a file" if path.is_dir() else "no such file"
-            raise UserError(f"{path}: {wrong} (file names are relative to the experiment file)")
+            raise UserError(f"{path}: {wrong} ({start})")
         return path
+
+    def _path_in_data_folder(self, places: Places) -> Path:
+        inner = self.file.removeprefix(IN_DATA_FOLDER)
+        if places.data is None:
+            raise UserError(
+                f"{self.file}: no data folder is set: point --data or SYNTHBENCH_DATA at a folder that holds"
+                f" {inner}"
+            )
+        return places.data / inner
 
     def _title(self) -> str:
         return self.file

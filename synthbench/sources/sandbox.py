@@ -100,7 +100,7 @@ class SandboxSource(SourceBase):
         from synthbench.sandbox.six_classes import CLASSES
         from synthbench.sandbox.two_classes import GOOD_ACTIONS
 
-        if self.sample is not None and self.sample.size > self.size:
+        if self.sample is not None and not self.converted_to and self.sample.size > self.size:
             raise ValueError(f"a sample of {self.sample.size} from {self.size} records")
         if self.candidates is not None and self.sandbox != "rankings":
             raise ValueError(f"only rankings have candidates, {self.sandbox} have none")
@@ -113,9 +113,13 @@ class SandboxSource(SourceBase):
         return self
 
     @property
-    def record_kind(self) -> RecordKind:
+    def own_kind(self) -> RecordKind:
         """The kind of the set's records."""
         return KINDS[self.sandbox]
+
+    def needs_data_folder(self, places: Places) -> bool:
+        """Nothing is read."""
+        return False
 
     def fingerprint(self, places: Places) -> dict[str, str]:
         """Return the version of the sandbox: nothing is read."""

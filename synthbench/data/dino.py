@@ -1,0 +1,169 @@
+"""The files that DINO's data are released in: JSON lines with text_a, text_b and label.
+
+Labels are texts such as "0", "0.5" and "1". Where text_b is null, a row is a single sentence: x1 alone.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from synthbench.data.cells import cell_value
+from synthbench.data.conversions import distinct_sentences
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.importing import Faults, Row, content_hash, jsonl_rows, opened
+from synthbench.data.records import Record, RecordKind, ScoredPair, Sentence
+from synthbench.errors import UserError, did_you_mean
+
+COLUMNS = ("text_a", "text_b", "label")
+KINDS = (RecordKind.SCORED_PAIR, RecordKind.SENTENCE)
+BLANK = "blank text"
+OTHER_ROWS = {RecordKind.SCORED_PAIR: "no text_b", RecordKind.SENTENCE: "has a text_b"}
+
+
+@dataclass(frozen=True)
+class DinoRows:
+    """A file's rows in order, scored pairs and (of rows without text_b) sentences, and what was left out."""
+
+    file: Path
+    records: tuple[Record, ...]
+    dropped: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+
+    def of_kind(self, kind: RecordKind) -> "DinoRows":
+        """Return the rows of one kind, the others counted as dropped; raises UserError if there are none."""
+        chosen = tuple(record for record in self.records if record.kind == kind)
+        if not chosen:
+            raise UserError(f"{self.file}: {_none_of(kind)}")
+        left_out = Counter({OTHER_ROWS[kind]: len(self.records) - len(chosen)})
+        return replace(self, records=chosen, dropped=dict(Counter(self.dropped) + left_out))
+
+    def sentences(self) -> "DinoRows":
+        """Return each distinct sentence of pairs and single sentences once."""
+        outcome = distinct_sentences(self.records)
+        repeated = Counter({f"to sentence: {reason}": count for reason, count in outcome.dropped.items()})
+        return replace(
+            self,
+            records=tuple(outcome.records),
+            dropped=dict(Counter(self.dropped) + repeated),
+            notes=(f"converted to sentence: {outcome.note}",),
+        )
+
+
+def read_dino(file: Path, split: str = "train") -> DinoRows:
+    """Read a .jsonl file (UTF-8); a pair's score is its label as a number, its `label` the label's text.
+
+    Sentences stay as they are, to the blank at their end. Rows with a blank text, which a language model may
+    have written, are left out and counted.
+    Raises UserError naming each faulty line (as `import_file` does): bad JSON, a column that is missing or
+    not DINO's, a text or label that is no text, a pair's label that is no number in [0, 1].
+    """
+    if file.suffix != ".jsonl" and file.is_file():
+        raise UserError(f"{file}: a file in DINO's format is a .jsonl file")
+    faults, records, num_blank = Faults(file), list[Record](), 0
+    with opened(file) as stream:
+        for row in jsonl_rows(stream, faults):
+            try:
+                record = _record(row, f"{file.name}/{row.line:04d}", split)
+            except ValueError as error:
+                faults.add(row.line, str(error))
+                continue
+            is_blank = any(not text.strip() for text in record.texts())
+            num_blank += is_blank
+            if not is_blank:
+                records.append(record)
+    faults.raise_if_any()
+    if not records:
+        raise UserError(f"{file}: holds no records")
+    return DinoRows(file, tuple(records), dropped={BLANK: num_blank} if num_blank else {})
+
+
+def import_dino(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
+    """Make a data set of a released file: scored pairs if a row has a text_b, else sentences.
+
+    With `kind` the rows that are not of this kind are left out and counted.
+    Raises UserError as `read_dino` does, or if the file can't hold this kind.
+    """
+    if kind is not None and kind not in KINDS:
+        raise UserError(f"a file in DINO's format holds {' or '.join(KINDS)} records, no {kind} records")
+    rows = read_dino(file)
+    has_pairs = any(record.kind == RecordKind.SCORED_PAIR for record in rows.records)
+    kind = kind or (RecordKind.SCORED_PAIR if has_pairs else RecordKind.SENTENCE)
+    chosen = rows.of_kind(kind)
+    return SyntheticDataset.create(
+        kind,
+        chosen.records,
+        revisions={file.name: content_hash(file)},
+        dropped=dict(chosen.dropped),
+        notes=[f"imported from {file.name}, in DINO's format"],
+    )
+
+
+def write_dino(dataset: SyntheticDataset, file: Path) -> None:
+    """Write scored pairs or sentences as they are released.
+
+    A pair's label is its `label` where this is a number in [0, 1], whatever was done to the score since
+    (label smoothing), else its score. A sentence has a null text_b.
+    Raises UserError for records of other kinds.
+    """
+    if dataset.kind not in KINDS:
+        raise UserError(
+            f"DINO's format holds {' or '.join(KINDS)} records, no {dataset.kind} records;"
+            " `synthbench data convert` makes the ones of the others"
+        )
+    with file.open("w", encoding="utf-8", newline="\n") as stream:
+        for record in dataset:
+            stream.write(json.dumps(_released(record), ensure_ascii=False) + "\n")
+
+
+def _released(record: ScoredPair | Sentence) -> dict[str, str | None]:
+    texts = record.texts()
+    label = _released_label(record) if isinstance(record, ScoredPair) else record.label or None
+    return {"text_a": texts[0], "text_b": texts[1] if len(texts) > 1 else None, "label": label}
+
+
+def _released_label(pair: ScoredPair) -> str:
+    try:
+        cell_value("score", pair.label, is_sentence=False)
+    except ValueError:
+        return repr(pair.score).removesuffix(".0")
+    return pair.label
+
+
+def _record(row: Row, identity: str, split: str) -> Record:
+    """Return a row's record; raises ValueError saying what is wrong with it."""
+    _check_columns(row.cells)
+    cells: dict[str, Any] = {
+        name: cell_value(name, value, is_sentence=False) for name, value in row.cells.items()
+    }
+    label = cells.get("label", "")
+    if "text_b" not in cells:
+        return Sentence(id=identity, split=split, label=label, sentence=cells["text_a"])
+    try:
+        score = cell_value("score", label, is_sentence=False)
+    except ValueError:
+        raise ValueError(f"the label of a pair is a number from 0 to 1, {label!r} is none") from None
+    return ScoredPair(
+        id=identity,
+        split=split,
+        label=label,
+        sentence1=cells["text_a"],
+        sentence2=cells["text_b"],
+        score=score,
+    )
+
+
+def _check_columns(names: Iterable[str]) -> None:
+    for name in names:
+        if name not in COLUMNS:
+            raise ValueError(f"unknown column '{name}'{did_you_mean(name, COLUMNS)}")
+    if "text_a" not in names:
+        raise ValueError("no 'text_a'")
+
+
+def _none_of(kind: RecordKind) -> str:
+    if kind == RecordKind.SCORED_PAIR:
+        return "no row has a text_b, each is a single sentence (kind: sentence)"
+    return "every row has a text_b; these are no single sentences"
