@@ -109,6 +109,19 @@ class ComponentParser:
                 message = f"missing role '{role}': the method needs a source of kind {kind}"
                 self.problems.add(document, (*path, "sources"), message)
 
+    def kind_of(self, part: Any) -> RecordKind | None:  # noqa: ANN401 - whatever stands in the file
+        """Return the kind of a part's records; None if that can't be told, as of a faulty one."""
+        if not isinstance(part, dict):
+            return None
+        source, method = (part.get(key) for key in ("source", "method"))
+        if isinstance(source, str):
+            known = self.sources.get(source)
+            return None if known is None else known.record_kind
+        try:
+            return component("methods", method).record_kind if isinstance(method, str) else None
+        except UserError:
+            return None
+
     def use(self, document: Document, path: KeyPath, name: str, kind: RecordKind | None = None) -> None:
         """Note that a source is used, and the problem if there is none of that name and kind (None: any)."""
         if name not in self.sources:

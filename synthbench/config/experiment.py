@@ -10,6 +10,7 @@ from synthbench.config.llm import SandboxLLM
 from synthbench.data.prepare import PrepareStep
 from synthbench.plugins import Evaluator, Method, Trainer
 from synthbench.reporting.options import TableOptions
+from synthbench.reporting.published import PublishedValue
 from synthbench.runtime import Runtime
 from synthbench.sources.models import Source
 from synthbench.sources.places import Places
@@ -29,11 +30,15 @@ class Part:
 
 @dataclass(frozen=True)
 class Selection:
-    """How a checkpoint is selected: an evaluator's main score, averaged over dev sources."""
+    """How a checkpoint is selected: an evaluator's main score, averaged over dev data.
+
+    That are whole sources, and of `parts` of the training data the records of the split dev.
+    """
 
     evaluator_name: str
     evaluator: Evaluator
     sources: tuple[str, ...]
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,7 @@ class Experiment:
     vary: tuple[str, ...]
     llm: SandboxLLM | None
     table: TableOptions
+    published: tuple[PublishedValue, ...]
     runtime: Runtime
     resolved: Mapping[str, Any]
     notes: tuple[str, ...] = ()

@@ -12,10 +12,12 @@ from synthbench.config.outside import check_data_folder, find_places, is_folder_
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.rows import Row, RowProblems, rows_of
-from synthbench.config.runs import RunParser, named_tasks
+from synthbench.config.runs import RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.substitution import substitute_models, substitute_tasks
+from synthbench.config.table import TableCheck, tasks_of
 from synthbench.errors import did_you_mean
+from synthbench.reporting.published import PublishedValue
 from synthbench.sources.models import Source
 
 SELECTED_FROM = ("data", "train")
@@ -50,15 +52,20 @@ class _Loader:
         corpora = parse(Corpora, document.data.get("corpora", {}), document, ("corpora",), problems)
         rows = rows_of(document, self.changes.run, problems)
         variants, used_sources = self._variants(self._wanted(rows))
-        self._check_table(rows)
+        table = TableCheck(document, self.original, rows, problems)
+        if rows:
+            table.names()
         places, given_by = find_places(self.file, corpora or Corpora(), self.overrides.data)
         if self.overrides.data is not None or (with_data and is_folder_needed(self.sources, places)):
             check_data_folder(places, given_by, document, problems)
         notes: list[str] = []
         if with_data:
-            optional = {task for row in rows for task in _tasks(row, "if_found")}
+            optional = {task for row in rows for task in tasks_of(row, "if_found")}
             notes = list(look_into_sources(self.sources, optional, places, document, problems))
+        published: tuple[PublishedValue, ...] = ()
         if section is not None:
+            table.main_scores(section.table, variants)
+            published = table.published(section.table, self.file.parent, self.sources)
             self._check_unused(section, used_sources)
         problems.raise_if_any()
         assert section is not None, "a section that does not parse has problems"
@@ -75,6 +82,7 @@ class _Loader:
             vary=section.vary,
             llm=section.llm,
             table=section.table,
+            published=published,
             runtime=section.runtime,
             resolved={**document.data, **({"overrides": overridden} if overridden else {})},
             notes=(*equal, *notes),
@@ -121,25 +129,6 @@ class _Loader:
             _check_candidates(document, candidates, problems)
         return Variant(row.name, row.axes, tuple(candidates), parameters)
 
-    def _check_table(self, rows: Sequence[Row]) -> None:
-        """Require that the table names test sets and variants that there are."""
-        table = self.document.data.get("table")
-        if not rows or not isinstance(table, dict):
-            return
-        tasks = {task for row in rows for task in _tasks(row)}
-        # Rows that are taken away from outside may stay in the table's options, as with --variant.
-        variants = {row.name for row in rows} | set(self.original.section("variants").data)
-        for key, what, known in (
-            ("columns", "test set", tasks),
-            ("average", "test set", tasks),
-            ("ceiling", "variant", variants),
-        ):
-            listed = table.get(key)
-            for index, name in enumerate(listed if isinstance(listed, list) else ()):
-                if isinstance(name, str) and name not in known:
-                    message = f"no {what} is called '{name}'{did_you_mean(name, known)}"
-                    self.problems.add(self.document, ("table", key, index), message)
-
     def _check_unused(self, section: ExperimentSection, used_sources: set[str]) -> None:
         """Require that the file as it is, without overrides, uses every source that it names."""
         changed = self.overrides.variants or self.overrides.profile or self.overrides.assignments
@@ -157,14 +146,6 @@ class _Loader:
                 message = f"no such variant in {self.file}{did_you_mean(name, names)}"
                 self.problems.note(Fault("", f"--variant {name}", message))
         return [row for row in rows if not wanted or row.name in wanted]
-
-
-def _tasks(row: Row, *keys: str) -> Iterator[str]:
-    """Yield the test sources of a row; `keys`: only those listed under them."""
-    evaluate = row.document.data.get("evaluate")
-    for path, task in named_tasks(evaluate if isinstance(evaluate, dict) else {}):
-        if not keys or path[1] in keys:
-            yield task
 
 
 def _candidates(document: Document, problems: Problems) -> Iterator[tuple[dict[str, Any], Document]]:
@@ -205,6 +186,12 @@ def _check_candidates(document: Document, candidates: Sequence[Candidate], probl
         problems.add(document, ("select",), "needs train.selection: candidates are compared on dev")
     if any(candidate.config.selection != first.selection for candidate in candidates):
         problems.add(document, ("select",), "candidates must have the same train.selection")
+    dev_parts = first.selection.parts if first.selection else ()
+    for path in candidates[0].chosen:
+        part = path.split(".")[1]
+        if path.startswith("data.") and part in dev_parts:
+            message = f"changes part '{part}', whose dev split selects; candidates need the same dev data"
+            problems.add(document, ("select", "over", path), message)
 
 
 def _without_equal(variants: Sequence[Variant]) -> tuple[list[Variant], list[str]]:

@@ -1,7 +1,7 @@
 """One run's sections to configured plug-ins."""
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from synthbench.config.components import ComponentParser
@@ -134,13 +134,38 @@ class RunParser:
                 self.problems.add(
                     document, (*path, "sources", index), f"'{source}' is a test set; select on dev"
                 )
+        self._check_dev_parts(document, section.parts, _kind(plugin))
         if plugin is None:
             return None
         if plugin.needs_encoder:
             message = f"'{section.evaluator}' needs an encoder; select with an evaluator that scores pairs"
             self.problems.add(document, (*path, "evaluator"), message)
         evaluator, _ = self.components.configured(plugin, {}, document, path)
-        return None if evaluator is None else Selection(section.evaluator, evaluator, section.sources)
+        return (
+            None
+            if evaluator is None
+            else Selection(section.evaluator, evaluator, section.sources, section.parts)
+        )
+
+    def _check_dev_parts(self, document: Document, parts: Sequence[str], kind: RecordKind | None) -> None:
+        """Require that each part that selects is there, once, and of the kind that the evaluator scores."""
+        for index, name in enumerate(parts):
+            path: KeyPath = ("train", "selection", "parts", index)
+            if name in parts[:index]:
+                self.problems.add(document, path, f"'{name}' stands there twice")
+            found = self._kind_of_part(document, path, name)
+            if kind is not None and found is not None and found != kind:
+                message = f"'{name}' holds records of kind {found}, here {kind} is needed"
+                self.problems.add(document, path, message)
+
+    def _kind_of_part(self, document: Document, path: KeyPath, name: str) -> RecordKind | None:
+        """Return a part's kind, None if that can't be told; note the problem if there is no such part."""
+        parts = _mapping(document.data, "data")
+        if name not in parts:
+            message = f"no part of `data` is called '{name}'{did_you_mean(name, parts)}"
+            self.problems.add(document, path, message)
+            return None
+        return self.components.kind_of(parts[name])
 
     def _evaluation(self, document: Document, path: KeyPath, raw: dict[str, Any]) -> EvaluationPlan | None:
         section, settings = self._split(EvaluateSection, document, path, raw)

@@ -123,12 +123,21 @@ class PartSection(Section):
 
 
 class SelectionSection(Section):
-    """Which checkpoint is kept: the one with the best mean score on these dev sources."""
+    """Which checkpoint is kept: the one with the best mean score on this dev data."""
 
     evaluator: Name = Field(description="the evaluator whose main score is compared")
-    sources: Annotated[tuple[Name, ...], Field(min_length=1)] = Field(
-        description="dev sources; the mean of their scores decides"
+    sources: tuple[Name, ...] = Field(
+        (), description="dev sources; the mean of the scores on them, and on the parts, decides"
     )
+    parts: tuple[Name, ...] = Field(
+        (), description="parts of `data`, of which the split dev selects (the prepare step `split` makes one)"
+    )
+
+    @model_validator(mode="after")
+    def _has_dev_data(self) -> Self:
+        if not self.sources and not self.parts:
+            raise ValueError("needs `sources:`, `parts:` or both")
+        return self
 
 
 class TrainSection(Section):
@@ -169,8 +178,8 @@ class SubstituteSection(Section):
     )
     tasks: dict[str, Settings] = Field(
         default_factory=dict,
-        description="pattern of a source's TASK/SPLIT -> the source used instead, with the split and sample"
-        " of the first; the first match counts",
+        description="pattern of a source's TASK/SPLIT -> the source used instead, with the split, sample"
+        " and `as` of the first; the first match counts",
     )
 
 

@@ -12,6 +12,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import PrepareStep
 from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.pipeline.selection import dev_split, mean_main_score
 from synthbench.pipeline.stage import GroupMember, Operation, Stage
 from synthbench.pipeline.store import Store
 from synthbench.pipeline.workspace import Workspace
@@ -144,7 +145,11 @@ class Prepare(Operation):
 
 @dataclass(frozen=True)
 class Train(Operation):
-    """Trains a model on all "data:..." inputs; "dev:..." inputs select its checkpoint."""
+    """Trains a model on all "data:..." inputs.
+
+    "dev:..." inputs select its checkpoint, and of "dev-part:..." inputs the records with split "dev".
+    `dev_parts` are the names of the latter, for messages only.
+    """
 
     kind: ClassVar[str] = "train"
     trainer_name: str
@@ -152,6 +157,7 @@ class Train(Operation):
     seed: int
     evaluator_name: str = ""
     evaluator: Evaluator | None = None
+    dev_parts: tuple[str, ...] = ()
 
     @property
     def component(self) -> str:
@@ -185,27 +191,21 @@ class Train(Operation):
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Train, or resume a training that was killed."""
         limit_threads(work.runtime)
-        data = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("data:")]
-        dev = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("dev:")]
+        data = _datasets(inputs, "data:")
+        dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
         context = TrainingContext(
             seed=self.seed,
             checkpoints=work.checkpoints,
             output=work.output,
             runtime=work.runtime,
             progress=work.progress,
-            select=self._selector(dev) if dev else None,
+            select=mean_main_score(self.evaluator, dev) if self.evaluator is not None else None,
         )
         write_json(work.output / SUMMARY_FILE, asdict(self.trainer.train(data, context)))
 
-    def _selector(self, dev: Sequence[SyntheticDataset]) -> Any:  # noqa: ANN401 - PairScorer -> mean score
-        evaluator = self.evaluator
-        assert evaluator is not None
 
-        def mean_main_score(model: PairScorer) -> float:
-            results = [evaluator.evaluate(model, task) for task in dev]
-            return sum(result.scores[result.main_score] for result in results) / len(results)
-
-        return mean_main_score
+def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]:
+    return [read_dataset(folder) for name, folder in inputs.items() if name.startswith(prefix)]
 
 
 @dataclass(frozen=True)

@@ -124,12 +124,14 @@ class _Planner:
             operation = Train(config.trainer_name, config.trainer, address.seed)
         else:
             inputs |= {f"dev:{index}": self._source(name) for index, name in enumerate(selection.sources)}
+            inputs |= {f"dev-part:{index}": parts[name] for index, name in enumerate(selection.parts)}
             operation = Train(
                 config.trainer_name,
                 config.trainer,
                 address.seed,
                 selection.evaluator_name,
                 selection.evaluator,
+                selection.parts,
             )
         return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
 

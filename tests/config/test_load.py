@@ -587,7 +587,7 @@ def test_a_change_of_every_row_says_in_which_it_fails_and_how_to_spare_them(
 ) -> None:
     experiment.change("variants:\n", UNTRAINED)
     assert experiment.faults("train.selection.evaluator=fake") == [
-        "--set train.selection.evaluator=fake: train.selection.sources: missing; it has no default (in bare; "
+        "--set train.selection.evaluator=fake: train.selection: needs `sources:`, `parts:` or both (in bare; "
         "to spare them: --set defaults.train.selection.evaluator=fake, or --variant)"
     ]
     assert experiment.faults("data.silver.size=5") == [
@@ -623,7 +623,7 @@ def test_no_fault_of_a_section_hides_another(experiment: ExperimentFile) -> None
     experiment.change(
         "evaluator: fake\n      tasks: [test]", "evaluator: fakes\n      tasks: [tst]\n      exclude: [gld]"
     )
-    experiment.change("columns: [test]", "column: [test]\n  ceiling: [silvr]\n  average: [tsst]")
+    experiment.change("columns: [test]", "column: [test]\n  ceiling: [silvr]\n  averages: {both: [tsst]}")
     faults = [message.split(": ", 1)[1].split(": ")[0] for message in experiment.faults()]
     assert sorted(faults) == [
         "data.silver.method",
@@ -632,7 +632,7 @@ def test_no_fault_of_a_section_hides_another(experiment: ExperimentFile) -> None
         "evaluate.main.evaluator",
         "evaluate.main.exclude.0",
         "evaluate.main.tasks.0",
-        "table.average.0",
+        "table.averages.both.0",
         "table.ceiling.0",
         "table.column",
         "train.selection.sources.0",

@@ -1,0 +1,62 @@
+"""`train.selection.parts`: the dev split of training data selects the checkpoint."""
+
+import pytest
+from experiment_files import ExperimentFile
+
+SELECTION = "selection: {evaluator: fake, sources: [dev]}"
+PARTS = "selection: {evaluator: fake, parts: [gold]}"
+
+
+def test_parts_of_the_data_select_beside_sources_or_without(experiment: ExperimentFile) -> None:
+    experiment.change(SELECTION, "selection: {evaluator: fake, sources: [dev], parts: [gold]}")
+    selection = experiment.load().variants[0].candidates[0].config.selection
+    assert selection is not None
+    assert (selection.sources, selection.parts) == (("dev",), ("gold",))
+    assert experiment.faults("train.selection.sources=[]", "sources.dev=null") == []
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        ("{evaluator: fake}", "train.selection: needs `sources:`, `parts:` or both"),
+        (
+            "{evaluator: fake, sources: [dev], parts: [glod]}",
+            "train.selection.parts.0: no part of `data` is called 'glod'; did you mean 'gold'?",
+        ),
+        (
+            "{evaluator: fake, sources: [dev], parts: [gold, gold]}",
+            "train.selection.parts.1: 'gold' stands there twice",
+        ),
+        (
+            "{evaluator: sentences, sources: [lines], parts: [gold]}",
+            "train.selection.parts.0: 'gold' holds records of kind scored_pair, here sentence is needed",
+        ),
+    ],
+)
+def test_what_can_not_select_is_named_with_its_place(
+    experiment: ExperimentFile, selection: str, message: str
+) -> None:
+    experiment.change("seeds:", "  lines: {file: lines.txt, split: dev}\nseeds:")
+    experiment.change(SELECTION, f"selection: {selection}")
+    line = experiment.line(f"selection: {selection}")
+    assert f"study.yaml:{line}: {message}" in experiment.faults("train.strength=0.25")
+
+
+def test_a_part_that_only_one_row_has_selects_in_that_row_only(experiment: ExperimentFile) -> None:
+    experiment.change(SELECTION, "selection: {evaluator: fake, sources: [dev], parts: [silver]}")
+    (message,) = experiment.faults()
+    assert message.endswith(
+        "train.selection.parts.0: no part of `data` is called 'silver'; known: gold (in plain)"
+    )
+
+
+def test_candidates_whose_dev_data_differ_are_not_compared(experiment: ExperimentFile) -> None:
+    experiment.change(
+        "size: 3",
+        "size: 3\n    train.selection.parts: [silver]\n    select: {over: {data.silver.size: [2, 3]}}",
+    )
+    (message,) = experiment.faults()
+    assert message.endswith(
+        "select.over.data.silver.size: changes part 'silver', whose dev split selects; "
+        "candidates need the same dev data"
+    )

@@ -1,0 +1,72 @@
+"""Runs whose checkpoint is selected by the dev split of their own training data."""
+
+from pathlib import Path
+
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines, work_done
+
+from synthbench.pipeline.collect import collect
+from synthbench.pipeline.executors import InProcess
+from synthbench.pipeline.plan import Plan, make_plan
+from synthbench.pipeline.runner import Report, Runner
+from synthbench.pipeline.store import Store
+
+SPLIT = "prepare: [{step: split, dev: 0.5, seed: 0}]"
+
+
+def run(plan: Plan, store: Store) -> Report:
+    return Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
+
+
+def select_by_gold(experiment: ExperimentFile, prepare: str = SPLIT) -> Plan:
+    experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {prepare}}}\n")
+    experiment.change("sources: [dev]}", "parts: [gold]}")
+    return make_plan(experiment.load("seeds=[0]", "sources.dev=null", "variants=null"))
+
+
+def test_the_records_of_split_dev_select_and_no_others(
+    experiment: ExperimentFile, store: Store, work_log: Path
+) -> None:
+    plan = select_by_gold(experiment)
+    assert not run(plan, store).failed
+    assert "evaluate 2 pairs" in work_done(work_log)
+    (result,) = collect(plan, store).runs
+    assert result.dev_score == 0.5
+
+
+def test_what_selects_is_the_stage_that_is_trained_on(experiment: ExperimentFile) -> None:
+    plan = select_by_gold(experiment)
+    trained = plan.runs[0].candidates[0]
+    assert trained.inputs["dev-part:0"] is trained.inputs["data:0"]
+    assert trained.inputs["data:0"].kind == "prepare"
+
+
+def test_sources_and_parts_weigh_the_same(experiment: ExperimentFile, store: Store, work_log: Path) -> None:
+    experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {SPLIT}}}\n")
+    experiment.change("sources: [dev]}", "sources: [dev], parts: [gold]}")
+    assert not run(make_plan(experiment.load("seeds=[0]", "variants=null")), store).failed
+    scored = [line for line in work_done(work_log) if line.startswith("evaluate")]
+    assert scored[:2] == ["evaluate 3 pairs", "evaluate 2 pairs"]
+
+
+def test_a_part_without_dev_records_is_one_clear_line(experiment: ExperimentFile, store: Store) -> None:
+    report = run(select_by_gold(experiment, "prepare: []"), store)
+    assert report.only_user_errors
+    ((stage, lines),) = report.failed.values()
+    assert str(stage) == "train plain seed 0"
+    assert lines == (
+        "train.selection.parts: none of the 4 records of part 'gold' is in split dev; "
+        "a last step such as {step: split, dev: 0.1} in data.gold.prepare sets some apart",
+    )
+
+
+def test_a_part_that_selects_changes_the_identity_and_its_name_does_not(experiment: ExperimentFile) -> None:
+    before = make_plan(experiment.load("seeds=[0]", "variants=null")).runs[0].model.identity
+    experiment.change("sources: [dev]}", "sources: [dev], parts: [gold]}")
+    after = make_plan(experiment.load("seeds=[0]", "variants=null")).runs[0].model.identity
+    experiment.change("gold: {source: gold}\n", "pairs: {source: gold}\n").change(
+        "parts: [gold]", "parts: [pairs]"
+    )
+    renamed = make_plan(experiment.load("seeds=[0]", "variants=null")).runs[0].model.identity
+    assert before != after == renamed
