@@ -47,6 +47,7 @@ def collect(
         varied=("training", *experiment.vary),
         source=to_yaml(experiment.resolved),
         table=experiment.table.model_dump(mode="json"),
+        published=experiment.published,
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
         runs=results,
         failures=(*failures, *unfinished),

@@ -2,16 +2,17 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from synthbench.reporting import aggregate
+from synthbench.reporting import aggregate, alike
 from synthbench.reporting.aggregate import Measurement, RowKey
 from synthbench.reporting.noise import Sample, leads
 from synthbench.reporting.notes import figure_notes, table_notes
 from synthbench.reporting.options import TableOptions
+from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.table import Axes, Cell, Column, Group, Row, Table
+from synthbench.reporting.table import Axes, Cell, Column, Group, PublishedCell, Row, Table
 
 Runs = tuple[RunResult, ...]
 
@@ -26,7 +27,10 @@ def build_table(result: ExperimentResult) -> Table:
     members: dict[Axes, list[tuple[RowKey, Runs]]] = {}
     for key, runs in aggregate.rows(result).items():
         members.setdefault(key.axes, []).append((key, runs))
-    groups = tuple(_group(rows, sources, options) for rows in members.values())
+    groups = tuple(
+        _with_published(_group(rows, sources, options), dict(rows), sources, result)
+        for rows in members.values()
+    )
     counts = Counter(cell.num_seeds for group in groups for row in group.rows for cell in row.cells if cell)
     table = Table(
         name=result.experiment,
@@ -68,23 +72,58 @@ class _ColumnSource:
 def _column_sources(result: ExperimentResult, options: TableOptions) -> tuple[_ColumnSource, ...]:
     measured = aggregate.measurements(result)
     names = options.columns or tuple(dict.fromkeys(one.task for one in measured))
-    shown = [one for name in names for one in measured if one.task == name]
-    sources = [_source(result, (one,)) for one in shown]
-    averaged = tuple(one for name in options.average or () for one in measured if one.task == name)
-    if averaged and not set(options.average or ()) - {one.task for one in averaged}:
-        sources.append(_source(result, averaged, is_average=True))
+    sources = []
+    for name in dict.fromkeys([*names, *options.averages]):
+        if name not in options.averages:
+            sources += [_source(result, (one,)) for one in measured if one.task == name]
+            continue
+        over = tuple(one for task in options.averages[name] for one in measured if one.task == task)
+        if not set(options.averages[name]) - {one.task for one in over}:
+            sources.append(_source(result, over, average=name))
     return tuple(sources)
 
 
-def _source(
-    result: ExperimentResult, over: tuple[Measurement, ...], *, is_average: bool = False
-) -> _ColumnSource:
+def _source(result: ExperimentResult, over: tuple[Measurement, ...], *, average: str = "") -> _ColumnSource:
     found = [aggregate.scores(result.runs, one) for one in over]
     metrics = {score.main_score: score.title or score.main_score for scores in found for score in scores}
     is_even = all(len({(score.main_score, score.num_items) for score in scores}) == 1 for scores in found)
-    title = "Average" if is_average else over[0].label
-    column = Column(title, tuple(metrics), tuple(dict.fromkeys(metrics.values())), is_average)
+    titles = tuple(dict.fromkeys(metrics.values()))
+    column = Column(average or over[0].label, tuple(metrics), titles, is_average=bool(average))
     return _ColumnSource(column, over, is_even)
+
+
+def _with_published(
+    group: Group, runs: Mapping[RowKey, Runs], sources: Sequence[_ColumnSource], result: ExperimentResult
+) -> Group:
+    """Put the published figures beside the rows that have some."""
+    options = TableOptions.model_validate(result.table).published
+    if options is None:
+        return group
+    values = {(value.row, value.column): value for value in result.published}
+
+    def cell(row: Row, source: _ColumnSource) -> PublishedCell | None:
+        title = source.column.title
+        value = values.get((options.rows.get(row.variant, ""), options.columns.get(title, title)))
+        return None if value is None else _beside(value, runs[RowKey(row.variant, row.axes)], source, result)
+
+    return Group(
+        tuple(replace(row, published=tuple(cell(row, source) for source in sources)) for row in group.rows)
+    )
+
+
+def _beside(
+    value: PublishedValue, runs: Runs, source: _ColumnSource, result: ExperimentResult
+) -> PublishedCell:
+    scores = [score for one in source.measurements for score in aggregate.scores(runs, one)]
+    measured = alike.Measured(runs, scores, source.column.is_average, result.overrides)
+    return PublishedCell(
+        value.value,
+        value.sd,
+        value.source,
+        value.flag,
+        alike.differences(value, measured),
+        alike.refusal(value, measured),
+    )
 
 
 def _group(

@@ -3,10 +3,11 @@
 import csv
 import io
 
-from synthbench.reporting.table import Cell, Column, Row, Table
+from synthbench.reporting.table import Cell, Column, PublishedCell, Row, Table
 
 FIELDS = (
     "row", "axis", "column", "mean", "sd", "n_seeds", "n_items", "n_dropped", "metric", "bold", "ceiling",
+    "published", "published_sd", "published_source", "published_flag", "published_differs",
 )  # fmt: skip
 
 
@@ -19,8 +20,9 @@ def csv_table(table: Table) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FIELDS)
     for row in table.rows:
-        for column, cell in zip(table.columns, row.cells, strict=True):
-            writer.writerow(_values(row, column, cell))
+        published = row.published or (None,) * len(row.cells)
+        for column, cell, beside in zip(table.columns, row.cells, published, strict=True):
+            writer.writerow([*_values(row, column, cell), *_published(beside)])
     return text.getvalue()
 
 
@@ -29,6 +31,14 @@ def _values(row: Row, column: Column, cell: Cell | None) -> list[str]:
     numbers = ["", "", "0", "", ""] if cell is None else _numbers(cell)
     marks = [column.metric, _truth(value=cell is not None and cell.is_bold), _truth(value=row.is_ceiling)]
     return [row.variant, axis, column.title, *numbers, *marks]
+
+
+def _published(cell: PublishedCell | None) -> list[str]:
+    """Return the figure, its deviation, source, flag, and in what it differs; all empty if there is none."""
+    if cell is None or cell.refusal:
+        return [""] * 5
+    why = "; ".join(difference.text for difference in cell.differences)
+    return [cell.value, cell.standard_deviation, cell.source, cell.flag, why]
 
 
 def _numbers(cell: Cell) -> list[str]:

@@ -49,9 +49,10 @@ def _group_lines(table: Table, group: Group) -> list[str]:
     for block in group.blocks:
         if lines:
             lines.append(rf"\cmidrule{{{len(table.axes) + 1}-{len(table.header)}}}")
-        lines += [
-            _row_line(table, row, repeats_axes=bool(lines) or number > 0) for number, row in enumerate(block)
-        ]
+        for row in block:
+            lines.append(_row_line(table, row, repeats_axes=bool(lines)))
+            if row.published_line:
+                lines.append(_published_line(table, row))
     return lines
 
 
@@ -59,6 +60,13 @@ def _row_line(table: Table, row: Row, *, repeats_axes: bool) -> str:
     *axes, label = table.row_names(row)
     shown = [""] * len(axes) if repeats_axes else [escape(value) for value in axes]
     return _line([*shown, escape(label), *(_cell_text(table, cell) for cell in row.cells)])
+
+
+def _published_line(table: Table, row: Row) -> str:
+    label, *texts = (
+        rf"{{\footnotesize\itshape {escape(text)}}}" if text else "" for text in row.published_line
+    )
+    return _line([*[""] * len(table.axes), rf"\quad {label}", *texts])
 
 
 def _cell_text(table: Table, cell: Cell | None) -> str:

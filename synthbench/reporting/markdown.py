@@ -24,6 +24,9 @@ def markdown_table(table: Table) -> str:
     for row in table.rows:
         cells = [_cell_text(table, cell) for cell in row.cells]
         lines.append(_line([*(escape(name) for name in table.row_names(row)), *cells]))
+        if row.published_line:
+            texts = (f"*{escape(text)}*" if text else "" for text in row.published_line)
+            lines.append(_line([*[""] * len(table.axes), *texts]))
     notes = [f"- {escape(note)}" for note in table.notes]
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 

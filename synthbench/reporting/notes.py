@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from synthbench.reporting.aggregate import rows
 from synthbench.reporting.noise import NOISE_RULE
 from synthbench.reporting.options import TableOptions
+from synthbench.reporting.published_notes import published_notes
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.table import CEILING_MARK, MISSING, Cell, Table
 
@@ -19,10 +20,11 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_metrics(table),
         *_seeds(table, result),
         *_choices(result),
-        *_average(table, options),
+        *_averages(table, options),
         *_items(table),
         *_not_alike(table),
         *_marks(table),
+        *published_notes(table),
         *_not_found(result, options),
         *result.notes,
         *(f"Failed: {failure}" for failure in result.failures),
@@ -129,9 +131,10 @@ def _choices(result: ExperimentResult) -> Iterator[str]:
             yield f"Chosen on dev: {row}: {path} = {values} for {seeds}."
 
 
-def _average(table: Table, options: TableOptions) -> Iterator[str]:
-    if any(column.is_average for column in table.columns):
-        yield f"Average: mean of {', '.join(options.average or ())} for each seed."
+def _averages(table: Table, options: TableOptions) -> Iterator[str]:
+    for column in table.columns:
+        if column.is_average:
+            yield f"{column.title}: mean of {', '.join(options.averages[column.title])} for each seed."
 
 
 def _items(table: Table) -> Iterator[str]:
@@ -168,9 +171,11 @@ def _marks(table: Table) -> Iterator[str]:
 
 def _not_found(result: ExperimentResult, options: TableOptions) -> Iterator[str]:
     scored = {score.task for run in result.runs for score in run.scores}
-    wanted = dict.fromkeys([*(options.columns or result.tasks), *(options.average or ())])
-    missing = [task for task in wanted if task not in scored]
+    named = (name for name in options.columns or result.tasks if name not in options.averages)
+    averaged = [task for over in options.averages.values() for task in over]
+    missing = [task for task in dict.fromkeys([*named, *averaged]) if task not in scored]
     if missing:
         yield f"Not found, so not scored: {', '.join(missing)}."
-    if set(missing) & set(options.average or ()):
-        yield "No average: some of its test sets were not found."
+    for name, over in options.averages.items():
+        if set(missing) & set(over):
+            yield f"No column '{name}': some of its test sets were not found."

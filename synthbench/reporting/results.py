@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from synthbench.reporting.published import PublishedValue
+
 
 class _Result(BaseModel):
     # A diverged training has NaN losses; as null they could not be read again.
@@ -72,6 +74,7 @@ class ExperimentResult(_Result):
     varied: tuple[str, ...] = Field(("training",), description="what was done anew for every seed")
     source: str = Field("", description="the resolved experiment as YAML")
     table: dict[str, Any] = Field(default_factory=dict, description="the experiment's table options")
+    published: tuple[PublishedValue, ...] = Field((), description="a paper's figures for the table's rows")
     tasks: tuple[str, ...] = Field((), description="test sets in the order of the file")
     runs: tuple[RunResult, ...]
     failures: tuple[str, ...] = ()

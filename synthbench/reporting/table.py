@@ -1,9 +1,19 @@
 """The one table that LaTeX, Markdown, CSV and the terminal print; all its texts are plain."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 MISSING = "–"
 CEILING_MARK = "†"
+DIFFERENCE_MARK = "‡"
+FLAGS = {
+    "reported-elsewhere": ("§", "Quoted there from another paper."),
+    "test-selected-k": ("*", "Of the k that is best on the test set."),
+    "paste-error": ("!", "Repeats another row of the paper, by mistake as it seems."),
+    "unclear": ("?", "At odds with another figure of the same paper."),
+}
+"""What is doubtful about a published figure -> its mark, and what the mark means."""
+PUBLISHED = "published"
 Axes = tuple[tuple[str, str], ...]
 
 
@@ -40,22 +50,72 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """Why a published figure and ours were not measured alike; whether a row, a column or all have it."""
+
+    text: str
+    of: Literal["row", "column", "table"]
+
+
+@dataclass(frozen=True)
+class PublishedCell:
+    """What a paper printed, to the digit; with a `refusal` it is of something else and not shown."""
+
+    value: str
+    standard_deviation: str
+    source: str
+    flag: str = ""
+    differences: tuple[Difference, ...] = ()
+    refusal: str = ""
+
+    @property
+    def marks(self) -> str:
+        """The marks that the figure needs."""
+        flag = FLAGS[self.flag][0] if self.flag else ""
+        return (DIFFERENCE_MARK if self.differences else "") + flag
+
+    @property
+    def text(self) -> str:
+        """The figure without marks."""
+        return f"{self.value} ± {self.standard_deviation}" if self.standard_deviation else self.value
+
+
+@dataclass(frozen=True)
 class Row:
-    """A variant at one point of the grid; a cell is None where nothing was scored."""
+    """A variant at one point of the grid; a cell is None where nothing was scored or published."""
 
     variant: str
     axes: Axes
     cells: tuple[Cell | None, ...]
     is_ceiling: bool = False
+    published: tuple[PublishedCell | None, ...] = ()
 
     @property
     def label(self) -> str:
         """The variant's name, with a mark if it is a ceiling."""
         return f"{self.variant} {CEILING_MARK}" if self.is_ceiling else self.variant
 
+    @property
+    def published_line(self) -> tuple[str, ...]:
+        """What stands below the row: a label and a text for each cell; () if nothing was published.
+
+        Marks that all figures have stand behind the label.
+        """
+        shown = [cell for cell in self.published if cell is not None and not cell.refusal]
+        if not shown:
+            return ()
+        common = "".join(mark for mark in shown[0].marks if all(mark in cell.marks for cell in shown))
+        return (f"{PUBLISHED} {common}".strip(), *(_published_text(cell, common) for cell in self.published))
+
     def axis_value(self, axis: str) -> str:
         """Return the name of this axis' value, a dash if the row is not on the axis."""
         return dict(self.axes).get(axis, MISSING)
+
+
+def _published_text(cell: PublishedCell | None, common: str) -> str:
+    if cell is None or cell.refusal:
+        return ""
+    return cell.text + "".join(mark for mark in cell.marks if mark not in common)
 
 
 @dataclass(frozen=True)

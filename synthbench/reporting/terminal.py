@@ -24,6 +24,10 @@ def terminal_table(table: Table) -> "RenderableType":
             for row in block:
                 names = [Text(name) for name in table.row_names(row)]
                 printed.add_row(*names, *(_cell_text(table, cell) for cell in row.cells))
+                if row.published_line:
+                    label, *texts = row.published_line
+                    cells = [Text(text, style="italic") for text in (f"  {label}", *texts)]
+                    printed.add_row(*[Text("")] * len(table.axes), *cells)
             printed.add_section()
     return Group(printed, *(Text(note) for note in table.notes))
 

@@ -69,7 +69,7 @@ FAULTS = {
     "table's column": (
         "columns: [test]",
         "columns: [tset]",
-        "table.columns.0: no test set is called 'tset'; did you mean 'test'?",
+        "table.columns.0: no test set or average is called 'tset'; did you mean 'test'?",
     ),
     "table's ceiling": (
         "columns: [test]",

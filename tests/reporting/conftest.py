@@ -71,6 +71,6 @@ def small_result() -> ExperimentResult:
         tasks=("STSb", "SICK-R", "STS14"),
         caption="Gold & silver",
         ceiling=["cross-encoder"],
-        average=["STSb", "SICK-R"],
+        averages={"Average": ["STSb", "SICK-R"]},
         decimals=1,
     )

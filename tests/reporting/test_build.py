@@ -57,7 +57,7 @@ def test_average_is_taken_seed_by_seed(make_runs: MakeRuns, make_result: MakeRes
     # Seed 0: (0.2 + 0.4) / 2 = 0.3; seed 1: (0.4 + 0.2) / 2 = 0.3; seed 2 lacks B.
     runs = make_runs("only", {"A": (0.2, 0.4, 0.9), "B": (0.4, 0.2)})
 
-    average = cell(build_table(make_result(runs, average=["A", "B"])), 0, 2)
+    average = cell(build_table(make_result(runs, averages={"Average": ["A", "B"]})), 0, 2)
 
     assert (average.mean, average.standard_deviation) == pytest.approx((30.0, 0.0))
     assert average.num_seeds == 2
@@ -250,10 +250,10 @@ def test_missing_sets_cells_and_failures_are_named(small_result: ExperimentResul
 def test_average_over_a_set_that_was_not_found_is_left_out(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
-    table = build_table(make_result(make_runs("one", {"A": (0.5,)}), average=["A", "B"]))
+    table = build_table(make_result(make_runs("one", {"A": (0.5,)}), averages={"Average": ["A", "B"]}))
 
     assert [column.title for column in table.columns] == ["A"]
-    assert "No average: some of its test sets were not found." in table.notes
+    assert "No column 'Average': some of its test sets were not found." in table.notes
 
 
 def test_columns_choose_and_order_the_test_sets(small_result: ExperimentResult) -> None:
@@ -284,7 +284,9 @@ def test_an_experiment_without_a_finished_run_has_an_empty_table() -> None:
     assert "Failed: all of it" in table.notes
 
 
-@pytest.mark.parametrize("wrong", [{"colums": ["A"]}, {"decimals": "2"}, {"average": []}, {"columns": "A"}])
+@pytest.mark.parametrize(
+    "wrong", [{"colums": ["A"]}, {"decimals": "2"}, {"averages": {"A": []}}, {"columns": "A"}]
+)
 def test_options_are_strict(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TableOptions.model_validate(wrong)

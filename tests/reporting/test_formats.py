@@ -87,10 +87,15 @@ def test_csv_by_hand(small_result: ExperimentResult) -> None:
     lines = csv_table(build_table(small_result)).splitlines()
 
     assert len(lines) == 1 + 5 * 3
-    assert lines[0] == "row,axis,column,mean,sd,n_seeds,n_items,n_dropped,metric,bold,ceiling"
-    assert lines[4] == "augsbert_k,base=MiniLM,STSb,76.000000,1.000000,3,100,0,cosine_spearman,true,false"
-    assert lines[8] == "cross-encoder,base=MiniLM,SICK-R,,,0,,,cosine_spearman,false,true"
-    assert lines[12] == "gold,base=static,Average,46.000000,1.414214,2,,,cosine_spearman,false,false"
+    assert lines[0] == (
+        "row,axis,column,mean,sd,n_seeds,n_items,n_dropped,metric,bold,ceiling,"
+        "published,published_sd,published_source,published_flag,published_differs"
+    )
+    assert (
+        lines[4] == "augsbert_k,base=MiniLM,STSb,76.000000,1.000000,3,100,0,cosine_spearman,true,false,,,,,"
+    )
+    assert lines[8] == "cross-encoder,base=MiniLM,SICK-R,,,0,,,cosine_spearman,false,true,,,,,"
+    assert lines[12] == "gold,base=static,Average,46.000000,1.414214,2,,,cosine_spearman,false,false,,,,,"
 
 
 def test_csv_quotes_whatever_names_hold(small_result: ExperimentResult) -> None:

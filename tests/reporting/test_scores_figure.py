@@ -191,7 +191,7 @@ def test_nothing_is_cut_off_and_no_text_meets_another(make_runs: MakeRuns, make_
     rows = [
         make_runs(name, tasks, base=base) for base in ("MiniLM-with-two-layers", "B" * 60) for name in names
     ]
-    figure = draw(make_result(*rows, average=list(tasks), caption="WIDE WORDS " * 30))
+    figure = draw(make_result(*rows, averages={"Average": list(tasks)}, caption="WIDE WORDS " * 30))
 
     figure.draw_without_rendering()
 

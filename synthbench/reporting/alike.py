@@ -1,0 +1,88 @@
+"""Whether a published figure may stand beside ours: measured alike, or with a mark that says why not."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from synthbench.reporting.published import PublishedValue
+from synthbench.reporting.results import RunResult, TaskScores
+from synthbench.reporting.table import Difference
+
+_LANGUAGE_MODEL = re.compile(r"data\.[^.]+\.language_model\.model")
+_CHANGES = ("--profile", "--set")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One of our cells: its runs, their scores (of every test set of an average), what was changed."""
+
+    runs: Sequence[RunResult]
+    scores: Sequence[TaskScores]
+    is_average: bool
+    overrides: Sequence[str]
+
+
+def refusal(value: PublishedValue, measured: Measured) -> str:
+    """Return why the figure is of something else, so that it may not stand there at all; empty if it is not.
+
+    Main scores are named METRIC_AGGREGATION; a published aggregation "none" is of a set without subsets, for
+    which all are equal.
+    """
+    for name in dict.fromkeys(score.main_score for score in measured.scores):
+        metric, _, aggregation = name.partition("_")
+        if metric != value.metric:
+            return f"published {value.metric}, here {metric}"
+        if "none" != value.aggregation != aggregation:
+            return f"published aggregation {value.aggregation}, here {aggregation}"
+    return ""
+
+
+def differences(value: PublishedValue, measured: Measured) -> tuple[Difference, ...]:
+    """Return in what the conditions differ under which the figure and ours were measured."""
+    found = []
+    changes = [each for each in measured.overrides if each.startswith(_CHANGES)]
+    if changes:
+        found.append(Difference(f"ours are of the experiment with {' '.join(changes)}", "table"))
+    found += _other_models(value, measured.runs)
+    counts = {score.num_items for score in measured.scores}
+    if value.n is not None and not measured.is_average and counts != {value.n}:
+        here = " and ".join(map(str, sorted(counts)))
+        found.append(Difference(f"published on {value.n} items, here on {here}", "column"))
+    if value.aggregation == "mean" and not all(_has_subsets(score) for score in measured.scores):
+        found.append(Difference("a mean over subsets, which are unknown here", "column"))
+    return tuple(found)
+
+
+def _other_models(value: PublishedValue, runs: Sequence[RunResult]) -> list[Difference]:
+    found = []
+    encoders = sorted({_encoder(run) for run in runs} - {""})
+    if value.encoder and any(not _is_same(value.encoder, encoder) for encoder in encoders):
+        found.append(Difference(f"published {value.encoder}, here {' and '.join(encoders)}", "row"))
+    generators = sorted({name for run in runs for name in _generators(run)})
+    if value.generator and any(not _is_same(value.generator, name) for name in generators):
+        text = f"published data of {value.generator}, here of {' and '.join(generators)}"
+        found.append(Difference(text, "row"))
+    return found
+
+
+def _encoder(run: RunResult) -> str:
+    """Return the base with what was taken of it: "org/name, 2 layers"."""
+    name = str(run.parameters.get("train.base.model", ""))
+    if run.parameters.get("train.base.static"):
+        return f"{name}, token embeddings"
+    layers = run.parameters.get("train.base.num_layers")
+    return f"{name}, {layers} layers" if layers else name
+
+
+def _generators(run: RunResult) -> list[str]:
+    return [str(value) for path, value in run.parameters.items() if _LANGUAGE_MODEL.fullmatch(path)]
+
+
+def _is_same(published: str, model: str) -> bool:
+    """Say whether a hub id is of the published model, or of a model made from it: "roberta-base-nli-..."."""
+    name = model.rpartition("/")[2].lower()
+    return name == published or (name.startswith(f"{published}-") and "," not in name)
+
+
+def _has_subsets(score: TaskScores) -> bool:
+    return any("/" in name for name in score.scores)

@@ -1,0 +1,94 @@
+"""Figures that a paper printed, read from a CSV with one line for each of them."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from synthbench.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from synthbench.reporting.options import PublishedOptions
+
+Flag = Literal["", "reported-elsewhere", "test-selected-k", "paste-error", "unclear"]
+Count = Annotated[int | None, BeforeValidator(lambda text: text or None)]
+
+
+class PublishedValue(BaseModel):
+    """One printed figure, with what must be known before another is put beside it.
+
+    `value` and `sd` have the printed digits. `encoder` and `generator` are the models, empty where there is
+    none or the paper does not say. `n` is how many items the test set has; it is not printed in the papers.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    paper: str
+    table: str
+    row: str
+    encoder: str
+    generator: str
+    column: str
+    metric: str
+    split: Literal["train", "dev", "test", ""]
+    aggregation: Literal["all", "mean", "none"]
+    n: Count
+    value: str
+    sd: str
+    flag: Flag
+
+    @property
+    def source(self) -> str:
+        """Paper and table."""
+        return f"{self.paper}, Table {self.table}"
+
+
+def read_published(file: Path) -> tuple[PublishedValue, ...]:
+    """Return every figure of a file; raises UserError if there is none or a line can't be read."""
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise UserError(f"{file}: can't be read: {reason}") from error
+    values = []
+    for number, row in enumerate(rows, start=2):
+        try:
+            values.append(PublishedValue.model_validate(row))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UserError(f"{file}: line {number}: {first['loc'][0]}: {first['msg']}") from error
+    if not values:
+        raise UserError(f"{file}: no figures")
+    return tuple(values)
+
+
+def chosen_values(
+    options: "PublishedOptions", values: Sequence[PublishedValue]
+) -> tuple[PublishedValue, ...]:
+    """Return the figures of the rows that a table asks for.
+
+    Raises UserError with the key below `published` and what is wrong: a row or column that the file does not
+    have, or a row that it has for several encoders.
+    """
+    of_encoder = [value for value in values if options.encoder in (None, value.encoder)]
+    faults = []
+    if not of_encoder:
+        known = {value.encoder for value in values}
+        faults.append(
+            f"encoder: '{options.encoder}' is not there{did_you_mean(options.encoder or '', known)}"
+        )
+    rows, columns = ({getattr(each, key) for each in of_encoder} for key in ("row", "column"))
+    for key, wanted, known in (("rows", options.rows, rows), ("columns", options.columns, columns)):
+        for ours, printed in wanted.items():
+            if of_encoder and printed not in known:
+                faults.append(f"{key}.{ours}: no '{printed}'{did_you_mean(printed, known)}")
+    chosen = tuple(value for value in of_encoder if value.row in options.rows.values())
+    cells = [(value.row, value.column) for value in chosen]
+    for row in dict.fromkeys(row for row, column in cells if cells.count((row, column)) > 1):
+        faults.append(f"rows: '{row}' is there for several encoders or splits; name the `encoder:`")
+    if faults:
+        raise UserError(*faults)
+    return chosen

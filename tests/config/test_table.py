@@ -1,0 +1,110 @@
+"""What the table section may name, and what it refuses to mix."""
+
+from pathlib import Path
+
+import pytest
+from experiment_files import ExperimentFile
+
+from synthbench.config.load import load_experiment
+from synthbench.errors import UserError
+
+HEADER = "paper,table,row,encoder,generator,column,metric,split,aggregation,n,value,sd,flag\n"
+LINE = "Doe 2021,2,{row},roberta-base,,{column},spearman,{split},all,,76.09,,\n"
+COLUMNS = {"STSb": "test", "dev": "dev"}
+
+
+@pytest.fixture
+def study(experiment: ExperimentFile) -> ExperimentFile:
+    """An experiment with a published table beside it."""
+    rows = (LINE.format(row="full", column=column, split=split) for column, split in COLUMNS.items())
+    (experiment.folder / "doe.csv").write_text(HEADER + "".join(rows), encoding="utf-8")
+    return experiment
+
+
+def with_table(study: ExperimentFile, *lines: str) -> ExperimentFile:
+    return study.change("  columns: [test]\n", "".join(f"  {line}\n" for line in lines))
+
+
+def test_published_figures_are_read_with_the_file(study: ExperimentFile) -> None:
+    published = "published: {file: doe.csv, rows: {silver: full}, columns: {test: STSb}}"
+    (first, second) = with_table(study, published).load().published
+    assert (first.value, first.column, second.column) == ("76.09", "STSb", "dev")
+
+
+@pytest.mark.parametrize(
+    ("published", "faults"),
+    [
+        (
+            "{file: none.csv, rows: {silver: full}}",
+            ["study.yaml:25: table.published: none.csv: can't be read: No such file or directory"],
+        ),
+        (
+            "{file: doe.csv, rows: {silvr: full}, columns: {tst: STSb}}",
+            [
+                "study.yaml:25: table.published.rows.silvr: no variant is called 'silvr'; "
+                "did you mean 'silver'?",
+                "study.yaml:25: table.published.columns.tst: no test set or average is called 'tst'; "
+                "did you mean 'test'?",
+                "study.yaml:25: table.published: doe.csv has none of the table's columns",
+            ],
+        ),
+        (
+            "{file: doe.csv, rows: {silver: ful}}",
+            ["study.yaml:25: table.published: rows.silver: no 'ful'; did you mean 'full'?"],
+        ),
+        (
+            "{file: doe.csv, rows: {silver: full}, columns: {test: dev}}",
+            ["study.yaml:25: table.published: 'test' is of the split test, published is dev"],
+        ),
+    ],
+)
+def test_a_published_table_that_is_not_there_is_a_fault(
+    study: ExperimentFile, published: str, faults: list[str]
+) -> None:
+    found = with_table(study, f"published: {published}").faults()
+    assert [fault.partition(":")[2].partition(":")[2] for fault in found] == [
+        fault.partition(":")[2].partition(":")[2] for fault in faults
+    ]
+
+
+def test_a_row_that_is_taken_away_may_stay_named(study: ExperimentFile) -> None:
+    with_table(study, "published: {file: doe.csv, rows: {silver: full}, columns: {test: STSb}}")
+    assert study.faults(variants=("plain",)) == []
+
+
+def test_an_average_has_a_name_of_its_own_and_may_be_a_column(study: ExperimentFile) -> None:
+    with_table(study, "averages: {both: [test]}", "columns: [both, test]")
+    assert study.faults() == []
+    study.change("{both: [test]}", "{test: [test]}").change("[both, test]", "[test]")
+    (fault,) = study.faults()
+    assert fault.endswith("table.averages.test: 'test' is a test set; an average needs a name of its own")
+
+
+MIXED = """\
+experiment: mixed
+sources:
+  A: {{sandbox: pairs, split: test, size: 10}}
+  B: {{sandbox: pairs, split: test, size: 10, seed: 1}}
+defaults:
+  train: {{trainer: none, base: {{model: sandbox/encoder}}}}
+  evaluate:
+    a: {{evaluator: sts, tasks: [A]}}
+    b: {{evaluator: sts, tasks: [B], aggregation: {aggregation}}}
+baseline: plain
+variants: {variants}
+table: {{averages: {{both: [A, B]}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "variants", "column"),
+    [("mean", "{}", "both"), ("all", "{other: {evaluate.a.aggregation: mean}}", "A")],
+)
+def test_two_aggregations_are_never_mixed_in_a_column(
+    tmp_path: Path, aggregation: str, variants: str, column: str
+) -> None:
+    file = tmp_path / "mixed.yaml"
+    file.write_text(MIXED.format(aggregation=aggregation, variants=variants), encoding="utf-8")
+    with pytest.raises(UserError) as raised:
+        load_experiment(file)
+    assert f"column '{column}' would mix spearman_all and spearman_mean" in raised.value.messages[0]

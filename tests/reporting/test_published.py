@@ -1,0 +1,256 @@
+"""A paper's figures beside ours: to the digit, marked if not measured alike, left out if of another thing."""
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from synthbench.errors import UserError
+from synthbench.reporting.build import build_table
+from synthbench.reporting.csv_table import csv_table
+from synthbench.reporting.latex import latex_table
+from synthbench.reporting.markdown import markdown_table
+from synthbench.reporting.options import PublishedOptions
+from synthbench.reporting.published import PublishedValue, chosen_values, read_published
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.terminal import terminal_table
+
+PUBLISHED = sorted((Path(__file__).parents[2] / "reports" / "published").glob("*.csv"))
+HEADER = "paper,table,row,encoder,generator,column,metric,split,aggregation,n,value,sd,flag\n"
+ROWS = {"plain": "full", "small": "no smoothing"}
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+Study = Callable[..., ExperimentResult]
+
+
+def value(column: str = "STSb", row: str = "full", **changed: Any) -> PublishedValue:
+    fields: Mapping[str, Any] = {
+        "paper": "Doe 2021", "table": "2", "row": row, "encoder": "roberta-base", "generator": "gpt2-xl",
+        "column": column, "metric": "spearman", "split": "test", "aggregation": "all", "n": 100,
+        "value": "76.09", "sd": "", "flag": "",
+    }  # fmt: skip
+    return PublishedValue.model_validate({**fields, **changed})
+
+
+@pytest.fixture
+def study(make_runs: MakeRuns, make_result: MakeResult) -> Study:
+    def made(
+        *values: PublishedValue,
+        base: str = "roberta-base",
+        overrides: tuple[str, ...] = (),
+        main_score: str = "spearman_all",
+        **settings: Any,
+    ) -> ExperimentResult:
+        """Two rows and two test sets of 100 pairs each, trained like the published ones."""
+        parameters = {"train.base.model": base, "data.x2.language_model.model": "gpt2-xl", **settings}
+        scores = {"STSb": (0.75, 0.77), "STS12": (0.6, 0.62)}
+        rows = []
+        for name in ("plain", "small"):
+            runs = make_runs(name, scores)
+            rows.append(tuple(_changed(run, main_score, parameters) for run in runs))
+        options = {"file": "doe.csv", "rows": ROWS}
+        result = make_result(*rows, tasks=("STSb", "STS12"), published=options)
+        return result.model_copy(update={"published": values, "overrides": overrides})
+
+    return made
+
+
+def _changed(run: RunResult, main_score: str, parameters: Mapping[str, Any]) -> RunResult:
+    scores = tuple(
+        score.model_copy(
+            update={"main_score": main_score, "scores": {main_score: max(score.scores.values())}}
+        )
+        for score in run.scores
+    )
+    return run.model_copy(update={"scores": scores, "parameters": dict(parameters)})
+
+
+def lines(result: ExperimentResult) -> list[tuple[str, ...]]:
+    return [row.published_line for row in build_table(result).rows]
+
+
+def notes(result: ExperimentResult) -> list[str]:
+    words = ("Published", "‡", "§", "*", "?", "!")
+    return [note for note in build_table(result).notes if note.startswith(words)]
+
+
+def test_a_figure_stands_beside_ours_as_it_is_printed(study: Study) -> None:
+    result = study(value(value="76.10"), value(row="no smoothing", value="74.5", sd="0.30"))
+
+    assert lines(result) == [("published", "76.10", ""), ("published", "74.5 ± 0.30", "")]
+    assert notes(result) == ["Published: Doe 2021, Table 2."]
+
+
+def test_a_row_without_a_published_one_has_no_second_line(study: Study) -> None:
+    assert lines(study(value())) == [("published", "76.09", ""), ()]
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"base": "sandbox/encoder"}, "published roberta-base, here sandbox/encoder"),
+        ({"base": "roberta-large"}, "published roberta-base, here roberta-large"),
+        ({"train.base.num_layers": 2}, "published roberta-base, here roberta-base, 2 layers"),
+        ({"train.base.static": True}, "published roberta-base, here roberta-base, token embeddings"),
+        (
+            {"data.x2.language_model.model": "sandbox/lm"},
+            "published data of gpt2-xl, here of sandbox/lm",
+        ),
+        ({"overrides": ("--profile sandbox",)}, "ours are of the experiment with --profile sandbox"),
+        ({"overrides": ("--set train.epochs=2",)}, "ours are of the experiment with --set train.epochs=2"),
+    ],
+)
+def test_what_was_not_measured_alike_has_a_mark_and_a_reason(
+    study: Study, settings: Mapping[str, Any], why: str
+) -> None:
+    result = study(value(), **settings)
+
+    assert lines(result)[0] == ("published ‡", "76.09", "")
+    assert f"‡ Not measured alike: {why}." in notes(result)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"base": "FacebookAI/roberta-base"},
+        {"base": "sentence-transformers/roberta-base-nli-mean-tokens"},
+        {"overrides": ("--seeds 0", "--variant plain")},
+    ],
+)
+def test_the_same_model_under_another_name_and_fewer_seeds_are_alike(
+    study: Study, settings: Mapping[str, Any]
+) -> None:
+    assert lines(study(value(), **settings))[0] == ("published", "76.09", "")
+
+
+def test_other_items_are_told_of_the_column_that_has_them(study: Study) -> None:
+    result = study(value(), value("STS12", n=3108))
+
+    assert lines(result)[0] == ("published", "76.09", "76.09‡")
+    assert "‡ Not measured alike: published on 3108 items, here on 100: STS12." in notes(result)
+
+
+def test_a_mean_over_unknown_subsets_is_not_measured_alike(study: Study) -> None:
+    result = study(value(aggregation="mean"), main_score="spearman_mean")
+
+    assert "‡ Not measured alike: a mean over subsets, which are unknown here." in notes(result)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"metric": "f1"}, "published f1, here spearman"),
+        ({"aggregation": "mean"}, "published aggregation mean, here all"),
+    ],
+)
+def test_a_figure_of_another_thing_is_refused(study: Study, changed: Mapping[str, Any], why: str) -> None:
+    result = study(value(), value("STS12", **changed))
+
+    assert lines(result)[0] == ("published", "76.09", "")
+    note = f"Published figures of another thing are not shown: STS12: {why}."
+    assert note in notes(result)
+
+
+def test_a_set_without_subsets_is_the_same_in_every_aggregation(study: Study) -> None:
+    assert lines(study(value(aggregation="none")))[0] == ("published", "76.09", "")
+
+
+@pytest.mark.parametrize(
+    ("flag", "mark"),
+    [("reported-elsewhere", "§"), ("test-selected-k", "*"), ("paste-error", "!"), ("unclear", "?")],
+)
+def test_a_doubtful_figure_has_its_mark(study: Study, flag: str, mark: str) -> None:
+    one = study(value(), value("STS12", flag=flag))
+    both = study(value(flag=flag), value("STS12", flag=flag))
+
+    assert lines(one)[0] == ("published", "76.09", f"76.09{mark}")
+    assert lines(both)[0] == (f"published {mark}", "76.09", "76.09")
+    assert any(note.startswith(f"{mark} ") for note in notes(one))
+
+
+def test_an_average_has_a_published_figure_of_its_own(study: Study) -> None:
+    result = study(value("both years", n=None))
+    options = {**result.table, "averages": {"Mean": ["STSb", "STS12"]}}
+    options["published"] = {**options["published"], "columns": {"Mean": "both years"}}
+
+    table = build_table(result.model_copy(update={"table": options}))
+
+    assert table.rows[0].published_line == ("published", "", "", "76.09")
+
+
+def test_every_format_prints_the_figures_apart_from_ours(study: Study) -> None:
+    table = build_table(study(value(), base="sandbox/encoder"))
+
+    assert "| *published ‡* | *76.09* |  |" in markdown_table(table)
+    latex = latex_table(table)
+    assert r"\quad {\footnotesize\itshape published \ddag{}} & {\footnotesize\itshape 76.09} &  \\" in latex
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(terminal_table(table))
+    assert "  published ‡" in console.export_text()
+    first = next(csv.DictReader(io.StringIO(csv_table(table))))
+    assert (first["published"], first["published_source"]) == ("76.09", "Doe 2021, Table 2")
+    assert first["published_differs"] == "published roberta-base, here sandbox/encoder"
+
+
+@pytest.mark.parametrize("file", PUBLISHED, ids=lambda path: path.stem)
+def test_the_projects_own_files_can_be_read(file: Path) -> None:
+    values = read_published(file)
+
+    assert all(float(each.value) >= 0 for each in values)
+    keys = [(each.row, each.encoder, each.column, each.split) for each in values]
+    assert len(set(keys)) == len(keys)
+
+
+def test_there_are_the_papers_tables() -> None:
+    assert {"dino_table1", "dino_table2", "dino_table3", "dino_table5"} <= {file.stem for file in PUBLISHED}
+
+
+def write(folder: Path, *lines: str) -> Path:
+    file = folder / "doe.csv"
+    file.write_text(HEADER + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file
+
+
+FULL = "Doe 2021,2,full,{},gpt2-xl,STSb,spearman,test,all,100,76.09,,"
+
+
+def test_a_file_that_is_wrong_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"none\.csv: can't be read: No such file"):
+        read_published(tmp_path / "none.csv")
+    with pytest.raises(UserError, match=r"doe\.csv: no figures"):
+        read_published(write(tmp_path))
+    with pytest.raises(UserError, match=r"doe\.csv: line 3: aggregation: "):
+        read_published(write(tmp_path, FULL.format(""), FULL.format("").replace("all", "some")))
+    (tmp_path / "doe.csv").write_text("paper,table\nDoe,2\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"doe\.csv: line 2: row: Field required"):
+        read_published(tmp_path / "doe.csv")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "faults"),
+    [
+        ({"rows": {"plain": "fulll"}}, ["rows.plain: no 'fulll'; did you mean 'full'?"]),
+        (
+            {"rows": {"plain": "full"}, "columns": {"A": "STSB"}, "encoder": "bert-base"},
+            ["columns.A: no 'STSB'; did you mean 'STSb'?"],
+        ),
+        ({"rows": {"plain": "full"}, "encoder": "bert"}, ["encoder: 'bert' is not there"]),
+        (
+            {"rows": {"plain": "full"}},
+            ["rows: 'full' is there for several encoders or splits; name the `encoder:`"],
+        ),
+    ],
+)
+def test_a_row_that_is_not_there_is_named(
+    tmp_path: Path, wanted: Mapping[str, Any], faults: list[str]
+) -> None:
+    values = read_published(write(tmp_path, FULL.format("bert-base"), FULL.format("bert-large")))
+    with pytest.raises(UserError) as raised:
+        chosen_values(PublishedOptions(file="doe.csv", **wanted), values)
+    assert [fault.partition("; did")[0] for fault in raised.value.messages] == [
+        fault.partition("; did")[0] for fault in faults
+    ]
