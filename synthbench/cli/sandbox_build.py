@@ -2,7 +2,6 @@
 
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +26,7 @@ def build(
     """Train the checkpoints that ship with synthbench anew: minutes on two cores.
 
     They go into a folder of their own, with checksums and the figures by which a build is judged. The same
-    seed gives the same files on one machine with one number of threads; another seed, like figures.
+    seed gives the same files on any number of cores; another seed, like figures.
     """
     from synthbench.data.exchange import replacing
 
@@ -41,18 +40,18 @@ def build(
 
 
 def _build(folder: Path, seed: int) -> "Figures":
+    import torch
+
     from synthbench.auditing.checkpoints import measure
     from synthbench.models.quiet import quiet_transformers
-    from synthbench.sandbox.building import build_cross_encoder, build_encoder, build_lm
+    from synthbench.sandbox.building_processes import CROSS_ENCODER, ENCODER, LM, build_checkpoints
     from synthbench.sandbox.shipped import write_checksums
 
-    lm, encoder, cross_encoder = (folder / name for name in ("lm", "encoder", "cross-encoder"))
+    build_checkpoints(folder, seed, say=_say)
+    torch.set_num_threads(1)  # as the checkpoints are built: the figures, too, are the same everywhere
     with quiet_transformers():
-        build_lm(lm, seed, say=partial(_say, lm.name))
-        build_encoder(encoder, seed, say=partial(_say, encoder.name))
-        build_cross_encoder(cross_encoder, seed, encoder=encoder, say=partial(_say, cross_encoder.name))
-        figures = measure(lm, encoder)
-    write_checksums(folder, (lm.name, encoder.name, cross_encoder.name))
+        figures = measure(folder / LM, folder / ENCODER)
+    write_checksums(folder, (LM, ENCODER, CROSS_ENCODER))
     (folder / FIGURES_FILE).write_text(figures.model_dump_json(indent=1) + "\n", encoding="utf-8")
     return figures
 

@@ -3,15 +3,14 @@
 import concurrent.futures
 import multiprocessing
 import os
-import signal
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
 
+from synthbench.child_process import follow_parent
 from synthbench.pipeline.job import Job, Outcome
 from synthbench.pipeline.progress import PlainProgress
 
@@ -120,14 +119,7 @@ def _start_worker(parent: int) -> None:
 
     from synthbench.privacy import disable_telemetry
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    follow_parent(parent)
     disable_telemetry()
     # Its own lock is a semaphore of the system, about which Python complains where a worker is ended at once.
     tqdm.set_lock(threading.RLock())
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

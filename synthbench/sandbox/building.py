@@ -52,15 +52,22 @@ ENCODER_RECIPE = Recipe(num_steps=1500, batch_size=48, learning_rate=2e-3)
 CROSS_ENCODER_RECIPE = Recipe(num_steps=1500, batch_size=48, learning_rate=1.5e-3)
 
 
-def build_lm(folder: Path, seed: int, recipe: Recipe = LM_RECIPE, *, say: Callable[[str], None]) -> None:
-    """Train a GPT-2 on documents that follow their instruction imperfectly, and save it.
+@dataclass(frozen=True)
+class Recipes:
+    """How long each checkpoint is trained."""
 
-    With one number of threads, a seed gives the same weights to the bit.
-    """
+    lm: Recipe = LM_RECIPE
+    encoder: Recipe = ENCODER_RECIPE
+    cross_encoder: Recipe = CROSS_ENCODER_RECIPE
+
+
+def build_lm(folder: Path, seed: int, recipe: Recipe = LM_RECIPE, *, say: Callable[[str], None]) -> None:
+    """Train a GPT-2 on documents that follow their instruction imperfectly, and save it."""
     from transformers import GPT2Config, GPT2LMHeadModel, GPT2Tokenizer, set_seed
 
     set_seed(seed)
     texts = (each.prompt + each.continuation for each in documents.instruction_documents(seed))
+    say(f"words of {recipe.vocabulary_texts:,} texts")
     tokenizer = _tokenizer(GPT2Tokenizer(), texts, recipe.vocabulary_texts)
     tokenizer.pad_token = tokenizer.eos_token
     config = GPT2Config(
@@ -93,6 +100,7 @@ def build_encoder(
 
     set_seed(seed)
     texts = (" ".join(sentences) for sentences in documents.plain_texts(seed))
+    say(f"words of {recipe.vocabulary_texts:,} texts")
     tokenizer = _tokenizer(RobertaTokenizer(), texts, recipe.vocabulary_texts)
     tokenizer.model_max_length = LONGEST_TEXT
     config = RobertaConfig(
@@ -190,9 +198,12 @@ def _document_losses(model: "GPT2LMHeadModel", batches: Iterator[Batch]) -> Iter
 def _masked_batches(
     tokenizer: "PreTrainedTokenizerBase", texts: Iterator[tuple[str, ...]], size: int, seed: int
 ) -> Iterator[dict[str, "Tensor"]]:
+    import torch
     from transformers import DataCollatorForLanguageModeling
 
-    masking = DataCollatorForLanguageModeling(tokenizer, mlm=True, mlm_probability=MASKED_SHARE, seed=seed)
+    masking = DataCollatorForLanguageModeling(tokenizer, mlm=True, mlm_probability=MASKED_SHARE)
+    # Its own `seed` works in a main process only.
+    masking.generator = torch.Generator().manual_seed(seed)
     while True:
         yield dict(masking([tokenizer(*each) for each in islice(texts, size)]))
 

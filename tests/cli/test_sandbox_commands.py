@@ -9,11 +9,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from small_experiment import heed_interrupts
 
-SERVE = [sys.executable, "-c", "from synthbench.cli.main import main; main()", "sandbox", "serve"]
+SANDBOX = [sys.executable, "-c", "from synthbench.cli.main import main; main()", "sandbox"]
+SERVE = [*SANDBOX, "serve"]
 
 
 @contextmanager
@@ -91,3 +93,26 @@ def test_what_cannot_be_is_one_clear_line(options: tuple[str, ...], message: str
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)],
+)
+def test_a_build_that_is_ended_ends_its_processes_and_leaves_no_checkpoints(
+    tmp_path: Path, ending: signal.Signals, code: int
+) -> None:
+    process = subprocess.Popen(
+        [*SANDBOX, "build", "--output", str(tmp_path / "built")],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_interrupts,
+    )
+    assert process.stderr is not None
+    assert "words of 60,000 texts" in process.stderr.readline()
+    process.send_signal(ending)
+    # The pipe closes when the last process that writes to it is gone.
+    process.communicate(timeout=60)
+    assert process.returncode == code
+    assert not (tmp_path / "built").exists()
+    assert ending == signal.SIGKILL or not list(tmp_path.iterdir())

@@ -3,6 +3,8 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -13,7 +15,8 @@ from transformers import AutoModel, AutoModelForCausalLM
 from synthbench.errors import UserError
 from synthbench.models import reference
 from synthbench.sandbox import shipped
-from synthbench.sandbox.building import Recipe, build_cross_encoder, build_encoder, build_lm
+from synthbench.sandbox.building import Recipe, Recipes, build_cross_encoder, build_encoder, build_lm
+from synthbench.sandbox.building_processes import build_checkpoints
 from synthbench.sandbox.documents import (
     INSTRUCTIONS,
     RELATION_WEIGHTS,
@@ -30,6 +33,7 @@ from synthbench.sandbox.parsing import parse
 from synthbench.sandbox.sampling import Relation, split_of
 
 TINY = Recipe(num_steps=3, batch_size=4, learning_rate=1e-3, copying_steps=1, vocabulary_texts=300)
+ENDLESS = replace(TINY, num_steps=10**9)
 LARGEST = 12_000_000
 
 
@@ -101,22 +105,49 @@ def test_pairs_to_compare_say_in_which_slots_they_agree() -> None:
             assert agrees == (None if values == [None, None] else values[0] == values[1])
 
 
+def note(lines: Path, name: str, line: str) -> None:
+    with lines.open("a", encoding="utf-8") as file:
+        file.write(f"{name}: {line}\n")
+
+
 def build_all(folder: Path, seed: int) -> dict[str, dict[str, str]]:
-    lm, encoder, cross_encoder = (folder / name for name in ("lm", "encoder", "cross-encoder"))
-    build_lm(lm, seed, TINY, say=lambda line: None)
-    build_encoder(encoder, seed, TINY, say=lambda line: None)
-    build_cross_encoder(cross_encoder, seed, TINY, encoder=encoder, say=lambda line: None)
-    return {each.name: shipped.checksums(each) for each in (lm, encoder, cross_encoder)}
+    build_checkpoints(folder, seed, Recipes(TINY, TINY, TINY), say=partial(note, folder.with_suffix(".log")))
+    return {name: shipped.checksums(folder / name) for name in ("lm", "encoder", "cross-encoder")}
 
 
-def test_a_seed_gives_the_same_files_and_another_seed_others(tmp_path: Path) -> None:
-    first, again, other = (build_all(tmp_path / name, int(name[-1])) for name in ("a0", "b0", "c1"))
-    assert first == again
-    for name, files in first.items():
-        assert files["model.safetensors"] != other[name]["model.safetensors"]
-    lm = AutoModelForCausalLM.from_pretrained(tmp_path / "a0" / "lm")
-    encoder = AutoModel.from_pretrained(tmp_path / "a0" / "encoder")
+def test_a_seed_gives_the_same_files_on_any_number_of_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    first = build_all(tmp_path / "first", 0)
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    assert build_all(tmp_path / "again", 0) == first
+    lm = AutoModelForCausalLM.from_pretrained(tmp_path / "first" / "lm")
+    encoder = AutoModel.from_pretrained(tmp_path / "first" / "encoder")
     assert (lm.dtype, encoder.dtype) == (torch.float32, torch.float32)
+    said = (tmp_path / "first.log").read_text(encoding="utf-8").splitlines()
+    assert sorted(said) == ["encoder: words of 300 texts", "lm: words of 300 texts"]
+
+
+def test_another_seed_gives_other_files(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        build_lm(tmp_path / f"lm{seed}", seed, TINY, say=lambda line: None)
+        encoder = tmp_path / f"encoder{seed}"
+        build_encoder(encoder, seed, TINY, say=lambda line: None)
+        build_cross_encoder(
+            tmp_path / f"cross-encoder{seed}", seed, TINY, encoder=encoder, say=lambda line: None
+        )
+    for name in ("lm", "encoder", "cross-encoder"):
+        one, other = (shipped.checksums(tmp_path / f"{name}{seed}")["model.safetensors"] for seed in (0, 1))
+        assert one != other
+
+
+def test_where_one_build_fails_the_other_ends(tmp_path: Path) -> None:
+    impossible = replace(TINY, num_steps=-1)
+    with pytest.raises(ValueError, match="islice"):
+        build_checkpoints(
+            tmp_path, 0, Recipes(lm=ENDLESS, encoder=impossible), say=partial(note, tmp_path / "log")
+        )
 
 
 @pytest.fixture
