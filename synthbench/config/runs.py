@@ -105,8 +105,9 @@ class RunParser:
 
     def _check_steps(self, document: Document, name: str, section: PartSection, kind: RecordKind) -> None:
         for index, step in enumerate(section.prepare):
-            if kind not in step.kinds:
-                message = f"{step.step} is not made for {kind} records"
+            obstacle = step.obstacle(kind)
+            if obstacle:
+                message = f"{step.step}: {obstacle}"
                 self.problems.add(document, ("data", name, "prepare", index), message)
 
     def _train(self, document: Document, raw: dict[str, Any]) -> tuple[str, Trainer, Selection | None] | None:

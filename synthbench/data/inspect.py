@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.near_identity import normalised
 from synthbench.data.records import RECORD_TYPES, RecordKind
 
 MAX_LABELS = 11
@@ -162,10 +163,10 @@ def _repetition(columns: Sequence[pa.Array]) -> dict[str, int]:
 def _repetition_in_rankings(dataset: SyntheticDataset) -> dict[str, int]:
     """Count the same, for records of any number of sentences; the order of candidates means nothing."""
     rows = list(dataset.text_rows())
-    normalised = [tuple(text.strip().lower().rstrip(". ") for text in row) for row in rows]
+    nearly = [tuple(map(normalised, row)) for row in rows]
     return {
         "num_identical": sum(len(set(row)) < len(row) for row in rows),
-        "num_nearly_identical": sum(len(set(row)) < len(row) for row in normalised),
+        "num_nearly_identical": sum(len(set(row)) < len(row) for row in nearly),
         "num_duplicates": len(rows) - len(set(rows)),
         "num_unordered_duplicates": len(rows) - len({(row[0], *sorted(row[1:])) for row in rows}),
     }

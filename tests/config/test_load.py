@@ -669,7 +669,10 @@ def test_a_step_must_be_made_for_what_a_part_holds(experiment: ExperimentFile) -
         "    gold: {source: gold}\n    more: {source: dev, prepare: [{step: drop-identical}]}\n",
     )
     (fault,) = experiment.faults()
-    assert fault.endswith("data.more.prepare.0: drop-identical is not made for sentence records")
+    assert fault.endswith(
+        "data.more.prepare.0: drop-identical: is for pair, ranking, scored_pair, triplet records, "
+        "not for sentence records"
+    )
 
 
 @pytest.mark.parametrize(

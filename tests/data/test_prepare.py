@@ -14,15 +14,10 @@ from pydantic import TypeAdapter, ValidationError
 from record_strategies import PROPERTY
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.prepare import (
-    DropDuplicates,
-    DropIdentical,
-    Length,
-    PrepareStep,
-    Sample,
-    Split,
-    apply_steps,
-)
+from synthbench.data.prepare import PrepareStep, apply_steps
+from synthbench.data.preparing.filters import Length
+from synthbench.data.preparing.repetition import DropDuplicates, DropIdentical
+from synthbench.data.preparing.sampling import Sample, Split
 from synthbench.data.records import Pair, Record, RecordKind, ScoredPair, Sentence, Triplet
 from synthbench.errors import UserError
 
@@ -151,8 +146,10 @@ def test_steps_follow_their_order_and_are_counted_and_noted() -> None:
     assert result.manifest.dropped == {"drop-identical": 1, "drop-duplicates": 1, "length": 6}
     assert result.manifest.notes == [
         "generated",
-        "drop-identical v1 (no options): 4 -> 3 records",
-        "drop-duplicates v1 (unordered True): 3 -> 2 records",
+        "drop-identical v1 (no options): 4 -> 3 records; 1 identical to the letter, 0 more but for case,"
+        " and full stops and blanks at the ends",
+        "drop-duplicates v1 (unordered True): 3 -> 2 records; 1 duplicates to the letter, 0 more but for"
+        " case, and full stops and blanks at the ends",
         "length v1 (min_words none, max_words 1): 2 -> 1 records",
     ]
 
@@ -177,7 +174,7 @@ def test_experiment_files_name_steps() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"step": "lenght"}, "'drop-identical', 'drop-duplicates', 'length', 'sample', 'split'"),
+        ({"step": "lenght"}, "'drop-identical', 'drop-duplicates', 'drop-refusals', 'length', "),
         ({"step": "length"}, "give min_words, max_words or both"),
         ({"step": "length", "min_words": 5, "max_words": 4}, "min_words 5 is more than max_words 4"),
         ({"step": "length", "max_words": 0}, "greater than or equal to 1"),
@@ -215,7 +212,7 @@ SENTENCE_DATA = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence=
         (
             many(9),
             Split(dev=0.5, grouped_by="sentence"),
-            "split: no column 'sentence' to group by; did you mean",
+            "split: scored_pair records have no column 'sentence' to group by; did you mean",
         ),
     ],
 )
@@ -234,7 +231,9 @@ def test_a_second_split_is_refused() -> None:
 PROGRAM = """
 from test_prepare import many, ids
 from synthbench.data.conversions import convert
-from synthbench.data.prepare import *
+from synthbench.data.prepare import apply_steps
+from synthbench.data.preparing.repetition import DropDuplicates
+from synthbench.data.preparing.sampling import Sample, Split
 steps = [DropDuplicates(unordered=True), Sample(size=70), Split(dev=0.2, grouped_by="sentence1")]
 result = apply_steps(many(90), steps)
 print(result.manifest.content_hash, convert(result, "triplet").manifest.content_hash)

@@ -1,0 +1,130 @@
+"""Steps for scored pairs: label smoothing, and pairs that are added because they mean nothing alike."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pydantic import Field
+
+from synthbench.data.preparing.step import Step, digest
+from synthbench.data.records import Record, RecordKind, ScoredPair
+from synthbench.errors import UserError
+
+SCORED_PAIRS = frozenset({RecordKind.SCORED_PAIR})
+RANDOM_LABEL = "random"
+RANDOM_INSTRUCTION = "random negative"
+DRAWS_EACH = 20
+
+
+class SmoothLabels(Step):
+    """Draw every score towards the middle: y becomes (1 - epsilon) y + epsilon / 2; `label` stays.
+
+    With 0.2, the scores 0, 0.5 and 1 become 0.1, 0.5 and 0.9, as in the DINO paper (EMNLP 2021, section 4).
+    """
+
+    version = 1
+    kinds = SCORED_PAIRS
+
+    step: Literal["smooth-labels"] = "smooth-labels"
+    epsilon: float = Field(0.2, gt=0.0, lt=1.0, description="1 would make every score 0.5")
+
+    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return all records with their new scores."""
+        return [replace(record, score=self._smoothed(record)) for record in _pairs(records)]
+
+    def _smoothed(self, pair: ScoredPair) -> float:
+        return (1 - self.epsilon) * pair.score + self.epsilon / 2
+
+
+class AddRandomNegatives(Step):
+    """Add pairs of score 0: each distinct sentence1 with sentences2 drawn from the pairs of others.
+
+    As in the DINO paper (EMNLP 2021, section 4), which says "from other dataset entries". No sentence is
+    paired with itself; partners are of the same split. The pairs' `label` is "random", their `instruction`
+    "random negative", and their `source_id` that of the sentence1. Let it follow `smooth-labels`: these
+    scores are certain.
+    """
+
+    version = 1
+    kinds = SCORED_PAIRS
+
+    step: Literal["add-random-negatives"] = "add-random-negatives"
+    per_group: int = Field(2, ge=1, description="pairs for each distinct sentence1")
+    seed: int = Field(0, description="decides which sentences are drawn")
+    same_source: bool = Field(
+        False, description="a sentence2 may come from pairs of the same sentence1, as DINO's code allows"
+    )
+
+    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return all records and, behind them, the new ones; raises UserError if there is nothing to draw."""
+        splits: dict[str, dict[str, list[ScoredPair]]] = defaultdict(lambda: defaultdict(list))
+        for pair in _pairs(records):
+            splits[pair.split][pair.sentence1].append(pair)
+        added = [negative for groups in splits.values() for negative in self._negatives(groups)]
+        if records and not added:
+            raise UserError("add-random-negatives: there is no sentence2 of another sentence1 to be drawn")
+        return [*records, *added]
+
+    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+        """Return for how many sentences there were too few partners."""
+        num_wanted = self.per_group * len({(pair.split, pair.sentence1) for pair in _pairs(before)})
+        num_lacking = num_wanted - (len(after) - len(before))
+        return f"{num_lacking} fewer than wanted, for lack of other sentences" if num_lacking else ""
+
+    def _negatives(self, groups: Mapping[str, Sequence[ScoredPair]]) -> Iterator[ScoredPair]:
+        pool = _Pool.of(groups)
+        for sentence, group in groups.items():
+            excluded = {sentence} if self.same_source else {sentence, *(pair.sentence2 for pair in group)}
+            first = min(group, key=lambda pair: pair.id)
+            for partner in self._drawn(pool, sentence, excluded):
+                identity = digest(self.step, self.seed, first.split, sentence, partner).hex()[:20]
+                yield replace(
+                    first,
+                    id=f"{RANDOM_LABEL}/{identity}",
+                    sentence2=partner,
+                    score=0.0,
+                    label=RANDOM_LABEL,
+                    instruction=RANDOM_INSTRUCTION,
+                    generator=pool.generators[partner],
+                    seed=self.seed,
+                )
+
+    def _drawn(self, pool: "_Pool", sentence: str, excluded: set[str]) -> Sequence[str]:
+        """Draw distinct texts of the pool, none of them excluded; all there are if these are too few."""
+        drawn: dict[str, None] = {}
+        for number in range(DRAWS_EACH * self.per_group):
+            value = int.from_bytes(digest(self.step, self.seed, sentence, number))
+            text = pool.texts[value % len(pool.texts)]
+            if text not in excluded:
+                drawn[text] = None
+            if len(drawn) == self.per_group:
+                return tuple(drawn)
+        allowed = [text for text in pool.texts if text not in excluded and text not in drawn]
+        allowed.sort(key=lambda text: digest(self.step, self.seed, sentence, text))
+        return (*drawn, *allowed[: self.per_group - len(drawn)])
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """The distinct texts that partners are drawn from, sorted, and what wrote each."""
+
+    texts: Sequence[str]
+    generators: Mapping[str, str]
+
+    @classmethod
+    def of(cls, groups: Mapping[str, Sequence[ScoredPair]]) -> "_Pool":
+        writers: dict[str, ScoredPair] = {}
+        for group in groups.values():
+            for pair in group:
+                known = writers.setdefault(pair.sentence2, pair)
+                if pair.id < known.id:
+                    writers[pair.sentence2] = pair
+        return cls(sorted(writers), {text: pair.generator for text, pair in writers.items()})
+
+
+def _pairs(records: Sequence[Record]) -> Iterator[ScoredPair]:
+    """Yield the records, which `kinds` lets be nothing but scored pairs."""
+    for record in records:
+        assert isinstance(record, ScoredPair)
+        yield record
