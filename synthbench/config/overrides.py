@@ -33,8 +33,9 @@ class Overrides:
 
 @dataclass(frozen=True)
 class Changes:
-    """The overrides as patches: of the file's top level, and of every run after its variant."""
+    """The overrides as patches: of the top level, and of every run after its variant; `profile` patches too."""
 
+    profile: Document
     top: tuple[Document, ...]
     run: tuple[Document, ...]
     substitute: SubstituteSection
@@ -50,14 +51,16 @@ class Changes:
         is_run = [_first_key(assignment) in RUN_KEYS for assignment in assignments]
         pairs = list(zip(assignments, is_run, strict=True))
         return cls(
-            top=(_patch(document, "experiment"), *(each for each, run in pairs if not run)),
+            profile=document,
+            top=tuple(each for each, run in pairs if not run),
             run=(_patch(document, "run"), *(each for each, run in pairs if run)),
             substitute=profile.substitute,
         )
 
     def applied(self, document: Document, problems: Problems) -> Document:
         """Lay the patches of the top level over a file; null takes a key, a row or an axis value away."""
-        for patch in self.top:
+        own = _patch(self.profile.section("experiments"), str(document.data.get("experiment")))
+        for patch in (_patch(self.profile, "experiment"), own, *self.top):
             absent = list(_absent_rows(document, patch))
             document = merge(document, patch, keep_nulls=True)
             for path, known in absent:

@@ -188,6 +188,10 @@ class ProfileSection(Section):
 
     description: str = Field("", description="one sentence for people")
     experiment: Settings = Field(default_factory=dict, description="patch of the file's top level")
+    experiments: dict[Name, Settings] = Field(
+        default_factory=dict,
+        description="name -> patch of the top level of this experiment alone, after that of all",
+    )
     run: Settings = Field(default_factory=dict, description="patch of every run, after its variant")
     substitute: SubstituteSection = Field(
         SubstituteSection(), description="other models and data in the place of the file's"

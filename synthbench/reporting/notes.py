@@ -26,6 +26,7 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_marks(table),
         *published_notes(table),
         *_not_found(result, options),
+        *options.notes,
         *result.notes,
         *(f"Failed: {failure}" for failure in result.failures),
     )

@@ -40,6 +40,7 @@ class TableOptions(BaseModel):
     published: PublishedOptions | None = Field(
         None, description="a paper's figures, printed beside ours; null: none"
     )
+    notes: Names = Field((), description="what else must be known beside the table, a sentence each")
     caption: str = Field("", description="empty: the experiment's description, or its name")
     ceiling: Names = Field((), description="variants set apart below a rule, never compared with the others")
     decimals: int = Field(2, ge=0, le=6, description="digits behind the point; scores are printed × 100")

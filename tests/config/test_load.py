@@ -434,6 +434,19 @@ def test_a_profile_patches_the_top_level_and_every_run(experiment: ExperimentFil
     assert loaded.notes == ("silver is the same as plain; it is shown once",)
 
 
+def test_a_profile_patches_one_experiment_by_its_name(experiment: ExperimentFile) -> None:
+    """Between the patch of all and `--set`; another experiment's patch is of no matter."""
+    experiment.profile(
+        "tiny",
+        "experiment: {seeds: [5], description: all}\n"
+        "experiments:\n  study: {seeds: [6], defaults.train.strength: 0.7}\n  other: {sources.none.file: x.csv}\n",
+    )
+    loaded = experiment.load(profile="tiny")
+    assert (loaded.seeds, loaded.description) == ((6,), "all")
+    assert [variant.parameters["train.strength"] for variant in loaded.variants] == [0.7, 0.7]
+    assert experiment.load("seeds=[7]", profile="tiny").seeds == (7,)
+
+
 def test_a_missing_profile_names_the_nearest(experiment: ExperimentFile) -> None:
     experiment.profile("sandbox", "run: {}\n")
     assert experiment.faults(profile="sandbx") == [
