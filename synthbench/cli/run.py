@@ -57,6 +57,7 @@ def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
 
     experiment = given.experiment
     progress = progress_for_people(jobs)
+    progress.say(f"{experiment.name}: looking at what is there; loading libraries takes some seconds")
     for note in experiment.notes:
         progress.say(f"note: {note}")
     plan = make_plan(experiment)

@@ -68,6 +68,15 @@ def test_the_log_has_neither_keys_nor_contents() -> None:
     ]
 
 
+def test_the_log_tells_a_refusal_from_an_answer() -> None:
+    with serving("--refusals", "1") as (process, line):
+        example = line.strip().partition("  try: ")[2]
+        subprocess.run(["bash", "-c", example + " -s"], capture_output=True, check=True)
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    assert errors == "POST /v1/chat/completions 200 refusal\n"
+
+
 def test_a_taken_port_is_one_clear_line() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -2,9 +2,12 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
+from itertools import accumulate
 from random import Random
 from typing import Any
 
@@ -27,6 +30,15 @@ NOT_OF_CONTENT = frozenset(
     }
 )
 _TRIES = 200
+
+
+class Kind(StrEnum):
+    """What a choice is: a proper answer, or one of the faults that are settable."""
+
+    PROPER = "proper"
+    REFUSAL = "refusal"
+    EMPTY = "empty"
+    MALFORMED = "malformed"
 
 
 @dataclass(frozen=True)
@@ -52,17 +64,35 @@ class Answers:
 
     def choice(self, index: int) -> str:
         """Return one choice's text; at temperature 0 all are the same."""
+        kind, random = self._drawn(index)
+        if kind is Kind.REFUSAL:
+            return phrasing.refusal(self.ask, random)
+        if kind is Kind.EMPTY:
+            return ""
+        answer = self._answer(random)
+        return phrasing.malformed(answer, self.ask, random) if kind is Kind.MALFORMED else answer
+
+    def summary(self, num_choices: int) -> str:
+        """Return what the choices are, without their contents: "paraphrase", "2 refusal, 1 paraphrase"."""
+        kinds = [self._drawn(index)[0] for index in range(num_choices)]
+        counts = Counter(self.ask.task.value if kind is Kind.PROPER else kind.value for kind in kinds)
+        if len(counts) == 1:
+            return next(iter(counts))
+        return ", ".join(f"{count} {name}" for name, count in counts.items())
+
+    def _drawn(self, index: int) -> tuple[Kind, Random]:
+        """Return what a choice is to be, and the random numbers that write it."""
         position = 0 if self._is_greedy else index
         random = Random(f"sandbox-llm/{VERSION}/{self.settings.seed}/{self._key}/{position}")
         fault, settings = random.random(), self.settings
-        if fault < settings.refusals:
-            return phrasing.refusal(self.ask, random)
-        if fault < settings.refusals + settings.empty:
-            return ""
-        answer = self._answer(random)
-        if fault < settings.refusals + settings.empty + settings.malformed:
-            return phrasing.malformed(answer, self.ask, random)
-        return answer
+        shares = (
+            (Kind.REFUSAL, settings.refusals),
+            (Kind.EMPTY, settings.empty),
+            (Kind.MALFORMED, settings.malformed),
+        )
+        below = accumulate(share for _, share in shares)
+        found = (kind for (kind, _), limit in zip(shares, below, strict=True) if fault < limit)
+        return next(found, Kind.PROPER), random
 
     def _answer(self, random: Random) -> str:
         ask = self.ask

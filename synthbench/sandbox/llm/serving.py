@@ -125,8 +125,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send_trouble(trouble)
             return
         answers = Answers(settings, request.content)
-        texts = [answers.choice(index) for index in range(request.n or 1)]
-        self._send(200, completion(request, texts, identity, int(time.time())), answers.ask.task.value)
+        num_choices = request.n or 1
+        texts = [answers.choice(index) for index in range(num_choices)]
+        body = completion(request, texts, identity, int(time.time()))
+        self._send(200, body, answers.summary(num_choices))
 
     def _send_trouble(self, trouble: Trouble) -> None:
         if trouble.fault is Fault.DROPPED:

@@ -263,3 +263,15 @@ def test_the_answer_in_the_documentation_is_the_one_that_is_given() -> None:
     assert [choice["message"]["content"] for choice in response["choices"]] == [
         answers.choice(index) for index in range(body["n"])
     ]
+
+
+def test_choices_are_summed_up_by_what_they_are() -> None:
+    body = {"messages": [{"role": "user", "content": f"Paraphrase: {TEXTS[0]}"}]}
+    assert Answers(LLMSettings(), body).summary(3) == "paraphrase"
+    for fault in ("refusals", "empty", "malformed"):
+        always = LLMSettings.model_validate({fault: 1.0})
+        assert Answers(always, body).summary(2) == fault.replace("refusals", "refusal")
+    sometimes = Answers(LLMSettings(empty=0.5), body)
+    num_empty = [sometimes.choice(index) for index in range(20)].count("")
+    assert 0 < num_empty < 20
+    assert set(sometimes.summary(20).split(", ")) == {f"{num_empty} empty", f"{20 - num_empty} paraphrase"}

@@ -1,0 +1,55 @@
+"""docs/sandbox_llm.md says what becomes of each parameter of a request, and is right."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from synthbench.sandbox.llm import MODEL
+from synthbench.sandbox.llm.answering import NOT_OF_CONTENT
+from synthbench.sandbox.llm.requests import ChatRequest, RequestError, read_request
+
+PAGE = (Path(__file__).parents[3] / "docs" / "sandbox_llm.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("## Parameters of a request")[2].partition("## ")[0]
+
+
+def named(row: str) -> list[str]:
+    """Return the parameters in the second cell of the row whose first cell begins so."""
+    cell = next(line for line in SECTION.splitlines() if line.startswith(f"| {row}")).split("|")[2]
+    return re.findall(r"`(\w+)`", cell)
+
+
+def test_every_parameter_that_the_server_takes_is_on_the_page_once() -> None:
+    taken = [*named("heeded |"), *named("heeded, but"), *named("taken with"), *named("ignored")]
+    assert sorted(taken) == sorted(ChatRequest.model_fields)
+
+
+def test_what_is_ignored_does_not_change_an_answer() -> None:
+    assert set(named("ignored")) <= NOT_OF_CONTENT
+
+
+@pytest.mark.parametrize("parameter", named("refused"))
+def test_what_is_refused_is_named(parameter: str) -> None:
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}], parameter: {}}
+    with pytest.raises(RequestError, match=f"unsupported parameter: '{parameter}'") as refused:
+        read_request(json.dumps(body).encode())
+    assert (refused.value.status, refused.value.param) == (400, parameter)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "nothing", "something"),
+    [
+        ("response_format", {"type": "text"}, {"type": "json_object"}),
+        ("logprobs", False, True),
+        ("stream", False, True),
+    ],
+)
+def test_what_asks_for_nothing_is_taken_and_for_something_refused(
+    parameter: str, nothing: object, something: object
+) -> None:
+    assert parameter in named("taken with")
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "Hi"}]}
+    read_request(json.dumps({**body, parameter: nothing}).encode())
+    with pytest.raises(RequestError):
+        read_request(json.dumps({**body, parameter: something}).encode())
