@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from synthbench.config.documents import Document, expand_dotted, merge, read_document
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
@@ -17,8 +17,10 @@ from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.substitution import substitute_models, substitute_tasks
 from synthbench.config.table import TableCheck, tasks_of
 from synthbench.errors import did_you_mean
-from synthbench.reporting.published import PublishedValue
 from synthbench.sources.models import Source
+
+if TYPE_CHECKING:
+    from synthbench.reporting.published import PublishedValue
 
 SELECTED_FROM = ("data", "train")
 """The sections that `select` may range over."""

@@ -33,7 +33,7 @@ class Overrides:
 
 @dataclass(frozen=True)
 class Changes:
-    """The overrides as patches: of the top level, and of every run after its variant; `profile` patches too."""
+    """The overrides as patches, of the top level and of every run after its variant; a profile has both."""
 
     profile: Document
     top: tuple[Document, ...]
