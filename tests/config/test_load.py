@@ -439,7 +439,7 @@ def test_a_profile_patches_one_experiment_by_its_name(experiment: ExperimentFile
     experiment.profile(
         "tiny",
         "experiment: {seeds: [5], description: all}\n"
-        "experiments:\n  study: {seeds: [6], defaults.train.strength: 0.7}\n  other: {sources.none.file: x}\n",
+        "experiments:\n  study: {seeds: [6], defaults.train.strength: 0.7}\n  other: {sources.no.file: x}\n",
     )
     loaded = experiment.load(profile="tiny")
     assert (loaded.seeds, loaded.description) == ((6,), "all")
