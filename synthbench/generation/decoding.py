@@ -1,0 +1,236 @@
+"""Running a language model over sequences that stand side by side, each at a position of its own."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from synthbench.errors import UserError
+from synthbench.generation.language_model import CausalModel
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from transformers import Cache
+
+ROUNDING = 16
+"""Lengths are rounded up to a multiple of this: caches seldom have to grow, captured graphs can be used again."""
+TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02}
+"""How far logits may be from the model's own, as a share of their standard deviation."""
+
+
+def rounded(length: int) -> int:
+    """Return the length, rounded up."""
+    return -(-length // ROUNDING) * ROUNDING
+
+
+class KeyValues:
+    """Keys and values of several sequences: one tensor (layers, 2, sequences, heads, length, size of a head).
+
+    Each sequence stands at the beginning of its line. What lies behind a sequence's end is never attended to.
+    """
+
+    def __init__(self, tensor: "Tensor") -> None:
+        self.tensor = tensor
+
+    @property
+    def length(self) -> int:
+        """The longest sequence that there is room for."""
+        return int(self.tensor.shape[4])
+
+    def first(self, num_sequences: int) -> "KeyValues":
+        """Return the first sequences, without a copy."""
+        return KeyValues(self.tensor[:, :, :num_sequences])
+
+    def until(self, length: int) -> "KeyValues":
+        """Return the beginning of all sequences, without a copy."""
+        return KeyValues(self.tensor[..., :length, :])
+
+    def with_length(self, length: int) -> "KeyValues":
+        """Return a copy with room for longer sequences."""
+        grown = self.tensor.new_zeros((*self.tensor.shape[:4], length, self.tensor.shape[5]))
+        grown[..., : self.length, :] = self.tensor
+        return KeyValues(grown)
+
+    def copy_from(self, other: "KeyValues", targets: Sequence[int], origins: Sequence[int]) -> None:
+        """Put sequences of `other` into the lines `targets`, cut to the room that there is."""
+        if targets:
+            length = min(self.length, other.length)
+            self.tensor[:, :, list(targets), :, :length] = other.tensor[:, :, list(origins), :, :length]
+
+
+class Network:
+    """A causal language model over our own keys and values.
+
+    Raises UserError if the model does not give the same logits this way as its own: then its architecture
+    keeps a state, or positions, of another kind.
+    """
+
+    def __init__(self, causal: CausalModel) -> None:
+        self._causal = causal
+        self._backbone = causal.model.base_model
+        self._head = Head(causal)
+        self._shape = self._layers()
+        self._check()
+
+    @property
+    def bytes_per_token(self) -> int:
+        """What the keys and values of one token take."""
+        layers, heads, size = self._shape
+        return 2 * layers * heads * size * int(self._causal.model.dtype.itemsize)
+
+    def key_values(self, num_sequences: int, length: int) -> KeyValues:
+        """Return room for so many sequences of up to `length` tokens."""
+        import torch
+
+        layers, heads, size = self._shape
+        shape = (layers, 2, num_sequences, heads, rounded(length), size)
+        return KeyValues(torch.zeros(shape, dtype=self._causal.model.dtype, device=self._causal.device))
+
+    def read(self, cache: KeyValues, tokens: "Tensor", starts: "Tensor", width: int) -> None:
+        """Read tokens (sequences, n), the first of a line at its position `starts`, into `cache`.
+
+        `cache` has as many sequences; none is longer than `width` then. Tokens that only fill a line up are
+        read too; later ones are written over them.
+        """
+        self._backbone(**self._inputs(cache, tokens, starts, width))
+
+    def next_logits(self, cache: KeyValues, tokens: "Tensor", starts: "Tensor", width: int) -> "Tensor":
+        """Read one token more of each sequence, tokens (sequences, 1); return fp32 logits of what may follow.
+
+        Their shape is (sequences, vocabulary); they may be written over, and are valid until the next call.
+        """
+        inputs = self._inputs(cache, tokens, starts, width)
+        if self._head.is_plain:
+            return self._head(self._backbone(**inputs).last_hidden_state[:, -1])
+        logits: Tensor = self._causal.model(**inputs, logits_to_keep=1).logits[:, -1].float()
+        return logits
+
+    def _inputs(self, cache: KeyValues, tokens: "Tensor", starts: "Tensor", width: int) -> dict[str, Any]:
+        import torch
+
+        positions = starts[:, None] + torch.arange(tokens.shape[1], device=starts.device)
+        mask = (torch.arange(width, device=starts.device) <= positions[..., None])[:, None]
+        if self._causal.model.config._attn_implementation == "eager":
+            lowest = torch.finfo(self._causal.model.dtype).min
+            mask = torch.where(mask, 0.0, lowest).to(self._causal.model.dtype)
+        return {
+            "input_ids": tokens,
+            "position_ids": positions,
+            "attention_mask": mask,
+            "past_key_values": _as_cache(cache, positions, width),
+            "use_cache": True,
+        }
+
+    def _layers(self) -> tuple[int, int, int]:
+        """Return the numbers of layers and of key heads, and the size of a head, as the model makes them."""
+        import torch
+        from transformers import DynamicCache
+
+        cache = DynamicCache()
+        token = torch.zeros((1, 1), dtype=torch.long, device=self._causal.device)
+        self._backbone(input_ids=token, past_key_values=cache, use_cache=True)
+        tensors = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+        shapes = {None if tensor is None else tuple(tensor.shape) for tensor in tensors}
+        if len(shapes) != 1 or None in shapes:
+            raise UserError(self._unfit("its layers don't keep keys and values of one shape"))
+        _, heads, _, size = tensors[0].shape
+        return len(cache.layers), int(heads), int(size)
+
+    def _check(self) -> None:
+        """Compare the logits after a few tokens, of two sequences that start apart, with the model's own."""
+        import torch
+
+        device, vocabulary = self._causal.device, self._head.size
+        ids = torch.arange(7, device=device)[None] * 7 % vocabulary
+        expected = self._causal.model(input_ids=ids).logits[0, -1].float()
+        cache = self.key_values(2, 8)
+        read, starts = torch.cat([ids[:, :6], ids[:, :6]]), torch.zeros(2, dtype=torch.long, device=device)
+        self.read(cache, read, starts, rounded(8))
+        # The second sequence is set back by two tokens, and has them read again.
+        for back in (2, 1, 0):
+            positions = torch.tensor([6, 6 - back], device=device)
+            logits = self.next_logits(cache, ids[0, positions][:, None], positions, rounded(8))
+        spread = expected.std()
+        if (logits - expected).abs().max() > TOLERANCE[str(self._causal.model.dtype)] * spread:
+            raise UserError(self._unfit("it gives other logits when sequences stand at different positions"))
+
+    def _unfit(self, why: str) -> str:
+        return f"a model of type '{self._causal.model.config.model_type}' can't write here: {why}"
+
+
+class Head:
+    """From hidden states to fp32 logits, into one buffer: fresh memory of that size costs as much as the product.
+
+    `is_plain` says whether the model's own logits are this product and nothing else; if not, the model has to be
+    asked as a whole.
+    """
+
+    def __init__(self, causal: CausalModel) -> None:
+        import torch
+
+        weight = causal.model.get_output_embeddings().weight.detach()
+        self.size = int(weight.shape[0])
+        self._weight = weight.float().T if weight.is_cpu else weight.T
+        self._buffer = torch.empty((0, self.size), device=causal.device)
+        self.is_plain = self._agrees(causal)
+
+    def __call__(self, hidden: "Tensor") -> "Tensor":
+        """Return logits (sequences, vocabulary) of hidden states (sequences, width); valid until the next call."""
+        import torch
+
+        if len(self._buffer) < len(hidden):
+            self._buffer = torch.empty((len(hidden), self.size), device=hidden.device)
+        out = self._buffer[: len(hidden)]
+        if hidden.is_cpu or hidden.dtype == torch.float32:
+            return torch.mm(hidden.float(), self._weight, out=out)
+        return torch.mm(hidden, self._weight, torch.float32, out=out)
+
+    def _agrees(self, causal: CausalModel) -> bool:
+        import torch
+
+        ids = torch.arange(4, device=causal.device)[None]
+        own = causal.model(input_ids=ids).logits[0].float()
+        ours = self(causal.model.base_model(input_ids=ids).last_hidden_state[0])
+        return bool((own - ours).abs().max() <= TOLERANCE[str(causal.model.dtype)] * own.std())
+
+
+def _as_cache(cache: KeyValues, positions: "Tensor", width: int) -> "Cache":
+    """Return the keys and values as transformers' models take them: what is read goes to its own position."""
+    import torch
+    from transformers.cache_utils import Cache, CacheLayerMixin
+
+    lines = torch.arange(len(positions), device=positions.device)[:, None]
+
+    class Layer(CacheLayerMixin):  # type: ignore[misc]
+        """One layer's keys and values."""
+
+        def __init__(self, keys: "Tensor", values: "Tensor") -> None:
+            super().__init__()
+            self.keys, self.values, self.is_initialized = keys, values, True
+
+        def lazy_initialization(self, key_states: "Tensor", value_states: "Tensor") -> None:
+            """Nothing to do: there is room already."""
+
+        def update(
+            self,
+            key_states: "Tensor",
+            value_states: "Tensor",
+            *_: object,
+            **__: object,
+        ) -> tuple["Tensor", "Tensor"]:
+            """Put (sequences, heads, n, size) where they belong; return all that may be attended to."""
+            self.keys[lines, :, positions] = key_states.transpose(1, 2)
+            self.values[lines, :, positions] = value_states.transpose(1, 2)
+            return self.keys[:, :, :width], self.values[:, :, :width]
+
+        def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+            """Return the width and no offset; the mask is given, so that nobody needs it."""
+            return width, 0
+
+        def get_seq_length(self) -> int:
+            """Return what has been read at most; positions are given, so that nobody needs it."""
+            return width - positions.shape[1]
+
+        def get_max_length(self) -> int:
+            """Return the room that there is."""
+            return int(self.keys.shape[2])
+
+    return Cache(layers=[Layer(layer[0], layer[1]) for layer in cache.tensor])

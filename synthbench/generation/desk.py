@@ -1,0 +1,211 @@
+"""The inputs in work: their prompts are read, their tries go through the batch, their texts are judged."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from synthbench.generation.batch import Batch, Row
+from synthbench.generation.decoding import Network
+from synthbench.generation.endings import judged
+from synthbench.generation.jobs import Attempt, Job, Task, Written
+from synthbench.generation.language_model import CausalModel
+from synthbench.generation.prompts import PromptCache
+from synthbench.generation.randomness import uniforms
+from synthbench.generation.sampling import Sampler
+
+RESERVE = 4
+"""Prompts are read ahead for a share of one over this of the batch: few at a time would cost a pass of their own."""
+
+
+class Endings(Protocol):
+    """Says where a row ends."""
+
+    def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
+        """Say whether the row is over after these tokens."""
+
+
+@dataclass(eq=False)
+class LabelState:
+    """One label of an input in work: tries that are over, and the numbers of those that are not."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    running: list[int] = field(default_factory=list)
+
+    @property
+    def num_launched(self) -> int:
+        """How many tries have begun."""
+        return len(self.attempts) + len(self.running)
+
+    @property
+    def num_usable(self) -> int:
+        """Distinct usable texts so far."""
+        return len({attempt.text for attempt in self.attempts if attempt.outcome == "kept"})
+
+
+@dataclass(eq=False)
+class Input:
+    """An input in work: its prompts as tokens, the lines they have been read to, the labels still to be written."""
+
+    job: Job
+    prompts: Mapping[str, Sequence[int]]
+    labels: dict[str, LabelState]
+    lines: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Try(Row):
+    """A row of the batch that is one try."""
+
+    of: Input = field(kw_only=True)
+    label: str = field(kw_only=True)
+    number: int = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What does the work."""
+
+    causal: CausalModel
+    network: Network
+    sampler: Sampler
+    endings: Endings
+
+
+class Desk:
+    """Works through inputs with a batch of so many sequences; keeps no more than a batch's worth of them."""
+
+    def __init__(self, tools: Tools, task: Task, num_sequences: int, inputs: Iterator[Input]) -> None:
+        self._tools = tools
+        self._task = task
+        self._inputs = inputs
+        self._next: Input | None = next(inputs, None)
+        self._in_work: dict[int, Input] = {}
+        self._waiting: deque[Try] = deque()
+        self._num_sequences = num_sequences
+        device = tools.causal.device
+        self._batch = Batch(tools.network, tools.sampler, num_sequences, device)
+        self._prompts = PromptCache(tools.network, 2 * num_sequences + len(task.counterlabels), device)
+
+    def work(self) -> Iterator[Written]:
+        """Yield each label of each input as soon as it is finished."""
+        while True:
+            yield from self._take()
+            self._admit()
+            if not self._batch.rows:
+                return
+            self._batch.step()
+            yield from self._collect()
+
+    def unfinished(self) -> list[Input]:
+        """Return the inputs that are not finished, to be begun again elsewhere; finished tries stay theirs."""
+        left = [*self._in_work.values(), *([self._next] if self._next else [])]
+        for each in left:
+            each.lines = {}
+        return left
+
+    def _take(self) -> Iterator[Written]:
+        """If the waiting tries don't fill the batch, read the prompts of inputs more; yield what is too long."""
+        waiting = sum(len(each.prompts) for each in self._waiting)
+        if waiting >= self._batch.num_free:
+            return
+        wanted = self._batch.num_free + self._num_sequences // RESERVE
+        taken: list[Input] = []
+        num_free = self._prompts.num_free
+        while self._next is not None and waiting < wanted:
+            each = self._next
+            if self._is_too_long(each):
+                yield from (Written(each.job, label, ()) for label in each.labels)
+            else:
+                needed = self._needed(each)
+                if len(needed) > num_free:
+                    break
+                num_free -= len(needed)
+                taken.append(each)
+                self._in_work[id(each)] = each
+                waiting += self._task.amounts.samples * sum(map(self._num_sequences_of, each.labels))
+            self._next = next(self._inputs, None)
+        if taken:
+            read = self._prompts.read([self._needed(each) for each in taken])
+            for each, lines in zip(taken, read, strict=True):
+                each.lines = lines
+                self._begin(each)
+
+    def _begin(self, each: Input) -> None:
+        """Let the tries begin that are due; those that were running when the memory gave out, again."""
+        for label, state in each.labels.items():
+            self._waiting.extend(self._try(each, label, number) for number in state.running)
+            self._launch(each, label)
+
+    def _launch(self, each: Input, label: str) -> None:
+        state, amounts = each.labels[label], self._task.amounts
+        while state.num_usable + len(state.running) < amounts.samples and state.num_launched < amounts.tries:
+            number = state.num_launched
+            state.running.append(number)
+            self._waiting.append(self._try(each, label, number))
+
+    def _try(self, each: Input, label: str, number: int) -> Try:
+        labels = self._task.prompts_of(label)
+        draws = uniforms(
+            self._task.sampling.max_new_tokens, self._task.seed, each.job.key, label, number
+        ).tolist()
+        return Try(
+            [each.prompts[name] for name in labels],
+            [each.lines[name] for name in labels],
+            draws,
+            of=each,
+            label=label,
+            number=number,
+        )
+
+    def _admit(self) -> None:
+        admitted, room = [], self._batch.num_free
+        while self._waiting and len(self._waiting[0].prompts) <= room:
+            admitted.append(self._waiting.popleft())
+            room -= len(admitted[-1].prompts)
+        if admitted:
+            self._batch.admit(admitted, self._prompts)
+
+    def _collect(self) -> Iterator[Written]:
+        """Take the rows that are over out of the batch, judge them, and launch what is then due."""
+        over = [row for row in self._batch.rows if isinstance(row, Try) and self._is_over(row)]
+        self._batch.remove(over)
+        for row in over:
+            state = row.of.labels[row.label]
+            state.running.remove(row.number)
+            state.attempts.append(self._attempt(row))
+            self._launch(row.of, row.label)
+            if not state.running:
+                yield self._finish(row.of, row.label)
+
+    def _is_over(self, row: Try) -> bool:
+        return row.is_spent or self._tools.endings.is_end(row.of.job.key, row.label, row.number, row.tokens)
+
+    def _attempt(self, row: Try) -> Attempt:
+        written = self._tools.causal.tokenizer.decode(row.tokens, clean_up_tokenization_spaces=False)
+        text, outcome = judged(str(written), row.of.job.unwanted)
+        return Attempt(row.label, row.number, text, tuple(row.tokens), outcome)
+
+    def _finish(self, each: Input, label: str) -> Written:
+        attempts, seen = [], set()
+        for attempt in sorted(each.labels.pop(label).attempts, key=lambda attempt: attempt.number):
+            is_duplicate = attempt.outcome == "kept" and attempt.text in seen
+            attempts.append(replace(attempt, outcome="duplicate") if is_duplicate else attempt)
+            seen.add(attempt.text)
+        if not each.labels:
+            self._prompts.release(list(each.lines.values()))
+            del self._in_work[id(each)]
+        return Written(each.job, label, tuple(attempts))
+
+    def _needed(self, each: Input) -> dict[str, Sequence[int]]:
+        """Return the prompts that the labels to be written are written from."""
+        names = dict.fromkeys(name for label in each.labels for name in self._task.prompts_of(label))
+        return {name: each.prompts[name] for name in names}
+
+    def _num_sequences_of(self, label: str) -> int:
+        return len(self._task.prompts_of(label))
+
+    def _is_too_long(self, each: Input) -> bool:
+        longest = max(map(len, self._needed(each).values()))
+        limit = self._tools.causal.max_length
+        return limit is not None and longest + self._task.sampling.max_new_tokens > limit

@@ -1,0 +1,108 @@
+"""The language model that writes, as an experiment names it, and as it is loaded."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.errors import UserError
+from synthbench.models import reference
+from synthbench.models.device import device_name
+from synthbench.models.quiet import quiet_transformers
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+    from synthbench.runtime import Runtime
+
+DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+
+
+class LanguageModel(BaseModel):
+    """`language_model:` of an experiment: which causal language model, and in which precision it computes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
+
+    model: str = Field(
+        min_length=1,
+        description="hub id, local folder, `package:module/path` (a folder in an installed package), or"
+        " `sandbox/lm`",
+    )
+    revision: str | None = Field(
+        None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"
+    )
+    dtype: Literal["fp32", "bf16", "fp16"] = Field(
+        "fp32", description="of weights and products; logits, softmax and debiasing are always fp32"
+    )
+
+    def fingerprint(self) -> dict[str, str]:
+        """Return {model: commit or content hash}; raises UserError if the model can't be found."""
+        return reference.fingerprint(self.model, self.revision)
+
+    def check_folder(self) -> None:
+        """Raise UserError if a local or packaged model is missing; a model of the hub is not looked at."""
+        reference.local(self.model)
+
+    def load(self, runtime: "Runtime") -> "CausalModel":
+        """Load model and tokenizer onto the runtime's device.
+
+        Raises UserError if the model can't be found or loaded, or has no tokenizer.
+        """
+        import torch
+        from safetensors import SafetensorError
+        from transformers import AutoModelForCausalLM
+
+        folder = reference.resolve(self.model, self.revision)
+        device = device_name(runtime)
+        tokenizer = self._tokenizer(folder)
+        try:
+            with quiet_transformers():
+                model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, DTYPES[self.dtype]))
+        except (OSError, ValueError, SafetensorError) as error:
+            raise UserError(f"{self.model}: can't be loaded: {_first_line(error)}") from error
+        model.requires_grad_(requires_grad=False)
+        return CausalModel(model.to(device).eval(), tokenizer, torch.device(device))
+
+    def _tokenizer(self, folder: str) -> "PreTrainedTokenizerBase":
+        from transformers import AutoTokenizer
+
+        try:
+            with quiet_transformers():
+                tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
+        except (OSError, ValueError) as error:
+            raise UserError(f"{self.model}: its tokenizer can't be loaded: {_first_line(error)}") from error
+        if len(tokenizer) <= len(tokenizer.all_special_tokens):
+            raise UserError(
+                f"{self.model}: has no tokenizer; is tokenizer.json or vocab.json missing in its folder?"
+            )
+        return tokenizer
+
+
+@dataclass(frozen=True)
+class CausalModel:
+    """A causal language model of transformers, ready to compute, with its tokenizer."""
+
+    model: Any
+    tokenizer: "PreTrainedTokenizerBase"
+    device: "torch.device"
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest text in tokens that the model can read; None if its configuration names none."""
+        longest = getattr(self.model.config, "max_position_embeddings", None)
+        return None if longest is None else int(longest)
+
+    @property
+    def end_of_text(self) -> tuple[int, ...]:
+        """The tokens that end a text, which are never written."""
+        ids = self.model.generation_config.eos_token_id
+        if ids is None:
+            ids = self.tokenizer.eos_token_id
+        if ids is None:
+            return ()
+        return tuple(ids) if isinstance(ids, list) else (int(ids),)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

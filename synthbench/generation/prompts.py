@@ -1,0 +1,91 @@
+"""Prompts that have been read: each once, what all prompts of a label begin with once for all."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+from synthbench.generation.decoding import KeyValues, Network, rounded
+
+if TYPE_CHECKING:
+    import torch
+
+FIRST_LENGTH = 64
+
+
+@dataclass
+class _Beginning:
+    """What all prompts of one label read so far begin with, and its keys and values (one line)."""
+
+    tokens: list[int]
+    key_values: KeyValues
+
+
+class PromptCache:
+    """Keys and values of prompts, all but each one's last token, which the first step of writing reads."""
+
+    def __init__(self, network: Network, num_prompts: int, device: "torch.device") -> None:
+        self._network = network
+        self._device = device
+        self.key_values = network.key_values(num_prompts, FIRST_LENGTH)
+        self._free = list(range(num_prompts))
+        self._beginnings: dict[str, _Beginning] = {}
+
+    @property
+    def num_free(self) -> int:
+        """How many more prompts there is room for."""
+        return len(self._free)
+
+    def release(self, lines: Sequence[int]) -> None:
+        """Forget prompts that nobody needs any more."""
+        self._free.extend(lines)
+
+    def read(self, prompts: Sequence[Mapping[str, Sequence[int]]]) -> list[dict[str, int]]:
+        """Read the prompts of several inputs, label -> tokens; return each one's lines, label -> line."""
+        flat = [(label, list(tokens[:-1])) for each in prompts for label, tokens in each.items()]
+        for label, tokens in flat:
+            self._shorten(label, tokens)
+        lines = [self._free.pop() for _ in flat]
+        self._fill(flat, lines)
+        assigned = iter(lines)
+        return [{label: next(assigned) for label in each} for each in prompts]
+
+    def _shorten(self, label: str, tokens: list[int]) -> None:
+        """Cut the label's beginning to what it shares with one prompt more; the first one is read for it."""
+        known = self._beginnings.get(label)
+        if known is None:
+            key_values = self._network.key_values(1, len(tokens))
+            self._read(key_values, [tokens], [0])
+            self._beginnings[label] = _Beginning(tokens, key_values)
+            return
+        pairs = zip(known.tokens, tokens, strict=False)
+        num_shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        known.tokens = known.tokens[:num_shared]
+
+    def _fill(self, flat: Sequence[tuple[str, list[int]]], lines: Sequence[int]) -> None:
+        length = rounded(max(len(tokens) for _, tokens in flat))
+        read = self._network.key_values(len(flat), length)
+        starts = []
+        for index, (label, _) in enumerate(flat):
+            beginning = self._beginnings[label]
+            starts.append(len(beginning.tokens))
+            read.copy_from(beginning.key_values.until(starts[-1]), [index], [0])
+        self._read(read, [tokens[start:] for (_, tokens), start in zip(flat, starts, strict=True)], starts)
+        if self.key_values.length < length:
+            self.key_values = self.key_values.with_length(length)
+        self.key_values.copy_from(read, lines, range(len(flat)))
+
+    def _read(self, cache: KeyValues, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> None:
+        import torch
+
+        longest = max(map(len, rows))
+        if not longest:
+            return
+        tokens = torch.zeros((len(rows), longest), dtype=torch.long)
+        for index, row in enumerate(rows):
+            tokens[index, : len(row)] = torch.tensor(row, dtype=torch.long)
+        # Lines may differ in where their rest begins: what only fills up must still find room.
+        if cache.length < max(starts) + longest:
+            cache.tensor = cache.with_length(rounded(max(starts) + longest)).tensor
+        where = torch.tensor(starts, device=self._device)
+        self._network.read(cache, tokens.to(self._device), where, cache.length)

@@ -1,0 +1,145 @@
+"""The next token: self-debiasing, then top-k, then top-p, exactly, without sorting a vocabulary."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SMALLEST_FACTOR = 0.01
+"""The least that debiasing leaves of a token's probability; in the authors' code, not in the paper."""
+BLOCK = 64
+NUM_BLOCKS = 24
+NUM_CANDIDATES = 1024
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How tokens are drawn (Schick & Schütze 2021, section 3 and the hyperparameters of section 4).
+
+    `decay` is the paper's lambda; 0 is plain sampling. `top_k` and `top_p` None: no such cut.
+    """
+
+    decay: float
+    top_k: int | None
+    top_p: float | None
+    max_new_tokens: int
+
+
+class Sampler:
+    """Finds, for each row, the tokens that may come next, with their probabilities.
+
+    With p the distribution of the row's own prompt, q the elementwise maximum of those of its counter prompts:
+    tokens with p < q are multiplied by max(exp(decay * (p - q)), 0.01) and the distribution is renormalised;
+    then top-k; then top-p over what is left, as transformers does (the smallest set that holds at least top_p).
+    """
+
+    def __init__(self, sampling: Sampling, never: tuple[int, ...] = ()) -> None:
+        self.sampling = sampling
+        self._never = list(never)
+
+    def survivors(
+        self, logits: "Tensor", rows: "Tensor", counter_rows: "Tensor"
+    ) -> tuple["Tensor", "Tensor"]:
+        """Return the tokens that may come next, most probable first, and their probabilities.
+
+        `logits` (fp32, overwritten) has a line for each sequence, shape (sequences, vocabulary). `rows`, shape
+        (rows,), are the lines of the regular prompts; `counter_rows`, shape (rows, counters), those of each
+        one's counter prompts, filled up with the row's own line, which changes nothing. Both results have the
+        shape (rows, k); the probabilities of a row add up to 1, those of tokens that were cut are 0.
+        """
+        import torch
+
+        logits[:, self._never] = -torch.inf
+        probabilities = torch.softmax(logits, dim=-1, out=logits) if logits.is_cpu else logits.softmax(dim=-1)
+        if self.sampling.top_k is None:
+            tokens, weights = self._most_likely(probabilities, rows, counter_rows)
+        else:
+            tokens, weights = self._top_k(probabilities, rows, counter_rows, self.sampling.top_k)
+        return tokens, self._nucleus(weights)
+
+    def choose(self, tokens: "Tensor", probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
+        """Return one token for each row: the first at which the summed probability passes the row's uniform."""
+        summed = probabilities.double().cumsum(dim=-1)
+        passed = summed > uniforms.unsqueeze(-1) * summed[:, -1:]
+        return tokens.gather(1, passed.int().argmax(dim=-1, keepdim=True)).squeeze(1)
+
+    def _top_k(
+        self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor", k: int
+    ) -> tuple["Tensor", "Tensor"]:
+        """Return the k heaviest tokens after debiasing, found among the candidates of the best blocks.
+
+        Debiasing only takes weight away. So if the k-th weight is at least the largest probability outside the
+        blocks looked at, nothing outside can be among the k; rows where it is not are searched in full.
+        """
+        import torch
+
+        num_blocks = probabilities.shape[1] // BLOCK
+        if not probabilities.is_cpu or num_blocks <= NUM_BLOCKS:
+            return self._heaviest(self._debiased(probabilities, rows, counter_rows), k)
+        maxima = probabilities[rows, : num_blocks * BLOCK].unflatten(1, (num_blocks, BLOCK)).amax(dim=-1)
+        best, blocks = maxima.topk(NUM_BLOCKS + 1, dim=-1)
+        inside = torch.arange(BLOCK)
+        candidates = (blocks[:, :NUM_BLOCKS, None] * BLOCK + inside).flatten(1)
+        tail = torch.arange(num_blocks * BLOCK, probabilities.shape[1]).expand(len(rows), -1)
+        candidates = torch.cat([candidates, tail], dim=1)
+        weights = self._debiased(probabilities, rows, counter_rows, candidates)
+        order, kept = self._heaviest(weights, k)
+        tokens = candidates.gather(1, order)
+        unsure = (kept[:, -1] < best[:, -1]).nonzero().squeeze(1)
+        if len(unsure):
+            in_full = self._debiased(probabilities, rows[unsure], counter_rows[unsure])
+            tokens[unsure], kept[unsure] = self._heaviest(in_full, k)
+        return tokens, kept
+
+    def _most_likely(
+        self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor"
+    ) -> tuple["Tensor", "Tensor"]:
+        """Return enough of the heaviest tokens to hold top_p of the whole weight, or all tokens, sorted."""
+        weights = self._debiased(probabilities, rows, counter_rows)
+        weights /= weights.sum(dim=-1, keepdim=True)
+        top_p, vocabulary = self.sampling.top_p, weights.shape[1]
+        tokens, heaviest = self._heaviest(weights, min(NUM_CANDIDATES, vocabulary))
+        if top_p is not None and bool((heaviest.sum(dim=-1) >= top_p).all()):
+            return tokens, heaviest
+        return self._heaviest(weights, vocabulary)
+
+    def _debiased(
+        self,
+        probabilities: "Tensor",
+        rows: "Tensor",
+        counter_rows: "Tensor",
+        tokens: "Tensor | None" = None,
+    ) -> "Tensor":
+        """Return the debiased weights of `tokens` (None: of the vocabulary), not renormalised."""
+        import torch
+
+        def of(lines: "Tensor") -> "Tensor":
+            return probabilities[lines] if tokens is None else probabilities[lines[:, None], tokens]
+
+        regular = of(rows)
+        if not self.sampling.decay or not counter_rows.shape[1]:
+            return regular
+        countered = of(counter_rows[:, 0])
+        for column in counter_rows.T[1:]:
+            countered = torch.maximum(countered, of(column))
+        factor = (regular - countered).clamp_(max=0.0).mul_(self.sampling.decay).exp_()
+        return regular * factor.clamp_(min=SMALLEST_FACTOR)
+
+    @staticmethod
+    def _heaviest(weights: "Tensor", k: int) -> tuple["Tensor", "Tensor"]:
+        """Return the k largest, descending; k is cut to what there is."""
+        kept, tokens = weights.topk(min(k, weights.shape[1]), dim=-1)
+        return tokens, kept
+
+    def _nucleus(self, weights: "Tensor") -> "Tensor":
+        """Renormalise descending weights, cut what lies behind top_p, and renormalise again.
+
+        If top_k is None the weights are of the whole already, not of the survivors.
+        """
+        if self.sampling.top_k is not None:
+            weights = weights / weights.sum(dim=-1, keepdim=True)
+        if self.sampling.top_p is not None:
+            before = weights.cumsum(dim=-1) - weights
+            weights = weights.masked_fill(before >= self.sampling.top_p, 0.0)
+        return weights / weights.sum(dim=-1, keepdim=True)
