@@ -23,7 +23,7 @@ app = typer.Typer(no_args_is_help=True)
 app.command("audit")(audit)
 
 Kind = Literal["scored_pair", "pair", "triplet", "ranking", "sentence"]
-Format = Literal["jsonl", "csv", "huggingface"]
+Format = Literal["jsonl", "csv", "huggingface", "dino"]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 
@@ -58,7 +58,10 @@ def inspect_dataset(
 def export(
     dataset: Dataset,
     target: Annotated[
-        Path, typer.Argument(metavar="TARGET", help="The file (jsonl, csv) or folder (huggingface) to write.")
+        Path,
+        typer.Argument(
+            metavar="TARGET", help="The file (jsonl, csv, dino) or folder (huggingface) to write."
+        ),
     ],
     export_format: Annotated[
         Format | None, typer.Option("--format", help="What to write; a TARGET named .jsonl or .csv says it.")
@@ -72,11 +75,14 @@ def export(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Write a data set for other programs: JSONL, CSV or Hugging Face."""
+    """Write a data set for other programs: JSONL, CSV, Hugging Face, or JSONL as DINO's data are released.
+
+    DINO's has text_a, text_b and label: the scores as generated, before label smoothing.
+    """
     from synthbench.data.exchange import ExportFormat, export_dataset, open_dataset
 
     if export_format is None and target.suffix not in (".jsonl", ".csv"):
-        raise UserError(f"{target}: say what to write: --format jsonl, csv or huggingface")
+        raise UserError(f"{target}: say what to write: --format jsonl, csv, huggingface or dino")
     opened = open_dataset(found(dataset)[0])
     chosen = ExportFormat(export_format or target.suffix.removeprefix("."))
     export_dataset(opened, target, chosen, provenance=provenance, force=force)
@@ -92,22 +98,31 @@ def import_(
     kind: Annotated[
         Kind | None, typer.Option(help="What each row is; if not given, the columns decide.")
     ] = None,
+    file_format: Annotated[
+        Literal["dino"] | None,
+        typer.Option("--format", help="dino: a .jsonl of text_a, text_b and label, as DINO's are released."),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Check a file of records and make a data set of it.
 
     The columns are sentence1, sentence2 and score in [0, 1]; anchor and positive, with or without negative;
     query, candidates and grades in [0, 1] (lists; in a table as JSON); or sentence. Every faulty line is
-    named. An experiment can also read such a file as it is (`file:`), with other names of columns and other
-    ranges of scores.
+    named. In DINO's format the score is the label as a number, and rows whose text_b is null are sentences.
+    An experiment can also read such files as they are (`file:`), with other names of columns and other ranges
+    of scores.
     """
+    from synthbench.data.dino import import_dino
     from synthbench.data.exchange import check_target, write_folder
     from synthbench.data.importing import import_file
     from synthbench.data.records import RecordKind
 
     check_target(target, force=force)
-    imported = import_file(file, RecordKind(kind) if kind else None)
+    read = import_dino if file_format == "dino" else import_file
+    imported = read(file, RecordKind(kind) if kind else None)
     write_folder(imported, target, force=force)
+    for reason, count in imported.manifest.dropped.items():
+        typer.echo(f"left out: {count:,} ({reason})")
     _say_written(imported, target)
 
 

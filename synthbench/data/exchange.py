@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.data.card import dataset_card
 from synthbench.data.dataset import MANIFEST_FILE, SyntheticDataset
+from synthbench.data.dino import write_dino
 from synthbench.data.importing import import_file
 from synthbench.data.records import RECORD_TYPES
 from synthbench.errors import UserError
@@ -30,6 +31,7 @@ class ExportFormat(StrEnum):
     JSONL = "jsonl"
     CSV = "csv"
     HUGGINGFACE = "huggingface"
+    DINO = "dino"
 
 
 def export_dataset(
@@ -40,20 +42,23 @@ def export_dataset(
     provenance: bool = False,
     force: bool = False,
 ) -> None:
-    """Write the records as a JSONL or CSV file with all columns, or as a Hugging Face folder.
+    """Write a JSONL or CSV file with all columns, one in DINO's format, or a Hugging Face folder.
 
     The folder is a DatasetDict by split (`datasets.load_from_disk`) with a dataset card; without `provenance`
     it has only the columns that sentence-transformers' losses take, in their order.
     Raises UserError if the target exists (unless `force`), has another format's name or can't be written.
     """
     named = target.suffix.removeprefix(".")
-    if named in (*ExportFormat, "tsv") and named != export_format:
+    ending = ExportFormat.JSONL if export_format == ExportFormat.DINO else export_format
+    if named in (*ExportFormat, "tsv") and named != ending:
         raise UserError(f"{target}: the name ends in .{named}, the format is {export_format}")
     with replacing(target, force=force) as temporary:
         if export_format == ExportFormat.JSONL:
             _write_jsonl(dataset, temporary)
         elif export_format == ExportFormat.CSV:
             _write_csv(dataset, temporary)
+        elif export_format == ExportFormat.DINO:
+            write_dino(dataset, temporary)
         else:
             _write_huggingface(dataset, temporary, provenance=provenance)
 

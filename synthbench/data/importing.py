@@ -194,7 +194,7 @@ def _inferred_kind(row: Row, file: Path) -> RecordKind:
     unknown = [name for name in row.cells if name not in known]
     hints = [hint for hint in (_nearest(name, known) for name in unknown) if hint]
     if {"text_a", "label"} <= row.cells.keys():
-        hints = ["; is this DINO's format? (--format dino)"]
+        hints = ["; is it DINO's format? `synthbench data import FILE FOLDER --format dino` reads that"]
     elif not hints and len(unknown) == len(row.cells) and file.suffix != ".jsonl":
         hints = ["; is the line with the columns' names missing?"]
     kinds = "; ".join(f"{kind}: {', '.join(REQUIRED[kind])}" for kind in IMPORTABLE)

@@ -71,7 +71,7 @@ def test_the_name_of_the_target_tells_the_format(folder: Path, tmp_path: Path) -
     succeed("export", folder, tmp_path / "out.csv")
     assert (tmp_path / "out.csv").read_text(encoding="utf-8").startswith("sentence1,")
     for target, options, message in (
-        ("out", (), "say what to write: --format jsonl, csv or huggingface"),
+        ("out", (), "say what to write: --format jsonl, csv, huggingface or dino"),
         ("more.csv", ("--format", "jsonl"), "the name ends in .csv, the format is jsonl"),
         ("more.tsv", ("--format", "csv"), "the name ends in .tsv, the format is csv"),
     ):
