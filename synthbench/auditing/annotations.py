@@ -65,6 +65,17 @@ def read_annotations(files: Sequence[Path], items: Items) -> list[Annotation]:
     return found
 
 
+def is_blank(file: Path) -> bool:
+    """Tell whether a file is a sheet as it was written, to which nobody has added anything."""
+    try:
+        rows = _rows(file)
+        _, header = next(rows, (1, []))
+        _, column = _question(header, file)
+        return column == len(header) - 1 and not any("".join(cells[column:]).strip() for _, cells in rows)
+    except UserError:
+        return False
+
+
 def _read(name: str, sheet: _Sheet) -> Annotation:
     rows = _rows(sheet.file)
     _, header = next(rows, (1, []))

@@ -2,6 +2,7 @@
 
 import hashlib
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -49,6 +50,19 @@ class Items:
             raise UserError(f"a sample of {size}: the data set has {len(self.items)} to be judged")
         drawn = Random(f"audit/{seed}").sample(self.items, size)
         return Items(drawn, self.intentions, self.text_names)
+
+    def sample_of_each(self, size: int | None, seed: int) -> "Items":
+        """Return `size` items of each intention, all where there are fewer (None: all), in such an order."""
+        shuffled = self.sample(None, seed)
+        if size is None:
+            return shuffled
+        seen: Counter[str] = Counter()
+        kept = []
+        for item in shuffled.items:
+            seen[item.intended] += 1
+            if seen[item.intended] <= size:
+                kept.append(item)
+        return Items(kept, self.intentions, self.text_names)
 
 
 def items_of(dataset: SyntheticDataset) -> Items:

@@ -71,6 +71,7 @@ def _sections() -> "Mapping[str, type[BaseModel]]":
         "a part of `data`": schema.PartSection,
         "train": schema.TrainSection,
         "an entry of `evaluate`": schema.EvaluateSection,
+        "an entry of `audit`": schema.AuditSection,
         "a profile": schema.ProfileSection,
     }
 

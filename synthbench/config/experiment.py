@@ -53,14 +53,27 @@ class EvaluationPlan:
 
 
 @dataclass(frozen=True)
+class AuditPlan:
+    """A part of the data whose labels are judged: by an oracle, in answered sheets, or by nobody yet."""
+
+    name: str
+    part: str
+    per_label: int | None
+    seed: int
+    oracle: str | None
+    sheets: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
 class RunConfig:
-    """One row of the comparison before its seed is set."""
+    """One row of the comparison before its seed is set; without a trainer it ends with its audits."""
 
     parts: tuple[Part, ...]
     trainer_name: str
-    trainer: Trainer
+    trainer: Trainer | None
     selection: Selection | None
     evaluations: tuple[EvaluationPlan, ...]
+    audits: tuple[AuditPlan, ...]
     parameters: Mapping[str, Any]
 
 
@@ -111,11 +124,16 @@ class Experiment:
     runtime: Runtime
     resolved: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """For who looks at the file; `notes` are also for who reads the results."""
 
     def is_seeded(self, variant: Variant) -> bool:
         """Tell whether a seed makes a difference to a row; if not, it is run once."""
         configs = [candidate.config for candidate in variant.candidates]
-        return any(config.trainer.is_seeded or (config.parts and self.vary) for config in configs)
+        return any(
+            (config.trainer is not None and config.trainer.is_seeded) or (config.parts and self.vary)
+            for config in configs
+        )
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:

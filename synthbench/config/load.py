@@ -11,10 +11,11 @@ from synthbench.config.experiment import Candidate, Experiment, RunConfig, Varia
 from synthbench.config.outside import check_data_folder, find_places, is_folder_needed, look_into_sources
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.problems import Fault, Problems, parse
+from synthbench.config.replacements import replacements
 from synthbench.config.rows import Row, RowProblems, rows_of
 from synthbench.config.runs import RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
-from synthbench.config.substitution import substitute_models, substitute_tasks
+from synthbench.config.substitution import substitute_models, substitute_oracle, substitute_tasks
 from synthbench.config.table import TableCheck, tasks_of
 from synthbench.errors import did_you_mean
 from synthbench.sources.models import Source
@@ -46,6 +47,8 @@ class _Loader:
         self.original = read_document(file)
         patched = self.changes.applied(self.original, self.problems)
         self.document = substitute_tasks(patched, self.changes.substitute.tasks, self.problems)
+        self.replaced = dict.fromkeys(replacements(patched, self.document))
+        self.uses_llm = False
         self.sources = self._sources()
 
     def load(self, *, with_data: bool) -> Experiment:
@@ -88,6 +91,7 @@ class _Loader:
             runtime=section.runtime,
             resolved={**document.data, **({"overrides": overridden} if overridden else {})},
             notes=(*equal, *notes),
+            remarks=tuple(self._remarks(section)),
         )
 
     def _sources(self) -> dict[str, Source | None]:
@@ -106,9 +110,11 @@ class _Loader:
         row_problems = RowProblems(rows)
         for row in rows:
             problems = Problems()
-            parser = RunParser(self.sources, problems, has_llm="llm" in self.document.data)
+            has_llm = "llm" in self.document.data
+            parser = RunParser(self.sources, problems, self.file.parent, has_llm=has_llm)
             variant = self._variant(row, parser)
             used |= parser.components.used_sources
+            self.uses_llm |= parser.components.uses_llm
             row_problems.add(row, problems)
             if variant is not None:
                 found.append(variant)
@@ -119,7 +125,11 @@ class _Loader:
         document, problems = row.document, parser.problems
         candidates: list[Candidate] = []
         for chosen, candidate in _candidates(document, problems):
-            config = parser.parse(substitute_models(candidate, self.changes.substitute, problems))
+            substitute = self.changes.substitute
+            candidate = substitute_oracle(candidate, substitute.oracle)
+            substituted = substitute_models(candidate, substitute, problems)
+            self.replaced |= dict.fromkeys(replacements(candidate, substituted))
+            config = parser.parse(substituted)
             if config is not None:
                 candidates.append(Candidate(chosen, config))
         if not candidates:
@@ -130,6 +140,14 @@ class _Loader:
             parameters = {**parameters, **ranged}
             _check_candidates(document, candidates, problems)
         return Variant(row.name, row.axes, tuple(candidates), parameters)
+
+    def _remarks(self, section: ExperimentSection) -> Iterator[str]:
+        """Yield what the profile replaced, and that an LLM is named in vain."""
+        for new in dict.fromkeys(new for _, new in self.replaced):
+            replaced = ", ".join(old for old, its_new in self.replaced if its_new == new)
+            yield f"--profile {self.overrides.profile}: {replaced} -> {new}"
+        if section.llm is not None and not self.uses_llm:
+            yield "llm: no method uses it"
 
     def _check_unused(self, section: ExperimentSection, used_sources: set[str]) -> None:
         """Require that the file as it is, without overrides, uses every source that it names."""
@@ -188,11 +206,21 @@ def _check_candidates(document: Document, candidates: Sequence[Candidate], probl
         problems.add(document, ("select",), "needs train.selection: candidates are compared on dev")
     if any(candidate.config.selection != first.selection for candidate in candidates):
         problems.add(document, ("select",), "candidates must have the same train.selection")
-    dev_parts = first.selection.parts if first.selection else ()
-    for path in candidates[0].chosen:
-        part = path.split(".")[1]
-        if path.startswith("data.") and part in dev_parts:
+    _check_parts_of_all(document, candidates[0], problems)
+
+
+def _check_parts_of_all(document: Document, candidate: Candidate, problems: Problems) -> None:
+    """Require that no candidate has dev data or audited data of its own."""
+    config = candidate.config
+    selecting = config.selection.parts if config.selection else ()
+    audited = {audit.part for audit in config.audits}
+    for path in candidate.chosen:
+        part = path.split(".")[1] if path.startswith("data.") else ""
+        if part in selecting:
             message = f"changes part '{part}', whose dev split selects; candidates need the same dev data"
+            problems.add(document, ("select", "over", path), message)
+        if part in audited:
+            message = f"changes part '{part}', which is audited; audit it in rows of one candidate"
             problems.add(document, ("select", "over", path), message)
 
 

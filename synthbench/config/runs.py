@@ -2,8 +2,10 @@
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
+from synthbench.config.audits import AuditParser
 from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath, flatten
 from synthbench.config.experiment import EvaluationPlan, Part, RunConfig, Selection
@@ -28,14 +30,18 @@ S = TypeVar("S", bound=Section)
 class RunParser:
     """Parses one run's document, noting every fault; `components` remembers which sources were used."""
 
-    def __init__(self, sources: Mapping[str, Source | None], problems: Problems, *, has_llm: bool) -> None:
+    def __init__(
+        self, sources: Mapping[str, Source | None], problems: Problems, folder: Path, *, has_llm: bool
+    ) -> None:
         self.problems = problems
         self.components = ComponentParser(sources, problems, has_llm=has_llm)
+        self.audits = AuditParser(self.components, problems, folder)
 
     def parse(self, document: Document) -> RunConfig | None:
         """Return the run's configuration, or None with its faults noted."""
         parse(RunSection, document.data, document, (), self.problems)
-        data, evaluate = (_mapping(document.data, key) for key in ("data", "evaluate"))
+        data, evaluate, audit = (_mapping(document.data, key) for key in ("data", "evaluate", "audit"))
+        self._check_ends(document)
         parts = [self._part(document, name, raw) for name, raw in data.items() if isinstance(raw, dict)]
         trained = self._train(document, _mapping(document.data, "train"))
         evaluations = [
@@ -44,19 +50,34 @@ class RunParser:
             if isinstance(raw, dict)
         ]
         self._check_tasks(document, evaluate)
-        if trained is None or self.problems.faults:
+        audits = [
+            self.audits.audit(document, name, raw) for name, raw in audit.items() if isinstance(raw, dict)
+        ]
+        if self.problems.faults:
             return None
-        trainer_name, trainer, selection = trained
+        trainer_name, trainer, selection = trained or ("", None, None)
         return RunConfig(
             parts=tuple(part for part in parts if part),
             trainer_name=trainer_name,
             trainer=trainer,
             selection=selection,
             evaluations=tuple(evaluation for evaluation in evaluations if evaluation),
+            audits=tuple(plan for plan in audits if plan),
             parameters=dict(
                 flatten({key: document.data[key] for key in ("data", "train") if key in document.data})
             ),
         )
+
+    def _check_ends(self, document: Document) -> None:
+        """Require that the run is trained and tested, or that neither is there and its data are audited."""
+        given = {key: bool(document.data.get(key)) for key in ("train", "evaluate", "audit")}
+        if given["audit"] and not given["train"] and not given["evaluate"]:
+            return
+        why = "a run that is audited has neither `train` nor `evaluate`, or both"
+        for key in ("train", "evaluate"):
+            if not given[key]:
+                message = f"missing; {why if given['audit'] else 'it has no default'}"
+                self.problems.add(document, (key,), message)
 
     def _part(self, document: Document, name: str, raw: dict[str, Any]) -> Part | None:
         path: KeyPath = ("data", name)

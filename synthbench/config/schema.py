@@ -1,5 +1,6 @@
 """The sections of an experiment file, as far as they are not a plug-in's own."""
 
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
@@ -106,8 +107,17 @@ class RunSection(Section):
         default_factory=dict,
         description="name -> part of the training data; all parts are trained on together",
     )
-    train: Settings = Field(description="the trainer, its settings, and how its checkpoint is selected")
-    evaluate: dict[Name, Settings] = Field(min_length=1, description="name -> evaluator and its test sources")
+    train: Settings | None = Field(
+        None,
+        description="the trainer, its settings, and how its checkpoint is selected; a row that only has its"
+        " data audited has neither `train` nor `evaluate`",
+    )
+    evaluate: dict[Name, Settings] = Field(
+        default_factory=dict, description="name -> evaluator and its test sources"
+    )
+    audit: dict[Name, Settings] = Field(
+        default_factory=dict, description="name -> part of the data whose labels are judged"
+    )
     select: SelectSection | None = Field(
         None, description="try several values and keep what is best on dev; null: nothing to try"
     )
@@ -164,6 +174,32 @@ class EvaluateSection(Section):
         return self
 
 
+class AuditSection(Section):
+    """What was intended against what is judged, of one part of the data."""
+
+    part: Name = Field(description="the part of `data`, as it is trained on: after its prepare steps")
+    per_label: int | None = Field(
+        100, ge=1, description="judged at random of each intended label, all where there are fewer; null: all"
+    )
+    seed: int = Field(0, ge=0, lt=2**32, description="decides which ones, and a sheet's order")
+    oracle: Literal["sandbox"] | None = Field(
+        None, description="sandbox: its grammar judges, which knows its own sentences only; null: people do"
+    )
+    sheets: tuple[str, ...] = Field(
+        (),
+        description="answered sheets, one for each annotator, relative to the experiment file; none yet: the"
+        " run writes a blank one",
+    )
+
+    @model_validator(mode="after")
+    def _has_one_judge(self) -> Self:
+        if self.oracle is not None and self.sheets:
+            raise ValueError("has both `oracle:` and `sheets:`; one of them judges")
+        if len({PurePath(sheet).stem for sheet in self.sheets}) < len(self.sheets):
+            raise ValueError("annotators are named after their sheets; give each sheet a name of its own")
+        return self
+
+
 class SubstituteSection(Section):
     """Replacements for what a run names: pattern (as in shell globs) -> replacement."""
 
@@ -180,6 +216,9 @@ class SubstituteSection(Section):
         default_factory=dict,
         description="pattern of a source's TASK/SPLIT -> the source used instead, with the split, sample"
         " and `as` of the first; the first match counts",
+    )
+    oracle: Literal["sandbox"] | None = Field(
+        None, description="judges every audit in the place of people and their sheets; null: as the file says"
     )
 
 

@@ -57,6 +57,20 @@ def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str,
     return next((roles[name] for name in names if name in roles), {})
 
 
+def substitute_oracle(document: Document, oracle: str | None) -> Document:
+    """Let `oracle` judge every audit of a run, in the place of people and their sheets; None: as it is."""
+    audits = document.data.get("audit")
+    if oracle is None or not isinstance(audits, dict):
+        return document
+    replaced = {
+        name: {**{key: value for key, value in audit.items() if key != "sheets"}, "oracle": oracle}
+        if isinstance(audit, dict)
+        else audit
+        for name, audit in audits.items()
+    }
+    return Document({**document.data, "audit": replaced}, document.places)
+
+
 def substitute_tasks(
     document: Document, table: Mapping[str, Mapping[str, Any]], problems: Problems
 ) -> Document:

@@ -9,6 +9,7 @@ from typing import Any
 from synthbench.config.documents import flatten
 from synthbench.config.experiment import Experiment
 from synthbench.data.dataset import read_manifest
+from synthbench.pipeline.audit_results import audit_results
 from synthbench.pipeline.job import environment
 from synthbench.pipeline.operations import (
     CHOICE_FILE,
@@ -31,11 +32,14 @@ def collect(
 ) -> ExperimentResult:
     """Read the results of every run whose evaluations are all there; the others are named in `failures`.
 
+    Audits are results of their own: one that is not there holds up no score.
+
     `overrides` made the experiment another than its file's.
     """
-    runs = [run for run in plan.runs if all(store.has(stage.identity) for stage in run.evaluations.values())]
+    runs = [run for run in plan.runs if _is_finished(run, store)]
     results = tuple(_run_result(run, store, is_seeded=plan.experiment.is_seeded(run.variant)) for run in runs)
-    unfinished = tuple(f"{run.label} is not finished" for run in plan.runs if run not in runs)
+    audits, unjudged = audit_results(plan, store)
+    unfinished = (*(f"{run.label} is not finished" for run in plan.runs if run not in runs), *unjudged)
     experiment = plan.experiment
     missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
     return ExperimentResult(
@@ -50,6 +54,7 @@ def collect(
         published=experiment.published,
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
         runs=results,
+        audits=audits,
         failures=(*failures, *unfinished),
         notes=(*experiment.notes, *missing),
         environment=environment(),
@@ -80,10 +85,17 @@ def _hash(*lines: str) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+def _is_finished(run: PlannedRun, store: Store) -> bool:
+    """Tell whether the evaluations are there, or, where nothing is evaluated, the audits."""
+    ends = run.evaluations or ({} if run.model else run.audits)
+    return all(store.has(stage.identity) for stage in ends.values())
+
+
 def _run_result(run: PlannedRun, store: Store, *, is_seeded: bool) -> RunResult:
-    model = model_folder(store.folder(run.model.identity))
-    summary = read_json(model / SUMMARY_FILE) if (model / SUMMARY_FILE).is_file() else {}
-    datasets = _datasets(run.data.get(model.name, {}), store)
+    model = None if run.model is None else model_folder(store.folder(run.model.identity))
+    has_summary = model is not None and (model / SUMMARY_FILE).is_file()
+    summary = read_json(model / SUMMARY_FILE) if model is not None and has_summary else {}
+    datasets = _datasets(run.data.get("" if model is None else model.name, {}), store)
     return RunResult(
         variant=run.variant.name,
         axes=dict(run.variant.axes),
@@ -98,12 +110,13 @@ def _run_result(run: PlannedRun, store: Store, *, is_seeded: bool) -> RunResult:
         dev_score=summary.get("dev_score"),
         num_steps=summary.get("num_steps", 0),
         seconds=_seconds(run, store),
-        model_folder=_place(model, store),
+        model_folder="" if model is None else _place(model, store),
     )
 
 
 def _run_identity(run: PlannedRun) -> str:
-    return _hash(run.variant.label, str(run.seed), *(stage.identity for stage in run.evaluations.values()))
+    ends = (*run.evaluations.values(), *run.audits.values())
+    return _hash(run.variant.label, str(run.seed), *(stage.identity for stage in ends))
 
 
 def _place(folder: Path, store: Store) -> str:
@@ -112,6 +125,8 @@ def _place(folder: Path, store: Store) -> str:
 
 
 def _chosen(run: PlannedRun, store: Store) -> dict[str, Any]:
+    if run.model is None:
+        return {}
     file = store.folder(run.model.identity) / CHOICE_FILE
     return dict(read_json(file)["chosen"]) if file.is_file() else {}
 
@@ -163,6 +178,6 @@ def _seconds(run: PlannedRun, store: Store) -> float:
         for source in stage.inputs.values():
             visit(source)
 
-    for stage in run.evaluations.values():
+    for stage in (*run.evaluations.values(), *run.audits.values()):
         visit(stage)
     return round(sum(seen.values()), 3)

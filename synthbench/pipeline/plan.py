@@ -5,8 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from synthbench.config.experiment import Candidate, EvaluationPlan, Experiment, Part, RunConfig, Variant
+from synthbench.config.experiment import (
+    AuditPlan,
+    Candidate,
+    EvaluationPlan,
+    Experiment,
+    Part,
+    RunConfig,
+    Variant,
+)
 from synthbench.errors import UserError
+from synthbench.pipeline.auditing import AuditLabels
 from synthbench.pipeline.generation import NEED, SOURCE, Generate
 from synthbench.pipeline.operations import Evaluate, ExcludePairs, Prepare, ReadSource, Select, Train
 from synthbench.pipeline.stage import Stage
@@ -15,19 +24,29 @@ from synthbench.plugins import GeneratedData, Method, Need, component
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One variant with one seed, and the stages that its results are read from."""
+    """One variant with one seed, and the stages that its results are read from.
+
+    `data` has the parts of each candidate by the identity of its model, of a run without one under "".
+    """
 
     variant: Variant
     seed: int
     data: Mapping[str, Mapping[str, Stage]]
     candidates: tuple[Stage, ...]
-    model: Stage
+    model: Stage | None
     evaluations: Mapping[str, Stage]
+    audits: Mapping[str, Stage]
 
     @property
     def label(self) -> str:
         """The variant's label with the seed."""
         return f"{self.variant.label} seed {self.seed}"
+
+    @property
+    def ends(self) -> tuple[Stage, ...]:
+        """The stages that nothing of the run depends on, and the model."""
+        model = () if self.model is None else (self.model,)
+        return (*model, *self.evaluations.values(), *self.audits.values())
 
 
 @dataclass
@@ -43,7 +62,7 @@ class Plan:
     @property
     def targets(self) -> list[Stage]:
         """The stages that must be there in the end."""
-        found = [stage for run in self.runs for stage in (run.model, *run.evaluations.values())]
+        found = [stage for run in self.runs for stage in run.ends]
         return list({stage.identity: stage for stage in found}.values())
 
 
@@ -99,17 +118,24 @@ class _Planner:
         row = f"{variant.name}|{json.dumps(dict(variant.axes), sort_keys=True)}|{seed}"
         address = _Address(row, f"{variant.label} seed {seed}", seed)
         trained = [self._candidate(candidate, address) for candidate in variant.candidates]
-        models = [model for model, _ in trained]
-        model = models[0]
+        models = [model for model, _ in trained if model is not None]
+        model = models[0] if models else None
         if len(models) > 1:
             inputs = {f"candidate:{index}": stage for index, stage in enumerate(models)}
             operation = Select(tuple(candidate.chosen for candidate in variant.candidates))
             model = self._add(Stage(operation, inputs, address.label), f"{row}|select")
-        evaluations = dict(self._evaluations(variant.candidates[0].config, model, address))
-        data = {stage.identity: parts for stage, parts in trained}
-        return PlannedRun(variant, seed, data, tuple(models), model, evaluations)
+        config = variant.candidates[0].config
+        evaluations = dict(self._evaluations(config, model, address)) if model else {}
+        audits = {audit.name: self._audit(audit, trained[0][1], address) for audit in config.audits}
+        data = {stage.identity if stage else "": parts for stage, parts in trained}
+        return PlannedRun(variant, seed, data, tuple(models), model, evaluations, audits)
 
-    def _candidate(self, candidate: Candidate, address: "_Address") -> tuple[Stage, dict[str, Stage]]:
+    def _audit(self, audit: AuditPlan, parts: Mapping[str, Stage], address: "_Address") -> Stage:
+        label = f"{audit.name} of {audit.part} for {address.label}"
+        stage = Stage(AuditLabels(audit), {"data": parts[audit.part]}, label)
+        return self._add(stage, f"{address.key}|audit.{audit.name}")
+
+    def _candidate(self, candidate: Candidate, address: "_Address") -> tuple[Stage | None, dict[str, Stage]]:
         config = candidate.config
         if candidate.chosen:
             chosen = json.dumps(dict(candidate.chosen), sort_keys=True)
@@ -117,7 +143,9 @@ class _Planner:
         parts = {part.name: self._part(part, address) for part in config.parts}
         return self._train(config, parts, address), parts
 
-    def _train(self, config: RunConfig, parts: Mapping[str, Stage], address: "_Address") -> Stage:
+    def _train(self, config: RunConfig, parts: Mapping[str, Stage], address: "_Address") -> Stage | None:
+        if config.trainer is None:
+            return None
         inputs = {f"data:{index}": stage for index, stage in enumerate(parts.values())}
         selection = config.selection
         if selection is None:

@@ -20,6 +20,11 @@ class StageStatus:
     state: State
     why: str = ""
 
+    @property
+    def is_to_run(self) -> bool:
+        """Tell whether a run computes the stage."""
+        return self.state not in ("cached", "not needed")
+
 
 def statuses(plan: Plan, store: Store) -> list[StageStatus]:
     """Return the state of every stage, inputs first. Looks only; a damaged artifact stays where it is."""
@@ -77,12 +82,13 @@ def _needed(plan: Plan, missing: set[str]) -> set[str]:
 def _num_runs(plan: Plan) -> dict[str, int]:
     counts: dict[str, int] = {}
     for run in plan.runs:
-        for identity in _ancestors(run):
+        for identity in needed_by(run):
             counts[identity] = counts.get(identity, 0) + 1
     return counts
 
 
-def _ancestors(run: PlannedRun) -> set[str]:
+def needed_by(run: PlannedRun) -> set[str]:
+    """Return the identities of the stages that a run's results come from."""
     reached: set[str] = set()
 
     def visit(stage: Stage) -> None:
@@ -91,6 +97,6 @@ def _ancestors(run: PlannedRun) -> set[str]:
             for source in stage.inputs.values():
                 visit(source)
 
-    for stage in (run.model, *run.evaluations.values()):
+    for stage in run.ends:
         visit(stage)
     return reached

@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from synthbench.auditing.report import Audit
 from synthbench.reporting.published import PublishedValue
 
 
@@ -63,6 +64,25 @@ class RunResult(_Result):
     model_folder: str = Field("", description="where the trained model is kept, below the home of the store")
 
 
+class AuditResult(_Result):
+    """One audit of one part of the data, which are those of one row or several, and of all their seeds.
+
+    `rows` tell the seed where other seeds have other data. `audit` is None as long as nobody has judged.
+    """
+
+    name: str
+    part: str
+    rows: tuple[str, ...] = Field(min_length=1)
+    stage: str = Field(description="identity of the audit stage")
+    num_items: int = Field(description="judged, or to be judged")
+    audit: Audit | None = None
+
+    @property
+    def title(self) -> str:
+        """Audit and rows: "labels: dino, dino-unsmoothed"."""
+        return f"{self.name}: {', '.join(self.rows)}"
+
+
 class ExperimentResult(_Result):
     """All runs of one experiment file, or of what overrides made of it, and what it takes to print them."""
 
@@ -77,6 +97,7 @@ class ExperimentResult(_Result):
     published: tuple[PublishedValue, ...] = Field((), description="a paper's figures for the table's rows")
     tasks: tuple[str, ...] = Field((), description="test sets in the order of the file")
     runs: tuple[RunResult, ...]
+    audits: tuple[AuditResult, ...] = ()
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)

@@ -1,0 +1,58 @@
+"""The `audit` section of a run: which part's labels are judged, and by whom."""
+
+from pathlib import Path
+from typing import Any
+
+from synthbench.config.components import ComponentParser
+from synthbench.config.documents import Document, KeyPath
+from synthbench.config.experiment import AuditPlan
+from synthbench.config.problems import Problems, parse
+from synthbench.config.schema import AuditSection
+from synthbench.data.records import RecordKind
+from synthbench.errors import did_you_mean
+
+WITH_A_QUESTION_OF_THEIR_OWN = (
+    RecordKind.SCORED_PAIR,
+    RecordKind.PAIR,
+    RecordKind.TRIPLET,
+    RecordKind.RANKING,
+)
+"""Kinds of which annotators are asked for the similarity of two sentences."""
+
+
+class AuditParser:
+    """Parses the audits of one run's document, noting every fault; sheets are looked for in `folder`."""
+
+    def __init__(self, components: ComponentParser, problems: Problems, folder: Path) -> None:
+        self.components = components
+        self.problems = problems
+        self.folder = folder
+
+    def audit(self, document: Document, name: str, raw: dict[str, Any]) -> AuditPlan | None:
+        """Return what is to be audited; None with the faults noted."""
+        path: KeyPath = ("audit", name)
+        section: AuditSection | None = parse(AuditSection, raw, document, path, self.problems)
+        if section is None:
+            return None
+        parts = document.data.get("data")
+        parts = parts if isinstance(parts, dict) else {}
+        if section.part not in parts:
+            message = f"no part of `data` is called '{section.part}'{did_you_mean(section.part, parts)}"
+            self.problems.add(document, (*path, "part"), message)
+            return None
+        kind = self.components.kind_of(parts[section.part])
+        is_judged = section.oracle is not None or bool(section.sheets)
+        if kind is not None and kind not in WITH_A_QUESTION_OF_THEIR_OWN and not is_judged:
+            message = (
+                f"what to ask about {kind} records is not known; write a sheet with `synthbench data audit "
+                "--write`, and name the answered ones under `sheets:`"
+            )
+            self.problems.add(document, path, message)
+        for index, sheet in enumerate(section.sheets):
+            self._check_sheet(document, (*path, "sheets", index), self.folder / sheet)
+        files = tuple(self.folder / sheet for sheet in section.sheets)
+        return AuditPlan(name, section.part, section.per_label, section.seed, section.oracle, files)
+
+    def _check_sheet(self, document: Document, path: KeyPath, file: Path) -> None:
+        if not file.is_file():
+            self.problems.add(document, path, f"no such file: {file}")
