@@ -161,3 +161,18 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_dinos_format_is_imported_and_exported(tmp_path: Path) -> None:
+    released = tmp_path / "released.jsonl"
+    rows = ['{"text_a": "a", "text_b": "ä", "label": "0.5"}', '{"text_a": "b", "text_b": "c", "label": "1"}']
+    blank = '{"text_a": "b", "text_b": " ", "label": "1"}'
+    released.write_text("".join(f"{row}\n" for row in (*rows, blank)), encoding="utf-8")
+    output = succeed("import", released, tmp_path / "made", "--format", "dino")
+    assert "left out: 1 (blank text)" in output
+    assert "2 scored_pair records" in output
+    succeed("export", tmp_path / "made", tmp_path / "back.jsonl", "--format", "dino")
+    assert (tmp_path / "back.jsonl").read_text(encoding="utf-8").split("\n") == [*rows, ""]
+    problem = call("export", tmp_path / "made", tmp_path / "back.csv", "--format", "dino").exception
+    assert isinstance(problem, UserError)
+    assert str(problem).endswith("the name ends in .csv, the format is dino")

@@ -1,0 +1,151 @@
+"""Files as DINO's data are released: what is read, what is refused, and that they come back unchanged."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from record_strategies import ANY_TEXT, PROPERTY, SENTENCES
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.dino import import_dino, read_dino, write_dino
+from synthbench.data.importing import import_file
+from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence
+from synthbench.errors import UserError
+
+PAIR = {"text_a": "A man. ", "text_b": "a man", "label": "0.5"}
+SINGLE = {"text_a": "A man.", "text_b": None, "label": None}
+LABELS = st.sampled_from(["0", "0.5", "1", "0.0", "1.0", "1e-1"])
+
+
+def written(folder: Path, *rows: Any) -> Path:
+    file = folder / "released.jsonl"
+    lines = (row if isinstance(row, str) else json.dumps(row) for row in rows)
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return file
+
+
+def exported(data: SyntheticDataset, folder: Path) -> list[dict[str, Any]]:
+    write_dino(data, folder / "out.jsonl")
+    return [json.loads(line) for line in (folder / "out.jsonl").read_text("utf-8").split("\n")[:-1]]
+
+
+def test_a_row_is_a_scored_pair_that_keeps_its_label(tmp_path: Path) -> None:
+    data = import_dino(written(tmp_path, PAIR))
+    assert list(data) == [
+        ScoredPair(id="released.jsonl/0001", sentence1="A man. ", sentence2="a man", score=0.5, label="0.5")
+    ]
+    assert list(data.manifest.revisions) == ["released.jsonl"]
+    assert data.manifest.notes == ["imported from released.jsonl, in DINO's format"]
+
+
+def test_rows_without_text_b_are_sentences(tmp_path: Path) -> None:
+    data = import_dino(written(tmp_path, SINGLE, {**SINGLE, "text_a": "News.", "label": "good"}))
+    assert data.kind == RecordKind.SENTENCE
+    assert [(one.sentence, one.label) for one in data] == [("A man.", ""), ("News.", "good")]
+
+
+def test_of_a_mixed_file_one_kind_is_taken_and_the_rest_counted(tmp_path: Path) -> None:
+    file = written(tmp_path, SINGLE, PAIR, SINGLE)
+    pairs, sentences = import_dino(file), import_dino(file, RecordKind.SENTENCE)
+    assert (len(pairs), pairs.manifest.dropped) == (1, {"no text_b": 2})
+    assert (len(sentences), sentences.manifest.dropped) == (2, {"has a text_b": 1})
+
+
+def test_blank_texts_that_a_model_wrote_are_left_out_and_counted(tmp_path: Path) -> None:
+    data = import_dino(written(tmp_path, PAIR, {**PAIR, "text_b": " "}, {**PAIR, "text_a": ""}))
+    assert (len(data), data.manifest.dropped) == (1, {"blank text": 2})
+
+
+def test_every_faulty_line_is_named(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        PAIR,
+        "{",
+        {"text_b": "b", "label": "1"},
+        {**PAIR, "label": "entailment"},
+        {**PAIR, "label": 0.5},
+        {**PAIR, "label": None},
+        {**PAIR, "label": "1.5"},
+        {**PAIR, "text_b": 3},
+        {**PAIR, "txt": ""},
+    )
+    with pytest.raises(UserError) as raised:
+        read_dino(file)
+    assert [message.removeprefix(f"{file}:") for message in raised.value.messages] == [
+        "2: is not JSON: Expecting property name enclosed in double quotes in column 2",
+        "3: no 'text_a'",
+        "4: the label of a pair is a number from 0 to 1, 'entailment' is none",
+        "5: label is not text: 0.5",
+        "6: the label of a pair is a number from 0 to 1, '' is none",
+        "7: the label of a pair is a number from 0 to 1, '1.5' is none",
+        "8: text_b is not text: 3",
+        "9: unknown column 'txt'; did you mean 'text_b'?",
+    ]
+
+
+def test_a_file_that_does_not_hold_what_is_asked_for_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no row has a text_b, each is a single sentence"):
+        import_dino(written(tmp_path, SINGLE), RecordKind.SCORED_PAIR)
+    with pytest.raises(UserError, match="every row has a text_b"):
+        import_dino(written(tmp_path, PAIR), RecordKind.SENTENCE)
+    with pytest.raises(UserError, match="holds scored_pair or sentence records, no triplet records"):
+        import_dino(written(tmp_path, PAIR), RecordKind.TRIPLET)
+    with pytest.raises(UserError, match="holds no records"):
+        import_dino(written(tmp_path))
+    (tmp_path / "other.csv").write_text("text_a,text_b,label\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"other\.csv: a file in DINO's format is a \.jsonl file"):
+        import_dino(tmp_path / "other.csv")
+    with pytest.raises(UserError, match=r"no such file"):
+        import_dino(tmp_path / "missing.jsonl")
+
+
+def test_the_ordinary_import_says_what_such_a_file_is(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is it DINO's format"):
+        import_file(written(tmp_path, PAIR))
+
+
+def test_smoothing_does_not_reach_the_released_labels(tmp_path: Path) -> None:
+    records = [
+        ScoredPair(sentence1="a", sentence2="b", score=0.9, label="1"),
+        ScoredPair(sentence1="a", sentence2="c", score=0.0, label="random"),
+        ScoredPair(sentence1="a", sentence2="d", score=0.25),
+    ]
+    rows = exported(SyntheticDataset.create(RecordKind.SCORED_PAIR, records), tmp_path)
+    assert [row["label"] for row in rows] == ["1", "0", "0.25"]
+
+
+def test_other_kinds_are_not_released(tmp_path: Path) -> None:
+    data = SyntheticDataset.create(RecordKind.PAIR, [Pair(anchor="a", positive="p")])
+    with pytest.raises(UserError, match="holds scored_pair or sentence records, no pair records"):
+        write_dino(data, tmp_path / "out.jsonl")
+
+
+@PROPERTY
+@given(st.lists(st.tuples(SENTENCES, SENTENCES, LABELS), min_size=1, max_size=6))
+def test_pairs_come_back_unchanged(rows: Sequence[tuple[str, str, str]]) -> None:
+    released = [{"text_a": first, "text_b": second, "label": label} for first, second, label in rows]
+    with TemporaryDirectory() as folder:
+        assert exported(import_dino(written(Path(folder), *released)), Path(folder)) == released
+
+
+@PROPERTY
+@given(st.lists(st.tuples(SENTENCES, ANY_TEXT), min_size=1, max_size=6))
+def test_sentences_come_back_unchanged(rows: Sequence[tuple[str, str]]) -> None:
+    released = [{"text_a": text, "text_b": None, "label": label or None} for text, label in rows]
+    with TemporaryDirectory() as folder:
+        data = import_dino(written(Path(folder), *released))
+        assert [type(record) for record in data] == [Sentence] * len(rows)
+        assert exported(data, Path(folder)) == released
+
+
+def test_real_output_of_gpt2_xl_comes_back_to_the_byte(real_data: Path, tmp_path: Path) -> None:
+    file = real_data / "synthetic" / "dino-gpt2xl" / "sts-decay-0-dataset.jsonl"
+    data = import_dino(file)
+    assert len(data) == 21_718
+    write_dino(data, tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == file.read_bytes()

@@ -1,0 +1,60 @@
+"""drop-refusals: the words in which chat models decline, and sentences that only resemble them."""
+
+from pathlib import Path
+
+import pytest
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.prepare import apply_steps
+from synthbench.data.preparing.filters import DropRefusals, looks_like_a_refusal
+from synthbench.data.records import RecordKind, Triplet
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I cannot paraphrase this sentence.",
+        "I'm sorry, but I can't paraphrase that for you.",
+        "I\u2019m sorry, but I can\u2019t help with that.",
+        "Sorry, I am unable to rephrase the given sentence without more context.",
+        "As an AI language model, I cannot provide a contradiction of this input.",
+        "I am just an AI and have no opinions.",
+        "Sorry, I am unable to produce a contradicting\n sentence without more context.",
+        "I am not able to generate a hypothesis for this premise.",
+        "CANNOT PARAPHRASE",
+        "I won't write this content.",
+    ],
+)
+def test_a_refusal_is_known_by_its_words(text: str) -> None:
+    assert looks_like_a_refusal(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Sorry, I can't come to the party tonight.",
+        "A man cannot write.",
+        "You cannot rewrite history.",
+        "The minister said that he is unable to help.",
+        "A woman is paraphrasing a text.",
+        "I cannot help but laugh.",
+        "The company was unable to provide figures.",
+        "Artificial intelligence is used in medicine.",
+    ],
+)
+def test_a_sentence_that_tells_of_something_else_is_none(text: str) -> None:
+    assert not looks_like_a_refusal(text)
+
+
+def test_one_refusal_is_enough_and_is_counted() -> None:
+    texts = [("a", "p", "n"), ("b", "p", "I cannot contradict this sentence."), ("c", "As an AI, no.", "n")]
+    records = [Triplet(anchor=a, positive=p, negative=n) for a, p, n in texts]
+    result = apply_steps(SyntheticDataset.create(RecordKind.TRIPLET, records), [DropRefusals()])
+    assert result.column("anchor") == ["a"]
+    assert result.manifest.dropped == {"drop-refusals": 2}
+
+
+def test_no_sentence_that_people_wrote_about_the_world_is_taken_for_one(real_data: Path) -> None:
+    lines = (real_data / "unlabelled" / "snli_dev_test_sentences.txt").read_text("utf-8").split("\n")
+    assert len(lines) > 20_000
+    assert [line for line in lines if looks_like_a_refusal(line)] == []

@@ -1,0 +1,165 @@
+"""`as:` in a source: its records are converted when they are read."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from synthbench.data.conversions import convert
+from synthbench.data.records import RecordKind, Sentence
+from synthbench.errors import UserError
+from synthbench.pipeline.operations import ReadSource
+from synthbench.sources.models import SOURCE_TYPES, Source
+from synthbench.sources.places import Places
+
+
+def parse(**description: Any) -> Source:
+    (key,) = SOURCE_TYPES.keys() & description.keys()
+    return SOURCE_TYPES[key].model_validate_json(json.dumps(description))
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    """A file of three pairs, the first in the second's sentences too."""
+    rows = "a\tb\t1.0\nb\tc\t0.5\nd\te\t0.0\n"
+    (tmp_path / "gold.tsv").write_text(f"sentence1\tsentence2\tscore\n{rows}")
+    return Places(base=tmp_path, data=tmp_path)
+
+
+GOLD = {"file": "gold.tsv", "kind": "scored_pair", "split": "dev"}
+
+
+def test_each_distinct_sentence_comes_once_and_knows_its_row(places: Places) -> None:
+    source = parse(**GOLD, **{"as": "sentence"})
+    data = source.load(places)
+    assert source.record_kind == data.kind == RecordKind.SENTENCE
+    assert data.column("sentence") == ["a", "b", "c", "d", "e"]
+    assert list(data)[2] == Sentence(
+        id="gold.tsv/0003/sentence2", sentence="c", split="dev", source_id="gold.tsv/0003"
+    )
+    assert data.manifest.dropped == {"to sentence: repeated sentence": 1}
+    assert data.manifest.config["as"] == "sentence"
+
+
+def test_it_is_the_conversion_of_the_data_command(places: Places) -> None:
+    for kind in (RecordKind.SENTENCE, RecordKind.PAIR):
+        converted = convert(parse(**GOLD).load(places), kind)
+        assert list(parse(**GOLD, **{"as": str(kind)}).load(places)) == list(converted)
+
+
+def test_a_sample_is_drawn_from_the_converted_records(places: Places) -> None:
+    source = parse(**GOLD, **{"as": "sentence"}, sample={"size": 4})
+    data = source.load(places)
+    assert len(data) == 4, "more than there are pairs"
+    assert data.manifest.notes[-1] == "4 of 5 records, drawn with seed 0"
+    with pytest.raises(UserError, match=r"gold\.tsv: a sample of 6 from 5 records"):
+        parse(**GOLD, **{"as": "sentence"}, sample={"size": 6}).load(places)
+
+
+def test_the_sandbox_may_be_converted_and_then_sampled(places: Places) -> None:
+    pairs = {"sandbox": "pairs", "split": "train", "size": 20}
+    data = parse(**pairs, **{"as": "sentence"}, sample={"size": 30}).load(places)
+    assert (data.kind, len(data)) == (RecordKind.SENTENCE, 30)
+
+
+def test_a_source_that_is_not_converted_is_known_as_before(places: Places) -> None:
+    config = ReadSource(parse(**GOLD), places).config()
+    assert set(config) == {"sample", "file", "kind", "columns", "score_range", "split"}
+    converted = ReadSource(parse(**GOLD, **{"as": "sentence"}), places).config()
+    assert converted == {**config, "as": "sentence"}
+
+
+def test_what_no_conversion_leads_to_is_refused_before_anything_is_read() -> None:
+    for description, expected in (
+        (
+            {"file": "own.txt", "as": "pair"},
+            "as: sentence records can't become pair: a sentence has no partner",
+        ),
+        ({"file": "own.csv", "kind": "pair", "as": "triplet"}, "a pair has no negative"),
+        ({"task": "STSb", "as": "ranking"}, "Input should be 'scored_pair', 'pair', 'triplet' or 'sentence'"),
+        ({"task": "STSb", "converted_to": "sentence"}, "Extra inputs are not permitted"),
+    ):
+        with pytest.raises(ValidationError, match=expected):
+            parse(**description)
+
+
+def test_where_no_record_fulfils_the_conversion_the_source_is_named(places: Places) -> None:
+    (places.base / "low.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t0.5\n")
+    with pytest.raises(UserError, match=r"low\.tsv: no pair can be made of these 1 scored_pair records"):
+        parse(file="low.tsv", kind="scored_pair", **{"as": "pair"}).load(places)
+
+
+RELEASED = [
+    {"text_a": "a", "text_b": "b", "label": "1"},
+    {"text_a": "c", "text_b": None, "label": None},
+    {"text_a": "b", "text_b": " ", "label": "0"},
+    {"text_a": "c", "text_b": "d", "label": "0.5"},
+]
+
+
+@pytest.fixture
+def released(places: Places) -> Places:
+    """A file in DINO's format, in the data folder."""
+    lines = "".join(f"{json.dumps(row)}\n" for row in RELEASED)
+    (places.base / "inner").mkdir()
+    (places.base / "inner" / "dino.jsonl").write_text(lines)
+    return Places(base=places.base / "elsewhere", data=places.base)
+
+
+DINO = {"file": "data:inner/dino.jsonl", "format": "dino"}
+
+
+def test_a_released_file_gives_scored_pairs(released: Places) -> None:
+    source = parse(**DINO, split="dev")
+    data = source.load(released)
+    assert source.record_kind == data.kind == RecordKind.SCORED_PAIR
+    assert [(*one.texts(), one.score, one.label, one.split) for one in data] == [
+        ("a", "b", 1.0, "1", "dev"),
+        ("c", "d", 0.5, "0.5", "dev"),
+    ]
+    assert data.manifest.dropped == {"blank text": 1, "no text_b": 1}
+    assert list(data.manifest.revisions) == ["data:inner/dino.jsonl"]
+
+
+def test_a_released_file_gives_its_sentences(released: Places) -> None:
+    alone, each = (parse(**DINO, **how).load(released) for how in ({"kind": "sentence"}, {"as": "sentence"}))
+    assert alone.column("sentence") == ["c"]
+    assert alone.manifest.dropped == {"blank text": 1, "has a text_b": 2}
+    assert each.column("sentence") == ["a", "b", "c", "d"]
+    assert each.manifest.dropped == {"blank text": 1, "to sentence: repeated sentence": 1}
+    assert (alone.kind, each.kind) == (RecordKind.SENTENCE, RecordKind.SENTENCE)
+
+
+def test_faults_of_a_released_file_have_file_and_line(released: Places) -> None:
+    file = (released.data or Path()) / "inner" / "dino.jsonl"
+    file.write_text('{"text_a": "a", "text_b": "b", "label": "yes"}\n')
+    with pytest.raises(UserError, match=rf"{file}:1: the label of a pair is a number from 0 to 1, 'yes'"):
+        parse(**DINO).load(released)
+
+
+@pytest.mark.parametrize(
+    ("description", "message"),
+    [
+        ({"file": "x.csv", "format": "dino"}, r"x\.csv: a file in DINO's format is a \.jsonl file"),
+        ({**DINO, "kind": "triplet"}, "DINO's format holds scored_pair or sentence records"),
+        ({**DINO, "columns": {"sentence1": "a"}}, "columns: DINO's format knows its own; leave it out"),
+        ({**DINO, "score_range": [0, 5]}, "score_range: DINO's format knows its own"),
+        ({**DINO, "format": "nli"}, "Input should be 'dino'"),
+    ],
+)
+def test_what_does_not_go_with_the_format_is_refused(description: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        parse(**description)
+
+
+def test_a_file_in_the_data_folder_needs_one(released: Places) -> None:
+    source = parse(**DINO)
+    assert source.needs_data_folder(released)
+    with pytest.raises(
+        UserError, match=r"no data folder is set: point --data or SYNTHBENCH_DATA at .* inner/"
+    ):
+        source.fingerprint(Places())
+    with pytest.raises(UserError, match=r"dino\.jsonl: no such file \(data: is the data folder\)"):
+        source.fingerprint(Places(data=released.base))
