@@ -14,3 +14,8 @@ def console() -> "Console":
 
     found = Console()
     return found if found.is_terminal else Console(width=WIDTH_OF_A_LOG)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return "1 run", "2 runs"."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

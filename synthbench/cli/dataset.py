@@ -33,8 +33,12 @@ def found(dataset: Path) -> tuple[Path, str]:
     store = Store(home() / "store")
     identities = store.find(name)
     if len(identities) != 1:
-        several = f"{len(identities)} stages in {store.root} have ids that begin so" if identities else ""
-        raise UserError(f"{name}: {several or f'neither a file nor a folder, nor a stage in {store.root}'}")
+        several = f"{len(identities)} stages in {store.root} have ids that begin so; give more of the id"
+        none = (
+            f"neither a file nor a folder, nor a stage in {store.root}; a stage that `synthbench plan` shows "
+            "as to run has no data yet: run it first"
+        )
+        raise UserError(f"{name}: {several if identities else none}")
     label = (store.info(identities[0]) or {}).get("label", "")
     folder = store.folder(identities[0])
     if not (folder / "dataset").is_dir():

@@ -5,6 +5,7 @@ import sys
 from typing import Annotated, NoReturn
 
 import typer
+from typer.exceptions import TyperException
 
 from synthbench import __version__
 from synthbench.cli import data, listing, plan, report, run, sandbox, validate
@@ -55,7 +56,10 @@ def main() -> NoReturn:
         sys.stdout.reconfigure(errors="replace")
     try:
         with heeding_termination():
-            app()
+            code = app(prog_name="synthbench", standalone_mode=False)
+    except TyperException as mistake:
+        print(_in_our_words(mistake), file=sys.stderr)
+        sys.exit(mistake.exit_code)
     except UserError as error:
         for message in error.messages:
             print(f"error: {message}", file=sys.stderr)
@@ -63,4 +67,15 @@ def main() -> NoReturn:
     except INTERRUPTIONS as interruption:
         print("interrupted", file=sys.stderr)
         sys.exit(exit_code(interruption))
-    sys.exit(0)
+    sys.exit(code)
+
+
+def _in_our_words(mistake: TyperException) -> str:
+    """Return one line on a wrong command line; the help where there was no command at all."""
+    message = mistake.format_message()
+    if message.startswith("Usage: "):
+        return message
+    for theirs, ours in (("Value error, ", ""), ("Input should be", "must be")):
+        message = message.replace(theirs, ours)
+    context = getattr(mistake, "ctx", None)
+    return f"error: {message}" + (f" (see {context.command_path} --help)" if context else "")

@@ -2,10 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from synthbench.cli.console import console
+from synthbench.cli.console import console, counted
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, load
 
 if TYPE_CHECKING:
+    from synthbench.pipeline.row_status import RowStatus
     from synthbench.pipeline.status import StageStatus
 
 
@@ -19,21 +20,36 @@ def plan(
 ) -> None:
     """Show the stages of an experiment: which are cached, which are to run, and why. Computes nothing."""
     from synthbench.pipeline.plan import make_plan
+    from synthbench.pipeline.row_status import row_statuses
     from synthbench.pipeline.status import statuses
     from synthbench.pipeline.store import Store
 
     planned = make_plan(load(file, profile, assignments, variant, (seeds, data)))
     found = statuses(planned, Store(home() / "store"))
-    _print_table(found)
-    for note in planned.experiment.notes:
+    _print_stages(found)
+    print()
+    _print_rows(row_statuses(planned, found))
+    print()
+    for note in (*planned.experiment.notes, *planned.experiment.remarks):
         print(f"note: {note}")
     for task in planned.missing_tasks:
         print(f"note: {task}: no data found, left out")
-    to_run = [status for status in found if status.state != "cached" and status.state != "not needed"]
-    print(f"{len(found)} stages for {len(planned.runs)} runs: {len(to_run)} to run")
+    num_to_run = sum(status.is_to_run for status in found)
+    print(f"{counted(len(found), 'stage')} for {counted(len(planned.runs), 'run')}: {num_to_run} to run")
 
 
-def _print_table(found: "list[StageStatus]") -> None:
+def _print_rows(rows: "list[RowStatus]") -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("row", "runs", "to run", "cached"):
+        table.add_column(heading, justify="left" if heading == "row" else "right", overflow="fold")
+    for row in rows:
+        table.add_row(row.label, str(row.num_runs), str(row.num_to_run), str(row.num_cached))
+    console().print(table, markup=False)
+
+
+def _print_stages(found: "list[StageStatus]") -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

@@ -1,5 +1,6 @@
 """synthbench validate: every fault of an experiment at once."""
 
+from synthbench.cli.console import counted
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, load
 
 
@@ -16,7 +17,7 @@ def validate(
     Computes and writes nothing, and asks no hub.
     """
     experiment = load(file, profile, assignments, variant, (seeds, data), with_data=True)
-    for note in experiment.notes:
+    for note in (*experiment.notes, *experiment.remarks):
         print(f"note: {note}")
-    seeds_used = ", ".join(map(str, experiment.seeds))
-    print(f"{file}: valid: {len(experiment.variants)} variants, seeds {seeds_used}")
+    seeds_used = f"seed{'' if len(experiment.seeds) == 1 else 's'} {', '.join(map(str, experiment.seeds))}"
+    print(f"{file}: valid: {counted(len(experiment.variants), 'variant')}, {seeds_used}")

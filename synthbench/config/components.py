@@ -25,6 +25,7 @@ class ComponentParser:
         self.sources = sources
         self.problems = problems
         self.used_sources: set[str] = set()
+        self.uses_llm = False
 
     def plugin(self, group: str, name: str | None, document: Document, path: KeyPath) -> Any:  # noqa: ANN401
         """Return the plug-in's class, None with the fault noted, or None if no name could be read."""
@@ -73,7 +74,9 @@ class ComponentParser:
         `given` are the roles that have a source.
         """
         parsed, known = self.configured(plugin, settings, document, path)
-        if plugin is not None and plugin.uses_llm and not self.has_llm:
+        uses_llm = plugin is not None and plugin.uses_llm
+        self.uses_llm |= uses_llm
+        if uses_llm and not self.has_llm:
             message = "the method uses an LLM; name one at the file's top level, such as `llm: sandbox`"
             self.problems.add(document, (*path, "method"), message)
         for name, need in _needs(known, is_valid=parsed is not None).items():

@@ -22,8 +22,9 @@ class SandboxLLM(LLMSettings, SandboxEndpoint):
         return {"endpoint": self.endpoint, **self.content()}
 
 
-def _in_full(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
+def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
+    """Return {endpoint: NAME} for the short form, NAME alone; all else as it is."""
     return {"endpoint": given} if isinstance(given, str) else given
 
 
-AnyLLM = Annotated[SandboxLLM, BeforeValidator(_in_full)]
+AnyLLM = Annotated[SandboxLLM, BeforeValidator(in_full)]

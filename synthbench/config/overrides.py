@@ -13,6 +13,7 @@ from synthbench.config.documents import (
     read_document,
     without_nulls,
 )
+from synthbench.config.llm import in_full
 from synthbench.config.problems import Problems, parse, readable
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
 from synthbench.errors import UserError, did_you_mean
@@ -61,6 +62,7 @@ class Changes:
         """Lay the patches of the top level over a file; null takes a key, a row or an axis value away."""
         own = _patch(self.profile.section("experiments"), str(document.data.get("experiment")))
         for patch in (_patch(self.profile, "experiment"), own, *self.top):
+            document = _with_llm_in_full(document, patch)
             absent = list(_absent_rows(document, patch))
             document = merge(document, patch, keep_nulls=True)
             for path, known in absent:
@@ -81,9 +83,24 @@ class Changes:
         return {**patch.data, **({"substitute": substitute} if substitute else {})}
 
 
+def _with_llm_in_full(document: Document, patch: Document) -> Document:
+    """Write `llm: NAME` as `llm: {endpoint: NAME}` where a patch sets keys beside the endpoint."""
+    llm = document.data.get("llm")
+    if not (isinstance(llm, str) and isinstance(patch.data.get("llm"), dict)):
+        return document
+    places = {**document.places, ("llm", "endpoint"): document.place(("llm",))}
+    return Document({**document.data, "llm": in_full(llm)}, places)
+
+
 def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[ProfileSection, Document]:
     if name is None:
         return ProfileSection(), Document({})
+    if Path(name).name != name or name.endswith(".yaml"):
+        stem = Path(name).name.removesuffix(".yaml")
+        raise UserError(
+            f"--profile {name}: must be a name alone; --profile {stem} reads "
+            f"{file.parent / 'profiles' / f'{stem}.yaml'}"
+        )
     profile_file = file.parent / "profiles" / f"{name}.yaml"
     if not profile_file.is_file():
         known = [path.stem for path in profile_file.parent.glob("*.yaml")]

@@ -97,7 +97,8 @@ def test_the_data_of_a_stage_are_named_by_the_beginning_of_its_identity(folder: 
     assert "abc000: generate dataset" in succeed("inspect", "abc000")
     for name, message in {
         "abc111": "abc111: the stage 'generate model' made no data set",
-        "abcdef": f"abcdef: neither a file nor a folder, nor a stage in {store.root}",
+        "abcdef": f"abcdef: neither a file nor a folder, nor a stage in {store.root}; a stage that "
+        "`synthbench plan` shows as to run has no data yet: run it first",
     }.items():
         problem = call("inspect", name).exception
         assert isinstance(problem, UserError)

@@ -47,6 +47,27 @@ def test_a_wrong_command_line_ends_with_2(place: Place, arguments: tuple[str, ..
     assert said in called.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run",), "Missing argument 'file'. (see synthbench run --help)"),
+        (
+            ("run", "small.yaml", "--jobs", "0"),
+            "Invalid value for '--jobs': must be greater than or equal to 1 (see synthbench run --help)",
+        ),
+        (
+            ("sandbox", "serve", "--faults-by", "luck"),
+            "Invalid value for '--faults-by': 'luck' is not one of 'attempt', 'arrival'. "
+            "(see synthbench sandbox serve --help)",
+        ),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_as_every_mistake_is(
+    place: Place, arguments: tuple[str, ...], message: str
+) -> None:
+    assert place.call(*arguments).err == f"error: {message}\n"
+
+
 @pytest.mark.parametrize("command", ["run", "plan", "validate", "report"])
 @pytest.mark.parametrize(
     ("name", "content", "message"),

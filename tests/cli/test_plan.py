@@ -13,7 +13,7 @@ def test_every_stage_is_listed_once_and_nothing_is_written(place: Place) -> None
     lines = called.out.splitlines()
     assert lines[0].split() == ["id", "stage", "runs", "state", "why"]
     assert lines[-1] == "19 stages for 4 runs: 19 to run"
-    stages = [line for line in lines[1:-1] if " to run" in line]
+    stages = [line for line in lines[1 : lines.index("")] if " to run" in line]
     assert len(stages) == 19
     assert len({line.split()[0] for line in stages}) == 19
     assert not place.home.exists()
@@ -26,9 +26,48 @@ def test_the_labeller_is_trained_once_for_all_seeds_and_values(place: Place) -> 
     assert listed.count("select augsbert") == 2
 
 
+def rows(out: str) -> list[list[str]]:
+    """Return the cells of the summary by row."""
+    return [line.split() for line in out.split("\n\n")[1].splitlines()]
+
+
+def test_each_row_is_summed_up_and_shared_stages_count_in_every_one(place: Place) -> None:
+    heading = ["row", "runs", "to", "run", "cached"]
+    assert rows(place.call("plan", place.file).out) == [
+        heading,
+        ["gold-only", "2", "8", "0"],
+        ["augsbert", "2", "15", "0"],
+    ]
+    assert place.call("run", place.file, "--variant", "gold-only", "--seeds", "0").code == 0
+    assert rows(place.call("plan", place.file).out) == [
+        heading,
+        ["gold-only", "2", "2", "6"],
+        ["augsbert", "2", "11", "4"],
+    ]
+
+
+def test_what_a_profile_replaced_is_said_by_plan_and_validate(place: Place) -> None:
+    (place.folder / "profiles").mkdir()
+    (place.folder / "profiles" / "sandbox.yaml").write_text(
+        "substitute:\n  models: {'*': sandbox/encoder}\n  tasks: {'STSb/*': {sandbox: pairs, size: 20}}\n",
+        encoding="utf-8",
+    )
+    place.change("dev: {file: dev.tsv, kind: scored_pair, split: dev}", "dev: {task: STSb, split: dev}")
+    place.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STSb}")
+    for command in ("plan", "validate"):
+        notes = [
+            line
+            for line in place.call(command, place.file, "--profile", "sandbox").out.splitlines()
+            if line.startswith("note: --profile sandbox: ")
+        ]
+        assert notes[0] == "note: --profile sandbox: STSb/dev, STSb/test -> sandbox pairs"
+        assert notes[1].endswith(" -> sandbox/encoder")
+        assert len(notes) == 2
+
+
 def test_overrides_change_the_plan(place: Place) -> None:
     called = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "5")
-    assert called.out.splitlines()[-1] == "6 stages for 1 runs: 6 to run"
+    assert called.out.splitlines()[-1] == "6 stages for 1 run: 6 to run"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def test_overrides_are_validated_with_the_file(place: Place) -> None:
         "validate", place.file, "--seeds", "3,4,3", "--variant", "gold-only", "--set", "train.batch_size=4"
     )
     assert (called.code, called.err) == (0, "")
-    assert called.out.endswith("valid: 1 variants, seeds 3, 4\n")
+    assert called.out.endswith("valid: 1 variant, seeds 3, 4\n")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +72,10 @@ def test_all_mistakes_are_said_at_once(place: Place) -> None:
         (("--seeds", ""), "must be whole numbers"),
         (("--variant", "augsbrt"), "--variant augsbrt: no such variant"),
         (("--profile", "huge"), "--profile huge: no such file"),
+        (
+            ("--profile", "profiles/tiny.yaml"),
+            "must be a name alone; --profile tiny reads ",
+        ),
     ],
 )
 def test_wrong_overrides_are_said_like_wrong_files(
@@ -144,11 +148,12 @@ def test_tasks_are_not_looked_at_without_a_folder_or_on_the_hub(
 ) -> None:
     monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
     place.change(*TASKS)
+    place.change("{file: dev.tsv, kind", '{file: "data:dev.tsv", kind')
     place.change("tasks: [test]", "tasks: [test, far], if_found: [more]")
     called = place.call("validate", place.file)
     assert (called.code, called.err) == (0, "")
     assert called.out.splitlines()[:-1] == [
-        "note: not looked at: test, more (no data folder: give --data or set SYNTHBENCH_DATA)",
+        "note: not looked at: dev, test, more (no data folder: give --data or set SYNTHBENCH_DATA)",
         "note: not looked at: far (on the hub)",
     ]
 

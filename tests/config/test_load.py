@@ -454,6 +454,27 @@ def test_a_missing_profile_names_the_nearest(experiment: ExperimentFile) -> None
     ]
 
 
+def test_what_a_profile_replaced_and_an_llm_that_nothing_uses_are_remarked(
+    experiment: ExperimentFile,
+) -> None:
+    assert experiment.load().remarks == ()
+    experiment.profile("tiny", "substitute: {models: {org/small: tiny/one}}\n")
+    assert experiment.load(profile="tiny").remarks == ("--profile tiny: org/small -> tiny/one",)
+    assert experiment.load("llm=sandbox").remarks == ("llm: no method uses it",)
+    experiment.change("      method: fake\n", "      method: fake-llm\n").change("      size: 3\n", "")
+    assert experiment.load("llm=sandbox").remarks == ()
+
+
+def test_a_setting_of_the_llm_goes_with_its_short_form(experiment: ExperimentFile) -> None:
+    experiment.append("llm: sandbox\n")
+    llm = experiment.load("llm.noise=0.1", "llm.seed=3").llm
+    assert llm is not None
+    assert (llm.endpoint, llm.noise, llm.seed) == ("sandbox", 0.1, 3)
+    assert experiment.faults("llm.nose=0.1") == [
+        "--set llm.nose=0.1: llm.nose: unknown key; did you mean 'noise'?"
+    ]
+
+
 def test_a_profiles_own_faults_stand_in_its_file(experiment: ExperimentFile) -> None:
     experiment.profile("tiny", "description: x\nru: {}\n")
     assert experiment.faults(profile="tiny") == ["profiles/tiny.yaml:2: ru: unknown key; did you mean 'run'?"]
@@ -521,6 +542,18 @@ def test_a_profile_substitutes_tasks_which_keep_their_split_and_sample(experimen
         "dev": {"sandbox": "pairs", "size": 20, "split": "dev"},
         "test": {**other, "split": "test"},
     }
+
+
+def test_what_takes_a_tasks_place_is_converted_as_the_task_was(experiment: ExperimentFile) -> None:
+    experiment.change("{file: gold.tsv, kind: scored_pair}", "{task: STSb, split: train, as: scored_pair}")
+    gold = experiment.profile("tiny", TASKS).load(profile="tiny").sources["gold"]
+    assert gold.model_dump(exclude_defaults=True)["as"] == "scored_pair"
+
+
+def test_a_converted_source_is_of_its_new_kind(experiment: ExperimentFile) -> None:
+    experiment.change("{file: gold.tsv, kind: scored_pair}", "{file: gold.tsv, kind: scored_pair, as: sentence}")
+    faults = experiment.faults()
+    assert any("'gold' holds records of kind sentence, here scored_pair is needed" in each for each in faults)
 
 
 def test_a_task_that_no_pattern_matches_is_a_fault_and_other_sources_stay(experiment: ExperimentFile) -> None:

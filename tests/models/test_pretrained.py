@@ -162,3 +162,10 @@ def test_a_cross_encoder_has_no_fields_of_an_encoder(bert: Path, field: dict[str
 def test_impossible_bases_are_refused(fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Pretrained(model="bert", **fields)
+
+
+def test_a_language_model_is_a_base_of_encoders_but_of_no_cross_encoder() -> None:
+    base = Pretrained(model="sandbox/lm")
+    assert build_encoder(base, 0, "cpu").encode(SENTENCES[:2]).shape == (2, 128)
+    with pytest.raises(UserError, match="sandbox/lm: a cross-encoder needs a model that pads"):
+        build_cross_encoder(base, 0, "cpu")
