@@ -551,7 +551,9 @@ def test_what_takes_a_tasks_place_is_converted_as_the_task_was(experiment: Exper
 
 
 def test_a_converted_source_is_of_its_new_kind(experiment: ExperimentFile) -> None:
-    experiment.change("{file: gold.tsv, kind: scored_pair}", "{file: gold.tsv, kind: scored_pair, as: sentence}")
+    experiment.change(
+        "{file: gold.tsv, kind: scored_pair}", "{file: gold.tsv, kind: scored_pair, as: sentence}"
+    )
     faults = experiment.faults()
     assert any("'gold' holds records of kind sentence, here scored_pair is needed" in each for each in faults)
 
@@ -704,6 +706,16 @@ def test_a_baseline_of_a_variants_name_would_hide_the_defaults_own_row(experimen
     (fault,) = experiment.change("baseline: plain", "baseline: silver").faults()
     assert fault.endswith(
         "baseline: 'silver' is a variant; the row of the unpatched defaults needs a name of its own"
+    )
+
+
+def test_a_step_names_columns_that_the_part_will_have(experiment: ExperimentFile) -> None:
+    step = "{step: keep-per-group, columns: [sentence1, lable], most: 2}"
+    experiment.change("    gold: {source: gold}\n", f"    gold: {{source: gold, prepare: [{step}]}}\n")
+    (fault,) = experiment.faults()
+    assert fault.endswith(
+        "data.gold.prepare.0: keep-per-group: scored_pair records have no column 'lable' to group by;"
+        " did you mean 'label'?"
     )
 
 
