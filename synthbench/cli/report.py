@@ -26,8 +26,7 @@ def report(
     """Write tables and plot of the last tracked run of this file and these overrides; computes nothing."""
 
     from synthbench.pipeline.collect import request
-    from synthbench.reporting.build import build_table
-    from synthbench.reporting.terminal import terminal_table
+    from synthbench.reporting.terminal_report import terminal_report
     from synthbench.reporting.write import report_folder, write_report
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
@@ -35,7 +34,7 @@ def report(
     name = given.experiment.name
     tracker = MlflowTracker(home())
     result = tracker.load(name, request(given.experiment, given.overrides))
-    console().print(terminal_table(build_table(result)))
+    console().print(terminal_report(result))
     print_files(write_report(result, report_folder(output, name, given.overrides)))
     print(f"MLflow: {tracker.place}")
 

@@ -70,7 +70,7 @@ def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
     failures = tuple(
         f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()
     )
-    is_tracked = _conclude(collect(plan, store, failures, given.overrides), folder)
+    is_tracked = _conclude(collect(plan, store, failures, given.overrides), store, folder)
     _print_failures(report)
     if report.failed and not report.only_user_errors:
         raise typer.Exit(EXIT_FAILURES)
@@ -138,18 +138,24 @@ def _execute(
     return report
 
 
-def _conclude(result: "ExperimentResult", folder: Path) -> bool:
-    """Write tables and plot of what is finished, say where, then track it; tell whether that worked."""
-    from synthbench.reporting.build import build_table
-    from synthbench.reporting.terminal import terminal_table
+def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
+    """Write tables and plot of what is finished, say where, then track it; tell whether that worked.
+
+    People who are to judge get their sheets beside the tables.
+    """
+    from synthbench.pipeline.audit_results import deliver_sheet
+    from synthbench.reporting.terminal_report import terminal_report
     from synthbench.reporting.write import write_report
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
     if not result.runs:
         return True
     files = write_report(result, folder)
-    console().print(terminal_table(build_table(result)))
+    console().print(terminal_report(result))
     print_files(files)
+    for audit in result.audits:
+        if audit.audit is None:
+            print(f"sheet: {deliver_sheet(audit, store, folder)}")
     try:
         print(f"MLflow: {MlflowTracker(home()).log(result, folder)}")
     except UserError as error:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.audit import confusion_table
 from synthbench.cli.console import console
 from synthbench.errors import UserError
 
@@ -61,6 +60,9 @@ def _say(name: str, line: str) -> None:
 
 
 def _print(figures: "Figures") -> None:
+    from synthbench.reporting.audit_grids import confusion_grid
+    from synthbench.reporting.audit_tables import rich_table
+
     print("lm: what it writes for each instruction, sampled plainly, by what it is")
-    console().print(confusion_table(figures.lm_confusion))
+    console().print(rich_table(confusion_grid(figures.lm_confusion)))
     print(f"encoder: Spearman of cosines and true similarities, untrained: {figures.encoder_spearman:.3f}")

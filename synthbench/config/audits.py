@@ -7,9 +7,10 @@ from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.experiment import AuditPlan
 from synthbench.config.problems import Problems, parse
-from synthbench.config.schema import AuditSection
+from synthbench.config.schema import AuditSection, PublishedAuditSection
 from synthbench.data.records import RecordKind
-from synthbench.errors import did_you_mean
+from synthbench.errors import UserError, did_you_mean
+from synthbench.reporting.published_audit import PublishedAudit, read_published_audit
 
 WITH_A_QUESTION_OF_THEIR_OWN = (
     RecordKind.SCORED_PAIR,
@@ -51,7 +52,26 @@ class AuditParser:
         for index, sheet in enumerate(section.sheets):
             self._check_sheet(document, (*path, "sheets", index), self.folder / sheet)
         files = tuple(self.folder / sheet for sheet in section.sheets)
-        return AuditPlan(name, section.part, section.per_label, section.seed, section.oracle, files)
+        return AuditPlan(
+            name,
+            section.part,
+            section.per_label,
+            section.seed,
+            section.oracle,
+            files,
+            self._published(document, (*path, "published"), section.published),
+        )
+
+    def _published(
+        self, document: Document, path: KeyPath, section: PublishedAuditSection | None
+    ) -> PublishedAudit | None:
+        if section is None:
+            return None
+        try:
+            return read_published_audit(self.folder / section.file, section.rows, section.columns)
+        except UserError as error:
+            self.problems.add_error(document, path, error)
+            return None
 
     def _check_sheet(self, document: Document, path: KeyPath, file: Path) -> None:
         if not file.is_file():

@@ -11,6 +11,7 @@ from synthbench.data.prepare import PrepareStep
 from synthbench.plugins import Evaluator, Method, Trainer
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.published import PublishedValue
+from synthbench.reporting.published_audit import PublishedAudit
 from synthbench.runtime import Runtime
 from synthbench.sources.models import Source
 from synthbench.sources.places import Places
@@ -62,6 +63,7 @@ class AuditPlan:
     seed: int
     oracle: str | None
     sheets: tuple[Path, ...]
+    published: PublishedAudit | None = None
 
 
 @dataclass(frozen=True)

@@ -174,6 +174,14 @@ class EvaluateSection(Section):
         return self
 
 
+class PublishedAuditSection(Section):
+    """A paper's own audit, whose shares stand beside ours."""
+
+    file: str = Field(min_length=1, description="the published table, a CSV; relative to the experiment file")
+    rows: dict[str, str] = Field(min_length=1, description="judged label -> the published row")
+    columns: dict[str, str] = Field(min_length=1, description="intended label -> the published column")
+
+
 class AuditSection(Section):
     """What was intended against what is judged, of one part of the data."""
 
@@ -189,6 +197,10 @@ class AuditSection(Section):
         (),
         description="answered sheets, one for each annotator, relative to the experiment file; none yet: the"
         " run writes a blank one",
+    )
+
+    published: PublishedAuditSection | None = Field(
+        None, description="a paper's audit, printed beside this one; null: none"
     )
 
     @model_validator(mode="after")

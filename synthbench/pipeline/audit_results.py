@@ -31,6 +31,7 @@ def audit_results(plan: Plan, store: Store) -> tuple[tuple[AuditResult, ...], tu
                     part=stage.operation.plan.part,
                     rows=(row,),
                     stage=stage.identity,
+                    published=stage.operation.plan.published,
                     **recorded,
                 )
             elif row not in result.rows:

@@ -33,6 +33,15 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
     return tuple(note for note in notes if note.strip())
 
 
+def audit_notes(result: ExperimentResult) -> tuple[str, ...]:
+    """Return what must be known beside audits; where there is no other table, its caption comes first."""
+    options = TableOptions.model_validate(result.table)
+    caption = "" if result.has_scores else options.caption or result.description
+    failures = (f"Failed: {failure}" for failure in result.failures)
+    notes = (caption, *_overrides(result), *options.notes, *result.notes, *failures)
+    return tuple(note for note in notes if note.strip())
+
+
 def figure_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
     """Return what stands below a figure of the table, in the words of the table's own notes."""
     return (

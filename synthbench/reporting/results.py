@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.auditing.report import Audit
 from synthbench.reporting.published import PublishedValue
+from synthbench.reporting.published_audit import PublishedAudit
 
 
 class _Result(BaseModel):
@@ -76,11 +77,12 @@ class AuditResult(_Result):
     stage: str = Field(description="identity of the audit stage")
     num_items: int = Field(description="judged, or to be judged")
     audit: Audit | None = None
+    published: PublishedAudit | None = None
 
     @property
     def title(self) -> str:
-        """Audit and rows: "labels: dino, dino-unsmoothed"."""
-        return f"{self.name}: {', '.join(self.rows)}"
+        """Audit, part and rows: "labels of x2 (dino, dino-unsmoothed)"."""
+        return f"{self.name} of {self.part} ({', '.join(self.rows)})"
 
 
 class ExperimentResult(_Result):
@@ -101,6 +103,11 @@ class ExperimentResult(_Result):
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def has_scores(self) -> bool:
+        """Whether there is a table of scores to show: there is none where data are only audited."""
+        return bool(self.tasks) or not self.audits
 
     @property
     def title(self) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from synthbench.errors import UserError
+from synthbench.reporting.audit_tables import csv_audits, latex_audits, markdown_audits
 from synthbench.reporting.build import build_table
 from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.figure_files import FORMATS, figure_files, figure_style
@@ -20,6 +21,7 @@ from synthbench.reporting.table import Table
 
 NAME_LENGTH = 80
 WRITERS = {"table.tex": latex_table, "table.md": markdown_table, "table.csv": csv_table}
+AUDIT_WRITERS = {"audit.tex": latex_audits, "audit.md": markdown_audits, "audit.csv": csv_audits}
 FIGURES = {"scores": scores_figure}
 
 
@@ -50,25 +52,29 @@ def make_report_folder(folder: Path) -> None:
 def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
     """Write the tables and figures into `folder`, byte for byte the same for equal results.
 
-    They are table.tex, table.md, table.csv, scores.pdf and scores.png, the figures only if there is a score.
+    They are table.tex, table.md, table.csv, scores.pdf and scores.png, the figures only if there is a score;
+    audit.tex, audit.md and audit.csv, if data were audited; of an experiment without training only these.
     Each file appears whole or not at all. Raises UserError if the folder can't be written.
     """
     table = build_table(result)
     written = []
     with _one_line(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in _contents(table):
+        for name, content in _contents(result, table):
             _write_whole(folder / name, content)
             written.append(folder / name)
-        for stale in {folder / f"{name}.{ending}" for name in FIGURES for ending in FORMATS} - {*written}:
+        figures = {f"{name}.{ending}" for name in FIGURES for ending in FORMATS}
+        for stale in {folder / name for name in (*WRITERS, *AUDIT_WRITERS, *figures)} - {*written}:
             stale.unlink(missing_ok=True)
     return written
 
 
-def _contents(table: Table) -> Iterator[tuple[str, bytes]]:
+def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents; tables come first, so that a figure that fails costs none of them."""
-    for name, writer in WRITERS.items():
+    for name, writer in WRITERS.items() if result.has_scores else ():
         yield name, writer(table).encode()
+    for name, audit_writer in AUDIT_WRITERS.items() if result.audits else ():
+        yield name, audit_writer(result).encode()
     if table.columns:
         with figure_style():
             for name, draw in FIGURES.items():

@@ -70,7 +70,10 @@ def run_parameters(run: RunResult) -> dict[str, str]:
 
 
 def experiment_points(result: ExperimentResult) -> list[Point]:
-    """Return mean, sd and n of each row and test set as `<variant>/<axis values>/<task>/mean`."""
+    """Return mean, sd and n of each row and test set as `<variant>/<axis values>/<task>/mean`.
+
+    Shares of audits, in percent, are `<row>/audit.<name>/<intended>/<judged>`.
+    """
     points = []
     for key, runs in aggregate.rows(result).items():
         row = [key.variant, *(value for _, value in key.axes)]
@@ -84,7 +87,7 @@ def experiment_points(result: ExperimentResult) -> list[Point]:
                 for name, value in values.items()
                 if value is not None
             ]
-    return points
+    return [*points, *_audit_points(result)]
 
 
 def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
@@ -93,6 +96,16 @@ def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
     note = f"{result.description}\n\n{table}".strip()
     tags["mlflow.note.content"] = note if len(note) <= NOTE_LENGTH else _cut(result.description, NOTE_LENGTH)
     return tags
+
+
+def _audit_points(result: ExperimentResult) -> Iterator[Point]:
+    for each in result.audits:
+        cells = each.audit.confusion.cells if each.audit else {}
+        for row in each.rows:
+            for judged, columns in cells.items():
+                for intended, share in columns.items():
+                    name = legal_name(row, f"audit.{each.name}", intended, judged)
+                    yield Point(name, share.percent)
 
 
 def _scores(run: RunResult) -> Iterator[Point]:

@@ -82,7 +82,7 @@ def test_a_row_may_end_with_an_audit_of_its_data_and_is_run_once(
 
 def test_the_oracle_judges_so_many_of_each_label(audited: ExperimentFile, store: Store) -> None:
     first, second = result_of(audited, store).audits
-    assert (first.title, second.title) == ("labels: whole", "labels: unsplit")
+    assert (first.title, second.title) == ("labels of pairs (whole)", "labels of pairs (unsplit)")
     assert first.audit is not None
     totals = first.audit.confusion.totals
     assert first.num_items == sum(totals.values())

@@ -1,0 +1,148 @@
+"""An experiment's audits for a terminal, and as Markdown, LaTeX and CSV."""
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from synthbench.reporting import latex_text, markdown
+from synthbench.reporting.audit_grids import Grid, audit_grids, audit_lines
+from synthbench.reporting.notes import audit_notes
+from synthbench.reporting.results import AuditResult, ExperimentResult
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table as RichTable
+
+    from synthbench.auditing.report import Audit
+    from synthbench.reporting.published_audit import PublishedAudit
+
+FIELDS = (
+    "audit", "rows", "part", "judge", "intended", "judged", "count", "total", "percent", "low", "high",
+    "published",
+)  # fmt: skip
+
+
+def terminal_audit(
+    title: str, audited: "Audit", published: "PublishedAudit | None" = None
+) -> "RenderableType":
+    """Return what rich prints of one audit."""
+    from rich.console import Group
+    from rich.text import Text
+
+    grids = audit_grids(title, audited, published)
+    shown = (part for grid in grids for part in (Text(grid.title), rich_table(grid)))
+    return Group(*shown, *(Text(line) for line in audit_lines(audited)))
+
+
+def terminal_audits(result: ExperimentResult) -> "RenderableType":
+    """Return what rich prints of all audits; where there are no scores, with the notes of the whole."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts = [
+        Text(_waiting(each)) if each.audit is None else terminal_audit(each.title, each.audit, each.published)
+        for each in result.audits
+    ]
+    notes = () if result.has_scores else audit_notes(result)
+    return Group(*parts, *(Text(note) for note in notes))
+
+
+def rich_table(grid: Grid) -> "RichTable":
+    """Return a grid as rich prints it, without its title."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable()
+    for number, name in enumerate(grid.header):
+        table.add_column(Text(name), justify="right" if number else "left")
+    for line in grid.body:
+        table.add_row(*map(Text, line))
+    table.add_section()
+    for line in grid.foot:
+        table.add_row(*map(Text, line))
+    return table
+
+
+def markdown_audits(result: ExperimentResult) -> str:
+    """Return a table and what must be known beside it for each audit."""
+    lines: list[str] = []
+    for each in result.audits:
+        if each.audit is None:
+            lines += [f"**{markdown.escape(_waiting(each))}**", ""]
+            continue
+        for grid in audit_grids(each.title, each.audit, each.published):
+            lines += [f"**{markdown.escape(grid.title)}**", "", *_markdown_grid(grid), ""]
+        lines += [*(f"- {markdown.escape(line)}" for line in audit_lines(each.audit)), ""]
+    lines += [f"- {markdown.escape(note)}" for note in audit_notes(result)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def latex_audits(result: ExperimentResult) -> str:
+    """Return a `table` environment for each audit that is judged; they need the booktabs package only."""
+    lines = [r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew."]
+    for each in result.audits:
+        if each.audit is None:
+            lines.append(f"% {latex_text.escape(_waiting(each))}")
+            continue
+        notes = [*audit_lines(each.audit), *audit_notes(result)]
+        first, *others = audit_grids(each.title, each.audit, each.published)
+        lines += [r"\begin{table}", r"\centering", r"\small", r"\setlength{\belowcaptionskip}{6pt}"]
+        lines += [rf"\caption{{{latex_text.escape(first.title)}}}", *_latex_grid(first)]
+        for grid in others:
+            lines += [rf"\par\medskip {latex_text.escape(grid.title)}\par\smallskip", *_latex_grid(grid)]
+        told = r" \\".join(f"\n{latex_text.escape(note)}" for note in notes)
+        lines += [r"\par\medskip", rf"\begin{{minipage}}{{\linewidth}}\footnotesize{told}", r"\end{minipage}"]
+        lines.append(r"\end{table}")
+    return "\n".join(lines) + "\n"
+
+
+def csv_audits(result: ExperimentResult) -> str:
+    """Return one line for each cell of each confusion: counts, percentage and its 95% interval."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(FIELDS)
+    for each in result.audits:
+        writer.writerows(_csv_rows(each))
+    return text.getvalue()
+
+
+def _csv_rows(result: AuditResult) -> Iterator[list[str]]:
+    if result.audit is None:
+        return
+    confusion = result.audit.confusion
+    published = result.published.cells if result.published else {}
+    named = [result.name, "; ".join(result.rows), result.part, result.audit.judge]
+    for column in confusion.columns:
+        for row in confusion.rows:
+            share = confusion.cells[row][column]
+            shares = [f"{value:.6f}" for value in (share.percent, share.low, share.high)]
+            counts = [str(share.count), str(share.total)]
+            yield [*named, column, row, *counts, *shares, published.get(row, {}).get(column, "")]
+
+
+def _waiting(result: AuditResult) -> str:
+    return f"{result.title}: nobody has judged yet; {result.num_items:,} are to be"
+
+
+def _markdown_grid(grid: Grid) -> list[str]:
+    rows = [grid.header, ("---", *("---:" for _ in grid.header[1:]))]
+    rows += [tuple(map(markdown.escape, line)) for line in (*grid.body, *grid.foot)]
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def _latex_grid(grid: Grid) -> list[str]:
+    def line(cells: tuple[str, ...]) -> str:
+        return " & ".join(map(latex_text.escape, cells)) + r" \\"
+
+    foot = [r"\midrule", *map(line, grid.foot)] if grid.foot else []
+    return [
+        rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}",
+        r"\toprule",
+        line(grid.header),
+        r"\midrule",
+        *map(line, grid.body),
+        *foot,
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
