@@ -40,12 +40,20 @@ def terminal_audits(result: ExperimentResult) -> "RenderableType":
     from rich.console import Group
     from rich.text import Text
 
-    parts = [
-        Text(_waiting(each)) if each.audit is None else terminal_audit(each.title, each.audit, each.published)
-        for each in result.audits
-    ]
+    parts: list[RenderableType] = []
+    for each in result.audits:
+        parts += [Text("")] if parts and each.audit is not None else []
+        parts.append(_terminal_part(each))
     notes = () if result.has_scores else audit_notes(result)
-    return Group(*parts, *(Text(note) for note in notes))
+    return Group(*parts, *(Text(note) for note in (*([""] if notes else []), *notes)))
+
+
+def _terminal_part(result: AuditResult) -> "RenderableType":
+    from rich.text import Text
+
+    if result.audit is None:
+        return Text(_waiting(result))
+    return terminal_audit(result.title, result.audit, result.published)
 
 
 def rich_table(grid: Grid) -> "RichTable":
@@ -122,7 +130,7 @@ def _csv_rows(result: AuditResult) -> Iterator[list[str]]:
 
 
 def _waiting(result: AuditResult) -> str:
-    return f"{result.title}: nobody has judged yet; {result.num_items:,} are to be"
+    return f"{result.title}: {result.num_items:,} are to be judged; nobody has yet"
 
 
 def _markdown_grid(grid: Grid) -> list[str]:

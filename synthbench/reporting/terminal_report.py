@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 def terminal_report(result: ExperimentResult) -> "RenderableType":
     """Return what rich prints: the table of scores, if there are any, and below it the audits."""
     from rich.console import Group
+    from rich.text import Text
 
     scores = (terminal_table(build_table(result)),) if result.has_scores else ()
     audits = (terminal_audits(result),) if result.audits else ()
-    return Group(*scores, *audits)
+    between = (Text(""),) if scores and audits else ()
+    return Group(*scores, *between, *audits)
