@@ -1,0 +1,162 @@
+"""Audits as they are printed and written: one confusion for each data set, a paper's beside it."""
+
+import csv
+import io
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from rich.console import Console, RenderableType
+
+from synthbench.auditing.confusion import confusion
+from synthbench.auditing.report import Audit
+from synthbench.data.records import RecordKind
+from synthbench.errors import UserError
+from synthbench.reporting.audit_tables import csv_audits, latex_audits, markdown_audits, terminal_audits
+from synthbench.reporting.latex import PREAMBLE
+from synthbench.reporting.published_audit import PublishedAudit, read_published_audit
+from synthbench.reporting.results import AuditResult, ExperimentResult
+from synthbench.reporting.terminal_report import terminal_report
+from synthbench.reporting.write import write_report
+
+JUDGED = [("0", "different")] * 19 + [("0", "same")] + [("1", "same")] * 5 + [("1", "different")] * 5
+PUBLISHED = PublishedAudit(
+    source="A & B 2021, Table 3", cells={"same": {"1": "47"}, "different": {"0": "95", "1": "0"}}
+)
+ROWS = """\
+paper,table,row,encoder,generator,column,metric,split,aggregation,n,value,sd,flag,note
+A & B 2021,3,human 1,,,ours 1,percent,,none,,47,,,
+A & B 2021,3,human 0,,,ours 1,percent,,none,,0,,,
+A & B 2021,3,human 0,,,ours 0,percent,,none,,95,,,
+"""
+
+
+@pytest.fixture
+def audited() -> ExperimentResult:
+    """Audits of two data sets: one judged, with a paper's beside it, one that waits for people."""
+    audit = Audit(
+        kind=RecordKind.SCORED_PAIR,
+        judge="anna",
+        question="How similar?",
+        num_records=40,
+        num_items=30,
+        num_failures=0,
+        failures={},
+        confusion=confusion(JUDGED, ["different", "same"], ["0", "1"]),
+    )
+    judged = AuditResult(
+        name="labels",
+        part="x2",
+        rows=("dino", "dino_2"),
+        stage="a",
+        num_items=30,
+        audit=audit,
+        published=PUBLISHED,
+    )
+    waiting = AuditResult(name="labels", part="x2", rows=("plain",), stage="b", num_items=400)
+    return ExperimentResult(
+        experiment="table3", identity="i", description="Who is right?", runs=(), audits=(judged, waiting)
+    )
+
+
+def printed(renderable: RenderableType) -> str:
+    console = Console(width=160, file=io.StringIO())
+    console.print(renderable)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_terminal_shows_shares_intervals_counts_and_the_papers_shares(audited: ExperimentResult) -> None:
+    text = printed(terminal_audits(audited))
+    for expected in (
+        "labels of x2 (dino, dino_2): judged (rows) of what was intended (columns)",
+        "95.0% [76.4, 99.1] (19)",
+        "50.0% [23.7, 76.3] (5)",
+        "Published, in percent: A & B 2021, Table 3",
+        "│ different │ 95 │  0 │",
+        "│ same      │  – │ 47 │",
+        "Asked: How similar?",
+        "Judged by: anna",
+        "labels of x2 (plain): 400 are to be judged; nobody has yet",
+        "Who is right?",
+    ):
+        assert expected in text
+
+
+def test_audits_stand_below_the_scores_and_alone_without_any(
+    audited: ExperimentResult, small_result: ExperimentResult
+) -> None:
+    both = small_result.model_copy(update={"audits": audited.audits})
+    text = printed(terminal_report(both))
+    assert text.index("Gold & silver") < text.index("labels of x2 (dino, dino_2)")
+    assert "Who is right?" not in text
+    alone = printed(terminal_report(audited))
+    assert "variant" not in alone
+
+
+def test_markdown_has_a_table_for_each_grid_and_all_notes(audited: ExperimentResult) -> None:
+    lines = markdown_audits(audited.model_copy(update={"overrides": ("--seeds 0",)})).splitlines()
+    assert "|  | 0 | 1 |" in lines
+    assert r"| same | 5.0% \[0.9, 23.6\] (1) | 50.0% \[23.7, 76.3\] (5) |" in lines
+    assert "| judged | 20 | 10 |" in lines
+    assert "| different | 95 | 0 |" in lines
+    assert lines[-1] == "- Not the experiment as its file has it, but with --seeds 0."
+
+
+def test_csv_has_a_line_for_each_cell_of_what_was_judged(audited: ExperimentResult) -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_audits(audited))))
+    assert [
+        (row["intended"], row["judged"], row["count"], row["total"], row["published"]) for row in rows
+    ] == [
+        ("0", "different", "19", "20", "95"),
+        ("0", "same", "1", "20", ""),
+        ("1", "different", "5", "10", "0"),
+        ("1", "same", "5", "10", "47"),
+    ]
+    assert {(row["audit"], row["rows"], row["part"], row["judge"]) for row in rows} == {
+        ("labels", "dino; dino_2", "x2", "anna")
+    }
+    assert (rows[0]["percent"], rows[0]["low"][:4], rows[0]["high"][:4]) == ("95.000000", "76.3", "99.1")
+
+
+@pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="pdflatex is not installed; make check-latex does that"
+)
+def test_latex_is_set_by_a_real_pdflatex(audited: ExperimentResult, tmp_path: Path) -> None:
+    document = PREAMBLE + latex_audits(audited) + r"\end{document}"
+    (tmp_path / "audit.tex").write_text(document, encoding="utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "audit.tex"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False
+    )
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
+
+
+def test_a_report_of_audits_alone_has_no_tables_of_scores(audited: ExperimentResult, tmp_path: Path) -> None:
+    names = [file.name for file in write_report(audited, tmp_path)]
+    assert names == ["audit.tex", "audit.md", "audit.csv"]
+
+
+def test_tables_of_a_former_run_that_no_longer_hold_are_removed(
+    audited: ExperimentResult, small_result: ExperimentResult, tmp_path: Path
+) -> None:
+    write_report(small_result.model_copy(update={"audits": audited.audits}), tmp_path)
+    assert (tmp_path / "audit.md").is_file()
+    (tmp_path / "audit-labels-plain.csv").write_text("answers")
+    write_report(small_result, tmp_path)
+    assert not (tmp_path / "audit.md").exists()
+    assert (tmp_path / "audit-labels-plain.csv").is_file()
+    write_report(audited, tmp_path)
+    assert not (tmp_path / "table.md").exists()
+
+
+def test_a_papers_audit_is_read_by_the_names_that_it_has_there(tmp_path: Path) -> None:
+    file = tmp_path / "table3.csv"
+    file.write_text(ROWS, encoding="utf-8")
+    names = {"same": "human 1", "different": "human 0"}, {"0": "ours 0", "1": "ours 1"}
+    found = read_published_audit(file, *names)
+    assert found.cells == PUBLISHED.cells | {"different": {"0": "95", "1": "0"}}
+    with pytest.raises(UserError, match=r"columns\.1: no 'ours 2'; did you mean 'ours 1'\?"):
+        read_published_audit(file, names[0], {"1": "ours 2"})
