@@ -9,10 +9,17 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
-from small_experiment import heed_interrupts
+import torch
+from small_experiment import Place, heed_interrupts
+
+from synthbench.auditing import checkpoints
+from synthbench.auditing.checkpoints import Figures
+from synthbench.sandbox import building_processes
+from synthbench.sandbox.building import Recipe, Recipes
 
 SANDBOX = [sys.executable, "-c", "from synthbench.cli.main import main; main()", "sandbox"]
 SERVE = [*SANDBOX, "serve"]
@@ -125,3 +132,24 @@ def test_a_build_that_is_ended_ends_its_processes_and_leaves_no_checkpoints(
     assert process.returncode == code
     assert not (tmp_path / "built").exists()
     assert ending == signal.SIGKILL or not list(tmp_path.iterdir())
+
+
+def test_a_build_writes_what_ships_and_prints_its_figures(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = Recipe(num_steps=1, batch_size=4, learning_rate=1e-3, vocabulary_texts=300)
+    monkeypatch.setattr(building_processes, "Recipes", lambda: Recipes(tiny, tiny, tiny))
+    monkeypatch.setattr(checkpoints, "measure", partial(checkpoints.measure, num_sentences=2, num_pairs=20))
+    threads = torch.get_num_threads()
+    try:
+        called = place.call("sandbox", "build", "--output", "built")
+    finally:
+        torch.set_num_threads(threads)
+    built = place.folder / "built"
+    assert (called.code, called.errors) == (0, [])
+    files = {"lm", "encoder", "cross-encoder", "checksums.json", "figures.json"}
+    assert {path.name for path in built.iterdir()} == files
+    assert {path.name for path in built.parent.iterdir() if path.name.startswith(".")} == set()
+    figures = Figures.model_validate_json((built / "figures.json").read_text(encoding="utf-8"))
+    assert f"untrained: {figures.encoder_spearman:.3f}\n" in called.out
+    assert "checkpoints: built, built in " in called.out
