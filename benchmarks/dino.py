@@ -1,0 +1,182 @@
+"""DINO's generation against its plain form and against the model's own batched forward.
+
+Run: OMP_NUM_THREADS=1 [SYNTHBENCH_DATA=...] python benchmarks/dino.py [--rounds 3]
+On a GPU: python benchmarks/dino.py --device cuda --model-size xl --x1 1050 --sequences 2048
+
+A random GPT-2 (6 layers of 384, 50,257 tokens) writes for sentences x 3 labels x 2 samples. It never closes a
+quotation, so closing steps are drawn from the token lengths of real sentences, and a fifth never close. On a
+CPU: one thread, CPU seconds, in turn. On a GPU: wall seconds, and what they mean for the paper's whole job.
+Row-tokens count the tokens decoded after regular and counter prompts alike. Exit code 1 if a goal is missed.
+"""
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from dino_peer import PlainForward, PlainLoop
+from dino_setting import (
+    COUNTERLABELS,
+    DECAY,
+    DTYPE_OF,
+    SIZES,
+    STEPS,
+    TOP_K,
+    TOP_P,
+    Setting,
+    prompts,
+    real_or_sandbox_sentences,
+    save_model,
+    setting,
+)
+from measure import Timing, interleave, one_thread, print_ratio
+
+from synthbench.generation.language_model import CausalModel, LanguageModel
+from synthbench.generation.sampling import Sampling
+from synthbench.generation.writing import Amounts, Job, Writer, Written
+from synthbench.runtime import Runtime
+
+PEER_GOAL, FORWARD_GOAL = 10.0, 0.8
+SAMPLES = 2
+PAPER_X1 = 10_500
+BATCHES = {"cpu": (48, 96, 192), "cuda": (256, 1024)}
+
+
+class Benchmark:
+    """The same sentences for every variant."""
+
+    def __init__(self, causal: CausalModel, work: Setting, sequences: int, peer_x1: int) -> None:
+        self._causal, self._work, self._peer_x1 = causal, work, peer_x1
+        # As many tries as samples: every variant then writes the same number of texts.
+        self._writer = Writer(
+            causal,
+            counterlabels=COUNTERLABELS,
+            sampling=Sampling(decay=DECAY, top_k=TOP_K, top_p=TOP_P, max_new_tokens=STEPS),
+            amounts=Amounts(samples=SAMPLES, tries=SAMPLES),
+            seed=0,
+            sequences=sequences,
+            endings=work,
+        )
+        self._peer = PlainLoop(causal.model, causal.tokenizer, SAMPLES)
+
+    def engine(self) -> list[Written]:
+        """Write for all sentences with the engine."""
+        jobs = [
+            Job(key=text, prompts=prompts(text), unwanted=frozenset({text})) for text in self._work.sentences
+        ]
+        return list(self._writer.write(jobs))
+
+    def peer(self) -> None:
+        """Write for the first few sentences with the plain loop, whose calls all cost the same."""
+        for sentence in self._work.sentences[: self._peer_x1]:
+            for label in COUNTERLABELS:
+                self._peer.write(prompts(sentence), label)
+
+    def forwards(self, batches: Sequence[int]) -> dict[str, PlainForward]:
+        """Return plain forwards over batches of so many rows, at the mean length of what is cached."""
+        ids = [
+            self._causal.tokenizer(text)["input_ids"]
+            for x1 in self._work.sentences
+            for text in prompts(x1).values()
+        ]
+        steps = self.steps()
+        twice_mean_position = sum(step * step for step in steps) / sum(steps)
+        prompt = round(statistics.mean(map(len, ids)))
+        print(f"prompts of {prompt} tokens, texts of {statistics.mean(steps):.1f}, at most {STEPS}")
+        return {
+            f"forward, {rows} rows": PlainForward(
+                self._causal.model, rows, prompt, round(twice_mean_position)
+            )
+            for rows in batches
+        }
+
+    def steps(self) -> list[int]:
+        """Return how many tokens each attempt has."""
+        return [steps for _, steps in self._attempts()]
+
+    def row_tokens(self) -> int:
+        """Return how many tokens the engine decodes, counter prompts included."""
+        return sum(steps * (1 + len(COUNTERLABELS[label])) for label, steps in self._attempts())
+
+    def _attempts(self) -> list[tuple[str, int]]:
+        return [
+            (label, self._work.closing_step(text, label, number) or STEPS)
+            for text in self._work.sentences
+            for label in COUNTERLABELS
+            for number in range(SAMPLES)
+        ]
+
+
+def wall_times(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, Timing]:
+    """Call the variants in turn and return each one's median wall seconds, the GPU's work included."""
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
+    results: dict[str, Any] = {}
+    for _ in range(rounds):
+        for name, call in variants.items():
+            start = time.perf_counter()
+            results[name] = call()
+            torch.cuda.synchronize()
+            seconds[name].append(time.perf_counter() - start)
+    return {name: Timing(statistics.median(seconds[name]), results[name]) for name in variants}
+
+
+def report(
+    benchmark: Benchmark, timings: dict[str, Timing], forwards: dict[str, PlainForward], x1: int
+) -> bool:
+    """Print pairs and row-tokens a second, both ratios and goals; return whether a goal is missed."""
+    written = timings["engine"].result
+    pairs = x1 * len(COUNTERLABELS) * SAMPLES
+    assert sum(len(one.attempts) for one in written) == pairs
+    decoded = benchmark.row_tokens()
+    rates = {name: one.row_tokens / timings[name].seconds for name, one in forwards.items()}
+    rates["engine"] = decoded / timings["engine"].seconds
+    for name in ("peer", "engine"):
+        print(f"{name}: {pairs / timings[name].seconds:.2f} pairs/s")
+    for name, rate in rates.items():
+        print(f"{name}: {rate:,.0f} row-tokens/s")
+    missed = print_ratio(timings, "engine", "peer", PEER_GOAL) < PEER_GOAL
+    best = max(forwards, key=lambda name: rates[name])
+    share = rates["engine"] / rates[best]
+    verdict = "reached" if share >= FORWARD_GOAL else "MISSED"
+    print(f"engine: {share:.0%} of the row-tokens/s of {best}, goal {FORWARD_GOAL:.0%} {verdict}")
+    return missed or share < FORWARD_GOAL
+
+
+def main() -> int:
+    """Measure, print, and say by the exit code whether the goals are reached."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--model-size", choices=SIZES, default="small")
+    parser.add_argument("--device", choices=BATCHES, default="cpu")
+    parser.add_argument("--x1", type=int, default=24, help="sentences to write for")
+    parser.add_argument("--peer-x1", type=int, default=4, help="of these, for the plain loop")
+    parser.add_argument("--sequences", type=int, default=96, help="sequences that decode at once")
+    parser.add_argument("--rounds", type=int, default=3)
+    given = parser.parse_args()
+    one_thread()
+    sentences = real_or_sandbox_sentences()
+    with tempfile.TemporaryDirectory() as folder:
+        save_model(Path(folder), given.model_size, sentences, given.device)
+        language_model = LanguageModel(model=folder, dtype=DTYPE_OF[given.model_size])
+        causal = language_model.load(Runtime(device=given.device))
+    work = setting(causal.tokenizer, sentences, given.x1)
+    benchmark = Benchmark(causal, work, given.sequences, given.peer_x1)
+    forwards = benchmark.forwards(BATCHES[given.device])
+    variants = {"peer": benchmark.peer, "engine": benchmark.engine}
+    variants |= {name: forward.decode for name, forward in forwards.items()}
+    timings = (interleave if given.device == "cpu" else wall_times)(variants, given.rounds)
+    scale = given.x1 / given.peer_x1
+    timings["peer"] = Timing(timings["peer"].seconds * scale, None)
+    missed = report(benchmark, timings, forwards, given.x1)
+    if given.device == "cuda":
+        seconds = timings["engine"].seconds / given.x1 * PAPER_X1
+        print(f"the paper's job, {PAPER_X1:,} x1, extrapolated from {given.x1:,}: {seconds:,.0f} s")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+"""DINO's generation in its plain form, written from the paper, and the forward pass that nothing can beat.
+
+The plain form: one call for one x1 and one label, the samples' regular and counter prompts as left-padded
+rows of one batch, a cache of keys and values, always all steps, and filters over the full vocabulary.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from dino_setting import COUNTERLABELS, DECAY, STEPS, TOP_K, TOP_P
+from transformers import (
+    DynamicCache,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+SMALLEST_FACTOR = 0.01
+
+
+class PlainLoop:
+    """Writes `samples` texts for one x1 and label at a time."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, samples: int) -> None:
+        self._model, self._tokenizer, self._samples = model, tokenizer, samples
+        self._top_k, self._top_p = TopKLogitsWarper(TOP_K), TopPLogitsWarper(TOP_P)
+        self._generator = torch.Generator(model.device).manual_seed(0)
+
+    @torch.inference_mode()
+    def write(self, prompts: Mapping[str, str], label: str) -> list[list[int]]:
+        """Return the token ids of each sample, all of full length."""
+        texts = [prompts[name] for name in (label, *COUNTERLABELS[label])]
+        ids, mask = self._left_padded([text for text in texts for _ in range(self._samples)])
+        cache, written = DynamicCache(), []
+        for _ in range(STEPS):
+            positions = mask.sum(1, keepdim=True) - torch.arange(ids.shape[1], 0, -1, device=ids.device)
+            output = self._model(
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=positions.clamp(min=0),
+                past_key_values=cache,
+                logits_to_keep=1,
+            )
+            chosen = self._choose(output.logits[:, -1])
+            written.append(chosen)
+            # The counter prompts go on with what the regular prompt's row has drawn.
+            ids = chosen.repeat(len(texts))[:, None]
+            mask = torch.cat([mask, torch.ones_like(ids)], dim=1)
+        return [list(row) for row in zip(*(step.tolist() for step in written), strict=True)]
+
+    def _left_padded(self, texts: list[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return token ids and mask, both of shape (rows, longest)."""
+        rows = [self._tokenizer(text)["input_ids"] for text in texts]
+        longest = max(len(row) for row in rows)
+        ids = torch.zeros(len(rows), longest, dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for row, tokens in enumerate(rows):
+            ids[row, longest - len(tokens) :] = torch.tensor(tokens)
+            mask[row, longest - len(tokens) :] = 1
+        return ids.to(self._model.device), mask.to(self._model.device)
+
+    def _choose(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return one token for each sample; rows of `logits`: samples, then counters."""
+        logits = logits.float()
+        logits[:, self._tokenizer.eos_token_id] = -torch.inf
+        probabilities = logits.softmax(-1)
+        regular = probabilities[: self._samples].clone()
+        for row in range(self._samples):
+            counter = probabilities[self._samples + row :: self._samples]
+            if len(counter):
+                delta = regular[row] - counter.max(0).values
+                factor = torch.exp(DECAY * delta).clamp(min=SMALLEST_FACTOR)
+                regular[row] *= torch.where(delta < 0, factor, 1.0)
+        scores = torch.log(regular / regular.sum(-1, keepdim=True))
+        scores = self._top_p(None, self._top_k(None, scores))
+        return torch.multinomial(scores.softmax(-1), 1, generator=self._generator)[:, 0]
+
+
+class PlainForward:
+    """Decodes a full batch of rows with the model's own forward and cache; tokens are given, not chosen."""
+
+    def __init__(self, model: PreTrainedModel, rows: int, prompt_tokens: int, steps: int) -> None:
+        self._model, self._prompt_tokens, self.row_tokens = model, prompt_tokens, rows * steps
+        self._steps = steps
+        self._ids = torch.randint(1000, (rows, prompt_tokens), device=model.device)
+        self._cache = DynamicCache()
+        with torch.inference_mode():
+            model(input_ids=self._ids, past_key_values=self._cache, logits_to_keep=1)
+
+    @torch.inference_mode()
+    def decode(self) -> None:
+        """Run the steps that follow the prompts, which stay in the cache between calls."""
+        for step in range(self._steps):
+            ids = self._ids[:, step % self._prompt_tokens, None]
+            self._model(input_ids=ids, past_key_values=self._cache)
+        self._cache.crop(-self._steps)
+
+
+def calls(sentences: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what the plain form is called with: each sentence with each label."""
+    for sentence in sentences:
+        for label in COUNTERLABELS:
+            yield sentence, label

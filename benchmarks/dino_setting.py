@@ -1,0 +1,125 @@
+"""What the DINO benchmark works on: a random GPT-2, a byte-level vocabulary of its size, prompts and endings.
+
+GPT-2's own vocabulary is not at hand everywhere, so one is learnt from the sentences themselves and filled up
+with entries that no text uses; frequent words are single tokens there as in GPT-2's.
+"""
+
+import hashlib
+import json
+import os
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
+
+from synthbench.generation.language_model import DTYPES
+from synthbench.sources.models import TaskSource
+from synthbench.sources.places import Places
+from synthbench.sources.sandbox import SandboxSource
+
+INSTRUCTIONS = {
+    "1": "mean the same thing",
+    "0.5": "are somewhat similar",
+    "0": "are on completely different topics",
+}
+COUNTERLABELS: dict[str, tuple[str, ...]] = {"1": (), "0.5": ("1",), "0": ("0.5", "1")}
+DECAY, TOP_K, TOP_P, STEPS = 100.0, 5, 0.9, 40
+NEVER_CLOSES = 0.2
+VOCABULARY, LEARNT = 50257, 16000
+SIZES = {"tiny": (2, 64, 2), "small": (6, 384, 6), "xl": (48, 1600, 25)}
+"""Layers, width and heads."""
+DTYPE_OF: dict[str, Literal["fp32", "bf16"]] = {"tiny": "fp32", "small": "fp32", "xl": "bf16"}
+_END = "<|endoftext|>"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Texts to write for, and the token lengths from which the closing steps are drawn."""
+
+    sentences: list[str]
+    lengths: list[int]
+
+    def closing_step(self, key: str, label: str, number: int) -> int | None:
+        """Return after how many tokens this attempt closes its quotation, None: not within the limit."""
+        draw = random.Random(hashlib.sha256(f"{key}\0{label}\0{number}".encode()).digest())
+        if draw.random() < NEVER_CLOSES:
+            return None
+        return draw.choice(self.lengths)
+
+    def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
+        """Say whether this attempt ends with its latest token; a random model never does by itself."""
+        step = self.closing_step(key, label, number)
+        return step is not None and len(tokens) >= step
+
+
+def prompts(sentence: str) -> dict[str, str]:
+    """Return the prompt of each label."""
+    return {
+        label: f'Task: Write two sentences that {phrase}.\nSentence 1: "{sentence}"\nSentence 2: "'
+        for label, phrase in INSTRUCTIONS.items()
+    }
+
+
+def real_or_sandbox_sentences() -> list[str]:
+    """Return distinct sentences of STSb train where SYNTHBENCH_DATA names them, else of the sandbox."""
+    if "SYNTHBENCH_DATA" in os.environ:
+        places = Places(data=Path(os.environ["SYNTHBENCH_DATA"]))
+        texts = TaskSource(task="STSb", split="train").load(places).texts
+    else:
+        description = {"sandbox": "sentences", "split": "train", "size": 10_000}
+        texts = SandboxSource.model_validate(description).load(Places()).texts
+    return sorted({text for text in texts if '"' not in text and "\n" not in text})
+
+
+def save_model(folder: Path, size: str, sentences: Sequence[str], device: str) -> None:
+    """Save a randomly initialised GPT-2 of `size` and a tokenizer with as many entries as it has."""
+    layers, width, heads = SIZES[size]
+    tokenizer = _tokenizer(sentences)
+    end = tokenizer.eos_token_id
+    config = AutoConfig.for_model(
+        "gpt2",
+        n_layer=layers,
+        n_embd=width,
+        n_head=heads,
+        vocab_size=VOCABULARY,
+        bos_token_id=end,
+        eos_token_id=end,
+    )
+    torch.manual_seed(0)
+    with torch.device(device):
+        model = AutoModelForCausalLM.from_config(config, dtype=getattr(torch, DTYPES[DTYPE_OF[size]]))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def setting(tokenizer: PreTrainedTokenizerBase, sentences: Sequence[str], number: int) -> Setting:
+    """Draw `number` sentences to write for; closing steps come from the lengths of all."""
+    draw = random.Random(0)
+    sample = draw.sample(list(sentences), min(len(sentences), 2000))
+    # The closing quotation mark is a token too; an attempt that needs more than the limit never closes.
+    lengths = [len(ids) + 1 for ids in tokenizer(sample)["input_ids"]]
+    return Setting(draw.sample(list(sentences), number), [length for length in lengths if length <= STEPS])
+
+
+def _tokenizer(sentences: Sequence[str]) -> PreTrainedTokenizerFast:
+    learnt = Tokenizer(models.BPE())
+    learnt.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    learnt.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=LEARNT,
+        special_tokens=[_END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    texts = [text for sentence in sentences for text in prompts(sentence).values()]
+    learnt.train_from_iterator(texts, trainer)
+    description = json.loads(learnt.to_str())
+    entries = description["model"]["vocab"]
+    entries.update({f"unused{index}": index for index in range(len(entries), VOCABULARY)})
+    filled = Tokenizer.from_str(json.dumps(description))
+    return PreTrainedTokenizerFast(tokenizer_object=filled, bos_token=_END, eos_token=_END)

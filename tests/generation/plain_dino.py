@@ -1,0 +1,61 @@
+"""DINO's next-token distribution by the formula, slowly: one row at a time, no cache, nothing shared.
+
+Written from the paper (Schick and Schütze 2021, section 3) and from what its text leaves to the code: the end
+of text is never written, a factor is never below 0.01, and filters come last, in transformers' order.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import TopKLogitsWarper, TopPLogitsWarper
+
+SMALLEST_FACTOR = 0.01
+
+
+def next_logits(model: Any, ids: Sequence[int]) -> torch.Tensor:
+    """Return what the model says after `ids`, from a full forward of this one row; shape (vocabulary,)."""
+    with torch.no_grad():
+        logits: torch.Tensor = model(input_ids=torch.tensor([list(ids)]), use_cache=False).logits[0, -1]
+    return logits.double()
+
+
+def next_distribution(
+    model: Any,
+    regular: Sequence[int],
+    counters: Sequence[Sequence[int]],
+    written: Sequence[int],
+    decay: float,
+    top_k: int | None,
+    top_p: float | None,
+    eos: Sequence[int],
+) -> dict[int, float]:
+    """Return the probability of each token that may follow `written`.
+
+    `regular` and `counters` are token ids of the prompts; `eos` the tokens that are never written.
+    """
+    p = _probabilities(model, regular, written, eos)
+    others = [_probabilities(model, counter, written, eos) for counter in counters]
+    weights = []
+    for token, probability in enumerate(p):
+        delta = probability - max((q[token] for q in others), default=0.0)
+        factor = max(math.exp(decay * delta), SMALLEST_FACTOR) if delta < 0 else 1.0
+        weights.append(factor * probability)
+    total = sum(weights)
+    scores = torch.log(torch.tensor([weight / total for weight in weights], dtype=torch.float64))[None]
+    ids = torch.tensor([[*regular, *written]])
+    if top_k is not None:
+        scores = TopKLogitsWarper(top_k)(ids, scores)
+    if top_p is not None:
+        scores = TopPLogitsWarper(top_p)(ids, scores)
+    return {token: chance for token, chance in enumerate(scores.softmax(-1)[0].tolist()) if chance > 0}
+
+
+def _probabilities(
+    model: Any, prompt: Sequence[int], written: Sequence[int], eos: Sequence[int]
+) -> list[float]:
+    logits = next_logits(model, [*prompt, *written])
+    logits[list(eos)] = -math.inf
+    probabilities: list[float] = logits.softmax(-1).tolist()
+    return probabilities

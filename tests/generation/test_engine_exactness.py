@@ -1,0 +1,250 @@
+"""What the engine writes is DINO exactly: its distributions are the oracle's, no batching changes a token."""
+
+import copy
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from plain_dino import next_distribution, next_logits
+from scipy.stats import chisquare
+from small_models import ARCHITECTURES, COUNTERLABELS, ScriptedEndings, jobs, prompts, random_model
+
+from synthbench.generation.language_model import CausalModel, LanguageModel
+from synthbench.generation.sampling import Sampling
+from synthbench.generation.writing import Amounts, Job, Writer
+from synthbench.models import reference
+from synthbench.runtime import Runtime
+
+SANDBOX_LM = "sandbox/lm"
+LONGEST = 12
+TOLERANCE = 1e-5
+Tokens = dict[tuple[str, str, int], tuple[int, ...]]
+
+
+@dataclass
+class Recorded:
+    """A sampler that notes what it is asked and what it answers."""
+
+    inner: Any
+    logits: list[torch.Tensor] = field(default_factory=list)
+    distributions: list[dict[int, float]] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def survivors(
+        self, logits: torch.Tensor, rows: torch.Tensor, counter_rows: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        asked = logits[rows].double()
+        tokens, probabilities = self.inner.survivors(logits, rows, counter_rows)
+        self.logits += list(asked)
+        for ids, chances in zip(tokens.tolist(), probabilities.tolist(), strict=True):
+            self.distributions.append({i: p for i, p in zip(ids, chances, strict=True) if p > 0})
+        return tokens, probabilities
+
+    @cached_property
+    def _rows(self) -> torch.Tensor:
+        return torch.stack(self.logits)
+
+    def distribution(self, logits: torch.Tensor) -> dict[int, float]:
+        """Return what was answered for the row with these logits, which tell rows apart."""
+        difference = (self._rows - logits).abs().amax(-1)
+        row = int(difference.argmin())
+        assert difference[row] < 1e-3, "the sampler was never asked for this row and step"
+        return self.distributions[row]
+
+
+@pytest.fixture(scope="module")
+def load(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], CausalModel]:
+    loaded: dict[str, CausalModel] = {}
+
+    def load_once(name: str) -> CausalModel:
+        if name not in loaded:
+            folder = Path(reference.resolve(name)) if name == SANDBOX_LM else tmp_path_factory.mktemp(name)
+            if name != SANDBOX_LM:
+                random_model(name, folder)
+            loaded[name] = LanguageModel(model=str(folder)).load(Runtime(device="cpu"))
+        return loaded[name]
+
+    return load_once
+
+
+def writer(causal: CausalModel, sampling: Mapping[str, Any] | None = None, **more: Any) -> Writer:
+    settings = {"decay": 100.0, "top_k": 5, "top_p": 0.9, "max_new_tokens": LONGEST, **(sampling or {})}
+    amounts = {"samples": 2, "tries": 3, **more.pop("amounts", {})}
+    return Writer(
+        causal,
+        counterlabels=COUNTERLABELS,
+        sampling=Sampling(**settings),
+        amounts=Amounts(**amounts),
+        **{"seed": 0, "sequences": 21, "endings": ScriptedEndings(LONGEST), **more},
+    )
+
+
+def tokens(writing: Writer, work: Sequence[Job]) -> Tokens:
+    return {
+        (written.job.key, attempt.label, attempt.number): tuple(attempt.tokens)
+        for written in writing.write(work)
+        for attempt in written.attempts
+    }
+
+
+def steps(written: Tokens) -> list[tuple[str, str, tuple[int, ...]]]:
+    """Return key, label and what was written before, for every token that was drawn."""
+    return [(key, label, row[:step]) for (key, label, _), row in written.items() for step in range(len(row))]
+
+
+def recorded(writing: Writer, work: Sequence[Job]) -> tuple[Tokens, Recorded]:
+    sampler = Recorded(writing.sampler)
+    writing.sampler = sampler
+    return tokens(writing, work), sampler
+
+
+def largest_difference(one: Mapping[int, float], other: Mapping[int, float]) -> float:
+    """Return the largest difference of a probability; the same tokens must have one."""
+    assert set(one) == set(other)
+    return max(abs(one[token] - other[token]) for token in one)
+
+
+@pytest.mark.parametrize(
+    ("model", "sampling"),
+    [
+        *((model, {}) for model in (*ARCHITECTURES, SANDBOX_LM)),
+        ("GPT-2", {"decay": 200.0, "top_p": None}),
+        ("GPT-2", {"top_k": None}),
+        ("Llama", {"top_k": None, "top_p": None}),
+        (SANDBOX_LM, {"top_k": None, "decay": 10.0}),
+        (SANDBOX_LM, {"top_k": 50, "top_p": 0.95}),
+    ],
+)
+def test_every_distribution_is_the_oracles(
+    load: Callable[[str], CausalModel], model: str, sampling: dict[str, Any]
+) -> None:
+    causal = load(model)
+    exact = copy.deepcopy(causal.model).double()
+    settings: dict[str, Any] = {"decay": 100.0, "top_k": 5, "top_p": 0.9, **sampling}
+    written, sampler = recorded(writer(causal, sampling), jobs(4))
+    checked = sorted(set(steps(written)))
+    error = rounding = 0.0
+    for key, label, before in checked:
+        ids = {name: causal.tokenizer(text)["input_ids"] for name, text in prompts(key).items()}
+        row = (ids[label], [ids[other] for other in COUNTERLABELS[label]], before)
+        expected, in_fp32 = (
+            next_distribution(network, *row, **settings, eos=causal.end_of_text)
+            for network in (exact, causal.model)
+        )
+        ours = sampler.distribution(next_logits(exact, [*ids[label], *before]))
+        error = max(error, largest_difference(ours, expected))
+        rounding = max(rounding, largest_difference(in_fp32, expected))
+    # Debiasing magnifies the rounding of logits, the oracle's own in fp32 as well, up to `decay` times.
+    assert error < max(TOLERANCE, 2 * rounding)
+    assert rounding < 1e-4
+    assert len(checked) > 150
+
+
+@pytest.mark.parametrize("model", ["GPT-2", "Llama", SANDBOX_LM])
+@pytest.mark.parametrize(("top_k", "top_p"), [(5, 0.9), (None, 0.9), (5, None)])
+def test_without_decay_it_is_transformers_own_sampling(
+    load: Callable[[str], CausalModel], model: str, top_k: int | None, top_p: float | None
+) -> None:
+    causal = load(model)
+    sampling = {"decay": 0.0, "top_k": top_k, "top_p": top_p}
+    written, sampler = recorded(writer(causal, sampling), jobs(2))
+    for key, label, before in sorted(set(steps(written))):
+        ids = [*causal.tokenizer(prompts(key)[label])["input_ids"], *before]
+        own = causal.model.generate(
+            torch.tensor([ids]),
+            attention_mask=torch.ones(1, len(ids), dtype=torch.long),
+            generation_config=transformers.GenerationConfig(
+                do_sample=True,
+                top_k=top_k or 0,
+                top_p=top_p or 1.0,
+                suppress_tokens=list(causal.end_of_text),
+                max_new_tokens=1,
+                return_dict_in_generate=True,
+                output_scores=True,
+                pad_token_id=0,
+            ),
+        )
+        chances = own.scores[0][0].softmax(-1).tolist()
+        expected = {token: chance for token, chance in enumerate(chances) if chance > 0}
+        ours = sampler.distribution(next_logits(causal.model, ids))
+        assert largest_difference(ours, expected) < TOLERANCE
+
+
+@pytest.mark.parametrize("model", [*ARCHITECTURES, SANDBOX_LM])
+def test_every_token_is_one_that_the_oracle_allows(load: Callable[[str], CausalModel], model: str) -> None:
+    causal = load(model)
+    for (key, label, _), row in tokens(writer(causal), jobs(2)).items():
+        ids = {name: causal.tokenizer(text)["input_ids"] for name, text in prompts(key).items()}
+        for step, token in enumerate(row):
+            counters = [ids[other] for other in COUNTERLABELS[label]]
+            allowed = next_distribution(
+                causal.model, ids[label], counters, row[:step], 100.0, 5, 0.9, causal.end_of_text
+            )
+            assert token in allowed
+
+
+@pytest.mark.parametrize("label", COUNTERLABELS)
+def test_tokens_are_drawn_with_their_probabilities(load: Callable[[str], CausalModel], label: str) -> None:
+    causal = load("GPT-2")
+    text = prompts("A man plays.")
+    work = [Job(key=str(number), prompts=text, unwanted=frozenset()) for number in range(300)]
+    sampling = {"max_new_tokens": 1}
+    written = tokens(writer(causal, sampling, sequences=96, amounts={"samples": 3, "tries": 3}), work)
+    drawn = Counter(row[0] for (_, of, _), row in written.items() if of == label)
+    ids = {name: causal.tokenizer(prompt)["input_ids"] for name, prompt in text.items()}
+    counters = [ids[other] for other in COUNTERLABELS[label]]
+    expected = next_distribution(causal.model, ids[label], counters, [], 100.0, 5, 0.9, causal.end_of_text)
+    total = drawn.total()
+    assert set(drawn) <= set(expected)
+    assert total >= 300
+    assert (
+        chisquare([drawn[token] for token in expected], [total * p for p in expected.values()]).pvalue > 1e-3
+    )
+
+
+@pytest.mark.parametrize("model", [*ARCHITECTURES, SANDBOX_LM])
+class TestTokensDoNotDependOn:
+    def test_how_many_decode_together(self, load: Callable[[str], CausalModel], model: str) -> None:
+        one, seven, sixty_four = (
+            tokens(writer(load(model), sequences=3 * rows), jobs(12)) for rows in (1, 7, 64)
+        )
+        assert one == seven == sixty_four
+        assert len(set(one.values())) > len(one) / 2
+
+    def test_the_order_of_jobs(self, load: Callable[[str], CausalModel], model: str) -> None:
+        work = jobs(12)
+        forwards, backwards = (tokens(writer(load(model)), order) for order in (work, work[::-1]))
+        assert forwards == backwards
+
+    def test_which_other_jobs_there_are(self, load: Callable[[str], CausalModel], model: str) -> None:
+        work = jobs(12)
+        everything, some = (tokens(writer(load(model)), part) for part in (work, work[2:9:3]))
+        assert some == {at: row for at, row in everything.items() if at in some}
+        assert {key for key, _, _ in some} == {job.key for job in work[2:9:3]}
+
+    def test_how_many_are_wanted(self, load: Callable[[str], CausalModel], model: str) -> None:
+        few, many = (
+            tokens(writer(load(model), amounts=amounts), jobs(4))
+            for amounts in ({"samples": 1, "tries": 2}, {"samples": 4, "tries": 6})
+        )
+        assert few == {at: row for at, row in many.items() if at in few}
+        assert len(few) < len(many)
+
+
+def test_another_seed_writes_other_tokens(load: Callable[[str], CausalModel]) -> None:
+    first, second = (tokens(writer(load(SANDBOX_LM), seed=seed), jobs(3)) for seed in (0, 1))
+    assert set(first) & set(second)
+    assert first != second
+
+
+def test_attempts_of_one_input_differ(load: Callable[[str], CausalModel]) -> None:
+    written = tokens(writer(load(SANDBOX_LM), endings=None), jobs(1))
+    assert len(set(written.values())) > 1
