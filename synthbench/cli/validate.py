@@ -20,4 +20,5 @@ def validate(
     for note in (*experiment.notes, *experiment.remarks):
         print(f"note: {note}")
     seeds_used = f"seed{'' if len(experiment.seeds) == 1 else 's'} {', '.join(map(str, experiment.seeds))}"
-    print(f"{file}: valid: {counted(len(experiment.variants), 'variant')}, {seeds_used}")
+    audits = f", audits: {', '.join(experiment.audits)}" if experiment.audits else ""
+    print(f"{file}: valid: {counted(len(experiment.variants), 'variant')}, {seeds_used}{audits}")

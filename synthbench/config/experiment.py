@@ -137,6 +137,12 @@ class Experiment:
             for config in configs
         )
 
+    @property
+    def audits(self) -> tuple[str, ...]:
+        """The names of all audits, in order of first appearance."""
+        configs = [candidate.config for variant in self.variants for candidate in variant.candidates]
+        return tuple(dict.fromkeys(audit.name for config in configs for audit in config.audits))
+
     @cached_property
     def tasks(self) -> tuple[str, ...]:
         """Every test source that some variant names, in order of first appearance."""

@@ -5,9 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mlflow.utils.validation import _validate_metric_name, _validate_param_name
 
-from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
+from synthbench.auditing.confusion import confusion
+from synthbench.auditing.report import Audit
+from synthbench.data.records import RecordKind
+from synthbench.reporting.results import AuditResult, ExperimentResult, RunResult, TaskScores
 from synthbench.tracking.payload import (
     experiment_digest,
+    experiment_points,
     experiment_run_name,
     experiment_tags,
     legal_name,
@@ -100,6 +104,31 @@ def test_two_evaluators_on_one_set_keep_all_scores() -> None:
     names = [point.name for point in run_points(make_run(scores=scored))]
 
     assert names[:2] == ["A/sts/s", "A/pairs/s"]
+
+
+def test_shares_of_an_audit_are_tracked_for_each_row() -> None:
+    audit = Audit(
+        kind=RecordKind.SCORED_PAIR,
+        judge="anna",
+        num_records=4,
+        num_items=4,
+        num_failures=0,
+        failures={},
+        confusion=confusion([("0.9", "same")] * 3 + [("0.9", "different")], ["different", "same"], ["0.9"]),
+    )
+    judged = AuditResult(
+        name="labels", part="x2", rows=("dino", "plain"), stage="s", num_items=4, audit=audit
+    )
+    waiting = judged.model_copy(update={"audit": None, "rows": ("other",)})
+    result = ExperimentResult(experiment="e", identity="i", runs=(), audits=(judged, waiting))
+
+    points = {point.name: point.value for point in experiment_points(result)}
+
+    assert points == {
+        f"{row}/audit.labels/0.9/{label}": share
+        for row in ("dino", "plain")
+        for label, share in (("different", 25.0), ("same", 75.0))
+    }
 
 
 def test_digest_ignores_time_and_environment_only() -> None:

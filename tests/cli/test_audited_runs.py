@@ -1,0 +1,77 @@
+"""`synthbench validate`, `plan`, `run` and `report` of an experiment that audits its data."""
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+from small_experiment import Place
+
+AUDITED = """\
+experiment: small
+description: What the sandbox's own labels are worth
+sources:
+  world: {sandbox: pairs, split: train, size: 60}
+defaults:
+  data:
+    pairs: {source: world}
+  audit:
+    labels: {part: pairs, per_label: 5}
+"""
+
+
+@pytest.fixture
+def audited(place: Place, empty_database: Path) -> Place:
+    """An experiment without training whose labels people are to judge, and a profile that has an oracle."""
+    place.home.mkdir()
+    shutil.copyfile(empty_database, place.home / "mlflow.db")
+    place.file.write_text(AUDITED, encoding="utf-8")
+    (place.folder / "profiles").mkdir()
+    (place.folder / "profiles" / "sandbox.yaml").write_text("substitute: {oracle: sandbox}\n")
+    return place
+
+
+def test_what_will_be_audited_is_told_before(audited: Place) -> None:
+    called = audited.call("validate", audited.file)
+    assert (called.code, called.errors) == (0, [])
+    assert "valid: 1 variant" in called.out
+    assert called.out.rstrip().endswith("audits: labels")
+    assert "audit labels of pairs for small seed 0" in audited.call("plan", audited.file).out
+
+
+def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Place) -> None:
+    called = audited.call("run", audited.file, "--profile", "sandbox")
+    assert (called.code, called.errors) == (0, [])
+    confusion = called.out[: called.out.index("tables: ")]
+    for text in (
+        "labels of pairs (small): judged (rows) of what was intended (columns)",
+        "mean similarity",
+        "Judged by: oracle sandbox, version 1",
+        "What the sandbox's own labels are worth",
+    ):
+        assert text in confusion
+    assert "tables: reports/small/profile-sandbox/audit.tex, audit.md, audit.csv" in called.out
+    again = audited.call("report", audited.file, "--profile", "sandbox", "--output", "again")
+    assert again.out.startswith(confusion)
+    written = (audited.folder / folder / "small/profile-sandbox/audit.md" for folder in ("reports", "again"))
+    assert len({file.read_bytes() for file in written}) == 1
+
+
+def test_people_get_a_sheet_and_their_answers_are_read_and_kept(audited: Place) -> None:
+    called = audited.call("run", audited.file)
+    assert (called.code, called.errors) == (0, [])
+    assert "sheet: reports/small/audit-labels-small.csv: " in called.out
+    assert "20 are to be judged; nobody has yet" in called.out
+    sheet = audited.folder / "reports" / "small" / "audit-labels-small.csv"
+    with sheet.open(encoding="utf-8-sig", newline="") as stream:
+        header, *rows = list(csv.reader(stream))
+    with sheet.open("w", encoding="utf-8", newline="") as stream:
+        csv.writer(stream).writerows([header, *([*row[:-1], "same"] for row in rows)])
+    answered = sheet.read_bytes()
+    assert "holds answers, and is left as it is" in audited.call("run", audited.file).out
+    audited.change("per_label: 5", "sheets: [reports/small/audit-labels-small.csv]")
+    called = audited.call("run", audited.file)
+    assert (called.code, called.errors) == (0, [])
+    assert "Judged by: audit-labels-small" in called.out
+    assert "sheet: " not in called.out
+    assert sheet.read_bytes() == answered
