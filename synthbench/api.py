@@ -12,6 +12,10 @@ from synthbench.data.records import (
     Triplet,
 )
 from synthbench.errors import UserError
+from synthbench.generation.jobs import Amounts, Job, Written
+from synthbench.generation.language_model import LanguageModel
+from synthbench.generation.sampling import Sampling
+from synthbench.generation.writing import Writer
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.labelling import length_sorted_units, symmetric_scores
 from synthbench.plugins import (
@@ -32,6 +36,7 @@ from synthbench.plugins import (
 from synthbench.runtime import Progress, ProgressTask, Runtime
 
 __all__ = [
+    "Amounts",
     "ChatModel",
     "Component",
     "Encoder",
@@ -40,6 +45,8 @@ __all__ = [
     "Failure",
     "GeneratedData",
     "GenerationContext",
+    "Job",
+    "LanguageModel",
     "Method",
     "ModelKind",
     "Need",
@@ -51,6 +58,7 @@ __all__ = [
     "Record",
     "RecordKind",
     "Runtime",
+    "Sampling",
     "ScoredPair",
     "Sentence",
     "SyntheticDataset",
@@ -61,6 +69,8 @@ __all__ = [
     "Triplet",
     "Unit",
     "UserError",
+    "Writer",
+    "Written",
     "length_sorted_units",
     "symmetric_scores",
 ]

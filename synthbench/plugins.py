@@ -68,11 +68,13 @@ class Unit:
     """All that came of one piece of a method's work, journalled as one line and never done twice.
 
     `key` names the piece, `position` orders the pieces in the final data set whatever order they end in.
+    `dropped` counts what the piece came to beside its records, by reason; shown in the manifest.
     """
 
     key: str
     position: int
     records: tuple[Record, ...]
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

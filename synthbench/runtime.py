@@ -6,6 +6,9 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 
+SEQUENCES = {"cpu": 192, "cuda": 2048}
+
+
 class Runtime(BaseModel):
     """Settings that change speed and memory but never results; no part of any stage's identity."""
 
@@ -16,6 +19,16 @@ class Runtime(BaseModel):
         None, ge=1, description="CPU threads of one process; null: all cores divided by `--jobs`"
     )
     batch_tokens: int = Field(4096, ge=16, description="tokens in one inference batch")
+    sequences: int | None = Field(
+        None,
+        ge=1,
+        description="sequences (texts and their counter prompts) that a language model writes side by side;"
+        f" null: {SEQUENCES['cpu']} on a CPU, {SEQUENCES['cuda']:,} on a GPU",
+    )
+
+    def num_sequences(self, device_type: str) -> int:
+        """Return how many sequences a language model writes side by side on "cpu", "cuda" ..."""
+        return self.sequences or SEQUENCES.get(device_type, SEQUENCES["cuda"])
 
 
 class ProgressTask(Protocol):

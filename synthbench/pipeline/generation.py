@@ -79,7 +79,11 @@ class Generate(Operation):
             if work.llm is None or is_there(work.llm):
                 raise
             raise UserError(_llm_is_gone(work.llm)) from error
-        units = {entry["key"]: (entry["position"], entry["records"]) for entry in work.journal.read()}
+        dropped = Counter(context.dropped)
+        units = {}
+        for entry in work.journal.read():
+            units[entry["key"]] = (entry["position"], entry["records"])
+            dropped.update(entry.get("dropped", {}))
         in_order = sorted(units, key=lambda key: (units[key][0], key))
         journalled = [row for key in in_order for row in units[key][1]]
         records = [self._complete(record) for record in (*map(_from_entry, journalled), *bare)]
@@ -92,10 +96,10 @@ class Generate(Operation):
             config=dict(self.config()),
             sources={role: source.manifest.content_hash for role, source in sources.items()},
             revisions=dict(self.outside()),
-            dropped=dict(context.dropped),
+            dropped=dict(sorted(dropped.items())),
         )
         if not len(dataset):
-            raise UserError(f"{self.method_name} made no record at all: {_reasons(dataset, context)}")
+            raise UserError(f"{self.method_name} made no record at all: {_reasons(dataset, dropped)}")
         write_dataset(dataset, work)
 
     def _generate(
@@ -183,7 +187,8 @@ def _llm_is_gone(llm: ChatModel) -> str:
 
 def _to_entry(unit: Unit) -> dict[str, Any]:
     rows = [{"kind": record.kind.value, **_given(record)} for record in unit.records]
-    return {"key": unit.key, "position": unit.position, "records": rows}
+    entry = {"key": unit.key, "position": unit.position, "records": rows}
+    return {**entry, "dropped": dict(unit.dropped)} if unit.dropped else entry
 
 
 def _given(record: Record) -> dict[str, Any]:
@@ -197,7 +202,7 @@ def _from_entry(row: Mapping[str, Any]) -> Record:
     return from_row(RecordKind(values.pop("kind")), values)
 
 
-def _reasons(dataset: SyntheticDataset, context: Context) -> str:
+def _reasons(dataset: SyntheticDataset, dropped: Counter[str]) -> str:
     reasons = Counter(getattr(failure, "reason", "") for failure in dataset.failures())
-    counted: Iterator[str] = (f"{count} x {reason}" for reason, count in (reasons + context.dropped).items())
+    counted: Iterator[str] = (f"{count} x {reason}" for reason, count in (reasons + dropped).items())
     return ", ".join(counted) or "it yielded nothing"

@@ -1,0 +1,138 @@
+"""Pairs: to each first text the language model writes second ones, of every label."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.api import (
+    Failure,
+    GeneratedData,
+    GenerationContext,
+    Job,
+    Method,
+    Need,
+    RecordKind,
+    ScoredPair,
+    Sentence,
+    SyntheticDataset,
+    Unit,
+    UserError,
+    Written,
+)
+from synthbench_dino.tasks import PairTask, ShippedOrOwn, counterlabels
+from synthbench_dino.writing import Tally, TopP, WritingSettings, dropped, failure
+
+FIRST_TEXTS = "x1"
+
+
+class FirstTexts(BaseModel):
+    """How the first texts are written, if none are given (the paper's STS-dino-x1x2)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    size: int = Field(ge=1, description="number of first texts, equally many from the prompt of each label")
+    top_k: int | None = Field(None, ge=1, description="as the method's own; null: no limit")
+    top_p: TopP = 0.9
+
+
+class DINO(WritingSettings, Method):
+    """Second texts to given first texts, or, with `x1:`, to first texts that the model writes too.
+
+    A pair's score is its label as a similarity. An experiment smooths, limits and augments them in its steps.
+    """
+
+    version = 1
+    record_kind = RecordKind.SCORED_PAIR
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {FIRST_TEXTS: RecordKind.SENTENCE}
+
+    task: ShippedOrOwn = Field(description="what is told the language model: a task that ships, or `labels:`")
+    samples: int = Field(2, ge=1, description="usable second texts of each first text and label")
+    x1: FirstTexts | None = Field(
+        None, description="let the language model write the first texts; null: the role x1 gives them"
+    )
+
+    def needs(self) -> Mapping[str, Need]:
+        """Return the first texts, if they are to be written."""
+        if self.x1 is None:
+            return {}
+        settings = self.model_dump(
+            mode="json", include={"language_model", "max_new_tokens", "tries", "seed"}, exclude_none=True
+        )
+        own = self.x1.model_dump(mode="json")
+        config: dict[str, Any] = {
+            **settings,
+            **own,
+            "decay": 0.0,
+            "labels": self.task.first_texts().model_dump(mode="json")["labels"],
+        }
+        return {FIRST_TEXTS: GeneratedData(method="dino-texts", config=config, sources={})}
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit for each first text and label.
+
+        Raises UserError if the first texts are neither given nor to be written, or both.
+        """
+        if (self.x1 is None) != (FIRST_TEXTS in sources):
+            raise UserError("dino: give first texts as the role x1, or let them be written with `x1: {size: ...}`")
+        given = sources[FIRST_TEXTS] if self.x1 is None else context.dataset(FIRST_TEXTS)
+        texts = [record for record in given if isinstance(record, Sentence)]
+        with Tally(context, "writing pairs", len(texts) * len(self.task.labels), "pairs") as tally:
+            for unit in self._units(texts, context):
+                tally.count(unit)
+                yield unit
+
+    def _units(self, texts: Sequence[Sentence], context: GenerationContext) -> Iterator[Unit]:
+        places = {text.id: index for index, text in enumerate(texts)}
+        yield from (unit for text in texts for unit in self._unfit(text, places, context))
+        jobs = (job for text in texts if is_one_line(text) for job in self._jobs(text, context))
+        for written in self.write(jobs, counterlabels(self.task.labels), self.samples, context):
+            yield self._unit(texts[places[written.job.key]], written, places)
+
+    def _jobs(self, text: Sentence, context: GenerationContext) -> Iterator[Job]:
+        """Yield what is still to be written to one text, if anything."""
+        left = tuple(name for name in self.task.labels if _key(text, name) not in context.finished_units)
+        if left:
+            yield Job(text.id, self.task.prompts(text.sentence), frozenset({text.sentence}), left)
+
+    def _unit(self, text: Sentence, written: Written, places: Mapping[str, int]) -> Unit:
+        label, provenance = written.label, self._provenance(text, written.label)
+        score = self.task.score(label)
+        pairs = (
+            ScoredPair(sentence1=text.sentence, sentence2=second, score=score, **provenance)
+            for second in written.texts
+        )
+        records = (*pairs, *failure(written, self.samples, **provenance))
+        return Unit(_key(text, label), self._position(text, label, places), records, dropped(written))
+
+    def _unfit(self, text: Sentence, places: Mapping[str, int], context: GenerationContext) -> Iterator[Unit]:
+        """Yield a failure for each label if a text can't stand in a prompt."""
+        if is_one_line(text):
+            return
+        for label in self.task.labels:
+            if _key(text, label) not in context.finished_units:
+                reason = "the first text holds a line break"
+                failed = Failure(reason=reason, attempts=0, **self._provenance(text, label))
+                yield Unit(_key(text, label), self._position(text, label, places), (failed,))
+
+    def _position(self, text: Sentence, label: str, places: Mapping[str, int]) -> int:
+        return places[text.id] * len(self.task.labels) + list(self.task.labels).index(label)
+
+    def _provenance(self, text: Sentence, label: str) -> dict[str, Any]:
+        return {
+            "label": label,
+            "source_id": text.id,
+            "method": "dino",
+            "generator": self.language_model.model,
+            "instruction": self.task.labels[label].description,
+            "seed": self.seed,
+        }
+
+
+def is_one_line(text: Sentence) -> bool:
+    """Say whether a text can stand in a prompt: a line break would end it there."""
+    return len(text.sentence.splitlines()) == 1
+
+
+def _key(text: Sentence, label: str) -> str:
+    return f"{text.id}|{label}"

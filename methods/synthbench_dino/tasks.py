@@ -1,0 +1,149 @@
+"""What the language model is told for each label, and what each label is debiased against."""
+
+from collections.abc import Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from importlib import resources
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+PLACEHOLDER = "<X1>"
+QUOTE = '"'
+Counterlabels = Annotated[
+    tuple[str, ...],
+    Field(strict=False, description="labels whose prompts the text should fit less well than its own"),
+]
+
+
+def _instruction(text: str) -> str:
+    if not text.endswith(QUOTE):
+        raise ValueError(f"must end with an opening quotation mark, for the text ends at the next: {text!r}")
+    return text
+
+
+Instruction = Annotated[
+    str,
+    Field(min_length=2, description="the prompt, up to and with the quotation mark that opens the text"),
+]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class TextLabel(_Section):
+    """One label of a text that is written from scratch."""
+
+    instruction: Instruction
+    counterlabels: Counterlabels = ()
+
+    @field_validator("instruction")
+    @classmethod
+    def _opens_a_text(cls, text: str) -> str:
+        return _instruction(text)
+
+    @property
+    def description(self) -> str:
+        """The instruction's first line, for provenance."""
+        return self.instruction.splitlines()[0]
+
+
+class PairLabel(TextLabel):
+    """One label of a second text that is written to a first one."""
+
+    score: float | None = Field(
+        None, ge=0, le=1, description="the label as a similarity; null: the label is a number itself"
+    )
+
+    @field_validator("instruction")
+    @classmethod
+    def _takes_one_text(cls, text: str) -> str:
+        if text.count(PLACEHOLDER) != 1:
+            raise ValueError(f"needs the placeholder {PLACEHOLDER} for the first text, once: {text!r}")
+        return text
+
+    @property
+    def beginning(self) -> str:
+        """What stands before the first text."""
+        return self.instruction.partition(PLACEHOLDER)[0]
+
+
+def _check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
+    for name, label in labels.items():
+        unknown = [counter for counter in label.counterlabels if counter not in labels]
+        if unknown:
+            raise ValueError(
+                f"label '{name}': no label is called '{unknown[0]}'; there are {', '.join(labels)}"
+            )
+    try:
+        TopologicalSorter({name: label.counterlabels for name, label in labels.items()}).prepare()
+    except CycleError as error:
+        raise ValueError(f"counterlabels go round in a circle: {' -> '.join(error.args[1])}") from None
+
+
+class TextTask(_Section):
+    """Texts from scratch, one kind for each label."""
+
+    labels: dict[str, TextLabel] = Field(min_length=1, description="label -> what is told the language model")
+
+    @model_validator(mode="after")
+    def _counterlabels_fit(self) -> "TextTask":
+        _check_counterlabels(self.labels)
+        return self
+
+
+class PairTask(_Section):
+    """Second texts to given first ones, one kind for each label."""
+
+    labels: dict[str, PairLabel] = Field(min_length=1, description="label -> what is told the language model")
+
+    @model_validator(mode="after")
+    def _labels_fit(self) -> "PairTask":
+        _check_counterlabels(self.labels)
+        for name in self.labels:
+            self.score(name)
+        return self
+
+    def score(self, label: str) -> float:
+        """Return what the label is worth as a similarity in [0, 1]; raises ValueError if nobody says."""
+        given = self.labels[label].score
+        if given is not None:
+            return given
+        try:
+            number = float(label)
+        except ValueError:
+            number = -1.0
+        if not 0 <= number <= 1:
+            raise ValueError(f"label '{label}' is no number between 0 and 1; give it a `score:`")
+        return number
+
+    def prompts(self, text: str) -> dict[str, str]:
+        """Return the prompt of each label with the first text in its place."""
+        return {
+            name: label.instruction.replace(PLACEHOLDER, text) for name, label in self.labels.items()
+        }
+
+    def first_texts(self) -> TextTask:
+        """Return the task to write first texts: each prompt up to the first text, debiased against nothing."""
+        labels = {name: TextLabel(instruction=label.beginning) for name, label in self.labels.items()}
+        return TextTask(labels=labels)
+
+
+def counterlabels(labels: Mapping[str, TextLabel]) -> dict[str, Sequence[str]]:
+    """Return what each label is debiased against."""
+    return {name: label.counterlabels for name, label in labels.items()}
+
+
+def _shipped(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    if not isinstance(given, str):
+        return given
+    folder = resources.files("synthbench_dino") / "task_specs"
+    names = sorted(path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml"))
+    if given not in names:
+        raise ValueError(f"no task '{given}' ships with the method, only {', '.join(names)}; or give `labels:`")
+    from ruamel.yaml import YAML
+
+    return YAML(typ="safe").load((folder / f"{given}.yaml").read_text(encoding="utf-8"))
+
+
+ShippedOrOwn = Annotated[PairTask, BeforeValidator(_shipped)]

@@ -1,0 +1,117 @@
+"""What both methods share: the settings of the writing, and the way from the engine's output to units."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from synthbench.api import (
+    Amounts,
+    Component,
+    Failure,
+    GenerationContext,
+    Job,
+    LanguageModel,
+    Sampling,
+    Unit,
+    Writer,
+    Written,
+)
+
+SECONDS_BETWEEN_LINES = 30.0
+TopP = Annotated[float | None, Field(gt=0, le=1, description="keep the most likely tokens that hold this share")]
+
+
+class WritingSettings(Component):
+    """How the language model writes; defaults as in Schick & Schütze 2021, section 4."""
+
+    language_model: LanguageModel = Field(description="the causal language model that writes")
+    decay: float = Field(
+        100.0, ge=0, le=1e6, description="the paper's lambda: how hard counterlabels are held off; 0: not at all"
+    )
+    top_k: int | None = Field(5, ge=1, description="draw among so many tokens, before top_p; null: no limit")
+    top_p: TopP = 0.9
+    max_new_tokens: int = Field(40, ge=1, le=4096, description="longest text in tokens, its closing mark included")
+    tries: int = Field(5, ge=1, le=100, description="most attempts at the samples of one prompt")
+    seed: int = Field(0, ge=0, lt=2**32, description="of all that is drawn")
+
+    def revisions(self) -> Mapping[str, str]:
+        """Return the content hash or commit of the language model."""
+        return self.language_model.fingerprint()
+
+    def write(
+        self,
+        jobs: Iterable[Job],
+        counterlabels: Mapping[str, Sequence[str]],
+        num_samples: int,
+        context: GenerationContext,
+    ) -> Iterator[Written]:
+        """Load the language model and let it write."""
+        causal = self.language_model.load(context.runtime)
+        writer = Writer(
+            causal,
+            counterlabels=counterlabels,
+            sampling=Sampling(
+                decay=self.decay, top_k=self.top_k, top_p=self.top_p, max_new_tokens=self.max_new_tokens
+            ),
+            amounts=Amounts(samples=num_samples, tries=self.tries),
+            seed=self.seed,
+            sequences=context.runtime.num_sequences(causal.device.type),
+            say=context.progress.say,
+        )
+        yield from writer.write(jobs)
+
+
+class Tally:
+    """Shows how far the writing is, and now and then what came of it: per second, kept, dropped by reason."""
+
+    def __init__(self, context: GenerationContext, description: str, total: int, what: str) -> None:
+        self._context = context
+        self._task = context.progress.task(description, total)
+        self._what = what
+        self._started = self._told = time.monotonic()
+        self._num_kept = 0
+        self._dropped: Counter[str] = Counter()
+
+    def __enter__(self) -> Self:
+        self._bar = self._task.__enter__()
+        self._bar.advance(len(self._context.finished_units))
+        return self
+
+    def __exit__(self, *raised: Any) -> None:  # noqa: ANN401 - as the protocol of context managers has it
+        self._tell()
+        self._task.__exit__(*raised)
+
+    def count(self, unit: Unit) -> None:
+        """Count one unit more."""
+        self._bar.advance()
+        self._num_kept += sum(not isinstance(record, Failure) for record in unit.records)
+        self._dropped.update(unit.dropped)
+        if time.monotonic() - self._told > SECONDS_BETWEEN_LINES:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._told = time.monotonic()
+        rate = self._num_kept / max(self._told - self._started, 1e-9)
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in self._dropped.most_common())
+        self._context.progress.say(
+            f"  {self._num_kept:,} {self._what}, {rate:,.1f} per second; dropped: {counts or 'none'}"
+        )
+
+
+def dropped(written: Written) -> dict[str, int]:
+    """Return how many attempts came to nothing, by reason."""
+    return dict(Counter(attempt.outcome for attempt in written.attempts if attempt.outcome != "kept"))
+
+
+def failure(written: Written, num_wanted: int, **provenance: Any) -> tuple[Failure, ...]:  # noqa: ANN401 - columns of a record
+    """Return what is to be noted if there are fewer usable texts than wanted."""
+    if len(written.texts) >= num_wanted:
+        return ()
+    counts = Counter(attempt.outcome for attempt in written.attempts)
+    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    reason = told or "the prompt is longer than the model's context"
+    raw = next((each.text for each in reversed(written.attempts) if each.outcome != "kept"), "")
+    return (Failure(reason=reason, attempts=len(written.attempts), raw_text=raw, **provenance),)
