@@ -73,8 +73,8 @@ def audit_lines(audited: "Audit") -> Iterator[str]:
             f"answered by nobody and left out: {audited.num_unanswered:,}"
         )
     if audited.num_failures:
-        reasons = (f"{reason} {number:,}" for reason, number in audited.failures.items())
-        yield f"Failures, which have no text to judge: {audited.num_failures:,} ({', '.join(reasons)})"
+        reasons = (f"{number:,} x {reason}" for reason, number in audited.failures.items())
+        yield f"Failures, which have no text to judge: {audited.num_failures:,} ({'; '.join(reasons)})"
 
 
 def _published_grid(published: "PublishedAudit", confusion: "Confusion") -> Grid:
