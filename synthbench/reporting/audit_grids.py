@@ -87,7 +87,7 @@ def _published_grid(published: "PublishedAudit", confusion: "Confusion") -> Grid
     known = dict.fromkeys(column for cells in theirs.values() for column in cells)
     columns = dict.fromkeys([*(column for column in confusion.columns if column in known), *known])
     body = tuple((row, *(theirs[row].get(column, MISSING) for column in columns)) for row in rows)
-    return Grid(f"Published, in percent: {published.source}", ("", *columns), body)
+    return Grid(f"Published, in percent of the paper's own data: {published.source}", ("", *columns), body)
 
 
 def _annotator_grid(shares: "Mapping[str, Mapping[str, Share]]") -> Grid:

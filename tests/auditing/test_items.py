@@ -1,5 +1,6 @@
 """What is judged, and how little of it annotators learn."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
@@ -85,6 +86,16 @@ def test_a_sample_is_decided_by_its_seed_and_not_in_the_order_of_the_data() -> N
 def test_a_sample_larger_than_the_data_is_refused() -> None:
     with pytest.raises(UserError, match="a sample of 4: the data set has 3 to be judged"):
         items_of(scored(0, 0, 0)).sample(4, 0)
+
+
+def test_as_many_of_each_label_are_drawn_and_all_of_a_rare_one() -> None:
+    items = items_of(scored(*[0.0] * 30, *[0.9] * 50, 0.1 + 0.2))
+    drawn = items.sample_of_each(10, 1)
+    assert Counter(intended(drawn)) == {"0": 10, "0.9": 10, "0.3": 1}
+    assert drawn.intentions == ("0", "0.3", "0.9")
+    assert intended(drawn) != sorted(intended(drawn))
+    assert drawn == items.sample_of_each(10, 1) != items.sample_of_each(10, 2)
+    assert items.sample_of_each(None, 1) == items.sample(None, 1)
 
 
 def test_data_sets_with_nothing_to_judge_are_refused() -> None:

@@ -73,7 +73,7 @@ def test_a_terminal_shows_shares_intervals_counts_and_the_papers_shares(audited:
         "labels of x2 (dino, dino_2): judged (rows) of what was intended (columns)",
         "95.0% [76.4, 99.1] (19)",
         "50.0% [23.7, 76.3] (5)",
-        "Published, in percent: A & B 2021, Table 3",
+        "Published, in percent of the paper's own data: A & B 2021, Table 3",
         "│ different │ 95 │  0 │",
         "│ same      │  – │ 47 │",
         "Asked: How similar?",
