@@ -189,6 +189,15 @@ def test_our_own_bug_ends_with_3_and_keeps_what_was_done(
     assert "4 stages executed, 0 reused, 1 failed, 1 left out" in called.err
 
 
+def test_a_run_speaks_before_it_loads_anything(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RUN, interrupt)
+    first, _ = place.call("run", "small.yaml").err.splitlines()
+    assert first.endswith(" small: looking at what is there; loading libraries takes some seconds")
+
+
 def test_interruption_says_how_to_resume(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
