@@ -36,14 +36,13 @@ def next_distribution(
     `regular` and `counters` are token ids of the prompts; `eos` the tokens that are never written.
     """
     p = _probabilities(model, regular, written, eos)
-    others = [_probabilities(model, counter, written, eos) for counter in counters]
-    weights = []
-    for token, probability in enumerate(p):
-        delta = probability - max((q[token] for q in others), default=0.0)
-        factor = max(math.exp(decay * delta), SMALLEST_FACTOR) if delta < 0 else 1.0
-        weights.append(factor * probability)
-    total = sum(weights)
-    scores = torch.log(torch.tensor([weight / total for weight in weights], dtype=torch.float64))[None]
+    q = torch.zeros_like(p)
+    for counter in counters:
+        q = torch.maximum(q, _probabilities(model, counter, written, eos))
+    delta = p - q
+    penalised = p * torch.exp(decay * delta).clamp(min=SMALLEST_FACTOR)
+    weights = torch.where(delta < 0, penalised, p)
+    scores = torch.log(weights / weights.sum())[None]
     ids = torch.tensor([[*regular, *written]])
     if top_k is not None:
         scores = TopKLogitsWarper(top_k)(ids, scores)
@@ -54,8 +53,7 @@ def next_distribution(
 
 def _probabilities(
     model: Any, prompt: Sequence[int], written: Sequence[int], eos: Sequence[int]
-) -> list[float]:
+) -> torch.Tensor:
     logits = next_logits(model, [*prompt, *written])
     logits[list(eos)] = -math.inf
-    probabilities: list[float] = logits.softmax(-1).tolist()
-    return probabilities
+    return logits.softmax(-1)
