@@ -127,7 +127,7 @@ def build_cross_encoder(
             config_kwargs=_layers_kept(folder, base),
         )
         _check_vocabulary(base, model.tokenizer)
-        if model.config.pad_token_id is None:
+        if getattr(model.config, "pad_token_id", None) is None:
             raise UserError(
                 f"{base.model}: a cross-encoder needs a model that pads, and its configuration has no "
                 "pad_token_id; take an encoder such as BERT as the base, not a language model"
