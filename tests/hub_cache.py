@@ -24,6 +24,9 @@ SENTENCES = tuple(
     f"{subject} {verb} {thing}." for subject in _SUBJECTS for verb in _VERBS for thing in _OBJECTS
 )
 
+QUOTE_LOGIT = 4.0
+"""Added to a quotation mark's logit, where a word's have a deviation of about 1.7."""
+
 
 @dataclass(frozen=True)
 class HubCache:
@@ -160,6 +163,46 @@ def tiny_gpt2(path: Path) -> None:
         eos_token_id=0,
     )
     _save(transformers.GPT2LMHeadModel, settings, path)
+
+
+def quoting_gpt2(path: Path) -> None:
+    """Write a random GPT-2 that prefers some words, and a quotation mark after a few of them.
+
+    `tiny_gpt2` gives every token the same chance, so that it almost never closes a quotation.
+    """
+    import torch
+    import transformers
+
+    tiny_gpt2(path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    settings = transformers.GPT2Config.from_pretrained(path, n_positions=512, initializer_range=0.3)
+    quote = tokenizer.convert_tokens_to_ids('"')
+    with _seeded(), torch.no_grad():
+        model = transformers.GPT2LMHeadModel(settings)
+        embeddings = model.transformer.wte.weight
+        pieces = [text.strip("Ġ") for text in tokenizer.convert_ids_to_tokens(range(len(tokenizer)))]
+        is_word = torch.tensor([len(piece) > 1 and piece.isascii() and piece.isalpha() for piece in pieces])
+        embeddings[~is_word] *= 0.1
+        embeddings[quote] *= 10
+        model.transformer.ln_f.bias += QUOTE_LOGIT * embeddings[quote] / embeddings[quote].square().sum()
+        model.save_pretrained(path)
+    tokenizer.model_max_length = 512
+    tokenizer.save_pretrained(path)
+
+
+def tiny_word_vectors(path: Path) -> None:
+    """Write the mean of random word vectors, in the form in which sentence-transformers released GloVe's."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, WordEmbeddings
+    from sentence_transformers.sentence_transformer.modules.tokenizer import WhitespaceTokenizer
+
+    words = sorted({word for sentence in SENTENCES for word in sentence.rstrip(".").split()})
+    with _seeded():
+        weights = torch.randn(len(words), 16)
+    vectors = WordEmbeddings(WhitespaceTokenizer(words), weights)
+    model = SentenceTransformer(modules=[vectors, Pooling(16, "mean")], device="cpu")
+    model.save(str(path), create_model_card=False)
 
 
 def tiny_sentence_transformer(path: Path) -> None:

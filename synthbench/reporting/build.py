@@ -34,7 +34,7 @@ def build_table(result: ExperimentResult) -> Table:
     counts = Counter(cell.num_seeds for group in groups for row in group.rows for cell in row.cells if cell)
     table = Table(
         name=result.experiment,
-        caption=options.caption or result.description or result.experiment,
+        caption=_caption(result, options),
         axes=tuple(dict.fromkeys(axis for run in result.runs for axis in run.axes)),
         columns=tuple(source.column for source in sources),
         groups=groups,
@@ -42,6 +42,15 @@ def build_table(result: ExperimentResult) -> Table:
         num_seeds=max(counts, key=lambda number: (counts[number], number), default=0),
     )
     return replace(table, notes=table_notes(table, result, options), figure_notes=figure_notes(table, result))
+
+
+def _caption(result: ExperimentResult, options: TableOptions) -> str:
+    """Return the file's caption; where rows were left out, of which it may speak, say which are left."""
+    caption = options.caption or result.description or result.experiment
+    if not any(override.startswith("--variant") for override in result.overrides):
+        return caption
+    rows = dict.fromkeys(run.variant for run in result.runs)
+    return f"Only {', '.join(rows)} of: {caption}"
 
 
 @dataclass(frozen=True)

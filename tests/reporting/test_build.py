@@ -206,6 +206,18 @@ def test_overrides_stand_first(make_runs: MakeRuns, make_result: MakeResult) -> 
     assert build_table(result).notes[0].startswith("Scores: ")
 
 
+def test_a_caption_does_not_speak_of_rows_that_were_left_out(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    result = make_result(make_runs("plain", {"A": (0.5,)}), caption="Plain and silver")
+
+    def caption(*overrides: str) -> str:
+        return build_table(result.model_copy(update={"overrides": overrides})).caption
+
+    assert caption("--variant plain", "--seeds 0") == "Only plain of: Plain and silver"
+    assert caption("--seeds 0") == "Plain and silver"
+
+
 def test_undefined_scores_stop_the_contest(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [
         make_runs("undefined", {"A": (float("nan"), float("nan"))}),

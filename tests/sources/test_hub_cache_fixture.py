@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_cache import HubCache, tiny_bert, tiny_gpt2, tiny_roberta, tiny_sentence_transformer
+from hub_cache import (
+    HubCache,
+    quoting_gpt2,
+    tiny_bert,
+    tiny_gpt2,
+    tiny_roberta,
+    tiny_sentence_transformer,
+)
 
 COMMIT = "86b5e0934494bd15c9632b12f734a8a67f723594"
 
@@ -19,6 +26,7 @@ COMMIT = "86b5e0934494bd15c9632b12f734a8a67f723594"
         ("bert-base-uncased", tiny_bert, "AutoModelForSequenceClassification"),
         ("FacebookAI/roberta-base", tiny_roberta, "AutoModel"),
         ("openai-community/gpt2-xl", tiny_gpt2, "AutoModelForCausalLM"),
+        ("gpt2-xl", quoting_gpt2, "AutoModelForCausalLM"),
     ],
 )
 def test_a_tiny_checkpoint_stands_in_for_a_real_one(
@@ -32,6 +40,32 @@ def test_a_tiny_checkpoint_stands_in_for_a_real_one(
     batch = tokenizer("A man plays the guitar; zebras?", return_tensors="pt")
     assert model(**batch)[0].isfinite().all()
     assert model.config.vocab_size == len(tokenizer)
+
+
+@pytest.mark.parametrize("top_k", [5, 0])
+def test_a_random_language_model_closes_most_quotations(hub_cache: HubCache, top_k: int) -> None:
+    import torch
+    import transformers
+
+    hub_cache.add_model("gpt2-xl", COMMIT, quoting_gpt2)
+    tokenizer = transformers.AutoTokenizer.from_pretrained("gpt2-xl", revision=COMMIT)
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained("gpt2-xl", revision=COMMIT)
+    batch = tokenizer('Sentence 1: "a man plays the guitar."\nSentence 2: "', return_tensors="pt")
+    length = batch["input_ids"].shape[1]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        written = model.generate(
+            **batch,
+            do_sample=True,
+            top_k=top_k,
+            top_p=0.9,
+            max_new_tokens=40,
+            num_return_sequences=40,
+            pad_token_id=0,
+        )
+    texts = tokenizer.batch_decode(written[:, length:])
+    closed = [text for text in texts if text.partition('"')[0].strip() and '"' in text]
+    assert len(closed) >= len(texts) / 3
 
 
 def test_the_byte_level_tokenizers_lose_nothing(hub_cache: HubCache) -> None:
