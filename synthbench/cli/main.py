@@ -56,7 +56,7 @@ def main() -> NoReturn:
         sys.stdout.reconfigure(errors="replace")
     try:
         with heeding_termination():
-            code = app(prog_name="synthbench", standalone_mode=False)
+            code = app(prog_name="synthbench", standalone_mode=False) or 0
     except TyperException as mistake:
         print(_in_our_words(mistake), file=sys.stderr)
         sys.exit(mistake.exit_code)

@@ -47,7 +47,7 @@ class Recipe:
     vocabulary_texts: int = 60_000
 
 
-LM_RECIPE = Recipe(num_steps=3000, batch_size=32, learning_rate=3e-3, copying_steps=600)
+LM_RECIPE = Recipe(num_steps=4500, batch_size=32, learning_rate=3e-3, copying_steps=900)
 ENCODER_RECIPE = Recipe(num_steps=1500, batch_size=48, learning_rate=2e-3)
 CROSS_ENCODER_RECIPE = Recipe(num_steps=1500, batch_size=48, learning_rate=1.5e-3)
 

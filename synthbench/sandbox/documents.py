@@ -21,10 +21,10 @@ INSTRUCTIONS: Mapping[str, str] = {
 # does: many "different" sentences are still similar, about half of the "same" ones are not the same.
 RELATION_WEIGHTS: Mapping[str, Mapping[Relation, float]] = {
     "same": {
-        Relation.PARAPHRASE: 0.85,
-        Relation.HARD_NEGATIVE: 0.10,
-        Relation.RELATED: 0.04,
-        Relation.UNRELATED: 0.01,
+        Relation.PARAPHRASE: 0.62,
+        Relation.HARD_NEGATIVE: 0.25,
+        Relation.RELATED: 0.10,
+        Relation.UNRELATED: 0.03,
     },
     "similar": {
         Relation.PARAPHRASE: 0.20,
