@@ -74,7 +74,9 @@ class DINO(WritingSettings, Method):
         Raises UserError if the first texts are neither given nor to be written, or both.
         """
         if (self.x1 is None) != (FIRST_TEXTS in sources):
-            raise UserError("dino: give first texts as the role x1, or let them be written with `x1: {size: ...}`")
+            raise UserError(
+                "dino: give first texts as the role x1, or let them be written with `x1: {size: ...}`"
+            )
         given = sources[FIRST_TEXTS] if self.x1 is None else context.dataset(FIRST_TEXTS)
         texts = [record for record in given if isinstance(record, Sentence)]
         with Tally(context, "writing pairs", len(texts) * len(self.task.labels), "pairs") as tally:

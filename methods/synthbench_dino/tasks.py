@@ -119,9 +119,7 @@ class PairTask(_Section):
 
     def prompts(self, text: str) -> dict[str, str]:
         """Return the prompt of each label with the first text in its place."""
-        return {
-            name: label.instruction.replace(PLACEHOLDER, text) for name, label in self.labels.items()
-        }
+        return {name: label.instruction.replace(PLACEHOLDER, text) for name, label in self.labels.items()}
 
     def first_texts(self) -> TextTask:
         """Return the task to write first texts: each prompt up to the first text, debiased against nothing."""
@@ -138,9 +136,13 @@ def _shipped(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
     if not isinstance(given, str):
         return given
     folder = resources.files("synthbench_dino") / "task_specs"
-    names = sorted(path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml"))
+    names = sorted(
+        path.name.removesuffix(".yaml") for path in folder.iterdir() if path.name.endswith(".yaml")
+    )
     if given not in names:
-        raise ValueError(f"no task '{given}' ships with the method, only {', '.join(names)}; or give `labels:`")
+        raise ValueError(
+            f"no task '{given}' ships with the method, only {', '.join(names)}; or give `labels:`"
+        )
     from ruamel.yaml import YAML
 
     return YAML(typ="safe").load((folder / f"{given}.yaml").read_text(encoding="utf-8"))

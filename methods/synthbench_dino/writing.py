@@ -21,7 +21,9 @@ from synthbench.api import (
 )
 
 SECONDS_BETWEEN_LINES = 30.0
-TopP = Annotated[float | None, Field(gt=0, le=1, description="keep the most likely tokens that hold this share")]
+TopP = Annotated[
+    float | None, Field(gt=0, le=1, description="keep the most likely tokens that hold this share")
+]
 
 
 class WritingSettings(Component):
@@ -29,11 +31,16 @@ class WritingSettings(Component):
 
     language_model: LanguageModel = Field(description="the causal language model that writes")
     decay: float = Field(
-        100.0, ge=0, le=1e6, description="the paper's lambda: how hard counterlabels are held off; 0: not at all"
+        100.0,
+        ge=0,
+        le=1e6,
+        description="the paper's lambda: how hard counterlabels are held off; 0: not at all",
     )
     top_k: int | None = Field(5, ge=1, description="draw among so many tokens, before top_p; null: no limit")
     top_p: TopP = 0.9
-    max_new_tokens: int = Field(40, ge=1, le=4096, description="longest text in tokens, its closing mark included")
+    max_new_tokens: int = Field(
+        40, ge=1, le=4096, description="longest text in tokens, its closing mark included"
+    )
     tries: int = Field(5, ge=1, le=100, description="most attempts at the samples of one prompt")
     seed: int = Field(0, ge=0, lt=2**32, description="of all that is drawn")
 

@@ -11,8 +11,6 @@ from synthbench.generation.sampling import Sampler
 if TYPE_CHECKING:
     import torch
 
-FIRST_LENGTH = 64
-
 
 @dataclass(eq=False)
 class Row:
@@ -45,7 +43,7 @@ class Batch:
         self._network = network
         self._sampler = sampler
         self._device = device
-        self._key_values = network.key_values(num_sequences, FIRST_LENGTH)
+        self._key_values = network.key_values(num_sequences, 0)
         self._occupants: list[Row | None] = [None] * num_sequences
         self.rows: list[Row] = []
         self._free = list(range(num_sequences))[::-1]

