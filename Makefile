@@ -37,6 +37,7 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/bm25.py
 	$(TEST_ENV) $(BIN)/python benchmarks/sts.py
 	$(TEST_ENV) $(BIN)/python benchmarks/silver.py
+	$(TEST_ENV) $(BIN)/python benchmarks/dino.py
 	$(TEST_ENV) $(BIN)/python benchmarks/training.py
 
 ## docs: renew the tables of keys in docs/experiment_files.md
