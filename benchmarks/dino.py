@@ -37,9 +37,10 @@ from dino_setting import (
 )
 from measure import Timing, interleave, one_thread, print_ratio
 
+from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.writing import Amounts, Job, Writer, Written
+from synthbench.generation.writing import Writer
 from synthbench.runtime import Runtime
 
 PEER_GOAL, FORWARD_GOAL = 10.0, 0.8
@@ -56,10 +57,12 @@ class Benchmark:
         # As many tries as samples: every variant then writes the same number of texts.
         self._writer = Writer(
             causal,
-            counterlabels=COUNTERLABELS,
-            sampling=Sampling(decay=DECAY, top_k=TOP_K, top_p=TOP_P, max_new_tokens=STEPS),
-            amounts=Amounts(samples=SAMPLES, tries=SAMPLES),
-            seed=0,
+            WritingTask(
+                COUNTERLABELS,
+                Sampling(decay=DECAY, top_k=TOP_K, top_p=TOP_P, max_new_tokens=STEPS),
+                Amounts(samples=SAMPLES, tries=SAMPLES),
+                seed=0,
+            ),
             sequences=sequences,
             endings=work,
         )

@@ -12,7 +12,7 @@ from synthbench.data.records import (
     Triplet,
 )
 from synthbench.errors import UserError
-from synthbench.generation.jobs import Amounts, Job, Written
+from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writing import Writer
@@ -70,6 +70,7 @@ __all__ = [
     "Unit",
     "UserError",
     "Writer",
+    "WritingTask",
     "Written",
     "length_sorted_units",
     "symmetric_scores",

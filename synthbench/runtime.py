@@ -5,7 +5,6 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-
 SEQUENCES = {"cpu": 192, "cuda": 2048}
 
 

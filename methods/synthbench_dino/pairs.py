@@ -20,7 +20,7 @@ from synthbench.api import (
     UserError,
     Written,
 )
-from synthbench_dino.tasks import PairTask, ShippedOrOwn, counterlabels
+from synthbench_dino.tasks import ShippedOrOwn, counterlabels
 from synthbench_dino.writing import Tally, TopP, WritingSettings, dropped, failure
 
 FIRST_TEXTS = "x1"

@@ -122,7 +122,7 @@ class PairTask(_Section):
         return {name: label.instruction.replace(PLACEHOLDER, text) for name, label in self.labels.items()}
 
     def first_texts(self) -> TextTask:
-        """Return the task to write first texts: each prompt up to the first text, debiased against nothing."""
+        """Return the task to write first texts: each prompt up to there, debiased against nothing."""
         labels = {name: TextLabel(instruction=label.beginning) for name, label in self.labels.items()}
         return TextTask(labels=labels)
 

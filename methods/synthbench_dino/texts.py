@@ -1,7 +1,7 @@
 """Single texts, written from scratch: first texts of pairs, or texts of given classes."""
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -50,7 +50,7 @@ class DINOTexts(WritingSettings, Method):
                 yield Job(str(index), prompts, labels=(names[index % len(names)],))
 
     def _unit(self, written: Written) -> Unit:
-        provenance = {
+        provenance: dict[str, Any] = {
             "label": written.label,
             "source_id": written.job.key,
             "method": "dino-texts",

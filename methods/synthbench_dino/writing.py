@@ -17,6 +17,7 @@ from synthbench.api import (
     Sampling,
     Unit,
     Writer,
+    WritingTask,
     Written,
 )
 
@@ -59,16 +60,16 @@ class WritingSettings(Component):
         causal = self.language_model.load(context.runtime)
         writer = Writer(
             causal,
-            counterlabels=counterlabels,
-            sampling=Sampling(
-                decay=self.decay, top_k=self.top_k, top_p=self.top_p, max_new_tokens=self.max_new_tokens
-            ),
-            amounts=Amounts(samples=num_samples, tries=self.tries),
-            seed=self.seed,
+            WritingTask(counterlabels, self._sampling(), Amounts(num_samples, self.tries), self.seed),
             sequences=context.runtime.num_sequences(causal.device.type),
             say=context.progress.say,
         )
         yield from writer.write(jobs)
+
+    def _sampling(self) -> Sampling:
+        return Sampling(
+            decay=self.decay, top_k=self.top_k, top_p=self.top_p, max_new_tokens=self.max_new_tokens
+        )
 
 
 class Tally:

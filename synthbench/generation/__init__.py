@@ -1,1 +1,1 @@
-"""Letting language models write: many texts in one batch, self-debiased, the same however they are batched."""
+"""Letting language models write: many texts in one batch, the same however they are batched."""

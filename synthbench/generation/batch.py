@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Row:
-    """One text in the making: `prompts` are the tokens of its prompt and counter prompts, the regular one first.
+    """One text in the making: `prompts` are the tokens of its own prompt, first, and its counter prompts.
 
     `origins` are their lines in the prompt cache, `uniforms` the random numbers of its steps.
     """
@@ -55,7 +55,8 @@ class Batch:
 
     def admit(self, rows: Sequence[Row], prompts: PromptCache) -> None:
         """Let rows begin; there must be room for all their sequences."""
-        targets, origins = [], []
+        targets: list[int] = []
+        origins: list[int] = []
         for row in rows:
             row.lines = [self._free.pop() for _ in row.prompts]
             for line in row.lines:
@@ -80,7 +81,7 @@ class Batch:
         """Append one token to every row."""
         import torch
 
-        num_sequences = self._close_gaps()
+        num_sequences = self._network.padded(self._close_gaps(), len(self._occupants))
         tokens, starts = [0] * num_sequences, [0] * num_sequences
         for row in self.rows:
             for line, prompt in zip(row.lines, row.prompts, strict=True):

@@ -1,6 +1,6 @@
 """Running a language model over sequences that stand side by side, each at a position of its own."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from synthbench.errors import UserError
@@ -8,12 +8,11 @@ from synthbench.generation.language_model import CausalModel
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import Cache
 
 ROUNDING = 16
-"""Lengths are rounded up to a multiple of this: caches seldom have to grow, captured graphs can be used again."""
+"""Lengths are rounded up to a multiple of this: caches seldom have to grow, recorded steps serve longer."""
 COLUMNS = 512
-"""On a CPU logits are made so many columns at a time: the product then stays in the cache (1.4 times as fast)."""
+"""On a CPU logits are made so many columns at a time: what a product needs then stays in the cache."""
 TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02}
 """How far logits may be from the model's own, as a share of their standard deviation."""
 
@@ -75,7 +74,13 @@ class Network:
         self._backbone = causal.model.base_model
         self._head = Head(causal)
         self._shape = self._layers()
+        self._is_recorded = causal.device.type == "cuda"
+        self._step: Callable[[Tensor, Tensor, Tensor, int], Tensor] = self._plain_step
         self._check()
+        if self._is_recorded:
+            from synthbench.generation.graphs import ReplayedSteps
+
+            self._step = ReplayedSteps(self._plain_step)
 
     @property
     def bytes_per_token(self) -> int:
@@ -104,7 +109,18 @@ class Network:
 
         Their shape is (sequences, vocabulary); they may be written over, and are valid until the next call.
         """
-        inputs = self._inputs(cache, tokens, starts, width)
+        return self._step(cache.tensor, tokens, starts, width)
+
+    def padded(self, num_sequences: int, most: int) -> int:
+        """Return how many lines a step is best made with: on a GPU one of few sizes, for each is recorded."""
+        if not self._is_recorded:
+            return num_sequences
+        while most // 2 >= num_sequences:
+            most //= 2
+        return most
+
+    def _plain_step(self, key_values: "Tensor", tokens: "Tensor", starts: "Tensor", width: int) -> "Tensor":
+        inputs = self._inputs(KeyValues(key_values), tokens, starts, width)
         if self._head.is_plain:
             return self._head(self._backbone(**inputs).last_hidden_state[:, -1])
         logits: Tensor = self._causal.model(**inputs, logits_to_keep=1).logits[:, -1].float()
@@ -112,6 +128,8 @@ class Network:
 
     def _inputs(self, cache: KeyValues, tokens: "Tensor", starts: "Tensor", width: int) -> dict[str, Any]:
         import torch
+
+        from synthbench.generation.slots import as_cache
 
         positions = starts[:, None] + torch.arange(tokens.shape[1], device=starts.device)
         mask = (torch.arange(width, device=starts.device) <= positions[..., None])[:, None]
@@ -122,7 +140,7 @@ class Network:
             "input_ids": tokens,
             "position_ids": positions,
             "attention_mask": mask,
-            "past_key_values": _as_cache(cache, positions, width),
+            "past_key_values": as_cache(cache.tensor, positions, width),
             "use_cache": True,
         }
 
@@ -134,12 +152,13 @@ class Network:
         cache = DynamicCache()
         token = torch.zeros((1, 1), dtype=torch.long, device=self._causal.device)
         self._backbone(input_ids=token, past_key_values=cache, use_cache=True)
-        tensors = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
-        shapes = {None if tensor is None else tuple(tensor.shape) for tensor in tensors}
-        if len(shapes) != 1 or None in shapes:
+        kept = [getattr(layer, name, None) for layer in cache.layers for name in ("keys", "values")]
+        shapes = {None if tensor is None else tuple(tensor.shape) for tensor in kept}
+        shape = shapes.pop()
+        if shapes or shape is None:
             raise UserError(self._unfit("its layers don't keep keys and values of one shape"))
-        _, heads, _, size = tensors[0].shape
-        return len(cache.layers), int(heads), int(size)
+        _, heads, _, size = shape
+        return len(cache.layers), heads, size
 
     def _check(self) -> None:
         """Compare the logits after a few tokens, of two sequences that start apart, with the model's own."""
@@ -164,10 +183,10 @@ class Network:
 
 
 class Head:
-    """From hidden states to fp32 logits, into one buffer: fresh memory of that size costs as much as the product.
+    """From hidden states to fp32 logits, into one buffer: fresh memory of that size is dear.
 
-    `is_plain` says whether the model's own logits are this product and nothing else; if not, the model has to be
-    asked as a whole.
+    `is_plain` says whether the model's own logits are this product and nothing else; if not, the whole model
+    has to be asked.
     """
 
     def __init__(self, causal: CausalModel) -> None:
@@ -180,7 +199,7 @@ class Head:
         self.is_plain = self._agrees(causal)
 
     def __call__(self, hidden: "Tensor") -> "Tensor":
-        """Return logits (sequences, vocabulary) of hidden states (sequences, width); valid until the next call."""
+        """Return logits (sequences, vocabulary) of hidden states (sequences, width), until the next call."""
         import torch
 
         if len(self._buffer) < len(hidden):
@@ -188,7 +207,7 @@ class Head:
         logits = self._buffer[: len(hidden)]
         if not hidden.is_cpu and hidden.dtype != torch.float32:
             return torch.mm(hidden, self._parts[0].T, torch.float32, out=logits)
-        columns = logits.split([len(part) for part in self._parts], dim=1)
+        columns = logits.split([len(part) for part in self._parts], dim=1)  # type: ignore[no-untyped-call]
         for part, out in zip(self._parts, columns, strict=True):
             torch.mm(hidden.float(), part.T, out=out)
         return logits
@@ -200,47 +219,3 @@ class Head:
         own = causal.model(input_ids=ids).logits[0].float()
         ours = self(causal.model.base_model(input_ids=ids).last_hidden_state[0])
         return bool((own - ours).abs().max() <= TOLERANCE[str(causal.model.dtype)] * own.std())
-
-
-def _as_cache(cache: KeyValues, positions: "Tensor", width: int) -> "Cache":
-    """Return the keys and values as transformers' models take them: what is read goes to its own position."""
-    import torch
-    from transformers.cache_utils import Cache, CacheLayerMixin
-
-    lines = torch.arange(len(positions), device=positions.device)[:, None]
-
-    class Layer(CacheLayerMixin):  # type: ignore[misc]
-        """One layer's keys and values."""
-
-        def __init__(self, keys: "Tensor", values: "Tensor") -> None:
-            super().__init__()
-            self.keys, self.values, self.is_initialized = keys, values, True
-
-        def lazy_initialization(self, key_states: "Tensor", value_states: "Tensor") -> None:
-            """Nothing to do: there is room already."""
-
-        def update(
-            self,
-            key_states: "Tensor",
-            value_states: "Tensor",
-            *_: object,
-            **__: object,
-        ) -> tuple["Tensor", "Tensor"]:
-            """Put (sequences, heads, n, size) where they belong; return all that may be attended to."""
-            self.keys[lines, :, positions] = key_states.transpose(1, 2)
-            self.values[lines, :, positions] = value_states.transpose(1, 2)
-            return self.keys[:, :, :width], self.values[:, :, :width]
-
-        def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-            """Return the width and no offset; the mask is given, so that nobody needs it."""
-            return width, 0
-
-        def get_seq_length(self) -> int:
-            """Return what has been read at most; positions are given, so that nobody needs it."""
-            return width - positions.shape[1]
-
-        def get_max_length(self) -> int:
-            """Return the room that there is."""
-            return int(self.keys.shape[2])
-
-    return Cache(layers=[Layer(layer[0], layer[1]) for layer in cache.tensor])

@@ -8,14 +8,14 @@ from typing import Protocol
 from synthbench.generation.batch import Batch, Row
 from synthbench.generation.decoding import Network
 from synthbench.generation.endings import judged
-from synthbench.generation.jobs import Attempt, Job, Task, Written
+from synthbench.generation.jobs import Attempt, Job, WritingTask, Written
 from synthbench.generation.language_model import CausalModel
 from synthbench.generation.prompts import PromptCache
 from synthbench.generation.randomness import uniforms
 from synthbench.generation.sampling import Sampler
 
 RESERVE = 4
-"""Prompts are read ahead for a share of one over this of the batch: few at a time would cost a pass of their own."""
+"""Prompts are read ahead for one in so many places of the batch: a few at a time would be dear."""
 
 
 class Endings(Protocol):
@@ -45,7 +45,7 @@ class LabelState:
 
 @dataclass(eq=False)
 class Input:
-    """An input in work: its prompts as tokens, the lines they have been read to, the labels still to be written."""
+    """An input in work: its prompts as tokens, the lines they were read to, the labels still to do."""
 
     job: Job
     prompts: Mapping[str, Sequence[int]]
@@ -75,7 +75,7 @@ class Tools:
 class Desk:
     """Works through inputs with a batch of so many sequences; keeps no more than a batch's worth of them."""
 
-    def __init__(self, tools: Tools, task: Task, num_sequences: int, inputs: Iterator[Input]) -> None:
+    def __init__(self, tools: Tools, task: WritingTask, num_sequences: int, inputs: Iterator[Input]) -> None:
         self._tools = tools
         self._task = task
         self._inputs = inputs
@@ -85,7 +85,7 @@ class Desk:
         self._num_sequences = num_sequences
         device = tools.causal.device
         self._batch = Batch(tools.network, tools.sampler, num_sequences, device)
-        self._prompts = PromptCache(tools.network, 2 * num_sequences + len(task.counterlabels), device)
+        self._prompts = PromptCache(tools.network, self._num_prompts(), device)
 
     def work(self) -> Iterator[Written]:
         """Yield each label of each input as soon as it is finished."""
@@ -98,14 +98,14 @@ class Desk:
             yield from self._collect()
 
     def unfinished(self) -> list[Input]:
-        """Return the inputs that are not finished, to be begun again elsewhere; finished tries stay theirs."""
+        """Return the inputs that are not finished, to be begun again; tries that are over stay theirs."""
         left = [*self._in_work.values(), *([self._next] if self._next else [])]
         for each in left:
             each.lines = {}
         return left
 
     def _take(self) -> Iterator[Written]:
-        """If the waiting tries don't fill the batch, read the prompts of inputs more; yield what is too long."""
+        """If the waiting tries don't fill the batch, read more inputs' prompts; yield what is too long."""
         waiting = sum(len(each.prompts) for each in self._waiting)
         if waiting >= self._batch.num_free:
             return
@@ -196,6 +196,14 @@ class Desk:
             self._prompts.release(list(each.lines.values()))
             del self._in_work[id(each)]
         return Written(each.job, label, tuple(attempts))
+
+    def _num_prompts(self) -> int:
+        """Return for how many prompts there must be room, so that the batch can be filled twice."""
+        if self._next is None:
+            return 1
+        num_needed = len(self._needed(self._next))
+        num_sequences = self._task.amounts.samples * sum(map(self._num_sequences_of, self._next.labels))
+        return len(self._task.counterlabels) + -(-2 * self._num_sequences * num_needed // num_sequences)
 
     def _needed(self, each: Input) -> dict[str, Sequence[int]]:
         """Return the prompts that the labels to be written are written from."""

@@ -25,7 +25,7 @@ class QuoteEndings:
 def judged(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
     """Return the text before the first quotation mark, and what is to be thought of it; "kept": usable.
 
-    Released code decodes on after the mark and cuts; a line break before it, or no mark at all, drops the text.
+    The authors decode on and cut at the mark; a line break before it, or no mark at all, drops the text.
     """
     text, mark, _ = written.partition(QUOTE)
     if "\n" in text:

@@ -16,7 +16,7 @@ class Amounts:
 
 
 @dataclass(frozen=True)
-class Task:
+class WritingTask:
     """How texts are written: what each label is debiased against, how tokens are drawn, how many texts."""
 
     counterlabels: Mapping[str, Sequence[str]]

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.errors import UserError
 from synthbench.models import reference
-from synthbench.models.device import device_name
+from synthbench.models.device import device_name, use_threads
 from synthbench.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
@@ -53,12 +53,15 @@ class LanguageModel(BaseModel):
         from safetensors import SafetensorError
         from transformers import AutoModelForCausalLM
 
+        use_threads(runtime)
         folder = reference.resolve(self.model, self.revision)
         device = device_name(runtime)
         tokenizer = self._tokenizer(folder)
         try:
             with quiet_transformers():
-                model = AutoModelForCausalLM.from_pretrained(folder, dtype=getattr(torch, DTYPES[self.dtype]))
+                model: Any = AutoModelForCausalLM.from_pretrained(
+                    folder, dtype=getattr(torch, DTYPES[self.dtype])
+                )
         except (OSError, ValueError, SafetensorError) as error:
             raise UserError(f"{self.model}: can't be loaded: {_first_line(error)}") from error
         model.requires_grad_(requires_grad=False)

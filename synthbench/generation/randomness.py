@@ -17,5 +17,4 @@ def uniforms(count: int, *of: object) -> "NDArray[np.float64]":
 
     digest = hashlib.sha256("\x1f".join(map(str, of)).encode()).digest()
     raw = Philox(key=int.from_bytes(digest[:16], "little")).random_raw(count)
-    drawn: NDArray[np.float64] = (raw >> 11) * 2.0**-53
-    return drawn
+    return (raw >> 11).astype("float64") * 2.0**-53

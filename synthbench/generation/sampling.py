@@ -29,9 +29,10 @@ class Sampling:
 class Sampler:
     """Finds, for each row, the tokens that may come next, with their probabilities.
 
-    With p the distribution of the row's own prompt, q the elementwise maximum of those of its counter prompts:
-    tokens with p < q are multiplied by max(exp(decay * (p - q)), 0.01) and the distribution is renormalised;
-    then top-k; then top-p over what is left, as transformers does (the smallest set that holds at least top_p).
+    With p the distribution of the row's own prompt, q the elementwise maximum of those of its counter
+    prompts: tokens with p < q are multiplied by max(exp(decay * (p - q)), 0.01) and the distribution is
+    renormalised; then top-k; then top-p over what is left, as transformers does (the smallest set that holds
+    at least top_p).
     """
 
     def __init__(self, sampling: Sampling, never: tuple[int, ...] = ()) -> None:
@@ -43,10 +44,10 @@ class Sampler:
     ) -> tuple["Tensor", "Tensor"]:
         """Return the tokens that may come next, most probable first, and their probabilities.
 
-        `logits` (fp32, overwritten) has a line for each sequence, shape (sequences, vocabulary). `rows`, shape
-        (rows,), are the lines of the regular prompts; `counter_rows`, shape (rows, counters), those of each
-        one's counter prompts, filled up with the row's own line, which changes nothing. Both results have the
-        shape (rows, k); the probabilities of a row add up to 1, those of tokens that were cut are 0.
+        `logits` (fp32, overwritten) has a line for each sequence, shape (sequences, vocabulary). `rows`, of
+        shape (rows,), are the lines of the regular prompts; `counter_rows`, of shape (rows, counters), those
+        of each one's counter prompts, filled up with the row's own line, which changes nothing. Both results
+        have the shape (rows, k); a row's probabilities add up to 1, those of tokens that were cut are 0.
         """
         import torch
 
@@ -59,7 +60,7 @@ class Sampler:
         return tokens, self._nucleus(weights)
 
     def choose(self, tokens: "Tensor", probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
-        """Return one token for each row: the first at which the summed probability passes the row's uniform."""
+        """Return one token for each row: the first whose summed probability passes the row's uniform."""
         summed = probabilities.double().cumsum(dim=-1)
         passed = summed > uniforms.unsqueeze(-1) * summed[:, -1:]
         return tokens.gather(1, passed.int().argmax(dim=-1, keepdim=True)).squeeze(1)
@@ -69,8 +70,8 @@ class Sampler:
     ) -> tuple["Tensor", "Tensor"]:
         """Return the k heaviest tokens after debiasing, found among the candidates of the best blocks.
 
-        Debiasing only takes weight away. So if the k-th weight is at least the largest probability outside the
-        blocks looked at, nothing outside can be among the k; rows where it is not are searched in full.
+        Debiasing only takes weight away. So if the k-th weight is at least the largest probability outside
+        the blocks looked at, nothing outside can be among the k; rows where it is not are searched in full.
         """
         import torch
 

@@ -1,29 +1,27 @@
 """Writing: for each input and label, several samples of one text, many of them in one batch.
 
-What is written is a function of the model, the prompts, the settings and the seed. Which rows share a batch, in
-which order inputs come, and whether an earlier run was killed makes no difference.
+What is written is a function of the model, the prompts, the settings and the seed. Which rows share a batch,
+in which order inputs come, and whether an earlier run was killed makes no difference.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from synthbench.errors import UserError
 from synthbench.generation.decoding import Network
 from synthbench.generation.desk import Desk, Endings, Input, LabelState, Tools
 from synthbench.generation.endings import QuoteEndings
-from synthbench.generation.jobs import Amounts, Attempt, Job, Task, Written
+from synthbench.generation.jobs import Job, WritingTask, Written
 from synthbench.generation.language_model import CausalModel
-from synthbench.generation.sampling import Sampler, Sampling
-
-__all__ = ["Amounts", "Attempt", "Endings", "Job", "Sampling", "Writer", "Written"]
+from synthbench.generation.sampling import Sampler
 
 
 class Writer:
     """Writes the texts of many inputs, `sequences` (regular and counter prompts together) at a time.
 
-    Of each input and label the attempts are numbered; the usable ones (closed by a quotation mark, no line break
-    before it, not empty, not unwanted, distinct) are kept in this order until there are enough, or no try is
-    left. With a counter prompt for each of its `counterlabels`, a label is debiased against them
+    Of each input and label the attempts are numbered; the usable ones (closed by a quotation mark, no line
+    break before it, not empty, not unwanted, distinct) are kept in this order until there are enough, or no
+    try is left. With a prompt for each of its counterlabels, a label is debiased against them
     (Schick & Schütze 2021, section 3).
 
     If the device has too little memory for the batch, it is halved, which `say` is told.
@@ -32,19 +30,16 @@ class Writer:
     def __init__(
         self,
         causal: CausalModel,
+        task: WritingTask,
         *,
-        counterlabels: Mapping[str, Sequence[str]],
-        sampling: Sampling,
-        amounts: Amounts,
-        seed: int,
         sequences: int,
         endings: Endings | None = None,
         say: Callable[[str], None] = lambda message: None,
     ) -> None:
-        self.sampler = Sampler(sampling, causal.end_of_text)
+        self.sampler = Sampler(task.sampling, causal.end_of_text)
         self._causal = causal
         self._network = Network(causal)
-        self._task = Task(counterlabels, sampling, amounts, seed)
+        self._task = task
         self._endings = endings or QuoteEndings(causal.tokenizer)
         self._say = say
         self._num_sequences = max(sequences, self._task.largest_row)

@@ -10,7 +10,7 @@ import transformers
 from hub_cache import SENTENCES, tiny_gpt2
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from synthbench.generation.writing import Job
+from synthbench.generation.jobs import Job
 
 INSTRUCTIONS = {
     "1": "mean the same thing",

@@ -15,9 +15,10 @@ from plain_dino import next_distribution, next_logits
 from scipy.stats import chisquare
 from small_models import ARCHITECTURES, COUNTERLABELS, ScriptedEndings, jobs, prompts, random_model
 
+from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.writing import Amounts, Job, Writer
+from synthbench.generation.writing import Writer
 from synthbench.models import reference
 from synthbench.runtime import Runtime
 
@@ -80,10 +81,8 @@ def writer(causal: CausalModel, sampling: Mapping[str, Any] | None = None, **mor
     amounts = {"samples": 2, "tries": 3, **more.pop("amounts", {})}
     return Writer(
         causal,
-        counterlabels=COUNTERLABELS,
-        sampling=Sampling(**settings),
-        amounts=Amounts(**amounts),
-        **{"seed": 0, "sequences": 21, "endings": ScriptedEndings(LONGEST), **more},
+        WritingTask(COUNTERLABELS, Sampling(**settings), Amounts(**amounts), more.pop("seed", 0)),
+        **{"sequences": 21, "endings": ScriptedEndings(LONGEST), **more},
     )
 
 

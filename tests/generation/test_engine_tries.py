@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from small_models import COUNTERLABELS, jobs, scripted_model
 
+from synthbench.generation.jobs import Amounts, Attempt, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.writing import Amounts, Attempt, Job, Writer
+from synthbench.generation.writing import Writer
 from synthbench.runtime import Runtime
 
 X1 = "ab"
@@ -40,10 +41,7 @@ def attempts(
     sampling = Sampling(decay=100.0, top_k=None, top_p=None, max_new_tokens=LONGEST)
     writer = Writer(
         causal,
-        counterlabels=COUNTERLABELS,
-        sampling=sampling,
-        amounts=Amounts(samples=samples, tries=tries),
-        seed=0,
+        WritingTask(COUNTERLABELS, sampling, Amounts(samples=samples, tries=tries), seed=0),
         sequences=sequences,
     )
     pairs: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
