@@ -47,9 +47,9 @@ def differences(value: PublishedValue, measured: Measured) -> tuple[Difference, 
     counts = {score.num_items for score in measured.scores}
     if value.n is not None and not measured.is_average and counts != {value.n}:
         here = " and ".join(map(str, sorted(counts)))
-        found.append(Difference(f"published on {value.n} items, here on {here}", "column"))
+        found.append(Difference(f"{value.n} items published, {here} here", "column"))
     if value.aggregation == "mean" and not all(_has_subsets(score) for score in measured.scores):
-        found.append(Difference("a mean over subsets, which are unknown here", "column"))
+        found.append(Difference("a mean over subsets, unknown here", "column"))
     return tuple(found)
 
 

@@ -31,7 +31,9 @@ def build_table(result: ExperimentResult) -> Table:
         _with_published(_group(rows, sources, options), dict(rows), sources, result)
         for rows in members.values()
     )
-    counts = Counter(cell.num_seeds for group in groups for row in group.rows for cell in row.cells if cell)
+    numbers = [cell.num_seeds for group in groups for row in group.rows for cell in row.cells if cell]
+    # Rows that no seed changes have one, however many of them there are.
+    counts = Counter([number for number in numbers if number > 1] or numbers)
     table = Table(
         name=result.experiment,
         caption=_caption(result, options),

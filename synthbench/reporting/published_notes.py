@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from synthbench.reporting.table import DIFFERENCE_MARK, FLAGS, Difference, PublishedCell, Row, Table
+from synthbench.reporting.table import DIFFERENCE_MARK, FLAGS, PublishedCell, Row, Table
 
 Found = tuple[Row, str, PublishedCell]
 
@@ -18,8 +18,8 @@ def published_notes(table: Table) -> Iterator[str]:
     shown = [each for each in found if not each[2].refusal]
     if shown:
         yield f"Published: {'; '.join(dict.fromkeys(cell.source for _, _, cell in shown))}."
-    for difference in dict.fromkeys(difference for _, _, cell in shown for difference in cell.differences):
-        yield f"{DIFFERENCE_MARK} Not measured alike: {difference.text}{_names(difference, shown)}."
+    for text in _differences(shown):
+        yield f"{DIFFERENCE_MARK} Not measured alike: {text}."
     for flag in dict.fromkeys(cell.flag for _, _, cell in shown if cell.flag):
         mark, meaning = FLAGS[flag]
         yield f"{mark} {meaning}"
@@ -31,13 +31,15 @@ def published_notes(table: Table) -> Iterator[str]:
         yield f"Published figures of another thing are not shown: {', '.join(titles)}: {reason}."
 
 
-def _names(difference: Difference, shown: list[Found]) -> str:
-    """Return ": A, B" with the rows or columns that differ, nothing if all do."""
-    if difference.of == "table":
-        return ""
-    index = 0 if difference.of == "row" else 1
-    everywhere, here = (
-        dict.fromkeys(each[0].variant if index == 0 else each[1] for each in some)
-        for some in (shown, [each for each in shown if difference in each[2].differences])
-    )
-    return "" if len(here) == len(everywhere) else f": {', '.join(here)}"
+def _differences(shown: list[Found]) -> Iterator[str]:
+    """Yield what the whole table has, what some rows have, and in one text what columns have."""
+    columns: dict[str, None] = {}
+    for difference in dict.fromkeys(difference for _, _, cell in shown for difference in cell.differences):
+        having = [each for each in shown if difference in each[2].differences]
+        if difference.of == "column":
+            columns |= dict.fromkeys(f"{title}: {difference.text}" for _, title, _ in having)
+            continue
+        everywhere, here = (dict.fromkeys(row.variant for row, _, _ in some) for some in (shown, having))
+        yield difference.text + ("" if len(here) == len(everywhere) else f": {', '.join(here)}")
+    if columns:
+        yield "; ".join(columns)

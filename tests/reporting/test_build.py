@@ -196,6 +196,15 @@ def test_scores_are_named_in_words_where_their_evaluator_has_some(
     assert [column.metric for column in table.columns] == ["cosine_spearman"]
 
 
+def test_most_cells_are_those_that_seeds_change(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    baselines = [make_runs(f"baseline-{number}", {"A": (0.5,)}) for number in range(3)]
+
+    table = build_table(make_result(make_runs("trained", {"A": (0.5, 0.6)}), *baselines))
+
+    assert table.num_seeds == 2
+    assert table.seeds_text(cell(table, 1, 0)) == "[n=1]"
+
+
 def test_overrides_stand_first(make_runs: MakeRuns, make_result: MakeResult) -> None:
     result = make_result(make_runs("one", {"A": (0.5,)}))
     partial = result.model_copy(update={"overrides": ("--seeds 0", "--set train.epochs=1")})

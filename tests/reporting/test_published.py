@@ -131,13 +131,13 @@ def test_other_items_are_told_of_the_column_that_has_them(study: Study) -> None:
     result = study(value(), value("STS12", n=3108))
 
     assert lines(result)[0] == ("published", "76.09", "76.09‡")
-    assert "‡ Not measured alike: published on 3108 items, here on 100: STS12." in notes(result)
+    assert "‡ Not measured alike: STS12: 3108 items published, 100 here." in notes(result)
 
 
 def test_a_mean_over_unknown_subsets_is_not_measured_alike(study: Study) -> None:
     result = study(value(aggregation="mean"), main_score="spearman_mean")
 
-    assert "‡ Not measured alike: a mean over subsets, which are unknown here." in notes(result)
+    assert "‡ Not measured alike: STSb: a mean over subsets, unknown here." in notes(result)
 
 
 @pytest.mark.parametrize(
