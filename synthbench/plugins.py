@@ -142,6 +142,12 @@ class Method(Component, ABC):
         """Return the models and data sets to be made before `generate`, by name."""
         return {}
 
+    def check_sources(self, given: Collection[str]) -> None:
+        """Raise UserError if these settings don't go with the optional roles that have a source.
+
+        `given` are the roles that have one; that all `source_roles` are among them is looked at elsewhere.
+        """
+
     @abstractmethod
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext

@@ -1,9 +1,9 @@
 """Pairs: to each first text the language model writes second ones, of every label."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.api import (
     Failure,
@@ -52,6 +52,26 @@ class DINO(WritingSettings, Method):
         None, description="let the language model write the first texts; null: the role x1 gives them"
     )
 
+    @model_validator(mode="after")
+    def _can_be_written(self) -> Self:
+        if self.samples > self.tries:
+            raise ValueError(f"{self.tries} tries never make {self.samples} samples; raise `tries`")
+        if self.x1 is not None:
+            self.task.check_first_texts()
+        return self
+
+    def check_sources(self, given: Collection[str]) -> None:
+        """Raise UserError if the first texts are neither given nor to be written, or both."""
+        if self.x1 is None and FIRST_TEXTS not in given:
+            raise UserError(
+                f"no first texts: give a source of sentences as the role {FIRST_TEXTS}, or have them written"
+                " with `x1: {size: ...}`"
+            )
+        if self.x1 is not None and FIRST_TEXTS in given:
+            raise UserError(
+                f"the role {FIRST_TEXTS} gives the first texts, and `x1:` has them written; leave one out"
+            )
+
     def needs(self) -> Mapping[str, Need]:
         """Return the first texts, if they are to be written."""
         if self.x1 is None:
@@ -69,14 +89,8 @@ class DINO(WritingSettings, Method):
         return {FIRST_TEXTS: GeneratedData(method="dino-texts", config=config, sources={})}
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each first text and label.
-
-        Raises UserError if the first texts are neither given nor to be written, or both.
-        """
-        if (self.x1 is None) != (FIRST_TEXTS in sources):
-            raise UserError(
-                "dino: give first texts as the role x1, or let them be written with `x1: {size: ...}`"
-            )
+        """Yield one unit for each first text and label."""
+        self.check_sources(sources)
         given = sources[FIRST_TEXTS] if self.x1 is None else context.dataset(FIRST_TEXTS)
         texts = [record for record in given if isinstance(record, Sentence)]
         with Tally(context, "writing pairs", len(texts) * len(self.task.labels), "pairs") as tally:
@@ -133,7 +147,7 @@ class DINO(WritingSettings, Method):
 
 def is_one_line(text: Sentence) -> bool:
     """Say whether a text can stand in a prompt: a line break would end it there."""
-    return len(text.sentence.splitlines()) == 1
+    return text.sentence.splitlines() == [text.sentence]
 
 
 def _key(text: Sentence, label: str) -> str:

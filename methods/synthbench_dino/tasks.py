@@ -121,6 +121,14 @@ class PairTask(_Section):
         """Return the prompt of each label with the first text in its place."""
         return {name: label.instruction.replace(PLACEHOLDER, text) for name, label in self.labels.items()}
 
+    def check_first_texts(self) -> None:
+        """Raise ValueError if a label's first text is not in quotation marks: nothing would end one."""
+        for name, label in self.labels.items():
+            if f"{QUOTE}{PLACEHOLDER}{QUOTE}" not in label.instruction:
+                raise ValueError(
+                    f"label '{name}': for `x1:`, {PLACEHOLDER} must stand between quotation marks"
+                )
+
     def first_texts(self) -> TextTask:
         """Return the task to write first texts: each prompt up to there, debiased against nothing."""
         labels = {name: TextLabel(instruction=label.beginning) for name, label in self.labels.items()}

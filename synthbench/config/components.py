@@ -1,6 +1,6 @@
 """Plug-ins as sections of an experiment file name them, with what they need and what they read."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -9,6 +9,7 @@ from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems, parse, readable
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.generation.language_model import LanguageModel
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins import GeneratedData, Method, Need, TrainedModel, component
 from synthbench.sources.models import Source
@@ -46,14 +47,14 @@ class ComponentParser:
     ) -> tuple[Any, Any]:
         """Return the plug-in with its settings twice: None if a setting is wrong, and with what can be read.
 
-        The pretrained models that it names are looked for where that takes no network.
+        The models that it names are looked for where that takes no network.
         """
         if plugin is None:
             return None, None
         parsed = parse(plugin, settings, document, path, self.problems)
         known = readable(plugin, settings) if parsed is None else parsed
-        for inner, base in _pretrained(known, path):
-            for check, key in ((base.check_folder, "model"), (base.check_layers, "num_layers")):
+        for inner, base in _models(known, path):
+            for check, key in _checks(base):
                 try:
                     check()
                 except UserError as error:
@@ -74,6 +75,8 @@ class ComponentParser:
         `given` are the roles that have a source.
         """
         parsed, known = self.configured(plugin, settings, document, path)
+        if isinstance(parsed, Method):
+            self._check_sources(parsed, given, document, path)
         uses_llm = plugin is not None and plugin.uses_llm
         self.uses_llm |= uses_llm
         if uses_llm and not self.has_llm:
@@ -95,6 +98,14 @@ class ComponentParser:
                 generator = self.plugin("methods", need.method, document, inner)
                 self.method(generator, config, need.sources, document, inner)
         return parsed if isinstance(parsed, Method) else None
+
+    def _check_sources(
+        self, method: Method, given: Collection[str], document: Document, path: KeyPath
+    ) -> None:
+        try:
+            method.check_sources(given)
+        except UserError as error:
+            self.problems.add_error(document, (*path, "sources"), error)
 
     def check_roles(
         self, method: type[Method], given: Mapping[str, str], document: Document, path: KeyPath
@@ -154,10 +165,17 @@ def _roles(need: Need) -> tuple[str, ...]:
     return tuple(need.sources.values()) if isinstance(need, GeneratedData) else need.data
 
 
-def _pretrained(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Pretrained]]:  # noqa: ANN401
-    """Yield every pretrained model in a plug-in's settings, with its path."""
-    if isinstance(value, Pretrained):
+def _models(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Pretrained | LanguageModel]]:  # noqa: ANN401
+    """Yield every model that a plug-in's settings name, with its path."""
+    if isinstance(value, Pretrained | LanguageModel):
         yield path, value
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
-            yield from _pretrained(getattr(value, name), (*path, name))
+            yield from _models(getattr(value, name), (*path, name))
+
+
+def _checks(model: Pretrained | LanguageModel) -> Iterator[tuple[Callable[[], None], str]]:
+    """Yield what can be looked at without loading a model, and the key that is at fault if it fails."""
+    yield model.check_folder, "model"
+    if isinstance(model, Pretrained):
+        yield model.check_layers, "num_layers"

@@ -1,14 +1,15 @@
 """Running a language model over sequences that stand side by side, each at a position of its own."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from synthbench.errors import UserError
-from synthbench.generation.language_model import CausalModel
+from synthbench.generation.language_model import CausalModel, first_line
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+Result = TypeVar("Result")
 ROUNDING = 16
 """Lengths are rounded up to a multiple of this: caches seldom have to grow, recorded steps serve longer."""
 COLUMNS = 512
@@ -73,10 +74,10 @@ class Network:
         self._causal = causal
         self._backbone = causal.model.base_model
         self._head = Head(causal)
-        self._shape = self._layers()
         self._is_recorded = causal.device.type == "cuda"
         self._step: Callable[[Tensor, Tensor, Tensor, int], Tensor] = self._plain_step
-        self._check()
+        self._shape = self._probed(self._layers)
+        self._probed(self._check)
         if self._is_recorded:
             from synthbench.generation.graphs import ReplayedSteps
 
@@ -144,6 +145,18 @@ class Network:
             "use_cache": True,
         }
 
+    def _probed(self, probe: "Callable[[], Result]") -> "Result":
+        """Return what `probe` returns; whatever a foreign model's code raises says that it is unfit."""
+        import torch
+
+        try:
+            return probe()
+        except (UserError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            why = f"it can't take prepared keys and values: {first_line(error)}"
+            raise UserError(self._unfit(why)) from error
+
     def _layers(self) -> tuple[int, int, int]:
         """Return the numbers of layers and of key heads, and the size of a head, as the model makes them."""
         import torch
@@ -154,9 +167,10 @@ class Network:
         self._backbone(input_ids=token, past_key_values=cache, use_cache=True)
         kept = [getattr(layer, name, None) for layer in cache.layers for name in ("keys", "values")]
         shapes = {None if tensor is None else tuple(tensor.shape) for tensor in kept}
-        shape = shapes.pop()
-        if shapes or shape is None:
+        if len(shapes) != 1 or None in shapes:
             raise UserError(self._unfit("its layers don't keep keys and values of one shape"))
+        shape = shapes.pop()
+        assert shape is not None
         _, heads, _, size = shape
         return len(cache.layers), heads, size
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from synthbench.runtime import Runtime
 
+TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
+LENGTH_LIMITS = ("max_position_embeddings", "sliding_window", "window_size")
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -41,8 +43,19 @@ class LanguageModel(BaseModel):
         return reference.fingerprint(self.model, self.revision)
 
     def check_folder(self) -> None:
-        """Raise UserError if a local or packaged model is missing; a model of the hub is not looked at."""
-        reference.local(self.model)
+        """Raise UserError if a local or packaged model is missing, or lacks configuration or tokenizer.
+
+        A model of the hub is not looked at.
+        """
+        folder = reference.local(self.model)
+        if folder is None:
+            return
+        if not (folder / "config.json").is_file():
+            raise UserError(f"{self.model}: no config.json in {folder}")
+        if not any(True for pattern in TOKENIZER_FILES for _ in folder.glob(pattern)):
+            raise UserError(
+                f"{self.model}: no tokenizer in {folder}: looked for {', '.join(TOKENIZER_FILES)}"
+            )
 
     def load(self, runtime: "Runtime") -> "CausalModel":
         """Load model and tokenizer onto the runtime's device.
@@ -50,22 +63,32 @@ class LanguageModel(BaseModel):
         Raises UserError if the model can't be found or loaded, or has no tokenizer.
         """
         import torch
-        from safetensors import SafetensorError
-        from transformers import AutoModelForCausalLM
 
         use_threads(runtime)
         folder = reference.resolve(self.model, self.revision)
         device = device_name(runtime)
         tokenizer = self._tokenizer(folder)
-        try:
-            with quiet_transformers():
-                model: Any = AutoModelForCausalLM.from_pretrained(
-                    folder, dtype=getattr(torch, DTYPES[self.dtype])
-                )
-        except (OSError, ValueError, SafetensorError) as error:
-            raise UserError(f"{self.model}: can't be loaded: {_first_line(error)}") from error
+        model = self._model(folder)
         model.requires_grad_(requires_grad=False)
         return CausalModel(model.to(device).eval(), tokenizer, torch.device(device))
+
+    def _model(self, folder: str) -> Any:  # noqa: ANN401 - transformers is untyped
+        import torch
+        from safetensors import SafetensorError
+        from transformers import AutoModelForCausalLM
+
+        try:
+            with quiet_transformers():
+                loaded: Any = AutoModelForCausalLM.from_pretrained(
+                    folder, dtype=getattr(torch, DTYPES[self.dtype]), output_loading_info=True
+                )
+        except (OSError, ValueError, SafetensorError) as error:
+            raise UserError(f"{self.model}: can't be loaded: {first_line(error)}") from error
+        model, report = loaded
+        if report["missing_keys"]:
+            missing = min(report["missing_keys"])
+            raise UserError(f"{self.model}: its weights lack '{missing}'; is it a causal language model?")
+        return model
 
     def _tokenizer(self, folder: str) -> "PreTrainedTokenizerBase":
         from transformers import AutoTokenizer
@@ -74,7 +97,7 @@ class LanguageModel(BaseModel):
             with quiet_transformers():
                 tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
         except (OSError, ValueError) as error:
-            raise UserError(f"{self.model}: its tokenizer can't be loaded: {_first_line(error)}") from error
+            raise UserError(f"{self.model}: its tokenizer can't be loaded: {first_line(error)}") from error
         if len(tokenizer) <= len(tokenizer.all_special_tokens):
             raise UserError(
                 f"{self.model}: has no tokenizer; is tokenizer.json or vocab.json missing in its folder?"
@@ -92,9 +115,12 @@ class CausalModel:
 
     @property
     def max_length(self) -> int | None:
-        """The longest text in tokens that the model can read; None if its configuration names none."""
-        longest = getattr(self.model.config, "max_position_embeddings", None)
-        return None if longest is None else int(longest)
+        """The longest text in tokens that the model reads as a whole; None if its configuration names none.
+
+        Where layers look back no farther than a window, that is the longest: here all is attended to.
+        """
+        limits = [getattr(self.model.config, name, None) for name in LENGTH_LIMITS]
+        return min((int(limit) for limit in limits if limit), default=None)
 
     @property
     def end_of_text(self) -> tuple[int, ...]:
@@ -107,5 +133,6 @@ class CausalModel:
         return tuple(ids) if isinstance(ids, list) else (int(ids),)
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Return the first line of what an error says."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
