@@ -52,14 +52,14 @@ class Writer:
         import torch
 
         tools = Tools(self._causal, self._network, self.sampler, self._endings)
-        fresh, unfinished = map(self._input, jobs), list[Input]()
+        inputs: Iterator[Input] = map(self._input, jobs)
         while True:
-            desk = Desk(tools, self._task, self._num_sequences, chain(unfinished, fresh))
+            desk = Desk(tools, self._task, self._num_sequences, inputs)
             try:
                 yield from desk.work()
                 return
             except torch.OutOfMemoryError as error:
-                unfinished = desk.unfinished()
+                inputs = chain(desk.unfinished(), inputs)
                 self._halve(error)
 
     def _input(self, job: Job) -> Input:
