@@ -1,6 +1,6 @@
 """What the `table` section names: test sets, averages, variants, and a paper's figures."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from synthbench.config.documents import Document
@@ -98,8 +98,7 @@ class TableCheck:
             if split is not None and splits.get(column, split) != split:
                 self._add(("published",), f"'{title}' is of the split {split}, published is {splits[column]}")
 
-    def _names(self, path: tuple[str, ...], what: str, known: object, listed: object) -> None:
-        assert isinstance(known, (dict, set, list))
+    def _names(self, path: tuple[str, ...], what: str, known: Collection[str], listed: object) -> None:
         for index, name in enumerate(listed if isinstance(listed, list) else ()):
             if isinstance(name, str) and name not in known:
                 key: tuple[str | int, ...] = (*path, name if path[0] == "published" else index)
