@@ -1,0 +1,40 @@
+"""A small experiment in which the sandbox's language model writes."""
+
+from pathlib import Path
+
+from hub_cache import SENTENCES
+from small_experiment import Place
+
+EXPERIMENT = """\
+experiment: small
+sources:
+  x1: {file: x1.tsv, kind: sentence}
+  test: {sandbox: pairs, split: test, size: 40}
+seeds: [0]
+defaults:
+  data:
+    x2:
+      method: dino
+      sources: {x1: x1}
+      language_model: {model: sandbox/lm}
+      task: sts
+      max_new_tokens: 20
+  train:
+    trainer: bi-encoder
+    base: {model: sandbox/encoder}
+    max_steps: 2
+  evaluate:
+    sts: {evaluator: sts, tasks: [test]}
+baseline: all
+runtime: {device: cpu, threads: 1}
+"""
+
+
+def dino_place(folder: Path, num_texts: int = 4) -> Place:
+    """Write the experiment, with so many first texts, into a new folder, with a home beside it."""
+    place = Place(folder / "experiment", folder / "home")
+    place.folder.mkdir(parents=True)
+    place.file.write_text(EXPERIMENT, encoding="utf-8")
+    lines = "\n".join(("sentence", *SENTENCES[:num_texts]))
+    (place.folder / "x1.tsv").write_text(lines + "\n", encoding="utf-8")
+    return place

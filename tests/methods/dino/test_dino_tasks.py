@@ -1,0 +1,189 @@
+"""What the language model is told: tasks that ship, tasks of one's own, and what is wrong with one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dino_experiment import dino_place
+from hub_cache import tiny_gpt2
+from small_experiment import Place
+
+from synthbench_dino import DINO
+
+SETTINGS = {"language_model": {"model": "sandbox/lm"}}
+OWN = "      task: sts\n"
+GIVEN = "      sources: {x1: x1}\n"
+PROMPT = 'Say it again.\n1: "<X1>"\n2: "'
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return dino_place(tmp_path)
+
+
+def labels(**task: dict[str, Any]) -> str:
+    """Return `task:` as it stands in the file; JSON is YAML."""
+    return f"      task: {json.dumps({'labels': task})}\n"
+
+
+def label(instruction: str = PROMPT, **more: Any) -> dict[str, Any]:
+    return {"instruction": instruction, **more}
+
+
+def test_similarity_ships_as_the_paper_asks_for_it() -> None:
+    task = DINO.model_validate({**SETTINGS, "task": "sts"}).task
+    assert task.prompts("A dog.") == {
+        name: f'Task: Write two sentences that {phrase}.\nSentence 1: "A dog."\nSentence 2: "'
+        for name, phrase in {
+            "1": "mean the same thing",
+            "0.5": "are somewhat similar",
+            "0": "are on completely different topics",
+        }.items()
+    }
+    assert {name: task.score(name) for name in task.labels} == {"1": 1.0, "0.5": 0.5, "0": 0.0}
+    counterlabels = {name: set(label.counterlabels) for name, label in task.labels.items()}
+    assert counterlabels == {"1": set(), "0.5": {"1"}, "0": {"0.5", "1"}}
+
+
+def test_inference_ships() -> None:
+    task = DINO.model_validate({**SETTINGS, "task": "nli"}).task
+    assert {name: task.score(name) for name in task.labels} == {
+        "entailment": 1.0,
+        "neutral": 0.5,
+        "contradiction": 0.0,
+    }
+    assert len({prompt.partition("\n")[0] for prompt in task.prompts("A dog.").values()}) == 3
+
+
+def test_a_task_of_ones_own_needs_no_code(place: Place) -> None:
+    place.change(OWN, labels(yes=label(score=1.0), no=label('Not <X1>\n"', score=0.0, counterlabels=["yes"])))
+    called = place.call("validate", place.file)
+    assert (called.code, called.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("task", "key", "message"),
+    [
+        (labels(**{"1": label('1: X1 2: "')}), ".labels.1.instruction", "needs the placeholder <X1>"),
+        (labels(**{"1": label('<X1> <X1> "')}), ".labels.1.instruction", "the placeholder <X1> for the"),
+        (labels(**{"1": label('1: "<X1>" 2: ')}), ".labels.1.instruction", "must end with an opening"),
+        (labels(**{"1": label("")}), ".labels.1.instruction", "must "),
+        (labels(**{"1": label(score=1.5)}), ".labels.1.score", "must be at most 1, is 1.5"),
+        (labels(**{"1": label(scores=1)}), ".labels.1.scores", "unknown key; did you mean 'score'?"),
+        (labels(**{"1": label(counterlabels=["2"])}), "", "label '1': no label is called '2'; there are 1"),
+        (labels(**{"1": label(counterlabels=["1"])}), "", "counterlabels go round in a circle: 1 -> 1"),
+        (
+            labels(**{"1": label(counterlabels=["0"]), "0": label(counterlabels=["1"])}),
+            "",
+            "counterlabels go round in a circle: 1 -> 0 -> 1",
+        ),
+        (labels(good=label()), "", "label 'good' is no number between 0 and 1; give it a `score:`"),
+        (labels(**{"5": label()}), "", "label '5' is no number between 0 and 1; give it a `score:`"),
+        (labels(nan=label()), "", "label 'nan' is no number between 0 and 1"),
+        (labels(), ".labels", "must "),
+        ("      task: similarity\n", "", "no task 'similarity' ships with the method, only nli, sts; or"),
+        ("", "", "missing"),
+    ],
+)  # fmt: skip
+def test_a_faulty_task_is_one_line_with_its_key(place: Place, task: str, key: str, message: str) -> None:
+    place.change(OWN, task)
+    (error,) = place.call("validate", place.file).errors
+    assert error.startswith(f"{place.file}:{12 if task else 8}: data.x2.task{key}: ")
+    assert message in error
+
+
+class TestFirstTexts:
+    def test_need_an_origin(self, place: Place) -> None:
+        place.change(GIVEN, "")
+        errors = place.call("validate", place.file).errors
+        assert (
+            f"{place.file}:8: data.x2.sources: no first texts: give a source of sentences as the "
+            in errors[0]
+        )
+
+    def test_have_only_one_origin(self, place: Place) -> None:
+        place.change(OWN, OWN + "      x1: {size: 9}\n")
+        (error,) = place.call("validate", place.file).errors
+        assert error == (
+            f"{place.file}:10: data.x2.sources: "
+            "the role x1 gives the first texts, and `x1:` has them written; leave one out"
+        )
+
+    def test_can_be_written(self, place: Place) -> None:
+        place.change(GIVEN, "      x1: {size: 9}\n")
+        place.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
+        called = place.call("validate", place.file)
+        assert (called.code, called.err) == (0, "")
+        assert "generate dino-texts for x1" in place.call("plan", place.file).out
+
+    def test_are_written_between_quotation_marks_only(self, place: Place) -> None:
+        place.change(OWN, labels(**{"1": label('1: <X1>\n2: "')}) + "      x1: {size: 9}\n")
+        place.change(GIVEN, "")
+        errors = place.call("validate", place.file).errors
+        assert (
+            f"{place.file}:8: data.x2: label '1': for `x1:`, <X1> must stand between quotation marks"
+            in errors
+        )
+
+    def test_are_sentences(self, place: Place) -> None:
+        place.change("sources: {x1: x1}", "sources: {x1: test}")
+        errors = place.call("validate", place.file).errors
+        assert any(
+            "'test' holds records of kind scored_pair, here sentence is needed" in one for one in errors
+        )
+
+
+class TestTheLanguageModel:
+    @pytest.mark.parametrize(
+        ("named", "key", "message"),
+        [
+            ("./nowhere", "model", "./nowhere: no such folder"),
+            ("sandbox/lmm", "model", "the sandbox has no such checkpoint; did you mean 'lm'?"),
+            ("gpt2, revision: main", "revision", "must be a full commit hash"),
+            ("sandbox/lm, dtype: int8", "dtype", "must be 'fp32', 'bf16' or 'fp16', is \"int8\""),
+        ],
+    )
+    def test_that_can_not_be_is_said_by_validate(
+        self, place: Place, named: str, key: str, message: str
+    ) -> None:
+        place.change("model: sandbox/lm", f"model: {named}")
+        (error,) = place.call("validate", place.file).errors
+        assert error.startswith(f"{place.file}:11: data.x2.language_model.{key}: ")
+        assert message in error
+
+    def test_without_a_tokenizer_is_refused_before_anything_is_spent(self, place: Place) -> None:
+        folder = place.folder / "bare"
+        tiny_gpt2(folder)
+        for file in folder.iterdir():
+            if "token" in file.name or "vocab" in file.name:
+                file.unlink()
+        place.change("model: sandbox/lm", "model: ./bare")
+        (error,) = place.call("validate", place.file).errors
+        assert error.startswith(f"{place.file}:11: data.x2.language_model.model: ./bare: no tokenizer in ")
+
+    def test_of_first_texts_is_looked_at_with_them(self, place: Place) -> None:
+        place.change(GIVEN, "      x1: {size: 9}\n")
+        place.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
+        place.change("model: sandbox/lm", "model: ./nowhere")
+        errors = place.call("validate", place.file).errors
+        assert errors[0].endswith("data.x2.language_model.model: ./nowhere: no such folder")
+
+
+@pytest.mark.parametrize(
+    ("classes", "key", "message"),
+    [
+        ('{a: {instruction: "Say: "}}', ".labels.a.instruction", "must end with an opening quotation mark"),
+        ("{a: {instruction: 'Say: \"', counterlabels: [b]}}", "", "label 'a': no label is called 'b'"),
+        ("{}", ".labels", "must "),
+    ],
+)
+def test_classes_of_single_texts_are_looked_at_as_well(
+    place: Place, classes: str, key: str, message: str
+) -> None:
+    place.change("method: dino\n", "method: dino-texts\n")
+    place.change(GIVEN, "      size: 10\n")
+    place.change(OWN, f"      labels: {classes}\n")
+    errors = [one for one in place.call("validate", place.file).errors if "used by no variant" not in one]
+    assert f": data.x2{key}: " in errors[0]
+    assert message in errors[0]
