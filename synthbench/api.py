@@ -12,6 +12,7 @@ from synthbench.data.records import (
     Triplet,
 )
 from synthbench.errors import UserError
+from synthbench.generation.cost import WritingCost
 from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
@@ -70,6 +71,7 @@ __all__ = [
     "Unit",
     "UserError",
     "Writer",
+    "WritingCost",
     "WritingTask",
     "Written",
     "length_sorted_units",

@@ -148,6 +148,13 @@ class Method(Component, ABC):
         `given` are the roles that have one; that all `source_roles` are among them is looked at elsewhere.
         """
 
+    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+        """Tell what generating would cost, a line for each kind of cost, from amounts alone.
+
+        `num_records` are the sizes of the sources, by role; nothing is told if one that matters is not there.
+        """
+        return ()
+
     @abstractmethod
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext

@@ -1,6 +1,6 @@
 """Pairs: to each first text the language model writes second ones, of every label."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -87,6 +87,13 @@ class DINO(WritingSettings, Method):
             "labels": self.task.first_texts().model_dump(mode="json")["labels"],
         }
         return {FIRST_TEXTS: GeneratedData(method="dino-texts", config=config, sources={})}
+
+    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+        """Tell texts, tokens, memory and time."""
+        num_inputs = num_records.get(FIRST_TEXTS) if self.x1 is None else self.x1.size
+        if num_inputs is None:
+            return ()
+        return self.writing_cost(counterlabels(self.task.labels), self.samples, num_inputs).lines()
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each first text and label."""

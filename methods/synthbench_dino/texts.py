@@ -1,6 +1,6 @@
 """Single texts, written from scratch: first texts of pairs, or texts of given classes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
@@ -33,6 +33,11 @@ class DINOTexts(WritingSettings, Method):
     def _labels_fit(self) -> "DINOTexts":
         TextTask(labels=self.labels)
         return self
+
+    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+        """Tell texts, tokens, memory and time."""
+        num_inputs = -(-self.size // len(self.labels))
+        return self.writing_cost(counterlabels(self.labels), 1, num_inputs).lines()
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each text."""

@@ -17,6 +17,7 @@ from synthbench.api import (
     Sampling,
     Unit,
     Writer,
+    WritingCost,
     WritingTask,
     Written,
 )
@@ -60,16 +61,24 @@ class WritingSettings(Component):
         causal = self.language_model.load(context.runtime)
         writer = Writer(
             causal,
-            WritingTask(counterlabels, self._sampling(), Amounts(num_samples, self.tries), self.seed),
+            self._task(counterlabels, num_samples),
             sequences=context.runtime.num_sequences(causal.device.type),
             say=context.progress.say,
         )
         yield from writer.write(jobs)
 
-    def _sampling(self) -> Sampling:
-        return Sampling(
+    def writing_cost(
+        self, counterlabels: Mapping[str, Sequence[str]], num_samples: int, num_inputs: int
+    ) -> WritingCost:
+        """Return what it costs to write for so many inputs, texts of every label."""
+        task = self._task(counterlabels, num_samples)
+        return WritingCost(self.language_model, task, num_inputs, tuple(counterlabels))
+
+    def _task(self, counterlabels: Mapping[str, Sequence[str]], num_samples: int) -> WritingTask:
+        sampling = Sampling(
             decay=self.decay, top_k=self.top_k, top_p=self.top_p, max_new_tokens=self.max_new_tokens
         )
+        return WritingTask(counterlabels, sampling, Amounts(num_samples, self.tries), self.seed)
 
 
 class Tally:

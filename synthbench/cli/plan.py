@@ -19,17 +19,23 @@ def plan(
     data: Data = None,
 ) -> None:
     """Show the stages of an experiment: which are cached, which are to run, and why. Computes nothing."""
+    from synthbench.pipeline.costs import costs
     from synthbench.pipeline.plan import make_plan
     from synthbench.pipeline.row_status import row_statuses
     from synthbench.pipeline.status import statuses
     from synthbench.pipeline.store import Store
 
     planned = make_plan(load(file, profile, assignments, variant, (seeds, data)))
-    found = statuses(planned, Store(home() / "store"))
+    store = Store(home() / "store")
+    found = statuses(planned, store)
     _print_stages(found)
     print()
     _print_rows(row_statuses(planned, found))
     print()
+    for stage, lines in costs(found, store):
+        print(f"{stage}:")
+        for line in lines:
+            print(f"  {line}")
     for note in (*planned.experiment.notes, *planned.experiment.remarks):
         print(f"note: {note}")
     for task in planned.missing_tasks:

@@ -191,7 +191,8 @@ class Desk:
         for attempt in sorted(each.labels.pop(label).attempts, key=lambda attempt: attempt.number):
             is_duplicate = attempt.outcome == "kept" and attempt.text in seen
             attempts.append(replace(attempt, outcome="duplicate") if is_duplicate else attempt)
-            seen.add(attempt.text)
+            if attempt.outcome == "kept":
+                seen.add(attempt.text)
         if not each.labels:
             self._prompts.release(list(each.lines.values()))
             del self._in_work[id(each)]

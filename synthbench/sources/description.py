@@ -13,6 +13,8 @@ from synthbench.errors import UserError
 from synthbench.sources.content import Content
 from synthbench.sources.places import Places
 
+NUM_SENTENCES = {RecordKind.SCORED_PAIR: 2, RecordKind.PAIR: 2, RecordKind.TRIPLET: 3}
+
 
 class Sample(BaseModel):
     """A random part of a source; with one seed, a smaller sample is a part of a larger one."""
@@ -60,6 +62,20 @@ class SourceBase(BaseModel, ABC):
     @abstractmethod
     def own_kind(self) -> RecordKind:
         """The kind of the records as they are read."""
+
+    @property
+    def expected_records(self) -> int | None:
+        """About how many records there will be, if that is known without reading; at most, if converted."""
+        if self.sample is not None:
+            return self.sample.size
+        own = self._own_records()
+        if own is None or self.converted_to != "sentence":
+            return own
+        return own * NUM_SENTENCES.get(self.own_kind, 1)
+
+    def _own_records(self) -> int | None:
+        """Return about how many records are read, None if nobody knows before."""
+        return None
 
     @abstractmethod
     def needs_data_folder(self, places: Places) -> bool:

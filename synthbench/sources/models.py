@@ -70,6 +70,9 @@ class TaskSource(SourceBase):
         parts = senteval.task_files(task, self.split, places.data)
         return senteval.read_task(task, self.split, parts, self.expected_size)
 
+    def _own_records(self) -> int | None:
+        return self.expected_size or self._task().size(self.split)
+
     def _title(self) -> str:
         return f"{self.task} {self.split}"
 

@@ -145,5 +145,8 @@ class SandboxSource(SourceBase):
             domains=tuple(name for name in domain_names() if name in domains),
         )
 
+    def _own_records(self) -> int | None:
+        return self.size
+
     def _title(self) -> str:
         return f"sandbox {self.sandbox} {self.split}"
