@@ -164,6 +164,23 @@ def test_a_model_of_another_kind_is_refused(
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("model_type", "settings"),
+    [
+        ("opt", {"num_attention_heads": 2, "ffn_dim": 64, "word_embed_proj_dim": 32}),
+        ("gptj", {"n_head": 2, "rotary_dim": 8}),
+        ("gemma2", {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}),
+        ("falcon", {"num_attention_heads": 2}),
+    ],
+)
+def test_models_of_many_kinds_can_write(tmp_path: Path, model_type: str, settings: dict[str, int]) -> None:
+    own_model(tmp_path, model_type, num_hidden_layers=2, **settings)
+    other = LanguageModel(model=str(tmp_path)).load(Runtime(device="cpu"))
+    one, many = (tokens(writer(other, sequences=number), jobs(3)) for number in (3, SEQUENCES))
+    assert one == many
+    assert len(set(one.values())) > len(one) / 2
+
+
 def test_weights_without_an_output_are_no_language_model(tmp_path: Path) -> None:
     random_model("Llama", tmp_path)
     bare = transformers.AutoModel.from_pretrained(tmp_path)

@@ -1,16 +1,20 @@
 """What the language model is told: tasks that ship, tasks of one's own, and what is wrong with one."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from dino_experiment import dino_place
 from hub_cache import tiny_gpt2
+from ruamel.yaml import YAML
 from small_experiment import Place
 
-from synthbench_dino import DINO
+from synthbench_dino import DINO, DINOTexts
 
+PAGE = Path(__file__).parents[3] / "docs" / "dino.md"
+EXAMPLES = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 SETTINGS = {"language_model": {"model": "sandbox/lm"}}
 OWN = "      task: sts\n"
 GIVEN = "      sources: {x1: x1}\n"
@@ -54,6 +58,16 @@ def test_inference_ships() -> None:
         "contradiction": 0.0,
     }
     assert len({prompt.partition("\n")[0] for prompt in task.prompts("A dog.").values()}) == 3
+
+
+def test_the_documents_tasks_are_valid() -> None:
+    given, own, classes = (YAML(typ="safe").load(text) for text in EXAMPLES)
+    for settings in (given["data"]["x2"], {**SETTINGS, "method": "dino", **own}):
+        known = {key: value for key, value in settings.items() if key not in ("method", "sources")}
+        assert (settings["method"], DINO.model_validate_json(json.dumps(known)).samples) == ("dino", 2)
+    texts = dict(classes["data"]["headlines"])
+    assert texts.pop("method") == "dino-texts"
+    assert set(DINOTexts.model_validate_json(json.dumps(texts)).labels) == {"sport", "politics"}
 
 
 def test_a_task_of_ones_own_needs_no_code(place: Place) -> None:

@@ -1,0 +1,133 @@
+"""DINO through the real command: what stands in the data set, and what a kill costs."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dino_experiment import dino_place
+from hub_cache import SENTENCES
+from small_experiment import Place, artifact, finished
+
+from synthbench.api import SyntheticDataset
+
+NUM_TEXTS = 100
+GENERATE = "generate dino for all seed 0"
+
+
+def written(place: Place, label: str = GENERATE) -> dict[str, bytes]:
+    """Return the files of the data set."""
+    return {file.name: file.read_bytes() for file in (artifact(place, label) / "dataset").iterdir()}
+
+
+def journal(place: Place) -> list[dict[str, Any]]:
+    """Return the whole lines of the one journal there is; a kill may have torn the last."""
+    text = "".join(
+        file.read_text(encoding="utf-8")
+        for file in (place.home / "store" / "partial").glob("*/journal.jsonl")
+    )
+    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+
+
+def manifest(place: Place, label: str = GENERATE) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(written(place, label)["manifest.json"])
+    return loaded
+
+
+def kill_after(place: Place, num_lines: int, *arguments: str) -> None:
+    """Start a run and end it at once when its journal has so many lines."""
+    process = place.start("run", "small.yaml", *arguments)
+    while process.poll() is None and len(journal(place)) < num_lines:
+        time.sleep(0.005)
+    assert process.poll() is None, finished(process).err
+    os.killpg(process.pid, signal.SIGKILL)
+    finished(process)
+
+
+def amounts_said(said: str) -> tuple[int, Counter[str]]:
+    """Return how many pairs a run says that it has written, and how many attempts came to nothing."""
+    line = re.findall(r"  ([\d,]+) pairs, .*; dropped: (.*)", said)[-1]
+    counts = re.findall(r"(\d[\d,]*) ([a-z]+)", line[1])
+    return int(line[0].replace(",", "")), Counter(
+        {reason: int(count.replace(",", "")) for count, reason in counts}
+    )
+
+
+def amounts_in(entries: list[dict[str, Any]]) -> tuple[int, Counter[str]]:
+    """Return the same of a journal's lines."""
+    kept = sum(record["kind"] != "failure" for entry in entries for record in entry["records"])
+    return kept, sum((Counter(entry.get("dropped", {})) for entry in entries), Counter())
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Place:
+    """An experiment whose data were written in one go."""
+    place = new_place(tmp_path_factory.mktemp("undisturbed"), empty_database)
+    called = place.call("run", "small.yaml")
+    assert called.code == 0, called.err
+    return place
+
+
+def new_place(folder: Path, empty_database: Path) -> Place:
+    place = dino_place(folder, NUM_TEXTS)
+    place.home.mkdir()
+    shutil.copyfile(empty_database, place.home / "mlflow.db")
+    return place
+
+
+@pytest.mark.experiments
+@pytest.mark.parametrize(
+    "kills", [(1,), (150,), (299,), (20, 40, 200)], ids=lambda kills: "-".join(map(str, kills))
+)
+def test_a_killed_run_goes_on_and_its_data_are_the_same_to_the_byte(
+    tmp_path: Path, empty_database: Path, undisturbed: Place, kills: tuple[int, ...]
+) -> None:
+    place = new_place(tmp_path, empty_database)
+    before: list[dict[str, Any]] = []
+    for index, num_lines in enumerate(kills):
+        kill_after(place, num_lines, "--set", f"runtime.sequences={(12, 30, 7)[index]}")
+        assert journal(place)[: len(before)] == before, "what was written stays"
+        before = journal(place)
+    assert len({entry["key"] for entry in before}) == len(before)
+    called = place.call("run", "small.yaml")
+    assert called.code == 0, called.err
+    assert "taking over" in called.err
+    assert written(place) == written(undisturbed)
+    kept_before, dropped_before = amounts_in(before)
+    kept, dropped = amounts_said(called.err)
+    whole = manifest(undisturbed)
+    assert kept_before + kept == whole["num_records"]
+    assert dropped_before + dropped == Counter(whole["dropped"])
+
+
+@pytest.mark.experiments
+def test_what_came_of_it_stands_in_the_manifest(undisturbed: Place) -> None:
+    whole = manifest(undisturbed)
+    assert set(whole["dropped"]) <= {"unclosed", "newline", "empty", "identical", "duplicate"}
+    dataset = SyntheticDataset.read(artifact(undisturbed, GENERATE) / "dataset")
+    assert len(dataset) == whole["num_records"] > 3 * NUM_TEXTS
+    missing = Counter(
+        {(text, label): 2 for text in SENTENCES[:NUM_TEXTS] for label in ("1", "0.5", "0")}
+    ) - Counter((record.texts()[0], record.label) for record in dataset)
+    assert len(missing) == whole["num_failures"] == len(list(dataset.failures()))
+
+
+def test_first_texts_from_scratch_are_a_stage_of_their_own(tmp_path: Path) -> None:
+    place = dino_place(tmp_path)
+    place.change("      sources: {x1: x1}\n", "      x1: {size: 7}\n")
+    place.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
+    called = place.call("run", place.file)
+    assert called.code == 0, called.err
+    first, second = (stage for stage in called.executed if stage.startswith("generate"))
+    assert (first.startswith("generate dino-texts for x1"), second) == (True, GENERATE)
+    texts, pairs = (SyntheticDataset.read(artifact(place, label) / "dataset") for label in (first, second))
+    shares = Counter(record.label for record in [*texts, *texts.failures()])
+    assert shares == {"1": 3, "0.5": 2, "0": 2}
+    assert {pair.texts()[0] for pair in pairs} <= {text.texts()[0] for text in texts}
+    assert {pair.source_id for pair in pairs} <= {text.id for text in texts}
