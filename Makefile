@@ -7,7 +7,7 @@ TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 .PHONY: quickstart test test-experiments check check-latex bench docs constraints clean
 
-## quickstart: set everything up and compare AugSBERT with its baselines on a small generated world
+## quickstart: set everything up and compare the methods on a small generated world
 quickstart: $(INSTALLED)
 	$(BIN)/synthbench run experiments/quickstart.yaml --jobs 2
 
