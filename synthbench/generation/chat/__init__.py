@@ -1,0 +1,1 @@
+"""Asking chat models: many requests at once, each paid for once."""
