@@ -1,0 +1,248 @@
+"""All answers that were ever paid for, and every attempt at one, in one SQLite file.
+
+It is shared by experiments and processes. An attempt is written before its request leaves, an answer before
+it is used: whenever a process ends, what it had under way is known, and is called in doubt, for it may have
+been paid. Each process (session) holds a lock file, which the kernel frees with it.
+"""
+
+import hashlib
+import json
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from synthbench.errors import UserError
+from synthbench.generation.chat.endpoint import Account, Endpoint
+from synthbench.generation.chat.requests import ChatRequest
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+FILE = "answers.sqlite"
+SECONDS_TO_WAIT = 60.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS answers (
+  key TEXT PRIMARY KEY, text TEXT, failure TEXT NOT NULL, prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS attempts (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL,
+  experiment TEXT NOT NULL, stage TEXT NOT NULL, session TEXT NOT NULL, sent REAL NOT NULL,
+  state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
+  prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usd REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS under_way ON attempts (key) WHERE state = 'sent';
+CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
+"""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an endpoint answered; `text` is None if there was none in it, for the reason in `failure`."""
+
+    text: str | None
+    failure: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Tokens and US dollars of one attempt, as expected or as billed."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float
+
+
+def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
+    """Return the name of an answer: a hash of all that it depends on, and of no address."""
+    content = {
+        "endpoint": endpoint.name,
+        "model": endpoint.model,
+        "messages": [dict(message) for message in request.messages],
+        "sampling": {name: _plain(value) for name, value in request.sampling.items()},
+        "sample": request.sample,
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+class AnswerCache:
+    """A session's view of the cache in `folder`; used by one thread, closed at the end.
+
+    Raises UserError if the file can't be read or written.
+    """
+
+    def __init__(self, folder: Path, endpoint: Endpoint, account: Account) -> None:
+        self._endpoint = endpoint
+        self._account = account
+        self._file = folder / FILE
+        self._sessions = folder / "sessions"
+        self._session = uuid.uuid4().hex
+        self._lock = _lock(self._sessions / self._session)
+        with self._errors():
+            self._sessions.mkdir(parents=True, exist_ok=True)
+            self._lock.acquire(timeout=0)
+            self._database = sqlite3.connect(self._file, timeout=SECONDS_TO_WAIT, isolation_level=None)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
+            self._database.executescript(_SCHEMA)
+            self._doubt_the_dead()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave; what is still under way is in doubt."""
+        try:
+            with self._errors():
+                self._doubt_all_of(self._session)
+        finally:
+            self._database.close()
+            self._lock.release()
+            Path(self._lock.lock_file).unlink(missing_ok=True)
+
+    def find(self, key: str) -> Answer | None:
+        """Return an answer that is there."""
+        with self._errors():
+            row = self._database.execute(
+                "SELECT text, failure, prompt_tokens, completion_tokens FROM answers WHERE key = ?", (key,)
+            ).fetchone()
+        return Answer(*row) if row else None
+
+    def send(self, key: str, expected: Cost) -> int | None:
+        """Note that a request is about to leave; return the attempt's number.
+
+        None if there is an answer by now, or another session that lives is at it.
+        """
+        with self._errors(), self._transaction():
+            if self.find(key) is not None or self._is_under_way(key):
+                return None
+            endpoint, account = self._endpoint, self._account
+            return self._database.execute(
+                "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
+                " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)",
+                (
+                    *(key, endpoint.name, endpoint.model, account.experiment, account.stage),
+                    *(self._session, time.time()),
+                    *(expected.prompt_tokens, expected.completion_tokens, expected.usd),
+                ),
+            ).lastrowid
+
+    def answered(self, attempt: int, key: str, answer: Answer, usd: float) -> None:
+        """Keep an answer, and what it cost."""
+        tokens = (answer.prompt_tokens, answer.completion_tokens)
+        with self._errors(), self._transaction():
+            self._database.execute(
+                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)",
+                (key, answer.text, answer.failure, *tokens),
+            )
+            self._database.execute(
+                "UPDATE attempts SET state = 'answered', prompt_tokens = ?, completion_tokens = ?, usd = ?"
+                " WHERE id = ?",
+                (*tokens, usd, attempt),
+            )
+
+    def refused(self, attempt: int, reason: str) -> None:
+        """Note that an attempt was turned away, which costs nothing."""
+        self._end(attempt, "refused", reason)
+
+    def doubted(self, attempt: int, reason: str) -> None:
+        """Note that nobody knows whether an attempt was answered, and paid."""
+        self._end(attempt, "in doubt", reason)
+
+    def spent(self) -> float:
+        """Return the US dollars on the experiment's account, with what is under way or in doubt."""
+        with self._errors():
+            (usd,) = self._database.execute(
+                "SELECT total(usd) FROM attempts WHERE experiment = ? AND state != 'refused'",
+                (self._account.experiment,),
+            ).fetchone()
+        return float(usd)
+
+    def _end(self, attempt: int, state: str, reason: str) -> None:
+        with self._errors():
+            self._database.execute(
+                "UPDATE attempts SET state = ?, reason = ? WHERE id = ?", (state, reason, attempt)
+            )
+
+    def _is_under_way(self, key: str) -> bool:
+        sessions = self._database.execute(
+            "SELECT session FROM attempts WHERE key = ? AND state = 'sent'", (key,)
+        ).fetchall()
+        for (session,) in sessions:
+            if session == self._session or self._is_alive(session):
+                return True
+            self._doubt_all_of(session)
+        return False
+
+    def _doubt_the_dead(self) -> None:
+        sessions = self._database.execute("SELECT DISTINCT session FROM attempts WHERE state = 'sent'")
+        for (session,) in sessions.fetchall():
+            if not self._is_alive(session):
+                self._doubt_all_of(session)
+
+    def _doubt_all_of(self, session: str) -> None:
+        self._database.execute(
+            "UPDATE attempts SET state = 'in doubt', reason = 'ended before the answer'"
+            " WHERE state = 'sent' AND session = ?",
+            (session,),
+        )
+        if session != self._session:
+            (self._sessions / session).with_suffix(".lock").unlink(missing_ok=True)
+
+    def _is_alive(self, session: str) -> bool:
+        from filelock import Timeout
+
+        if session == self._session:
+            return True
+        if not (self._sessions / session).with_suffix(".lock").exists():
+            return False
+        try:
+            with _lock(self._sessions / session).acquire(timeout=0):
+                return False
+        except Timeout:
+            return True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise UserError(
+                f"the cache of LLM answers, {self._file}, can't be used: {error}; what it holds is kept, and"
+                " the same command goes on from there"
+            ) from error
+
+
+def _lock(name: Path) -> "FileLock":
+    from filelock import FileLock
+
+    return FileLock(name.with_suffix(".lock"), thread_local=False)
+
+
+def _plain(value: float) -> float | int:
+    """Return 1 for 1.0, so that the way a number is written makes no other answer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

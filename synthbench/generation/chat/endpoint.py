@@ -1,0 +1,69 @@
+"""Where a chat model is to be asked, and how much of it at a time."""
+
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Price(BaseModel):
+    """US dollars for a million tokens, as of a date."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    input: float = Field(ge=0, description="US dollars for a million tokens of prompts")
+    output: float = Field(ge=0, description="US dollars for a million tokens of answers")
+    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day on which this was the price")
+
+    def usd(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return what so many tokens cost."""
+        return (self.input * prompt_tokens + self.output * completion_tokens) / 1e6
+
+
+class Traffic(BaseModel):
+    """How an endpoint is asked; changes no answer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    concurrency: int = Field(16, ge=1, le=1024, description="most requests under way; fewer when refused")
+    timeout: float = Field(120.0, gt=0, description="seconds until a request without an answer is given up")
+    tries: int = Field(8, ge=1, description="most attempts at one request, for what can pass")
+    max_failure_rate: float = Field(
+        0.2, ge=0, le=1, description="a larger share of requests that fail for good stops the run"
+    )
+    budget_usd: float | None = Field(
+        None, ge=0, description="what the experiment may cost in all; the run stops before; null: no limit"
+    )
+    offline: bool = Field(False, description="take answers from the cache alone, and ask nobody")
+    price: Price | None = Field(None, description="instead of the shipped table's; null: that one")
+
+
+class Pacing(Traffic):
+    """Traffic with a service's own limits."""
+
+    requests_per_minute: int | None = Field(None, ge=1, description="most requests in a minute; null: any")
+    tokens_per_minute: int | None = Field(None, ge=1, description="most tokens in a minute; null: any")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A chat model behind OpenAI's API.
+
+    `name` is what files call it, and all of it that the cache knows beside `model`. `key_variable` names the
+    environment variable with its key ("": it takes none).
+    """
+
+    name: str
+    base_url: str
+    model: str
+    key_variable: str = ""
+    pacing: Pacing = field(default_factory=Pacing)
+    sends_sample: bool = True
+    """Whether the sample index is sent, as the API's `seed`."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """On whose account requests go: the experiment, which has the budget, and the stage."""
+
+    experiment: str = ""
+    stage: str = ""

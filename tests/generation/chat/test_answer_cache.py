@@ -1,0 +1,127 @@
+"""The cache of answers: what makes two requests the same, what a kill leaves, several processes."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from synthbench.errors import UserError
+from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, Cost, key_of
+from synthbench.generation.chat.endpoint import Account, Endpoint, Pacing
+from synthbench.generation.chat.requests import ChatRequest
+
+ENDPOINT = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
+REQUEST = ChatRequest("a", ({"role": "user", "content": "Hello"},), {"temperature": 1.0}, 3)
+COST = Cost(10, 5, 0.25)
+ANSWER = Answer("Good day", "", 9, 2)
+
+
+def opened(folder: Path, account: Account | None = None) -> AnswerCache:
+    return AnswerCache(folder, ENDPOINT, account or Account("study", "stage"))
+
+
+def states(cache: AnswerCache) -> list[tuple[str, str]]:
+    return cache._database.execute("SELECT key, state FROM attempts ORDER BY id").fetchall()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(REQUEST, messages=({"role": "user", "content": "Hallo"},)),
+        replace(REQUEST, messages=({"role": "system", "content": "Hello"},)),
+        replace(REQUEST, sampling={"temperature": 0.9}),
+        replace(REQUEST, sampling={"temperature": 1.0, "top_p": 0.9}),
+        replace(REQUEST, sample=4),
+    ],
+)
+def test_all_that_an_answer_depends_on_makes_another_key(other: ChatRequest) -> None:
+    assert key_of(ENDPOINT, other) != key_of(ENDPOINT, REQUEST)
+
+
+def test_the_endpoints_name_and_model_are_in_the_key_and_nothing_else_of_it() -> None:
+    key = key_of(ENDPOINT, REQUEST)
+    assert key_of(replace(ENDPOINT, name="yours"), REQUEST) != key
+    assert key_of(replace(ENDPOINT, model="larger"), REQUEST) != key
+    moved = Endpoint("mine", "https://elsewhere/v1", "model", "MY_KEY", Pacing(concurrency=3, budget_usd=1))
+    assert key_of(moved, REQUEST) == key
+
+
+def test_neither_the_callers_name_nor_the_way_numbers_are_written_makes_another_key() -> None:
+    assert key_of(ENDPOINT, replace(REQUEST, key="b", sampling={"temperature": 1})) == key_of(
+        ENDPOINT, REQUEST
+    )
+
+
+def test_an_answer_is_there_for_the_next_session_and_is_not_asked_again(tmp_path: Path) -> None:
+    with opened(tmp_path) as cache:
+        attempt = cache.send("k", COST)
+        assert attempt is not None
+        cache.answered(attempt, "k", ANSWER, 0.1)
+    with opened(tmp_path, Account("another", "stage")) as cache:
+        assert cache.find("k") == ANSWER
+        assert cache.send("k", COST) is None
+        assert cache.spent() == 0
+
+
+def test_what_two_sessions_want_only_one_asks(tmp_path: Path) -> None:
+    with opened(tmp_path) as one, opened(tmp_path) as other:
+        attempt = one.send("k", COST)
+        assert attempt is not None
+        assert other.send("k", COST) is None
+        one.refused(attempt, "429")
+        assert other.send("k", COST) is not None
+
+
+def test_what_was_refused_costs_nothing_and_what_is_under_way_or_in_doubt_does(tmp_path: Path) -> None:
+    with opened(tmp_path) as cache:
+        attempts = [cache.send(key, COST) for key in "abcd"]
+        answered, refused, doubted, _ = (attempt or 0 for attempt in attempts)
+        cache.answered(answered, "a", ANSWER, 0.125)
+        cache.refused(refused, "500")
+        cache.doubted(doubted, "dropped")
+        assert cache.spent() == 0.125 + 0.25 + 0.25
+
+
+def test_what_a_killed_process_had_under_way_is_in_doubt_and_may_be_asked_again(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path;"
+        "from synthbench.generation.chat.cache import AnswerCache, Cost;"
+        "from synthbench.generation.chat.endpoint import Account, Endpoint;"
+        "cache = AnswerCache(Path(sys.argv[1]), Endpoint('mine', 'u', 'model'), Account());"
+        "cache.send('k', Cost(1, 1, 0.0)); print('sent', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "sent\n"
+        with opened(tmp_path) as cache:
+            assert states(cache) == [("k", "sent")]
+            assert cache.send("k", COST) is None
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            assert cache.send("k", COST) is not None
+            assert states(cache) == [("k", "in doubt"), ("k", "sent")]
+    assert not list((tmp_path / "sessions").iterdir())
+
+
+def test_a_file_that_is_no_cache_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"not a database, " * 100)
+    with pytest.raises(UserError, match=r"^the cache of LLM answers, .* can't be used: file is not"):
+        opened(tmp_path)
+
+
+def test_a_full_disk_is_one_clear_line_and_nothing_kept_is_lost(tmp_path: Path) -> None:
+    with opened(tmp_path) as cache:
+        attempt = cache.send("k", COST) or 0
+        cache.answered(attempt, "k", ANSWER, 0.1)
+        pages = cache._database.execute("PRAGMA page_count").fetchone()[0]
+        cache._database.execute(f"PRAGMA max_page_count = {pages}")
+        attempt = cache.send("long", COST) or 0
+        with pytest.raises(UserError, match=r"database or disk is full; what it holds is kept"):
+            cache.answered(attempt, "long", Answer("long " * 20_000, "", 1, 1), 0.1)
+        assert cache.find("k") == ANSWER
+        assert cache.find("long") is None
