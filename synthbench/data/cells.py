@@ -6,8 +6,13 @@ from typing import Any
 
 from synthbench.data.dataset import is_unicode
 
-_EXAMPLES = {"candidates": '["text", "text"]', "grades": "[1, 0]"}
-_ITEM_NAMES = {"candidates": "candidate {}", "grades": "grade (candidate {})"}
+_TEXTS = '["text", "text"]'
+_EXAMPLES = {"candidates": _TEXTS, "further_queries": _TEXTS, "grades": "[1, 0]"}
+_ITEM_NAMES = {
+    "candidates": "candidate {}",
+    "further_queries": "further query {}",
+    "grades": "grade (candidate {})",
+}
 
 
 def cell_value(name: str, value: object, *, is_sentence: bool) -> Any:  # noqa: ANN401 - the column's type
@@ -16,7 +21,7 @@ def cell_value(name: str, value: object, *, is_sentence: bool) -> Any:  # noqa: 
         return _score(value, name)
     if name == "seed":
         return _seed(value)
-    if name == "candidates":
+    if name in ("candidates", "further_queries"):
         return [_text(text, one, is_sentence=is_sentence) for one, text in numbered(value, name)]
     if name == "grades":
         return [_score(grade, one) for one, grade in numbered(value, name)]
@@ -26,7 +31,7 @@ def cell_value(name: str, value: object, *, is_sentence: bool) -> Any:  # noqa: 
 def numbered(value: object, name: str) -> Iterator[tuple[str, object]]:
     """Yield the name ("candidate 2") and value of each item of a cell that holds a list, or JSON text of one.
 
-    Raises ValueError if there is no list, or nothing in it.
+    Raises ValueError if there is no list, or nothing in one that may not be empty.
     """
     items = value
     if isinstance(value, str):
@@ -36,7 +41,7 @@ def numbered(value: object, name: str) -> Iterator[tuple[str, object]]:
             items = None
     if not isinstance(items, list):
         raise ValueError(f"{name} is not a list like {_EXAMPLES[name]}: {value!r}")
-    if not items:
+    if not items and name != "further_queries":
         raise ValueError(f"{name} is empty")
     for number, item in enumerate(items, start=1):
         yield _ITEM_NAMES[name].format(number), item

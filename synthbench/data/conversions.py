@@ -129,17 +129,24 @@ def distinct_sentences(records: Iterable[Record]) -> Outcome:
 def _text_names(record: Record) -> tuple[str, ...]:
     """Return a name for each of the record's sentences: its column, with a number where it holds several."""
     if isinstance(record, Ranking):
-        return ("query", *(f"candidate{number}" for number in range(1, len(record.candidates) + 1)))
+        further = (f"further_query{number}" for number in range(1, len(record.further_queries) + 1))
+        return ("query", *further, *_candidate_names(record))
     return record.text_fields
+
+
+def _candidate_names(ranking: Ranking) -> list[str]:
+    return [f"candidate{number}" for number in range(1, len(ranking.candidates) + 1)]
 
 
 def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> Outcome:
     records = [
         ScoredPair(sentence1=one.query, sentence2=text, score=grade, **_inherited(one, name))
         for one in rankings
-        for name, text, grade in zip(_text_names(one)[1:], one.candidates, one.grades, strict=True)
+        for name, text, grade in zip(_candidate_names(one), one.candidates, one.grades, strict=True)
     ]
     note = "the query with each candidate, whose grade is the score; lost: that a query is one item of a test"
+    num_further = sum(len(one.further_queries) for one in rankings)
+    note += f", and {num_further} further queries" if num_further else ""
     return Outcome(records, note, {})
 
 

@@ -118,7 +118,7 @@ class SyntheticDataset:
         columns = [self.column(name) for name in RECORD_TYPES[self.kind].text_fields]
         rows = zip(*columns, strict=True)
         if self.kind == RecordKind.RANKING:
-            return ((query, *candidates) for query, candidates in rows)
+            return (ranking.texts() for ranking in self)
         return rows
 
     def with_records(
@@ -189,7 +189,7 @@ def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
     except (pa.ArrowException, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"{file}: damaged, not readable as Parquet: {reason}") from error
-    if not table.schema.equals(schema(kind)):
+    if not any(table.schema.equals(schema(kind, with_optional=optional)) for optional in (False, True)):
         columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
         raise UserError(f"{file}: its columns are not those of {kind} records: {columns}")
     if table.num_rows != num_rows:
@@ -204,13 +204,14 @@ class _TableWriter:
 
     def __init__(self, kind: RecordKind) -> None:
         self.kind = kind
-        self.schema = schema(kind)
+        self.schema = schema(kind, with_optional=True)
         self.digest = hashlib.sha256()
         self._buffer: list[Record] = []
         self._batches: list[pa.RecordBatch] = []
         self._ids: set[str] = set()
         self._faults: dict[str, str] = {}
         self._repeats: Counter[str] = Counter()
+        self._has: Counter[str] = Counter()
 
     def add(self, record: Record) -> None:
         """Append one record."""
@@ -226,6 +227,7 @@ class _TableWriter:
         self.digest.update(line.encode())
         self.digest.update(b"\n")
         self._buffer.append(record)
+        self._has.update(name for name in record.optional_fields if getattr(record, name))
         if len(self._buffer) == self.CHUNK:
             self._flush()
 
@@ -236,7 +238,10 @@ class _TableWriter:
         if self._faults:
             raise UserError(*self._faults.values())
         self._flush()
-        return pa.Table.from_batches(self._batches, schema=self.schema)
+        table = pa.Table.from_batches(self._batches, schema=self.schema)
+        return table.drop_columns(
+            [name for name in RECORD_TYPES[self.kind].optional_fields if not self._has[name]]
+        )
 
     def _with_content_id(self, record: Record) -> Record:
         """Give equal records -1, -2 ... behind their common content id, so that ids stay unique."""
@@ -293,8 +298,8 @@ def is_unicode(text: str) -> bool:
 
 
 def to_row(record: Record) -> dict[str, Any]:
-    """Return the record's columns and values."""
-    return {field.name: getattr(record, field.name) for field in fields(record)}
+    """Return the record's columns and values, without optional columns that hold nothing."""
+    return record.values()
 
 
 def from_row(kind: RecordKind, row: Mapping[str, Any]) -> Record:
@@ -302,8 +307,8 @@ def from_row(kind: RecordKind, row: Mapping[str, Any]) -> Record:
     return RECORD_TYPES[kind](**row)
 
 
-def schema(kind: RecordKind) -> "pa.Schema":
-    """Return the Arrow schema of a record kind: its own columns first, then the shared ones."""
+def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
+    """Return the Arrow schema of a record kind: its own columns, then the shared ones, then optional ones."""
     import pyarrow as pa
 
     types = {
@@ -312,8 +317,10 @@ def schema(kind: RecordKind) -> "pa.Schema":
         "attempts": pa.int64(),
         "candidates": pa.list_(pa.string()),
         "grades": pa.list_(pa.float64()),
+        "further_queries": pa.list_(pa.string()),
     }
     names = (*RECORD_TYPES[kind].own_fields(), *(field.name for field in fields(Record)))
+    names += RECORD_TYPES[kind].optional_fields if with_optional else ()
     return pa.schema([(name, types.get(name, pa.string())) for name in names])
 
 

@@ -161,7 +161,9 @@ def _csv_cell(value: object) -> object:
 def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: bool) -> None:
     import datasets
 
-    names = list(RECORD_TYPES[dataset.kind].own_fields())
+    record_type = RECORD_TYPES[dataset.kind]
+    optional = (name for name in record_type.optional_fields if name in dataset.table.column_names)
+    names = [*record_type.own_fields(), *optional]
     if provenance:
         names += [name for name in dataset.table.column_names if name not in (*names, "split")]
     splits = dict(_splits(dataset))

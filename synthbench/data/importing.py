@@ -29,6 +29,7 @@ IMPORTABLE = (
     RecordKind.SENTENCE,
 )
 REQUIRED = {kind: RECORD_TYPES[kind].own_fields() for kind in IMPORTABLE}
+OWN = {kind: (*REQUIRED[kind], *RECORD_TYPES[kind].optional_fields) for kind in IMPORTABLE}
 SHARED = tuple(each.name for each in fields(Record))
 
 
@@ -210,21 +211,21 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 def _check_header(row: Row, kind: RecordKind, faults: Faults) -> None:
     """Raise what is wrong with a CSV file's columns once, and not again for each line."""
-    for problem in _column_problems(row.cells, kind, (*SHARED, *REQUIRED[kind])):
+    for problem in _column_problems(row.cells, kind, (*SHARED, *OWN[kind])):
         faults.add(1, problem)
     faults.raise_if_any()
 
 
 def _checked(rows: Iterable[Row], kind: RecordKind, faults: Faults) -> Iterator[Record]:
     """Yield the good rows as records and note what is wrong with the others."""
-    columns = (*SHARED, *REQUIRED[kind])
+    columns = (*SHARED, *OWN[kind])
     lines: dict[str, int] = {}
     for row in rows:
         problems = [*_column_problems(row.cells, kind, columns)]
         cells: dict[str, Any] = {}
         for name in (name for name in columns if name in row.cells):
             try:
-                cells[name] = cell_value(name, row.cells[name], is_sentence=name in REQUIRED[kind])
+                cells[name] = cell_value(name, row.cells[name], is_sentence=name in OWN[kind])
             except ValueError as error:
                 problems.append(str(error))
         problems.extend(unmatched_grades(cells))

@@ -75,7 +75,9 @@ def describe(dataset: SyntheticDataset) -> Description:
     section 5.2).
     """
     table, manifest = dataset.table, dataset.manifest
-    names = RECORD_TYPES[dataset.kind].text_fields
+    record_type = RECORD_TYPES[dataset.kind]
+    further = (name for name in record_type.optional_fields if name in table.column_names)
+    names = (*record_type.text_fields, *further)
     columns = [_texts(table, name) for name in names]
     sentences = pc.unique(pa.concat_arrays(columns))
     distinct_1, distinct_2 = _distinct_n_grams(sentences)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
 
 STANDS_IN_GOLD = "stands in the gold data"
 
@@ -27,6 +28,10 @@ def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> S
 
 
 def _pairs(data: SyntheticDataset) -> Iterator[list[tuple[str, str]]]:
-    """Yield each record's pairs: the first sentence with each of the others."""
+    """Yield each record's pairs: the first sentence, or each of several queries, with each of the others."""
+    if data.kind == RecordKind.RANKING:
+        for each in data:
+            yield [pair_key(query, text) for query in each.queries for text in each.candidates]
+        return
     for anchor, *others in data.text_rows():
         yield [pair_key(anchor, text) for text in others]

@@ -3,7 +3,7 @@
 import hashlib
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class RecordKind(StrEnum):
@@ -28,6 +28,8 @@ class Record:
 
     kind: ClassVar[RecordKind]
     text_fields: ClassVar[tuple[str, ...]]
+    optional_fields: ClassVar[tuple[str, ...]] = ()
+    """Texts that most records of a kind have none of: no column and no part of an id where there are none."""
 
     id: str = ""
     split: str = "train"
@@ -41,9 +43,14 @@ class Record:
 
     @classmethod
     def own_fields(cls) -> tuple[str, ...]:
-        """Return the columns that this kind adds to those of all records, in order."""
-        shared = {field.name for field in fields(Record)}
-        return tuple(field.name for field in fields(cls) if field.name not in shared)
+        """Return the columns that this kind adds to those of all records, in order, without optional ones."""
+        others = {*(field.name for field in fields(Record)), *cls.optional_fields}
+        return tuple(field.name for field in fields(cls) if field.name not in others)
+
+    def values(self) -> dict[str, Any]:
+        """Return column -> value, without the optional columns that hold nothing."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in found.items() if value or name not in self.optional_fields}
 
     def texts(self) -> tuple[str, ...]:
         """Return the sentences of the record, in the order of its columns."""
@@ -51,7 +58,7 @@ class Record:
 
     def content_id(self) -> str:
         """Return an id derived from everything but the id itself."""
-        values = [str(getattr(self, field.name)) for field in fields(self) if field.name != "id"]
+        values = [str(value) for name, value in self.values().items() if name != "id"]
         content = "\x1f".join([self.kind, *values])
         return hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest()[:20]
 
@@ -97,24 +104,33 @@ class Ranking(Record):
 
     `grades` stand in the order of `candidates`; binary relevance is 1 or 0. A record is one query, and so one
     item of a test set. A query may have no relevant candidate, as some of real sets do: what becomes of it is
-    the evaluator's convention.
+    the evaluator's convention. `further_queries` stand beside the query with equal right, as the titles that
+    a reader of news has read: a candidate is as near as it is to the nearest of them.
     """
 
     kind = RecordKind.RANKING
     text_fields = ("query", "candidates")
+    optional_fields = ("further_queries",)
 
     query: str
     candidates: tuple[str, ...]
     grades: tuple[float, ...]
+    further_queries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # Stored rows come back as lists, and whole numbers as they are: equal records must be equal.
         object.__setattr__(self, "candidates", tuple(self.candidates))
         object.__setattr__(self, "grades", tuple(map(float, self.grades)))
+        object.__setattr__(self, "further_queries", tuple(self.further_queries))
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The query and the further ones."""
+        return (self.query, *self.further_queries)
 
     def texts(self) -> tuple[str, ...]:
-        """Return the query and its candidates."""
-        return (self.query, *self.candidates)
+        """Return the query, the further ones, and the candidates."""
+        return (*self.queries, *self.candidates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

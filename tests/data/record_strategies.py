@@ -52,6 +52,7 @@ RECORDS: dict[RecordKind, st.SearchStrategy[Record]] = {
         ),
         graded=st.lists(st.tuples(SENTENCES, SCORES), min_size=1, max_size=4),
         query=SENTENCES,
+        further_queries=st.lists(SENTENCES, max_size=2),
         **SHARED,
     ),
     RecordKind.SENTENCE: st.builds(Sentence, sentence=SENTENCES, **SHARED),

@@ -1,6 +1,7 @@
 """Rankings: a query and its graded candidates, through everything that data sets can do."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +207,74 @@ def test_it_is_read_from_files_of_ones_own(tmp_path: Path, suffix: str) -> None:
     source = FileSource(file=file.name, kind=RecordKind.RANKING, columns=columns, score_range=(0, 3))
     found: list[Record] = list(source.load(Places(base=tmp_path)))
     assert found == [Ranking(id="7", query="q", candidates=("a, b", "c"), grades=(1.0, 0.0))]
+
+
+HISTORY = Ranking(
+    id="h",
+    query="read first",
+    further_queries=("read second", "read third"),
+    candidates=("clicked", "passed over"),
+    grades=(1, 0),
+    split="test",
+)
+
+
+def test_further_queries_come_back_from_a_folder(tmp_path: Path) -> None:
+    data = made(HISTORY, MOUNT)
+    data.write(tmp_path)
+    assert list(SyntheticDataset.read(tmp_path)) == [HISTORY, MOUNT]
+    assert HISTORY.queries == ("read first", "read second", "read third")
+    assert data.texts == (*HISTORY.texts(), *MOUNT.texts())
+
+
+def test_rankings_without_further_queries_are_what_they_were_before_there_were_any() -> None:
+    assert "further_queries" not in made(MOUNT).table.column_names
+    nameless = ranking("a", "b")
+    assert nameless.content_id() == "38d3cdaead6a9ecc68ef"
+    assert (
+        made(MOUNT).manifest.content_hash
+        == "7ab5995f6476e09a4d0cbd8be05eec77b0fc024b142e7c07c68b95d7009d01dd"
+    )
+    assert replace(nameless, further_queries=("r",)).content_id() != nameless.content_id()
+
+
+def test_a_blank_further_query_is_named() -> None:
+    with pytest.raises(UserError, match="record h: has an empty sentence"):
+        made(replace(HISTORY, further_queries=("read", " ")))
+
+
+def test_further_queries_have_a_part_in_what_stands_in_gold() -> None:
+    def gold(first: str, second: str) -> SyntheticDataset:
+        pair = ScoredPair(sentence1=first, sentence2=second, score=1.0)
+        return SyntheticDataset.create(RecordKind.SCORED_PAIR, [pair])
+
+    assert len(drop_pairs_in(made(HISTORY), [gold("clicked", "read third")])) == 0
+    assert len(drop_pairs_in(made(HISTORY), [gold("read first", "read third")])) == 1
+
+
+def test_conversions_say_that_further_queries_are_lost_or_keep_them() -> None:
+    pairs = convert(made(HISTORY), RecordKind.SCORED_PAIR)
+    assert pairs.column("id") == ["h/candidate1", "h/candidate2"]
+    assert pairs.manifest.notes[-1].endswith("one item of a test, and 2 further queries")
+    assert convert(made(HISTORY), RecordKind.SENTENCE).column("sentence") == list(HISTORY.texts())
+
+
+@pytest.mark.parametrize("ending", [ExportFormat.JSONL, ExportFormat.CSV])
+def test_further_queries_are_exported_and_imported(tmp_path: Path, ending: ExportFormat) -> None:
+    file = tmp_path / f"out.{ending}"
+    export_dataset(made(HISTORY, MOUNT), file, ending)
+    assert list(import_file(file)) == [HISTORY, MOUNT]
+
+
+def test_hugging_face_gets_further_queries_where_there_are_some(tmp_path: Path) -> None:
+    import datasets
+
+    export_dataset(made(HISTORY), tmp_path / "out", ExportFormat.HUGGINGFACE)
+    found = datasets.load_from_disk(tmp_path / "out")["test"]
+    assert found.column_names == [*COLUMNS, "further_queries"]
+
+
+def test_they_are_described_with_the_other_sentences() -> None:
+    found = describe(made(HISTORY))
+    assert found.num_sentences == 5
+    assert found.words["further_queries"].mean == 2
