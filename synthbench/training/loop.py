@@ -42,6 +42,7 @@ class Job:
     loss: torch.nn.Module
     table: "pa.Table"
     scorer: Callable[[], PairScorer]
+    batches: type[ShuffledBatches] = ShuffledBatches
 
 
 def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> TrainingSummary:
@@ -120,7 +121,7 @@ def _arguments(
         seed=context.seed % 2**32,
         max_steps=num_steps,
         per_device_train_batch_size=settings.batch_size,
-        batch_sampler=ShuffledBatches,
+        batch_sampler=job.batches,
         learning_rate=settings.learning_rate,
         lr_scheduler_type=constant if settings.scheduler == "constant" else settings.scheduler,
         warmup_steps=warmup_steps,

@@ -32,6 +32,28 @@ def _binary_cross_entropy_loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a C
     return BinaryCrossEntropyLoss(model)
 
 
+CONTRASTIVE_COLUMNS = {
+    RecordKind.TRIPLET: ("anchor", "positive", "negative"),
+    RecordKind.PAIR: ("anchor", "positive"),
+    RecordKind.SENTENCE: ("sentence",),
+}
+
+
+def contrastive(
+    kind: RecordKind, temperature: float, hard_negative_weight: float = 0.0, chunk_size: int | None = None
+) -> Objective:
+    """Return SimCSE's objective for records of this kind, with cached gradients if `chunk_size` is given."""
+
+    def loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
+        from synthbench.training.contrastive import CachedContrastiveLoss, ContrastiveLoss
+
+        if chunk_size is None:
+            return ContrastiveLoss(model, temperature, hard_negative_weight)
+        return CachedContrastiveLoss(model, temperature, hard_negative_weight, chunk_size)
+
+    return Objective(kind, CONTRASTIVE_COLUMNS[kind], loss)
+
+
 COSINE_SIMILARITY = Objective(
     RecordKind.SCORED_PAIR, ("sentence1", "sentence2", "score"), _cosine_similarity_loss
 )

@@ -1,9 +1,11 @@
 """sentence-transformers' trainers, with an order of the data and checkpoints that make a resumption exact."""
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sized
+from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -11,6 +13,9 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.cross_encoder.trainer import CrossEncoderTrainer
 from sentence_transformers.sentence_transformer.trainer import SentenceTransformerTrainer
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 WEIGHTS_FILE = "weights.pt"
 
@@ -29,6 +34,35 @@ class ShuffledBatches(DefaultBatchSampler):
     @property
     def _num_rows(self) -> int:
         return len(cast("Sized", self.sampler))
+
+
+class DistinctBatches(ShuffledBatches):
+    """The same without a text that stands in two records of a batch.
+
+    A record waits for the next batch without its texts. There are as many batches as without the condition:
+    records that would come in further, smaller ones are left to the next epoch, which has another order.
+    """
+
+    def __iter__(self) -> Iterator[list[int]]:
+        waiting = deque(row for batch in super().__iter__() for row in batch)
+        for _ in range(len(self)):
+            batch: list[int] = []
+            seen: set[str] = set()
+            passed: list[int] = []
+            while waiting and len(batch) < self.batch_size:
+                row = waiting.popleft()
+                if seen.isdisjoint(self._texts[row]):
+                    batch.append(row)
+                    seen.update(self._texts[row])
+                else:
+                    passed.append(row)
+            yield batch
+            waiting.extendleft(reversed(passed))
+
+    @cached_property
+    def _texts(self) -> list[tuple[str, ...]]:
+        dataset = cast("Dataset", self.sampler)
+        return list(zip(*(dataset[name] for name in dataset.column_names), strict=True))
 
 
 class _BareCheckpoints(BaseTrainer):

@@ -23,18 +23,21 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def test_a_killed_training_ends_as_an_undisturbed_one(bert: Path, tmp_path: Path) -> None:
-    # 26 steps in two epochs, evaluated and saved after 5, 10, 16, 21, 26; killed while the third is saved.
-    command = [sys.executable, toy_training.__file__, "bi-encoder", str(bert), str(tmp_path / "killed"), "3"]
+# 26 and 10 steps in two epochs; saved after each fifth of them, and killed while the third is saved.
+@pytest.mark.parametrize(("kind", "last", "torn"), [("bi-encoder", 10, 16), ("simcse", 4, 6)])
+def test_a_killed_training_ends_as_an_undisturbed_one(
+    kind: str, last: int, torn: int, bert: Path, tmp_path: Path
+) -> None:
+    command = [sys.executable, toy_training.__file__, kind, str(bert), str(tmp_path / "killed"), "3"]
     died = subprocess.run(command, check=False, capture_output=True, env={"OMP_NUM_THREADS": "1"})
     assert died.returncode == -signal.SIGKILL, died.stderr.decode()
     marked = {path.parent.name for path in (tmp_path / "killed" / "checkpoints").glob("*/complete")}
-    torn = {path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()} - marked
-    assert "checkpoint-10" in marked
-    assert torn == {"checkpoint-16"}
+    unmarked = {path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()} - marked
+    assert f"checkpoint-{last}" in marked
+    assert unmarked == {f"checkpoint-{torn}"}
 
-    resumed = toy_training.train_to_be_killed("bi-encoder", bert, tmp_path / "killed")
-    undisturbed = toy_training.train_to_be_killed("bi-encoder", bert, tmp_path / "undisturbed")
+    resumed = toy_training.train_to_be_killed(kind, bert, tmp_path / "killed")
+    undisturbed = toy_training.train_to_be_killed(kind, bert, tmp_path / "undisturbed")
     assert resumed == undisturbed
     assert largest_difference(tmp_path / "killed", tmp_path / "undisturbed") < 1e-6
 
@@ -60,7 +63,7 @@ class Interrupted:
 def test_an_interrupted_training_ends_as_an_undisturbed_one(
     kind: str, at: int, bert: Path, tmp_path: Path
 ) -> None:
-    # 5 steps an epoch, 12 steps, saved every second one: in the middle and at the end of an epoch.
+    # 12 steps of several epochs, saved every second one: in the middle and at the end of an epoch.
     trainer = TRAINERS[kind](
         base={"model": str(bert)}, max_steps=12, batch_size=8, learning_rate=1e-3, evaluations=6
     )

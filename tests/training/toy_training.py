@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,15 @@ from synthbench.plugins import Trainer, TrainingContext, TrainingSummary
 from synthbench.runtime import Runtime
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder
+from synthbench.training.simcse import SimCSE
 
 TOPICS = [[f"{topic}{number}" for number in range(6)] for topic in ("fish", "ship", "star", "bird", "song")]
-TRAINERS: dict[str, type[Trainer]] = {"bi-encoder": BiEncoder, "cross-encoder": CrossEncoder}
+TRAINERS: dict[str, Callable[..., Trainer]] = {
+    "bi-encoder": BiEncoder,
+    "cross-encoder": CrossEncoder,
+    "simcse": partial(SimCSE, learns_from="pair", chunk_size=3, no_duplicates=True),
+    "unsupervised simcse": partial(SimCSE, learns_from="sentence"),
+}
 
 
 def write_tiny_bert(folder: Path) -> Path:

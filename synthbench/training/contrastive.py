@@ -1,0 +1,114 @@
+"""The contrastive loss of SimCSE on sentence-transformers' own, plain and with cached gradients.
+
+Gao et al. 2021, equations 1 and 5; the weight of hard negatives is that of the authors' released code.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.sentence_transformer.losses import (
+    CachedMultipleNegativesRankingLoss,
+    MultipleNegativesRankingLoss,
+)
+from sentence_transformers.util import all_gather_with_grad, cos_sim
+from torch import Tensor, distributed
+from torch.nn.functional import cross_entropy
+
+Features = Iterable[dict[str, Any]]
+
+
+class ContrastiveLoss(MultipleNegativesRankingLoss):
+    """Cross-entropy of each anchor's positive among all positives and all hard negatives of the batch.
+
+    Columns are anchor, positive and, optionally, hard negative; a single column is its own positive, from
+    which it differs by dropout. The batch is that of all processes together. Labels are not looked at.
+    """
+
+    def __init__(
+        self, model: SentenceTransformer, temperature: float, hard_negative_weight: float = 0.0
+    ) -> None:
+        super().__init__(model, scale=1 / temperature)
+        self.hard_negative_weight = hard_negative_weight
+
+    def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
+        """Return the mean over this process's anchors."""
+        return super().forward(_with_positives(sentence_features), labels)
+
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
+        """Return the mean loss; each column of embeddings has the shape (anchors, dimension)."""
+        candidates, first = _of_all_processes(embeddings[1:])
+        return contrastive_losses(
+            embeddings[0], candidates, first, self.scale, self.hard_negative_weight
+        ).mean()
+
+
+class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
+    """The same loss in the memory of `chunk_size` records (Gao et al. 2021, "Scaling Deep Contrastive ...").
+
+    Everything is embedded twice: once for the loss, and once more, chunk by chunk, for the gradients.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        temperature: float,
+        hard_negative_weight: float,
+        chunk_size: int,
+    ) -> None:
+        super().__init__(model, scale=1 / temperature, mini_batch_size=chunk_size)
+        self.hard_negative_weight = hard_negative_weight
+
+    def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
+        """Return the mean over this process's anchors."""
+        return super().forward(_with_positives(sentence_features), labels)
+
+    def calculate_loss(
+        self, reps: list[list[Tensor]], labels: Tensor | None = None, *, with_backward: bool = False
+    ) -> Tensor:
+        """Return the loss of embeddings by column and chunk, their gradients set if `with_backward`."""
+        anchors, *columns = (torch.cat(chunks) for chunks in reps)
+        candidates, first = _of_all_processes(columns)
+        total = anchors.new_zeros(())
+        for begin in range(0, len(anchors), self.mini_batch_size):
+            rows = anchors[begin : begin + self.mini_batch_size]
+            losses = contrastive_losses(
+                rows, candidates, first + begin, self.scale, self.hard_negative_weight
+            )
+            part = losses.sum() / len(anchors)
+            if with_backward:
+                torch.autograd.backward(part)
+                part = part.detach()
+            total = total + part
+        return total
+
+
+def contrastive_losses(
+    anchors: Tensor, candidates: Sequence[Tensor], first: int, scale: float, hard_negative_weight: float
+) -> Tensor:
+    """Return the loss of each anchor, shape (anchors,).
+
+    `candidates` are the positives and, optionally, the hard negatives, each of shape (batch, dimension); the
+    n-th anchor belongs to row `first` + n of them. `hard_negative_weight` is added to the scaled cosine of an
+    anchor and its own hard negative, and so is the logarithm of a weight.
+    """
+    logits = cos_sim(anchors, torch.cat(list(candidates))) * scale
+    rows = torch.arange(len(anchors), device=anchors.device)
+    own = first + rows
+    if hard_negative_weight and len(candidates) > 1:
+        logits[rows, len(candidates[0]) + own] += hard_negative_weight
+    return cross_entropy(logits, own, reduction="none")
+
+
+def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:
+    features = list(sentence_features)
+    # A model writes its outputs into what it is given: the second pass needs a dictionary of its own.
+    return features if len(features) > 1 else [features[0], dict(features[0])]
+
+
+def _of_all_processes(columns: Sequence[Tensor]) -> tuple[list[Tensor], int]:
+    """Return the columns of all processes, gradients included, and the row of this one's first record."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return list(columns), 0
+    return [all_gather_with_grad(column) for column in columns], distributed.get_rank() * len(columns[0])

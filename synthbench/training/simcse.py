@@ -1,0 +1,127 @@
+"""SimCSE: each sentence is drawn to its positive and pushed from all others of the batch."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
+from synthbench.models.interfaces import ModelKind, PairScorer
+from synthbench.models.pretrained import Pretrained
+from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.training.settings import LearningRate, Scheduler, TrainingSettings, WarmupRatio
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+
+class SimCSE(TrainingSettings):
+    """Fine-tunes an encoder contrastively; defaults as Zhang et al. 2023 train on SynCSE's triplets.
+
+    Supervised on triplets and pairs, unsupervised on sentences (Gao et al. 2021, sections 3 and 4).
+    """
+
+    version = 1
+    model_kind = ModelKind.ENCODER
+
+    learns_from: Literal["triplet", "pair", "sentence"] = Field(
+        "triplet",
+        description="triplet: hard negatives and those of the batch; pair: those of the batch alone;"
+        " sentence: unsupervised, itself under other dropout is its positive; other data are converted",
+    )
+    temperature: float = Field(0.05, gt=0, le=10, description="cosines are divided by it")
+    hard_negative_weight: float = Field(
+        0.0,
+        ge=-100,
+        le=100,
+        description="logarithm of the weight of each anchor's own hard negative; 0: weighs as all others",
+    )
+    pooling: Literal["cls", "mean", "max"] = Field("cls", description="how token vectors become one")
+    mlp: Literal["kept", "training", "without"] | None = Field(
+        None,
+        description="a new tanh layer behind the pooling: kept in the model, there in training only, or none;"
+        " null: with `cls` kept, of sentences training only; without for other poolings",
+    )
+    chunk_size: int | None = Field(
+        None,
+        ge=1,
+        le=65_536,
+        description="gradient caching: so many records at a time take memory, the loss is the whole batch's;"
+        " null: no caching",
+    )
+    no_duplicates: bool = Field(
+        False,
+        description="no text stands in two records of a batch, where it would be a false negative; what finds"
+        " no place in an epoch's batches is left to the next epoch",
+    )
+    batch_size: int = Field(512, ge=1, le=65_536, description="records in one step")
+    learning_rate: LearningRate = 5e-5
+    scheduler: Scheduler = "linear"
+    warmup_ratio: WarmupRatio = 0.0
+    weight_decay: float = Field(0.0, ge=0, le=1, description="of all weights but biases and norms")
+    max_length: int | None = Field(
+        32, ge=3, le=32_768, description="longest input in training, in tokens; null: what the base reads"
+    )
+
+    @field_validator("base")
+    @classmethod
+    def _has_layers(cls, base: Pretrained) -> Pretrained:
+        if base.static or base.pooling is not None:
+            raise ValueError(
+                "simcse has no base.static, and says `pooling` beside `base` instead of base.pooling"
+            )
+        return base
+
+    @model_validator(mode="after")
+    def _weighs_what_is_there(self) -> Self:
+        if self.hard_negative_weight and self.learns_from != "triplet":
+            raise ValueError(
+                f"hard_negative_weight needs learns_from: triplet; a {self.learns_from} has no hard negative"
+            )
+        return self
+
+    def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
+        """Train on all records with split "train", other kinds than `learns_from` converted to it.
+
+        Raises UserError if there are none, or they can't be converted, or the base can't be found.
+        """
+        from synthbench.models.artifact import save_encoder
+        from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
+        from synthbench.training.examples import training_table
+        from synthbench.training.loop import Job, fit
+        from synthbench.training.objectives import contrastive
+        from synthbench.training.projection import as_used
+        from synthbench.training.trainers import DistinctBatches, ShuffledBatches
+
+        objective = contrastive(
+            RecordKind(self.learns_from), self.temperature, self.hard_negative_weight, self.chunk_size
+        )
+        table = training_table(data, objective)
+        model = self.build(context)
+
+        def scorer() -> PairScorer:
+            return CosineScorer(LengthBatchedEncoder(model, context.runtime.batch_tokens))
+
+        batches = DistinctBatches if self.no_duplicates else ShuffledBatches
+        summary = fit(Job(model, objective.loss(model), table, scorer, batches), self, context)
+        save_encoder(as_used(model), context.output)
+        return summary
+
+    def build(self, context: TrainingContext) -> "SentenceTransformer":
+        """Return the model that is trained; what the base has behind its transformer is left away."""
+        from synthbench.models.device import device_name
+        from synthbench.models.pretrained import build_encoder
+        from synthbench.training.projection import with_pooling, with_projection
+
+        base = build_encoder(self.base, context.seed, device_name(context.runtime))
+        model = with_pooling(base, self.pooling)
+        mlp = self.mlp or self._usual_mlp()
+        if mlp == "without":
+            return model
+        return with_projection(model, context.seed, training_only=mlp == "training")
+
+    def _usual_mlp(self) -> str:
+        if self.pooling != "cls":
+            return "without"
+        return "training" if self.learns_from == "sentence" else "kept"

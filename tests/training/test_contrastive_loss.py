@@ -1,0 +1,105 @@
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import contrastive_processes
+import pytest
+import torch
+from contrastive_processes import BATCH, CHUNK_SIZES, gradients
+from torch import Tensor
+
+from synthbench.data.records import RecordKind
+from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.training.contrastive import CachedContrastiveLoss, ContrastiveLoss
+from synthbench.training.objectives import contrastive
+
+Vectors = Sequence[Sequence[float]]
+ANCHORS = [[1.0, 0.0], [0.6, 0.8], [-2.0, 1.0]]
+POSITIVES = [[3.0, 1.0], [0.0, 5.0], [-1.0, 0.2]]
+NEGATIVES = [[1.0, 1.0], [0.5, -0.5], [-1.0, 2.0]]
+TEMPERATURE = 0.25
+
+
+def cosine(first: Sequence[float], second: Sequence[float]) -> float:
+    product = sum(a * b for a, b in zip(first, second, strict=True))
+    return product / (math.hypot(*first) * math.hypot(*second))
+
+
+def by_hand(anchors: Vectors, positives: Vectors, negatives: Vectors, weight: float) -> float:
+    """The paper's formula, the hard negative of the anchor itself weighed by `weight`."""
+    losses = []
+    for row, anchor in enumerate(anchors):
+        attraction = math.exp(cosine(anchor, positives[row]) / TEMPERATURE)
+        total = sum(math.exp(cosine(anchor, other) / TEMPERATURE) for other in positives)
+        for other_row, other in enumerate(negatives):
+            own = weight if other_row == row else 1.0
+            total += own * math.exp(cosine(anchor, other) / TEMPERATURE)
+        losses.append(-math.log(attraction / total))
+    return sum(losses) / len(losses)
+
+
+def largest_difference(first: Mapping[str, Tensor], second: Mapping[str, Tensor]) -> float:
+    assert first.keys() == second.keys()
+    return max(float((first[name] - second[name]).abs().max()) for name in first)
+
+
+@pytest.fixture
+def model(bert: Path) -> torch.nn.Module:
+    """A BERT without dropout."""
+    return build_encoder(Pretrained(model=str(bert)), 0, "cpu").eval()
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0, 0.3])
+@pytest.mark.parametrize("negatives", [NEGATIVES, []], ids=["triplets", "pairs"])
+def test_the_loss_is_the_papers(model: torch.nn.Module, negatives: Vectors, weight: float) -> None:
+    columns = [torch.tensor(column) for column in (ANCHORS, POSITIVES, negatives) if column]
+    expected = by_hand(ANCHORS, POSITIVES, negatives, weight)
+    plain = ContrastiveLoss(model, TEMPERATURE, math.log(weight))
+    assert plain.compute_loss_from_embeddings(columns, None).item() == pytest.approx(expected, abs=1e-6)
+    cached = CachedContrastiveLoss(model, TEMPERATURE, math.log(weight), chunk_size=2)
+    chunks = [list(column.split(2)) for column in columns]
+    assert cached.calculate_loss(chunks).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_without_a_weight_it_is_sentence_transformers_own(model: torch.nn.Module) -> None:
+    from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
+
+    columns = [torch.tensor(column) for column in (ANCHORS, POSITIVES, NEGATIVES)]
+    stock = MultipleNegativesRankingLoss(model, scale=1 / TEMPERATURE)
+    ours = ContrastiveLoss(model, TEMPERATURE)
+    expected = stock.compute_loss_from_embeddings(columns, None).item()
+    assert ours.compute_loss_from_embeddings(columns, None).item() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 3, 4, 100])
+def test_cached_gradients_are_the_same(bert: Path, chunk_size: int) -> None:
+    plain, cached = gradients(bert, None), gradients(bert, chunk_size)
+    assert max(float(value.abs().max()) for value in plain.values()) > 0.01
+    assert largest_difference(plain, cached) < 1e-5
+
+
+@pytest.mark.parametrize("chunk_size", [None, 3])
+def test_a_sentence_is_its_own_positive_under_other_dropout(bert: Path, chunk_size: int | None) -> None:
+    model = build_encoder(Pretrained(model=str(bert)), 0, "cpu").train()
+    once = contrastive(RecordKind.SENTENCE, 0.05, chunk_size=chunk_size).loss(model)
+    losses: dict[str, float] = {}
+    for name, times in {"once": 1, "twice": 2}.items():
+        torch.manual_seed(0)
+        features = [model.preprocess(BATCH[0]) for _ in range(times)]
+        losses[name] = once(features, None).item()
+    assert losses["once"] == losses["twice"]
+    model.eval()
+    assert abs(losses["once"] - once([model.preprocess(BATCH[0])], None).item()) > 1e-4
+
+
+def test_two_processes_have_the_gradients_of_the_whole_batch(bert: Path, tmp_path: Path) -> None:
+    command = [sys.executable, contrastive_processes.__file__, str(bert), str(tmp_path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    processes = [subprocess.Popen([*command, str(rank), "2"], env=environment) for rank in range(2)]
+    assert [process.wait() for process in processes] == [0, 0]
+    expected = gradients(bert, None)
+    for name in (f"{rank} {chunk_size}.pt" for rank in range(2) for chunk_size in CHUNK_SIZES):
+        assert largest_difference(expected, torch.load(tmp_path / name)) < 1e-5

@@ -1,0 +1,184 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from toy_training import TOPICS, context_in, largest_difference, spearman, toy_pairs, weights
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind, Sentence, Triplet
+from synthbench.errors import UserError
+from synthbench.models.artifact import load
+from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
+from synthbench.models.interfaces import Encoder
+from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.plugins import TrainingContext, component
+from synthbench.training.simcse import SimCSE
+
+BASE = {"model": "org/name"}
+TEXTS = ["fish0 fish1 fish2", "ship0", "star1 star2"]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(1)
+
+
+def triplets(number: int) -> SyntheticDataset:
+    """Triplets about two topics, the hard negative about the other."""
+    records = []
+    for row in range(number):
+        fish, ship = (TOPICS[(row + turn) % 2] for turn in range(2))
+        records.append(
+            Triplet(
+                anchor=f"{fish[row % 6]} {fish[row % 5]}",
+                positive=f"{fish[row % 4]} {fish[row % 3]} {fish[row % 6]}",
+                negative=f"{fish[row % 5]} {ship[row % 6]} {ship[row % 5]}",
+                source_id=str(row),
+            )
+        )
+    return SyntheticDataset.create(RecordKind.TRIPLET, records)
+
+
+def simcse(bert: Path, **fields: Any) -> SimCSE:
+    settings = {"base": {"model": str(bert)}, "learning_rate": 1e-3, "batch_size": 8, **fields}
+    return SimCSE.model_validate(settings)
+
+
+def trained(bert: Path, folder: Path, data: SyntheticDataset, **fields: Any) -> TrainingContext:
+    context = context_in(folder)
+    simcse(bert, **{"max_steps": 6, **fields}).train([data], context)
+    return context
+
+
+def vectors(context: TrainingContext) -> np.ndarray[Any, Any]:
+    """What the evaluators see."""
+    encoder = load(context.output, context.runtime)
+    assert isinstance(encoder, Encoder)
+    return encoder.encode(TEXTS)
+
+
+def token_vectors(bert: Path, context: TrainingContext) -> list[torch.Tensor]:
+    """What the trained transformer makes of each text's tokens, computed beside sentence-transformers."""
+    from transformers import AutoTokenizer, BertModel
+
+    tokenizer = AutoTokenizer.from_pretrained(bert)
+    transformer = BertModel.from_pretrained(context.output / "model").eval()
+    with torch.no_grad():
+        return [transformer(**tokenizer(text, return_tensors="pt")).last_hidden_state[0] for text in TEXTS]
+
+
+def test_the_entry_point_is_there() -> None:
+    assert component("trainers", "simcse") is SimCSE
+
+
+def test_the_defaults_are_those_of_the_papers() -> None:
+    defaults = SimCSE.model_validate({"base": BASE})
+    assert (defaults.temperature, defaults.hard_negative_weight) == (0.05, 0.0)
+    assert (defaults.batch_size, defaults.learning_rate, defaults.max_length) == (512, 5e-5, 32)
+    assert (defaults.scheduler, defaults.warmup_ratio, defaults.weight_decay) == ("linear", 0.0, 0.0)
+    assert (defaults.pooling, defaults.learns_from) == ("cls", "triplet")
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"base": {**BASE, "static": True}}, "no base.static"),
+        ({"base": {**BASE, "pooling": "mean"}}, "`pooling` beside `base`"),
+        ({"learns_from": "pair", "hard_negative_weight": 1.0}, "a pair has no hard negative"),
+        ({"learns_from": "sentence", "hard_negative_weight": 1.0}, "a sentence has no hard negative"),
+        ({"learns_from": "ranking"}, "'triplet', 'pair' or 'sentence'"),
+        ({"temperature": 0.0}, "greater than 0"),
+        ({"chunk_size": 0}, "greater than or equal to 1"),
+        ({"mlp": "sometimes"}, "'kept', 'training' or 'without'"),
+    ],
+)
+def test_a_wrong_value_is_refused(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        SimCSE.model_validate({"base": BASE, **fields})
+
+
+def test_supervised_keeps_cls_and_its_tanh_layer(bert: Path, tmp_path: Path) -> None:
+    context = trained(bert, tmp_path, triplets(24))
+    saved = weights(tmp_path)
+    layer, bias = (
+        next(saved[name] for name in saved if name.endswith(f"linear.{end}")) for end in ("weight", "bias")
+    )
+    expected = [torch.tanh(layer @ tokens[0] + bias).numpy() for tokens in token_vectors(bert, context)]
+    assert np.abs(vectors(context) - np.stack(expected)).max() < 1e-5
+
+
+def test_unsupervised_has_the_tanh_layer_in_training_only(bert: Path, tmp_path: Path) -> None:
+    context = trained(bert, tmp_path / "usual", triplets(24), learns_from="sentence")
+    expected = [tokens[0].numpy() for tokens in token_vectors(bert, context)]
+    assert np.abs(vectors(context) - np.stack(expected)).max() < 1e-5
+    trained(bert, tmp_path / "without", triplets(24), learns_from="sentence", mlp="without")
+    assert largest_difference(tmp_path / "usual", tmp_path / "without") > 1e-4
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max"])
+def test_other_poolings_are_kept_without_a_layer(bert: Path, tmp_path: Path, pooling: str) -> None:
+    context = trained(bert, tmp_path, triplets(24), pooling=pooling)
+    tokens = token_vectors(bert, context)
+    expected = [one.mean(0) if pooling == "mean" else one.max(0).values for one in tokens]
+    assert np.abs(vectors(context) - torch.stack(expected).numpy()).max() < 1e-5
+
+
+def test_what_is_selected_is_the_model_that_is_kept(bert: Path, tmp_path: Path) -> None:
+    dev = toy_pairs(30, seed=1)
+    context = context_in(tmp_path, select=lambda scorer: spearman(scorer, dev))
+    summary = simcse(bert, max_steps=9, evaluations=3, learns_from="sentence").train([triplets(24)], context)
+    encoder = load(context.output, context.runtime)
+    assert isinstance(encoder, Encoder)
+    assert spearman(CosineScorer(encoder), dev) == pytest.approx(summary.dev_score, abs=1e-6)
+
+
+def test_what_stands_behind_the_base_s_transformer_is_left_away(bert: Path, tmp_path: Path) -> None:
+    context = trained(bert, tmp_path / "first", triplets(24))
+    second = simcse(context.output / "model", pooling="mean").build(context_in(tmp_path / "second"))
+    plain = build_encoder(Pretrained(model=str(context.output / "model"), pooling="mean"), 0, "cpu")
+    assert [type(module).__name__ for module in second] == ["Transformer", "Pooling"]
+    assert [type(module).__name__ for module in plain] == ["Transformer", "Pooling", "Dense"]
+
+
+def test_triplets_are_told_apart(bert: Path, tmp_path: Path) -> None:
+    data = triplets(40)
+    context = trained(bert, tmp_path, data, max_steps=60, learning_rate=5e-3)
+
+    def share_nearer(model: Encoder) -> float:
+        scorer = CosineScorer(model)
+        sides = (
+            scorer.score(list(zip(data.column("anchor"), data.column(side), strict=True)))
+            for side in ("positive", "negative")
+        )
+        return float(np.mean(np.subtract(*sides) > 0))
+
+    untrained = LengthBatchedEncoder(build_encoder(Pretrained(model=str(bert)), 0, "cpu"))
+    after = load(context.output, context.runtime)
+    assert isinstance(after, Encoder)
+    assert share_nearer(after) > 0.95 > share_nearer(untrained)
+
+
+def test_the_weight_of_hard_negatives_and_the_temperature_matter(bert: Path, tmp_path: Path) -> None:
+    trained(bert, tmp_path / "plain", triplets(24), no_duplicates=True)
+    for name, fields in {
+        "weight": {"hard_negative_weight": 2.0},
+        "temperature": {"temperature": 0.5},
+    }.items():
+        trained(bert, tmp_path / name, triplets(24), no_duplicates=True, **fields)
+        assert largest_difference(tmp_path / "plain", tmp_path / name) > 1e-4
+
+
+def test_scored_pairs_train_it_through_the_conversions(bert: Path, tmp_path: Path) -> None:
+    data = toy_pairs(60)
+    context = context_in(tmp_path)
+    summary = simcse(bert, learns_from="pair", max_steps=2).train([data], context)
+    assert summary.num_records == sum(score >= 0.9 for score in data.column("score"))
+
+
+def test_data_that_can_not_be_converted_are_refused(bert: Path, tmp_path: Path) -> None:
+    sentences = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence="fish0")])
+    with pytest.raises(UserError, match="sentence records can't become triplet"):
+        simcse(bert).train([sentences], context_in(tmp_path))
