@@ -1,0 +1,161 @@
+"""Reranking: how far up a model puts the relevant ones among a query's given candidates."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from synthbench.api import (
+    Encoder,
+    Evaluation,
+    Evaluator,
+    PairScorer,
+    Ranking,
+    RecordKind,
+    SyntheticDataset,
+    UserError,
+)
+from synthbench_reranking.measures import MEASURES, measures
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PAIRS_AT_ONCE = 100_000
+CONVENTIONS = ("answerable", "all", "mixed")
+
+
+class Reranking(Evaluator):
+    """Mean average precision, MRR, nDCG@10 and precision at 1 and 5, in [0, 1], of any pair scorer.
+
+    A query's candidates are ranked by their score (encoders: by cosine), where there are several queries by
+    the highest of their scores; candidates of equal score all have the last of their ranks, so that nothing
+    depends on the order in which they stand. Measures are means over queries, `map_answerable` and so on by
+    three conventions, which differ in the queries that no model can rank rightly or wrongly:
+
+    answerable: queries with a relevant candidate (Lei et al. 2016, trec_eval).
+    all: every query; one without a relevant candidate counts as 0.
+    mixed: queries with a relevant and an irrelevant candidate (the published figures of MTEB).
+
+    `queries_all`, `queries_answerable` and `queries_mixed` tell how many these are; subsets appear as
+    `map/<subset>`, by the convention chosen.
+    """
+
+    version: ClassVar[int] = 1
+    record_kind: ClassVar[RecordKind] = RecordKind.RANKING
+
+    queries: Literal["answerable", "all", "mixed"] = Field(
+        "answerable",
+        description="whose mean average precision tables show and `selection` uses: queries with a relevant"
+        " candidate; all, those without one counting as 0; or those with relevant and irrelevant ones (MTEB)",
+    )
+    relevant_from: float = Field(
+        0.9, gt=0, le=1, description="the grade, in [0, 1], from which on a candidate is relevant"
+    )
+
+    @property
+    def main_score(self) -> str:
+        """Name of the score that tables print: MAP by the chosen convention."""
+        return f"map_{self.queries}"
+
+    @property
+    def main_score_title(self) -> str:
+        """The measure and its convention in words."""
+        return f"mean average precision (queries: {self.queries})"
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """All measures, and the number of queries, by all conventions."""
+        names = (*MEASURES, "queries")
+        return tuple(f"{name}_{convention}" for name in names for convention in CONVENTIONS)
+
+    def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
+        """Rank every query's candidates and measure.
+
+        Raises UserError if no query has both relevant and irrelevant candidates, and if a score of the model
+        is not finite.
+        """
+        import numpy as np
+
+        if not isinstance(model, PairScorer):
+            raise TypeError(f"{type(model).__name__} is not a PairScorer")
+        name = str(task.manifest.config.get("task", "the task"))
+        rankings: list[Ranking] = list(task)
+        relevant = [np.array(each.grades) >= self.relevant_from for each in rankings]
+        counts = np.array([(mask.sum(), len(mask)) for mask in relevant], int).reshape(-1, 2)
+        is_counted = _is_counted(counts)
+        if not is_counted["mixed"].any():
+            raise UserError(f"{name}: no query has both relevant and irrelevant candidates: nothing to rank")
+        rows = [
+            measures(scores, np.array(each.grades), mask)
+            for each, mask, scores in zip(rankings, relevant, _scores(model, rankings, name), strict=True)
+        ]
+        values = {measure: np.array([row[measure] for row in rows]) for measure in MEASURES}
+        scores = _means(values, is_counted)
+        chosen, subsets = is_counted[self.queries], np.array(task.column("subset"))
+        for subset in sorted({*subsets[chosen]} - {""}):
+            scores[f"map/{subset}"] = float(values["map"][chosen & (subsets == subset)].mean())
+        return Evaluation(
+            scores=scores,
+            main_score=self.main_score,
+            num_items=int(chosen.sum()),
+            items={
+                "id": task.column("id"),
+                "subset": subsets.tolist(),
+                "num_relevant": counts[:, 0].tolist(),
+                "num_candidates": counts[:, 1].tolist(),
+                **{measure: values[measure].tolist() for measure in MEASURES},
+            },
+        )
+
+
+def _is_counted(counts: "NDArray[np.int64]") -> Mapping[str, "NDArray[np.bool_]"]:
+    """Return which queries each convention counts; `counts` are (relevant ones, candidates)."""
+    is_answerable, has_irrelevant = counts[:, 0] > 0, counts[:, 0] < counts[:, 1]
+    is_mixed = is_answerable & has_irrelevant
+    return {"answerable": is_answerable, "all": is_answerable | has_irrelevant, "mixed": is_mixed}
+
+
+def _means(
+    values: Mapping[str, "NDArray[np.float64]"], is_counted: Mapping[str, "NDArray[np.bool_]"]
+) -> dict[str, float]:
+    found = {
+        f"{measure}_{convention}": float(each[is_counted[convention]].mean())
+        for measure, each in values.items()
+        for convention in CONVENTIONS
+    }
+    return found | {
+        f"queries_{convention}": float(is_counted[convention].sum()) for convention in CONVENTIONS
+    }
+
+
+def _scores(model: PairScorer, rankings: Sequence[Ranking], name: str) -> Iterator["NDArray[np.float64]"]:
+    """Yield the candidates' scores of each ranking: of several queries' the highest.
+
+    The pairs are scored in portions: those of a large set with long histories would not fit into memory.
+    """
+    import numpy as np
+
+    for portion in _portions(rankings):
+        pairs = [(query, text) for each in portion for query in each.queries for text in each.candidates]
+        scores = np.asarray(model.score(pairs), float)
+        faulty = np.flatnonzero(~np.isfinite(scores))
+        if len(faulty):
+            raise UserError(f"{name}: the model's score of {pairs[faulty[0]]} is {scores[faulty[0]]}")
+        ends = np.cumsum([len(each.queries) * len(each.candidates) for each in portion])
+        for each, own in zip(portion, np.split(scores, ends[:-1]), strict=True):
+            yield own.reshape(len(each.queries), len(each.candidates)).max(axis=0)
+
+
+def _portions(rankings: Sequence[Ranking]) -> Iterator[Sequence[Ranking]]:
+    """Yield runs of rankings that have about `PAIRS_AT_ONCE` pairs of query and candidate."""
+    portion: list[Ranking] = []
+    num_pairs = 0
+    for each in rankings:
+        portion.append(each)
+        num_pairs += len(each.queries) * len(each.candidates)
+        if num_pairs >= PAIRS_AT_ONCE:
+            yield portion
+            portion, num_pairs = [], 0
+    if portion:
+        yield portion
