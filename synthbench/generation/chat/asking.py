@@ -1,0 +1,176 @@
+"""Getting the answer to a request: from the cache, or by as many attempts as it takes."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+
+from synthbench.errors import UserError
+from synthbench.generation.chat.budget import Budget
+from synthbench.generation.chat.cache import Answer, AnswerCache, Cost, key_of
+from synthbench.generation.chat.connection import (
+    CONTENT_FILTER,
+    Connection,
+    FailedAttemptError,
+    Kind,
+)
+from synthbench.generation.chat.endpoint import Endpoint
+from synthbench.generation.chat.failures import FailureWatch
+from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
+from synthbench.generation.chat.traffic import AdaptiveLimit, Rate
+
+SECONDS_BETWEEN_LOOKS = 0.2
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An answer; one that `is_final` would be the same on another day."""
+
+    answer: ChatAnswer
+    is_final: bool = True
+
+
+class StoppedError(Exception):
+    """The run stops for a reason that another request has given."""
+
+
+class Asker:
+    """Answers requests, many at a time, within the endpoint's limits; used by one event loop.
+
+    Once a request finds that no other can succeed, those that have not left do not leave any more, and those
+    that have are waited for, so that nothing is lost that may have to be paid.
+    """
+
+    def __init__(self, endpoint: Endpoint, cache: AnswerCache, connection: Connection | None) -> None:
+        self._endpoint = endpoint
+        self._cache = cache
+        self._connection = connection
+        self._budget = Budget(endpoint, cache.spent())
+        self._limit = AdaptiveLimit(endpoint.pacing.concurrency)
+        self._requests = Rate(endpoint.pacing.requests_per_minute)
+        self._tokens = Rate(endpoint.pacing.tokens_per_minute)
+        self._watch = FailureWatch(endpoint.name, endpoint.pacing.max_failure_rate)
+        self._asking: dict[str, asyncio.Event] = {}
+        self._stopped = asyncio.Event()
+
+    async def answer(self, request: ChatRequest) -> Outcome:
+        """Return the answer, or that there will be none.
+
+        Raises UserError if no request can succeed any more, StoppedError if another one has found that.
+        """
+        key = key_of(self._endpoint, request)
+        try:
+            while True:
+                found = self._cache.find(key)
+                if found is not None:
+                    return Outcome(ChatAnswer(request, found.text, found.failure))
+                outcome = await self._ask_alone(key, request)
+                if outcome is not None:
+                    return outcome
+        except Exception:
+            self._stopped.set()
+            raise
+
+    async def _ask_alone(self, key: str, request: ChatRequest) -> Outcome | None:
+        """Ask, unless somebody is at it: then wait for that and return None."""
+        if key in self._asking:
+            await self._asking[key].wait()
+            return None
+        self._asking[key] = asyncio.Event()
+        try:
+            outcome = await self._ask(key, request)
+            if outcome is None:
+                await self._sleep(SECONDS_BETWEEN_LOOKS)
+            return outcome
+        finally:
+            self._asking.pop(key).set()
+
+    async def _ask(self, key: str, request: ChatRequest) -> Outcome | None:
+        """Ask as often as it takes; None if another process is at it."""
+        num_tries = 0
+        while True:
+            num_tries += 1
+            try:
+                answer = await self._attempt(key, request)
+            except FailedAttemptError as error:
+                if not error.can_pass(num_tries, self._endpoint.pacing.tries):
+                    return self._failed(request, error, num_tries)
+                await self._sleep(error.pause(num_tries))
+                continue
+            if answer is None:
+                return None
+            self._watch.succeeded(request)
+            return Outcome(ChatAnswer(request, answer.text, answer.failure))
+
+    def _failed(self, request: ChatRequest, error: FailedAttemptError, num_tries: int) -> Outcome:
+        if error.kind is Kind.UNREACHABLE and self._connection is not None:
+            raise self._connection.is_gone(error.reason)
+        if error.reason == CONTENT_FILTER:
+            self._watch.succeeded(request)
+            return Outcome(ChatAnswer(request, None, CONTENT_FILTER))
+        self._watch.failed(request, error.reason)
+        tries = "" if num_tries == 1 else f", given up after {num_tries} tries"
+        return Outcome(ChatAnswer(request, None, error.reason + tries), is_final=False)
+
+    async def _attempt(self, key: str, request: ChatRequest) -> Answer | None:
+        if self._connection is None:
+            raise UserError(
+                f"llm.offline: the cache has no answer of '{self._endpoint.name}' ({self._endpoint.model}) to"
+                f" the request {request.key}; run once without `offline`"
+            )
+        async with self._limit:
+            expected = self._budget.expected(request)
+            await self._requests.wait(1, self._sleep)
+            await self._tokens.wait(expected.prompt_tokens + expected.completion_tokens, self._sleep)
+            reservation = await self._budget.reserve(expected)
+            usd = 0.0
+            try:
+                self._go_on()
+                attempt = self._cache.send(key, expected)
+                if attempt is None:
+                    return None
+                usd = expected.usd
+                usd, answer = await self._send(self._connection, attempt, key, request)
+            except FailedAttemptError as error:
+                usd = expected.usd if error.is_in_doubt else 0.0
+                raise
+            finally:
+                self._budget.settle(reservation, usd)
+            self._account_for(request, expected, answer)
+            return answer
+
+    async def _send(
+        self, connection: Connection, attempt: int, key: str, request: ChatRequest
+    ) -> tuple[float, Answer]:
+        left_at = asyncio.get_running_loop().time()
+        try:
+            answer = await connection.ask(request)
+        except FailedAttemptError as error:
+            if error.is_in_doubt:
+                self._cache.doubted(attempt, error.reason)
+            else:
+                self._cache.refused(attempt, error.reason)
+            if error.kind is Kind.BUSY:
+                self._limit.refused(left_at)
+            raise
+        except UserError as error:
+            self._cache.refused(attempt, str(error))
+            raise
+        usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens)
+        self._cache.answered(attempt, key, answer, usd)
+        return usd, answer
+
+    def _account_for(self, request: ChatRequest, expected: Cost, answer: Answer) -> None:
+        self._limit.succeeded()
+        self._budget.learn(request, answer)
+        surplus = expected.prompt_tokens - answer.prompt_tokens
+        self._tokens.correct(surplus + expected.completion_tokens - answer.completion_tokens)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep; raises StoppedError if the run stops meanwhile."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopped.wait(), seconds)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._stopped.is_set():
+            raise StoppedError

@@ -1,0 +1,202 @@
+"""One attempt at one request, through the `openai` package, and what its failure means."""
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from synthbench.errors import UserError
+from synthbench.generation.chat.cache import Answer
+from synthbench.generation.chat.endpoint import Endpoint
+from synthbench.generation.chat.replies import UnreadableReplyError, read_reply
+from synthbench.generation.chat.requests import ChatRequest
+from synthbench.generation.chat.waiting import seconds_asked_for
+
+if TYPE_CHECKING:
+    from openai import APIConnectionError, APIStatusError
+
+SECONDS_TO_CONNECT = 10.0
+FIRST_BACKOFF = 0.5
+LONGEST_BACKOFF = 30.0
+TRIES_OF_UNLIKELY = 4
+"""Most attempts where nobody listens, or something else than the API answers."""
+CONTENT_FILTER = "content filter"
+_CAN_PASS = (408, 409, 425, 429)
+_PAST_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
+
+
+class Kind(Enum):
+    """What a failed attempt means for the next."""
+
+    BUSY = "the service turned it away for now"
+    LOST = "it may have been answered, and paid, but no answer came"
+    UNREADABLE = "an answer came, but not the API's"
+    UNREACHABLE = "nobody was there"
+    REFUSED = "it will never be answered"
+
+
+@dataclass
+class FailedAttemptError(Exception):
+    """An attempt without an answer; `retry_after` is what the service asked to wait, in seconds."""
+
+    kind: Kind
+    reason: str
+    retry_after: float | None = None
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it may have been paid."""
+        return self.kind in (Kind.LOST, Kind.UNREADABLE)
+
+    def can_pass(self, num_tries: int, most: int) -> bool:
+        """Tell whether another attempt makes sense after so many."""
+        if self.kind in (Kind.UNREACHABLE, Kind.UNREADABLE):
+            most = min(most, TRIES_OF_UNLIKELY)
+        return self.kind is not Kind.REFUSED and num_tries < most
+
+    def pause(self, num_tries: int) -> float:
+        """Return the seconds to wait before the next attempt: never less than asked for, and no two alike."""
+        backoff: float = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (num_tries - 1))
+        jittered = backoff * random.uniform(0.5, 1.0)
+        return jittered if self.retry_after is None else self.retry_after + random.uniform(0, FIRST_BACKOFF)
+
+
+class Connection:
+    """Asks an endpoint, once for each call; retries are others' business.
+
+    Raises UserError if the environment variable of the key is not set.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        from httpx2 import Limits, Timeout
+        from openai import AsyncOpenAI, DefaultAioHttpClient
+
+        self._endpoint = endpoint
+        self._key = _key(endpoint)
+        seconds, most = endpoint.pacing.timeout, endpoint.pacing.concurrency
+        timeout = Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT))
+        limits = Limits(max_connections=most, max_keepalive_connections=most)
+        self._client = AsyncOpenAI(
+            base_url=endpoint.base_url,
+            api_key=self._key or "none",
+            max_retries=0,
+            timeout=timeout,
+            http_client=DefaultAioHttpClient(limits=limits, timeout=timeout),
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.close()
+
+    async def ask(self, request: ChatRequest) -> Answer:
+        """Return the answer.
+
+        Raises FailedAttemptError, or UserError if no request to this endpoint can succeed.
+        """
+        from httpx2 import Response
+        from openai import APIConnectionError, APIStatusError
+
+        try:
+            async with asyncio.timeout(self._endpoint.pacing.timeout):
+                response = await self._client.post(
+                    "/chat/completions", cast_to=Response, body=self._body(request)
+                )
+            return read_reply(request, response.content, response.headers.get("content-type", ""))
+        except APIStatusError as error:
+            raise self._turned_away(error) from None
+        except APIConnectionError as error:
+            raise self._without_answer(error) from None
+        except TimeoutError:
+            raise FailedAttemptError(Kind.LOST, self._too_late()) from None
+        except UnreadableReplyError as error:
+            raise FailedAttemptError(Kind.UNREADABLE, str(error)) from None
+        except UnicodeEncodeError:
+            raise FailedAttemptError(Kind.REFUSED, "its text is not valid Unicode") from None
+
+    def is_gone(self, reason: str) -> UserError:
+        """Return the error of an endpoint where nobody is."""
+        return self._error(
+            f"can't be reached ({reason}); what it has written is kept, and the same command goes on"
+        )
+
+    def _body(self, request: ChatRequest) -> dict[str, Any]:
+        body = {"model": self._endpoint.model, "messages": request.messages, **request.sampling}
+        if self._endpoint.sends_sample:
+            body.setdefault("seed", request.sample)
+        return body
+
+    def _turned_away(self, error: "APIStatusError") -> Exception:
+        status, said = error.status_code, self._without_key(_said(error))
+        if status in (401, 403):
+            return self._error(f"does not accept the key (HTTP {status}); {self._where_the_key_is()}")
+        if status == 404:
+            return self._error(f"has no model '{self._endpoint.model}', or is elsewhere (HTTP 404: {said})")
+        if error.code in _PAST_QUOTA:
+            return self._error(f"has no money left for this key (HTTP {status}: {said})")
+        if status in _CAN_PASS or status >= 500:
+            return FailedAttemptError(Kind.BUSY, f"HTTP {status}", seconds_asked_for(error.response.headers))
+        if CONTENT_FILTER in f"{error.code} {said}".replace("_", " ").lower():
+            return FailedAttemptError(Kind.REFUSED, CONTENT_FILTER)
+        return FailedAttemptError(Kind.REFUSED, f"HTTP {status}: {said}")
+
+    def _without_answer(self, error: "APIConnectionError") -> FailedAttemptError:
+        from aiohttp import ClientConnectorError, ConnectionTimeoutError
+
+        # httpx2 calls a connection that broke later a failure to connect, too: only the transport knows.
+        for cause in _causes(error):
+            if isinstance(cause, ClientConnectorError | ConnectionTimeoutError):
+                return FailedAttemptError(Kind.UNREACHABLE, self._without_key(str(cause)))
+            if isinstance(cause, TimeoutError):
+                return FailedAttemptError(Kind.LOST, self._too_late())
+        return FailedAttemptError(Kind.LOST, "the connection ended without an answer")
+
+    def _too_late(self) -> str:
+        return f"no answer within {self._endpoint.pacing.timeout:g} s"
+
+    def _error(self, what: str) -> UserError:
+        return UserError(f"the LLM '{self._endpoint.name}' at {self._endpoint.base_url} {what}")
+
+    def _where_the_key_is(self) -> str:
+        variable = self._endpoint.key_variable
+        return f"see the environment variable {variable}" if variable else "give llm.key_variable"
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key, "***") if self._key else text
+
+
+def _key(endpoint: Endpoint) -> str:
+    if not endpoint.key_variable:
+        return ""
+    key = os.environ.get(endpoint.key_variable, "").strip()
+    if not key or not key.isascii():
+        state = "holds no key" if key else "is not set"
+        raise UserError(
+            f"the environment variable {endpoint.key_variable} {state}: it must hold the key of the LLM"
+            f" '{endpoint.name}'"
+        )
+    return key
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _said(error: "APIStatusError") -> str:
+    """Return the service's own words in one line."""
+    body = error.body
+    said = body.get("message") if isinstance(body, dict) else body if isinstance(body, str) else ""
+    if not isinstance(said, str):
+        said = json.dumps(said)
+    return " ".join(said.split())[:200]

@@ -1,0 +1,91 @@
+"""The thread in which an event loop asks, and the two queues between it and the caller."""
+
+import asyncio
+import queue
+import threading
+from concurrent.futures import Future
+from contextlib import AsyncExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from synthbench.generation.chat.asking import Asker, Outcome
+from synthbench.generation.chat.cache import AnswerCache
+from synthbench.generation.chat.connection import Connection
+from synthbench.generation.chat.endpoint import Account, Endpoint
+from synthbench.generation.chat.requests import ChatRequest
+
+_Inbox = asyncio.Queue[ChatRequest | None]
+
+
+class Conversation:
+    """Takes requests and gives outcomes, in the order of completion; leaving it ends what is under way.
+
+    Entering raises UserError if there is no key, or the cache can't be used.
+    """
+
+    def __init__(self, endpoint: Endpoint, folder: Path, account: Account) -> None:
+        self._endpoint = endpoint
+        self._folder = folder
+        self._account = account
+        self._ready: Future[tuple[asyncio.AbstractEventLoop, _Inbox]] = Future()
+        self._outcomes: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="synthbench-chat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._loop, self._inbox = self._ready.result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._put(None)
+        self._thread.join()
+
+    def submit(self, request: ChatRequest) -> None:
+        """Hand over a request."""
+        self._put(request)
+
+    def next(self) -> Outcome | BaseException:
+        """Wait for what has become of one of the requests."""
+        return self._outcomes.get()
+
+    def _put(self, request: ChatRequest | None) -> None:
+        self._loop.call_soon_threadsafe(self._inbox.put_nowait, request)
+
+    def _work(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - the caller's thread raises it
+            if not self._ready.done():
+                self._ready.set_exception(error)
+            else:
+                self._outcomes.put(error)
+
+    async def _serve(self) -> None:
+        async with AsyncExitStack() as stack:
+            connection = None
+            if not self._endpoint.pacing.offline:
+                connection = await stack.enter_async_context(Connection(self._endpoint))
+            cache = stack.enter_context(AnswerCache(self._folder, self._endpoint, self._account))
+            asker = Asker(self._endpoint, cache, connection)
+            inbox = _Inbox()
+            self._ready.set_result((asyncio.get_running_loop(), inbox))
+            await self._ask_all(asker, inbox)
+
+    async def _ask_all(self, asker: Asker, inbox: _Inbox) -> None:
+        tasks: set[asyncio.Task[None]] = set()
+        while (request := await inbox.get()) is not None:
+            task = asyncio.create_task(self._ask(asker, request))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _ask(self, asker: Asker, request: ChatRequest) -> None:
+        try:
+            self._outcomes.put(await asker.answer(request))
+        except Exception as error:  # noqa: BLE001 - the caller's thread raises it
+            self._outcomes.put(error)
