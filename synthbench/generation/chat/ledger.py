@@ -1,0 +1,78 @@
+"""What was asked, and what it cost: read from the attempts that the cache of answers holds."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from synthbench.errors import UserError
+from synthbench.generation.chat.cache import FILE
+
+_QUERY = """
+SELECT experiment, stage, endpoint, model,
+  sum(state = 'answered'),
+  sum(iif(state = 'answered', attempts.prompt_tokens, 0)),
+  sum(iif(state = 'answered', attempts.completion_tokens, 0)),
+  total(iif(state = 'answered', usd, 0)),
+  sum(state IN ('sent', 'in doubt')),
+  sum(iif(state IN ('sent', 'in doubt'), coalesce(answers.prompt_tokens, attempts.prompt_tokens), 0)),
+  sum(iif(state IN ('sent', 'in doubt'), coalesce(answers.completion_tokens, attempts.completion_tokens), 0)),
+  total(iif(state IN ('sent', 'in doubt'), usd, 0)),
+  sum(state = 'refused')
+FROM attempts LEFT JOIN answers USING (key)
+WHERE (? = '' OR experiment = ?) AND (? = '' OR stage = ?)
+GROUP BY experiment, stage, endpoint, model ORDER BY min(id)
+"""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Some attempts with their tokens and US dollars."""
+
+    num_attempts: int
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float
+
+    def __str__(self) -> str:
+        tokens = f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
+        return f"{self.num_attempts:,} ({tokens}, {self.usd:.4f} US dollars)"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a stage asked of a model.
+
+    Nobody knows of what is `in_doubt` whether it was answered and paid, as a kill or a lost connection came
+    in between; its tokens are those of the answer that another attempt got, else the most that were expected,
+    and its US dollars always the most. `num_refused` attempts were turned away and cost nothing.
+    """
+
+    experiment: str
+    stage: str
+    endpoint: str
+    model: str
+    answered: Amount
+    in_doubt: Amount
+    num_refused: int
+
+    def __str__(self) -> str:
+        doubt = f"; in doubt: {self.in_doubt}" if self.in_doubt.num_attempts else ""
+        refused = f"; turned away: {self.num_refused:,}" if self.num_refused else ""
+        return f"answers of '{self.endpoint}' ({self.model}): {self.answered}{doubt}{refused}"
+
+
+def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
+    """Return the entries of the ledger in `folder`, of one experiment or stage or all, the oldest first.
+
+    Raises UserError if the file is there and can't be read.
+    """
+    file = folder / FILE
+    if not file.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            rows = database.execute(_QUERY, (experiment, experiment, stage, stage)).fetchall()
+    except sqlite3.Error as error:
+        raise UserError(f"the ledger of LLM answers, {file}, can't be read: {error}") from error
+    return [Entry(*row[:4], Amount(*row[4:8]), Amount(*row[8:12]), row[12]) for row in rows]
