@@ -1,6 +1,7 @@
 """All that a plug-in may import."""
 
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.preparing.filters import looks_like_a_refusal
 from synthbench.data.records import (
     Failure,
     Pair,
@@ -11,7 +12,10 @@ from synthbench.data.records import (
     Sentence,
     Triplet,
 )
-from synthbench.errors import UserError
+from synthbench.errors import UserError, did_you_mean
+from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
+from synthbench.generation.chat.client import ChatClient
+from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 from synthbench.generation.cost import WritingCost
 from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
 from synthbench.generation.language_model import LanguageModel
@@ -38,7 +42,12 @@ from synthbench.runtime import Progress, ProgressTask, Runtime
 
 __all__ = [
     "Amounts",
+    "ChatAnswer",
+    "ChatAnswer",
+    "ChatClient",
     "ChatModel",
+    "ChatRequest",
+    "ChatRequest",
     "Component",
     "Encoder",
     "Evaluation",
@@ -74,6 +83,8 @@ __all__ = [
     "WritingCost",
     "WritingTask",
     "Written",
+    "did_you_mean",
     "length_sorted_units",
+    "looks_like_a_refusal",
     "symmetric_scores",
 ]
