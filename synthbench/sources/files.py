@@ -40,6 +40,11 @@ def required_fields(kind: RecordKind) -> tuple[str, ...]:
     return RECORD_TYPES[kind].own_fields()
 
 
+def known_fields(kind: RecordKind) -> tuple[str, ...]:
+    """Return the fields that records of a kind can take from their file."""
+    return (*required_fields(kind), *RECORD_TYPES[kind].optional_fields, *OPTIONAL_FIELDS)
+
+
 def read_file(path: Path, columns: Columns) -> Content:
     """Read a file's records; ids are file name and line, if no column holds them.
 
@@ -80,7 +85,7 @@ def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any
             yield name, score_of(value, columns.score_range)
         elif name == "grades":
             yield name, [score_of(grade, columns.score_range, one) for one, grade in numbered(value, name)]
-        elif name == "candidates":
+        elif name in ("candidates", "further_queries"):
             yield name, [sentence_of(text, one) for one, text in numbered(value, name)]
         elif name in OPTIONAL_FIELDS:
             yield name, "" if value is None else str(value)
@@ -93,7 +98,7 @@ def _rows(path: Path, columns: Columns, problems: Problems) -> Iterator[_Row]:
     if path.suffix == ".txt":
         return ((number, {"sentence": line}) for number, line in enumerate(read_lines(path), start=1))
     if path.suffix == ".jsonl":
-        return _named(path, _json_lines(path, problems), columns, problems)
+        return _named(path, json_lines(path, problems), columns, problems)
     if path.suffix == ".parquet":
         return _named(path, _parquet_rows(path), columns, problems)
     lines = _tab_separated(path) if path.suffix == ".tsv" else _comma_separated(path)
@@ -150,7 +155,8 @@ def _places(path: Path, first: list[str], columns: Columns) -> dict[str, int]:
     return places
 
 
-def _json_lines(path: Path, problems: Problems) -> Iterator[_Row]:
+def json_lines(path: Path, problems: Problems) -> Iterator[_Row]:
+    """Yield the number and the object of each line; what is no JSON object becomes a problem."""
     for number, line in enumerate(read_lines(path), start=1):
         try:
             row = json.loads(line)

@@ -1,18 +1,22 @@
-"""Similarity tasks from the Hugging Face hub, or from its local cache."""
+"""The standard tasks from the Hugging Face hub, or from its local cache."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from synthbench.data.records import ScoredPair
+from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.errors import UserError, did_you_mean
+from synthbench.sources import reranking
 from synthbench.sources.content import NO_GOLD_SCORE, Content
 from synthbench.sources.problems import Problems, is_blank, score_of, sentence_of
 from synthbench.sources.tasks import Split, Task
 
 _SPLIT_NAMES = {"train": "train", "dev": "validation", "test": "test"}
-_COLUMNS = ("sentence1", "sentence2", "score")
+_COLUMNS = {
+    RecordKind.SCORED_PAIR: ("sentence1", "sentence2", "score"),
+    RecordKind.RANKING: reranking.FIELDS,
+}
 
 
 def check_available(task: Task, split: Split) -> None:
@@ -55,39 +59,45 @@ def resolve(task: Task, split: Split) -> list[Path]:
 def read_task(task: Task, split: Split, paths: list[Path], expected: int | None) -> Content:
     """Read a task's split from the files of `resolve`.
 
-    `expected` is the number of scored pairs to be found: None is the published number, 0 any. Subsets are not
-    known on the hub.
+    `expected` is the number of scored pairs or queries to be found: None is the published number, 0 any.
+    Subsets are not known on the hub.
 
     Raises UserError for missing columns, bad scores, empty sentences and another size than expected.
     """
     content, problems = Content(), Problems()
     where = f"{task.hub_id}@{task.hub_revision[:7]} {_SPLIT_NAMES[split]}"
-    for number, row in enumerate(_rows(paths, where), start=1):
-        if is_blank(row["score"]):
-            content.drop(NO_GOLD_SCORE)
-            continue
+    for number, row in enumerate(_rows(paths, where, _COLUMNS[task.kind]), start=1):
+        shared = {"id": f"{task.name}/{split}/{number:04d}", "split": split}
         try:
-            pair = ScoredPair(
-                id=f"{task.name}/{split}/{number:04d}",
-                split=split,
-                sentence1=sentence_of(row["sentence1"], "sentence1"),
-                sentence2=sentence_of(row["sentence2"], "sentence2"),
-                score=score_of(row["score"], task.score_range),
-            )
-            content.records.append(pair)
+            if task.kind == RecordKind.RANKING:
+                reranking.add_ranking(row, shared, content)
+            else:
+                _add_pair(row, shared, task, content)
         except ValueError as error:
             problems.add(f"{where}: row {number}: {error}")
     problems.raise_if_any()
+    found = reranking.num_queries(content)
     wanted = task.size(split) if expected is None else expected
-    if wanted not in (0, len(content.records)):
+    if wanted not in (0, found):
         source = "published" if expected is None else "expected"
-        raise UserError(
-            f"{where}: {len(content.records)} scored pairs in {task.name} {split}, {wanted} {source}"
-        )
+        raise UserError(f"{where}: {found} {task.items} in {task.name} {split}, {wanted} {source}")
     return content
 
 
-def _rows(paths: list[Path], where: str) -> Iterator[dict[str, Any]]:
+def _add_pair(row: Mapping[str, Any], shared: Mapping[str, Any], task: Task, content: Content) -> None:
+    if is_blank(row["score"]):
+        content.drop(NO_GOLD_SCORE)
+        return
+    pair = ScoredPair(
+        sentence1=sentence_of(row["sentence1"], "sentence1"),
+        sentence2=sentence_of(row["sentence2"], "sentence2"),
+        score=score_of(row["score"], task.score_range),
+        **shared,
+    )
+    content.records.append(pair)
+
+
+def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield the rows, read by `datasets` from files: given an id it would ignore the commit when offline."""
     import datasets
 
@@ -103,7 +113,7 @@ def _rows(paths: list[Path], where: str) -> Iterator[dict[str, Any]]:
     finally:
         if not was_silent:
             datasets.enable_progress_bars()
-    for column in _COLUMNS:
+    for column in columns:
         if column not in table.column_names:
             raise UserError(f"{where}: no column '{column}'{did_you_mean(column, table.column_names)}")
     yield from table
@@ -114,5 +124,12 @@ def _unavailable(task: Task, split: Split, reason: str) -> UserError:
     return UserError(
         f"{task.name} {split}: {task.hub_id} at {task.hub_revision} can't be had ({reason.rstrip('.')}); "
         f"with a connection, '{command}' puts it into the cache; "
-        f"or use SentEval's folder {task.folder} with origin: folder"
+        f"or use {_folder(task, split)} with origin: folder"
     )
+
+
+def _folder(task: Task, split: Split) -> str:
+    if task.is_in_senteval:
+        return f"SentEval's folder {task.folder}"
+    names = (f"{task.folder}/{file.format(part)}" for part in task.parts[split] for file in task.files)
+    return " and ".join(names)

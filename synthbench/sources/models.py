@@ -10,7 +10,7 @@ from synthbench.data.dino import KINDS as DINO_KINDS
 from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.sources import files, hub, senteval
+from synthbench.sources import files, hub, reranking, senteval
 from synthbench.sources.content import Content, hashes
 from synthbench.sources.description import SourceBase
 from synthbench.sources.places import Origin, Places
@@ -22,7 +22,7 @@ IN_DATA_FOLDER = "data:"
 
 
 class TaskSource(SourceBase):
-    """A similarity task with human scores, from SentEval's folders or the Hugging Face hub.
+    """A standard task, similarity with human scores or reranking, from a folder or the Hugging Face hub.
 
     SICK-R has SemEval's splits (4,927 test pairs), SICK-R-all is one test set of all 9,927 pairs.
     """
@@ -31,7 +31,9 @@ class TaskSource(SourceBase):
     split: Split = Field("test", description="which of the task's splits; not every task has all three")
     origin: Origin | None = Field(None, description="folder, hub; null: as the whole experiment says")
     expected_size: int | None = Field(
-        None, ge=0, description="scored pairs that must be found; null: the published number, 0: any"
+        None,
+        ge=0,
+        description="scored pairs (queries) that must be found; null: the published number, 0: any",
     )
 
     @model_validator(mode="after")
@@ -43,8 +45,8 @@ class TaskSource(SourceBase):
 
     @property
     def own_kind(self) -> RecordKind:
-        """Scored pairs."""
-        return RecordKind.SCORED_PAIR
+        """Scored pairs; of a reranking task, rankings."""
+        return self._task().kind
 
     def needs_data_folder(self, places: Places) -> bool:
         """Say whether the task is not read from the hub."""
@@ -68,10 +70,11 @@ class TaskSource(SourceBase):
         if self.is_on_hub(places):
             return hub.read_task(task, self.split, hub.resolve(task, self.split), self.expected_size)
         parts = senteval.task_files(task, self.split, places.data)
-        return senteval.read_task(task, self.split, parts, self.expected_size)
+        read_task = reranking.read_task if task.kind == RecordKind.RANKING else senteval.read_task
+        return read_task(task, self.split, parts, self.expected_size)
 
     def _own_records(self) -> int | None:
-        return self.expected_size or self._task().size(self.split)
+        return self.expected_size or self._task().size(self.split) or None
 
     def _title(self) -> str:
         return f"{self.task} {self.split}"
@@ -88,11 +91,11 @@ class FileSource(SourceBase):
         description="relative to the experiment file, or to the data folder (--data) if written `data:PATH`",
     )
     # Left out of what identifies a source that has none, as it was before there was this key.
-    format: Literal["dino"] | None = Field(
+    format: Literal["dino", "reranking"] | None = Field(
         None,
         exclude_if=lambda value: value is None,
         description="dino: JSON lines as DINO's are released; scored pairs if no `kind` is given;"
-        " null: as the file's name says",
+        " reranking: JSON lines as MTEB's reranking sets; null: as the file's name says",
     )
     kind: RecordKind | None = Field(None, description="what a row is; may be left out for .txt (sentence)")
     columns: Mapping[str, Annotated[int, Field(ge=0)] | str] = Field(
@@ -109,8 +112,8 @@ class FileSource(SourceBase):
         suffix = Path(self.file).suffix
         if suffix not in SUFFIXES:
             raise ValueError(f"{self.file}: the name must end in {', '.join(SUFFIXES)}")
-        if self.format == "dino":
-            self._check_dino(suffix)
+        if self.format is not None:
+            self._check_format(suffix)
         elif self.kind is None and suffix != ".txt":
             raise ValueError(f"kind is missing: what is a row of {self.file}?")
         if self.kind == RecordKind.FAILURE or (suffix == ".txt" and self.own_kind != RecordKind.SENTENCE):
@@ -120,17 +123,20 @@ class FileSource(SourceBase):
         self._check_columns(suffix)
         return self
 
-    def _check_dino(self, suffix: str) -> None:
+    def _check_format(self, suffix: str) -> None:
+        is_dino = self.format == "dino"
+        title = "DINO's format" if is_dino else "reranking format"
+        kinds = DINO_KINDS if is_dino else (RecordKind.RANKING,)
         if suffix != ".jsonl":
-            raise ValueError(f"{self.file}: a file in DINO's format is a .jsonl file")
-        if self.kind not in (None, *DINO_KINDS):
-            raise ValueError(f"a file in DINO's format holds {' or '.join(DINO_KINDS)} records")
+            raise ValueError(f"{self.file}: a file in {title} is a .jsonl file")
+        if self.kind not in (None, *kinds):
+            raise ValueError(f"a file in {title} holds {' or '.join(kinds)} records")
         for name in ("columns", "score_range"):
             if name in self.model_fields_set:
-                raise ValueError(f"{name}: DINO's format knows its own; leave it out")
+                raise ValueError(f"{name}: {title} knows its own; leave it out")
 
     def _check_columns(self, suffix: str) -> None:
-        known = (*files.required_fields(self.own_kind), *files.OPTIONAL_FIELDS)
+        known = files.known_fields(self.own_kind)
         for name, column in self.columns.items():
             if name not in known:
                 raise ValueError(f"{self.own_kind} records have no field '{name}'{did_you_mean(name, known)}")
@@ -142,6 +148,8 @@ class FileSource(SourceBase):
     @property
     def own_kind(self) -> RecordKind:
         """The kind given, or the one that the file's format holds."""
+        if self.format == "reranking":
+            return RecordKind.RANKING
         if self.format != "dino":
             return self.kind or RecordKind.SENTENCE
         # Its reader takes the distinct sentences itself: only it knows the rows that are no pairs.
@@ -162,6 +170,8 @@ class FileSource(SourceBase):
             is_each = self.converted_to == "sentence"
             rows = rows.sentences() if is_each else rows.of_kind(self.own_kind)
             return Content(list(rows.records), dict(rows.dropped), list(rows.notes))
+        if self.format == "reranking":
+            return reranking.read_file(self._path(places), self.split)
         names = {name: name for name in files.required_fields(self.own_kind)} | dict(self.columns)
         columns = files.Columns(self.own_kind, names, self.score_range, self.split)
         return files.read_file(self._path(places), columns)

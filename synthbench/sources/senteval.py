@@ -87,6 +87,8 @@ def _folder(task: Task, split: Split, data: Path | None) -> Path:
 
 
 def _cure(task: Task) -> str:
+    if not task.is_in_senteval:
+        return f"take {task.hub_id} from the hub with origin: hub"
     return (
         "get it with the SentEval toolkit's download script (get_transfer_data.bash), "
         f"or take {task.hub_id} from the hub with origin: hub"

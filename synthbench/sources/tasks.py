@@ -1,22 +1,46 @@
-"""The human-scored similarity tasks: their files, published sizes, score ranges and places on the hub."""
+"""The standard tasks, similarity and reranking: their files, published sizes and places on the hub."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-TaskName = Literal["STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R", "SICK-R-all"]
+from synthbench.data.records import RecordKind
+
+TaskName = Literal[
+    "STS12",
+    "STS13",
+    "STS14",
+    "STS15",
+    "STS16",
+    "STSb",
+    "SICK-R",
+    "SICK-R-all",
+    "BIOSSES",
+    "STS17-en-en",
+    "STS17-ar-ar",
+    "STS17-es-es",
+    "STS17-en-ar",
+    "STS17-es-en",
+    "STS17-en-tr",
+    "AskUbuntuDupQuestions",
+    "MindSmallReranking",
+    "SciDocsRR",
+    "StackOverflowDupQuestions",
+]
 Split = Literal["train", "dev", "test"]
-Layout = Literal["semeval", "benchmark", "sick"]
+Layout = Literal["semeval", "benchmark", "sick", "reranking"]
+RERANKING_FOLDER = "reranking"
 
 
 @dataclass(frozen=True)
 class Task:
     """One task.
 
-    `parts` gives, for each split, the parts that its files are named after and how many scored pairs each was
-    published with; `files` are file names with {} for the part, in `folder`. `columns` are the numbers of
-    columns that a line may have. `left_out` names parts that copies of the data may hold but that are not
-    scored. `hub_files` are patterns with {} for the hub's split name, at the commit `hub_revision`.
+    `parts` gives, for each split, the parts that its files are named after and how many scored pairs (or
+    queries) each was published with, 0 where that is not known; `files` are file names with {} for the part,
+    in `folder`. `columns` are the numbers of columns that a line may have. `left_out` names parts that copies
+    of the data may hold but that are not scored. `hub_files` are patterns with {} for the hub's split name,
+    at the commit `hub_revision`. `is_in_senteval` says whether the SentEval toolkit has the folder.
     """
 
     name: TaskName
@@ -30,9 +54,20 @@ class Task:
     hub_revision: str
     hub_files: tuple[str, ...] = ("{}.jsonl.gz", "data/{}-*.parquet")
     left_out: tuple[str, ...] = ()
+    is_in_senteval: bool = True
+
+    @property
+    def kind(self) -> RecordKind:
+        """What a record of the task is."""
+        return RecordKind.RANKING if self.layout == "reranking" else RecordKind.SCORED_PAIR
+
+    @property
+    def items(self) -> str:
+        """What is counted: the records in words."""
+        return "queries" if self.kind == RecordKind.RANKING else "scored pairs"
 
     def size(self, split: Split) -> int:
-        """Return the published number of scored pairs."""
+        """Return the published number of scored pairs or queries, 0 if it is not known."""
         return sum(self.parts[split].values())
 
 
@@ -62,6 +97,39 @@ def _semeval(
         hub_id=f"mteb/sts{year}-sts",
         hub_revision=revision,
         left_out=left_out,
+    )
+
+
+def _sts17(track: str, name: TaskName, files: str, *, left_out: tuple[str, ...] = ()) -> Task:
+    """Return a track of SemEval 2017; `files` is the track's name in the organisers' files."""
+    return Task(
+        name=name,
+        layout="semeval",
+        folder="STS17-test",
+        files=("STS.input.{}.txt", "STS.gs.{}.txt"),
+        columns=(2,),
+        parts={"test": {files: 250}},
+        score_range=(0.0, 5.0),
+        hub_id="mteb/sts17-crosslingual-sts",
+        hub_revision="faeb762787bd10488a50c8b5be4a3b82e411949c",
+        hub_files=(f"{{}}/{track}.jsonl.gz",),
+        left_out=left_out,
+        is_in_senteval=False,
+    )
+
+
+def _reranking(name: TaskName, hub_id: str, revision: str, num_queries: int) -> Task:
+    return Task(
+        name=name,
+        layout="reranking",
+        folder=RERANKING_FOLDER,
+        files=("{}.jsonl",),
+        columns=(),
+        parts={"test": {name: num_queries}},
+        score_range=(0.0, 1.0),
+        hub_id=hub_id,
+        hub_revision=revision,
+        is_in_senteval=False,
     )
 
 
@@ -142,6 +210,41 @@ _TASKS = (
         score_range=(1.0, 5.0),
         hub_id="mteb/sickr-sts",
         hub_revision="20a6d6f312dd54037fe07a32d58e5e168867909d",
+    ),
+    Task(
+        name="BIOSSES",
+        layout="semeval",
+        folder="BIOSSES-test",
+        files=("STS.input.{}.txt", "STS.gs.{}.txt"),
+        columns=(2,),
+        parts={"test": {"BIOSSES": 100}},
+        score_range=(0.0, 4.0),
+        hub_id="mteb/biosses-sts",
+        hub_revision="d3fb88f8f02e40887cd149695127462bbcf29b4a",
+        is_in_senteval=False,
+    ),
+    _sts17("en-en", "STS17-en-en", "track5.en-en"),
+    _sts17("ar-ar", "STS17-ar-ar", "track1.ar-ar"),
+    _sts17("es-es", "STS17-es-es", "track3.es-es"),
+    _sts17("en-ar", "STS17-en-ar", "track2.ar-en"),
+    # Track 4b is a set about the quality of translations, which the hub does not have.
+    _sts17("es-en", "STS17-es-en", "track4a.es-en", left_out=("track4b.es-en",)),
+    _sts17("en-tr", "STS17-en-tr", "track6.tr-en"),
+    # Lei et al.'s 189 dev and 186 test queries that have a relevant candidate; 14 of them have no other.
+    _reranking(
+        "AskUbuntuDupQuestions",
+        "mteb/askubuntudupquestions-reranking",
+        "2000358ca161889fa9c082cb41daa8dcfb161a54",
+        375,
+    ),
+    # Unverified: the layout at this commit; how many queries there are.
+    _reranking("MindSmallReranking", "mteb/mind_small", "3bdac13927fdc888b903db93b2ffdbd90b295a69", 0),
+    _reranking("SciDocsRR", "mteb/scidocs-reranking", "d3c5e1fc0b855ab6097bf1cda04dd73947d7caab", 3978),
+    _reranking(
+        "StackOverflowDupQuestions",
+        "mteb/stackoverflowdupquestions-reranking",
+        "e185fbe320c72810689fc5848eb6114e1ef5ec69",
+        2992,
     ),
 )
 TASKS: Mapping[str, Task] = {task.name: task for task in _TASKS}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hub_cache import HubCache
 
+from synthbench.data.records import Ranking, RecordKind
 from synthbench.errors import UserError
 from synthbench.sources.models import TaskSource
 from synthbench.sources.places import Places
@@ -31,16 +32,70 @@ def add(cache: HubCache, task: Task, split: Split, content: list[dict[str, Any]]
     cache.add_dataset(task.hub_id, task.hub_revision, {name: content})
 
 
+def queries(count: int = 3) -> list[dict[str, Any]]:
+    return [
+        {"query": f"q {number}", "positive": [f"a {number}"], "negative": ["b", "c"]}
+        for number in range(count)
+    ]
+
+
 def fault(task: TaskName = "STS12", size: int | None = 0, split: Split = "test") -> str:
     with pytest.raises(UserError) as caught:
         TaskSource(task=task, split=split, expected_size=size).load(HUB)
     return "\n".join(caught.value.messages)
 
 
-@pytest.mark.parametrize(("name", "split"), [(name, split) for name in TASKS for split in TASKS[name].parts])
+SIMILARITY = [name for name, task in TASKS.items() if task.kind == RecordKind.SCORED_PAIR]
+RERANKING = [name for name in TASKS if name not in SIMILARITY]
+
+
+@pytest.mark.parametrize("name", RERANKING)
+def test_every_reranking_task_is_read_from_its_pinned_commit(hub_cache: HubCache, name: TaskName) -> None:
+    task = TASKS[name]
+    add(hub_cache, task, "test", queries())
+    source = TaskSource(task=name, expected_size=3)
+    dataset = source.load(HUB)
+    assert (dataset.kind, source.record_kind) == (RecordKind.RANKING, RecordKind.RANKING)
+    first = Ranking(
+        id=f"{name}/test/0001",
+        split="test",
+        query="q 0",
+        candidates=("a 0", "b", "c"),
+        grades=(1.0, 0.0, 0.0),
+    )
+    assert next(iter(dataset)) == first
+    assert dataset.manifest.revisions == source.fingerprint(HUB) == {task.hub_id: task.hub_revision}
+
+
+def test_a_reader_s_history_is_several_queries_of_one_item(hub_cache: HubCache) -> None:
+    history = ["read first", "read second", "read first"]
+    rows = [{**row, "query": history} for row in queries()]
+    add(hub_cache, TASKS["MindSmallReranking"], "test", rows)
+    first = next(iter(TaskSource(task="MindSmallReranking").load(HUB)))
+    assert first.queries == ("read first", "read second")
+
+
+def test_queries_are_counted_against_the_published_number(hub_cache: HubCache) -> None:
+    empty = {"query": "q", "positive": [], "negative": []}
+    add(hub_cache, TASKS["SciDocsRR"], "test", [*queries(), empty])
+    where = "mteb/scidocs-reranking@d3c5e1f test"
+    assert fault("SciDocsRR", None) == f"{where}: 4 queries in SciDocsRR test, 3978 published"
+    dataset = TaskSource(task="SciDocsRR", expected_size=4).load(HUB)
+    assert (len(dataset), dataset.manifest.dropped) == (3, {"no candidates": 1})
+
+
+def test_a_missing_reranking_task_names_the_file_that_would_do(hub_cache: HubCache) -> None:
+    assert fault("SciDocsRR").endswith("or use reranking/SciDocsRR.jsonl with origin: folder")
+
+
+@pytest.mark.parametrize(
+    ("name", "split"), [(name, split) for name in SIMILARITY for split in TASKS[name].parts]
+)
 def test_every_task_is_read_from_its_pinned_commit(hub_cache: HubCache, name: TaskName, split: Split) -> None:
     task = TASKS[name]
-    add(hub_cache, task, split, rows(score=task.score_range[0]))
+    low, high = task.score_range
+    scored = zip(rows(), (high, high, low), strict=True)
+    add(hub_cache, task, split, [{**row, "score": score} for row, score in scored])
     source = TaskSource(task=name, split=split, expected_size=3)
     dataset = source.load(HUB)
     assert dataset.column("score") == [1.0, 1.0, 0.0]

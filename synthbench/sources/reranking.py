@@ -1,0 +1,109 @@
+"""Reranking sets as JSON lines: a query, or several, with relevant and irrelevant texts."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from synthbench.data.records import Ranking
+from synthbench.errors import UserError
+from synthbench.sources.content import Content
+from synthbench.sources.files import json_lines
+from synthbench.sources.problems import Problems, sentence_of
+from synthbench.sources.tasks import Split, Task
+
+FIELDS = ("query", "positive", "negative")
+NO_CANDIDATES = "no candidates"
+
+
+def read_task(
+    task: Task, split: Split, files: Mapping[str, tuple[Path, ...]], expected: int | None
+) -> Content:
+    """Read a task's split from its file.
+
+    `expected` is the number of queries to be found: None is the published number, 0 any.
+    Raises UserError as `read_file` does, and for another number of queries.
+    """
+    ((path,),) = files.values()
+    content = read_file(path, split)
+    found, wanted = num_queries(content), task.size(split) if expected is None else expected
+    if wanted not in (0, found):
+        source = "published" if expected is None else "expected"
+        raise UserError(f"{path}: {found} queries, {wanted} {source} ({task.name} {split})")
+    return content
+
+
+def read_file(path: Path, split: Split) -> Content:
+    """Read a file of lines {"id", "query", "positive", "negative", "order"}, as `add_ranking` takes them.
+
+    Raises UserError naming, all together and by file and line, what is wrong with a line, and an id that
+    occurs twice.
+    """
+    content, problems = Content(), Problems()
+    lines: dict[str, int] = {}
+    for line, row in json_lines(path, problems):
+        record_id = str(row.get("id") or f"{path.name}/{line:04d}")
+        if lines.setdefault(record_id, line) != line:
+            problems.add(f"{path}:{line}: id '{record_id}' stands in line {lines[record_id]} already")
+        try:
+            add_ranking(row, {"id": record_id, "split": split}, content)
+        except ValueError as error:
+            problems.add(f"{path}:{line}: {error}")
+    problems.raise_if_any()
+    if not content.records:
+        raise UserError(f"{path}: holds no queries with candidates")
+    return content
+
+
+def num_queries(content: Content) -> int:
+    """Return how many queries a source holds, with and without candidates."""
+    return len(content.records) + content.dropped.get(NO_CANDIDATES, 0)
+
+
+def add_ranking(row: Mapping[str, Any], shared: Mapping[str, Any], content: Content) -> None:
+    """Add a row's ranking; a query without any candidate is left out and counted.
+
+    `query` is a text or a list of texts, `positive` and `negative` are lists of texts. `order`, 1 for a
+    positive and 0 for a negative one, restores the order that the candidates had; it may be left out.
+    Raises ValueError saying what is wrong.
+    """
+    for name in FIELDS:
+        if name not in row:
+            raise ValueError(f"no field '{name}'")
+    given = row["query"] if isinstance(row["query"], list) else [row["query"]]
+    if not given:
+        raise ValueError("query is empty")
+    # A title that was read twice is no other query.
+    query, *further = dict.fromkeys(sentence_of(text, "query") for text in given)
+    groups = {1: _texts(row, "positive"), 0: _texts(row, "negative")}
+    order = _order(row, groups)
+    if not order:
+        content.drop(NO_CANDIDATES)
+        return
+    left = {grade: iter(texts) for grade, texts in groups.items()}
+    content.records.append(
+        Ranking(
+            query=query,
+            further_queries=tuple(further),
+            candidates=tuple(next(left[grade]) for grade in order),
+            grades=tuple(map(float, order)),
+            **shared,
+        )
+    )
+
+
+def _texts(row: Mapping[str, Any], name: str) -> Sequence[str]:
+    texts = row[name]
+    if not isinstance(texts, list):
+        raise ValueError(f"{name} is not a list of texts: {texts!r}")
+    return [sentence_of(text, f"{name} {number}") for number, text in enumerate(texts, start=1)]
+
+
+def _order(row: Mapping[str, Any], groups: Mapping[int, Sequence[str]]) -> Sequence[int]:
+    ordered = [grade for grade, texts in groups.items() for _ in texts]
+    order: Sequence[int] | None = row.get("order")
+    if order is None:
+        return ordered
+    is_binary = isinstance(order, list) and all(each in (0, 1) for each in order)
+    if not is_binary or sorted(order, reverse=True) != ordered:
+        raise ValueError("order has not a 1 for each positive and a 0 for each negative")
+    return order
