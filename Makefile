@@ -39,6 +39,7 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/silver.py
 	$(TEST_ENV) $(BIN)/python benchmarks/dino.py
 	$(TEST_ENV) $(BIN)/python benchmarks/training.py
+	$(TEST_ENV) $(BIN)/python benchmarks/simcse.py
 
 ## docs: renew the tables of keys in docs/experiment_files.md
 docs: $(INSTALLED)

@@ -38,6 +38,7 @@ from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.examples import training_table
 from synthbench.training.loop import Job, fit
 from synthbench.training.objectives import COSINE_SIMILARITY
+from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import ShuffledBatches
 
 SEED = 0
@@ -96,6 +97,17 @@ def train_ours(
     return model
 
 
+def bare_optimizer(model: SentenceTransformer, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """Return AdamW as the project's loop has it: no decay of biases and norms."""
+    plain = [p for name, p in model.named_parameters() if "bias" in name or "LayerNorm" in name]
+    decayed = [p for p in model.parameters() if all(p is not other for other in plain)]
+    groups = [
+        {"params": decayed, "weight_decay": settings.weight_decay},
+        {"params": plain, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
+
+
 def train_minimally(
     model: SentenceTransformer, data: SyntheticDataset, settings: BiEncoder
 ) -> SentenceTransformer:
@@ -104,13 +116,7 @@ def train_minimally(
     rows = list(zip(data.column("sentence1"), data.column("sentence2"), data.column("score"), strict=True))
     batches = ShuffledBatches(rows, settings.batch_size, drop_last=False, seed=SEED)
     loader = DataLoader(rows, batch_sampler=batches, collate_fn=lambda batch: list(zip(*batch, strict=True)))
-    plain = [p for name, p in model.named_parameters() if "bias" in name or "LayerNorm" in name]
-    decayed = [p for p in model.parameters() if all(p is not other for other in plain)]
-    groups = [
-        {"params": decayed, "weight_decay": settings.weight_decay},
-        {"params": plain, "weight_decay": 0.0},
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=settings.learning_rate, fused=True)
+    optimizer = bare_optimizer(model, settings)
     model.train()
     for sentences1, sentences2, scores in loader:
         first = model(model.preprocess(list(sentences1)))["sentence_embedding"]

@@ -14,6 +14,7 @@ from synthbench.models.quiet import quiet_transformers
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
     from torch import nn
+    from transformers import PreTrainedModel
 
 
 _CONFIG = "config.json"
@@ -132,6 +133,19 @@ def build_cross_encoder(
                 f"{base.model}: a cross-encoder needs a model that pads, and its configuration has no "
                 "pad_token_id; take an encoder such as BERT as the base, not a language model"
             )
+        return model
+
+
+def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
+    """Load the checkpoint with a head that guesses masked words, new (governed by `seed`) if it has none.
+
+    Raises UserError if the model can't be found or loaded, or is of a kind that has no such head.
+    """
+    from transformers import AutoModelForMaskedLM
+
+    folder = reference.resolve(base.model, base.revision)
+    with _seeded(seed), quiet_transformers(), _loading_errors(base):
+        model: PreTrainedModel = AutoModelForMaskedLM.from_pretrained(folder, **_layers_kept(folder, base))
         return model
 
 

@@ -40,16 +40,27 @@ CONTRASTIVE_COLUMNS = {
 
 
 def contrastive(
-    kind: RecordKind, temperature: float, hard_negative_weight: float = 0.0, chunk_size: int | None = None
+    kind: RecordKind,
+    temperature: float,
+    hard_negative_weight: float = 0.0,
+    chunk_size: int | None = None,
+    mlm_weight: float = 0.0,
 ) -> Objective:
-    """Return SimCSE's objective for records of this kind, with cached gradients if `chunk_size` is given."""
+    """Return SimCSE's objective for records of this kind, with cached gradients if `chunk_size` is given.
+
+    With an `mlm_weight` the model must end in a `WordHead`.
+    """
 
     def loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
         from synthbench.training.contrastive import CachedContrastiveLoss, ContrastiveLoss
+        from synthbench.training.masking import LossWithMasking
 
-        if chunk_size is None:
-            return ContrastiveLoss(model, temperature, hard_negative_weight)
-        return CachedContrastiveLoss(model, temperature, hard_negative_weight, chunk_size)
+        contrast = (
+            ContrastiveLoss(model, temperature, hard_negative_weight)
+            if chunk_size is None
+            else CachedContrastiveLoss(model, temperature, hard_negative_weight, chunk_size)
+        )
+        return LossWithMasking(contrast, model[-1], mlm_weight, chunk_size) if mlm_weight else contrast
 
     return Objective(kind, CONTRASTIVE_COLUMNS[kind], loss)
 

@@ -1,4 +1,4 @@
-"""What SimCSE puts behind the transformer: a pooling and, behind it, a tanh layer."""
+"""What SimCSE puts behind the transformer: a pooling and, behind it, a tanh layer and a head for words."""
 
 from typing import Any
 
@@ -6,7 +6,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Pooling
+from transformers import PreTrainedModel
 
+from synthbench.training.masking import WordHead
 from synthbench.training.randomness import isolated
 
 _INITIALIZER_RANGE = 0.02
@@ -46,7 +48,13 @@ def with_projection(model: SentenceTransformer, seed: int, *, training_only: boo
     return SentenceTransformer(modules=[*model, layer], device=str(model.device))
 
 
+def with_word_head(model: SentenceTransformer, language_model: PreTrainedModel) -> SentenceTransformer:
+    """Return the model with a head that guesses masked words; raises UserError if it has no mask."""
+    head = WordHead(language_model, model).to(model.device)
+    return SentenceTransformer(modules=[*model, head], device=str(model.device))
+
+
 def as_used(model: SentenceTransformer) -> SentenceTransformer:
     """Return the model without the layers that are there in training only."""
-    kept = [module for module in model if not isinstance(module, TrainingOnlyDense)]
+    kept = [module for module in model if not isinstance(module, TrainingOnlyDense | WordHead)]
     return SentenceTransformer(modules=kept, device=str(model.device))

@@ -43,6 +43,13 @@ class SimCSE(TrainingSettings):
         description="a new tanh layer behind the pooling: kept in the model, there in training only, or none;"
         " null: with `cls` kept, of sentences training only; without for other poolings",
     )
+    mlm_weight: float = Field(
+        0.0,
+        ge=0,
+        le=100,
+        description="adds so many times the loss of guessing masked words (15 %) of all sentences; 0: no such"
+        " term; SynCSE's released training has 0.1",
+    )
     chunk_size: int | None = Field(
         None,
         ge=1,
@@ -95,7 +102,11 @@ class SimCSE(TrainingSettings):
         from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
         objective = contrastive(
-            RecordKind(self.learns_from), self.temperature, self.hard_negative_weight, self.chunk_size
+            RecordKind(self.learns_from),
+            self.temperature,
+            self.hard_negative_weight,
+            self.chunk_size,
+            self.mlm_weight,
         )
         table = training_table(data, objective)
         model = self.build(context)
@@ -111,15 +122,18 @@ class SimCSE(TrainingSettings):
     def build(self, context: TrainingContext) -> "SentenceTransformer":
         """Return the model that is trained; what the base has behind its transformer is left away."""
         from synthbench.models.device import device_name
-        from synthbench.models.pretrained import build_encoder
-        from synthbench.training.projection import with_pooling, with_projection
+        from synthbench.models.pretrained import build_encoder, build_language_model
+        from synthbench.training.projection import with_pooling, with_projection, with_word_head
 
-        base = build_encoder(self.base, context.seed, device_name(context.runtime))
-        model = with_pooling(base, self.pooling)
+        model = with_pooling(
+            build_encoder(self.base, context.seed, device_name(context.runtime)), self.pooling
+        )
         mlp = self.mlp or self._usual_mlp()
-        if mlp == "without":
-            return model
-        return with_projection(model, context.seed, training_only=mlp == "training")
+        if mlp != "without":
+            model = with_projection(model, context.seed, training_only=mlp == "training")
+        if self.mlm_weight:
+            model = with_word_head(model, build_language_model(self.base, context.seed))
+        return model
 
     def _usual_mlp(self) -> str:
         if self.pooling != "cls":

@@ -23,7 +23,7 @@ TRAINERS: dict[str, Callable[..., Trainer]] = {
     "bi-encoder": BiEncoder,
     "cross-encoder": CrossEncoder,
     "simcse": partial(SimCSE, learns_from="pair", chunk_size=3, no_duplicates=True),
-    "unsupervised simcse": partial(SimCSE, learns_from="sentence"),
+    "unsupervised simcse": partial(SimCSE, learns_from="sentence", mlm_weight=0.1),
 }
 
 
