@@ -13,7 +13,6 @@ from synthbench.data.records import (
     Triplet,
 )
 from synthbench.errors import UserError, did_you_mean
-from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 from synthbench.generation.cost import WritingCost
@@ -43,10 +42,8 @@ from synthbench.runtime import Progress, ProgressTask, Runtime
 __all__ = [
     "Amounts",
     "ChatAnswer",
-    "ChatAnswer",
     "ChatClient",
     "ChatModel",
-    "ChatRequest",
     "ChatRequest",
     "Component",
     "Encoder",
