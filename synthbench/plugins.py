@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.generation.chat.client import ChatClient
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.runtime import Progress, Runtime
 
@@ -107,6 +108,12 @@ class GenerationContext(Protocol):
 
         Let errors of the connection through once retries are used up: the run then says what to do, and is
         resumed after the last finished unit.
+        """
+
+    def chat(self) -> ChatClient:
+        """Return a client of that LLM, which keeps every answer and is paid for it once.
+
+        Its errors are UserErrors; let them through.
         """
 
     def pair_scorer(self, need: str) -> PairScorer:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from synthbench import plugins
 from synthbench.api import (
     ChatModel,
+    ChatRequest,
     Encoder,
     Evaluation,
     Evaluator,
@@ -170,6 +171,25 @@ class FakeLLMMethod(Method):
             return str(json.load(response)["choices"][0]["message"]["content"])
 
 
+class FakeChatMethod(FakeLLMMethod):
+    """The same through the context's client."""
+
+    def generate(
+        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
+    ) -> Iterator[Record | Unit]:
+        texts = sources["gold"].column("sentence1")
+        requests = (
+            ChatRequest(str(index), ({"role": "user", "content": self.prompt + text},), {"max_tokens": 40})
+            for index, text in enumerate(texts)
+            if str(index) not in context.finished_units
+        )
+        for answer in context.chat().answers(requests):
+            index = int(answer.request.key)
+            note_work(f"asked {texts[index]}")
+            pair = ScoredPair(sentence1=texts[index], sentence2=str(answer.text), score=1.0)
+            yield Unit(answer.request.key, index, (pair,))
+
+
 class FakeTrainer(Trainer):
     """Makes a pair scorer that gives every pair the same score."""
 
@@ -257,7 +277,7 @@ class FakeSentenceEvaluator(FakeEvaluator):
 
 
 PLUGINS: Mapping[str, Mapping[str, str]] = {
-    "methods": {"fake": "FakeMethod", "fake-llm": "FakeLLMMethod"},
+    "methods": {"fake": "FakeMethod", "fake-llm": "FakeLLMMethod", "fake-chat": "FakeChatMethod"},
     "trainers": {"fake": "FakeTrainer", "none": "FakeUntrained", "fake-scorer": "FakePairScorerTrainer"},
     "evaluators": {
         "fake": "FakeEvaluator",

@@ -62,11 +62,14 @@ def _steps() -> Iterator[Setting]:
 
 def _sections() -> "Mapping[str, type[BaseModel]]":
     from synthbench.config import schema
+    from synthbench.config.llm import EndpointLLM, SandboxLLM
     from synthbench.sources.models import SOURCE_TYPES
 
     return {
         "experiment": schema.ExperimentSection,
         **{f"a source with `{key}:`": source for key, source in SOURCE_TYPES.items()},
+        "`llm:`, the sandbox's": SandboxLLM,
+        "`llm:`, an endpoint": EndpointLLM,
         "a run": schema.RunSection,
         "a part of `data`": schema.PartSection,
         "train": schema.TrainSection,

@@ -129,7 +129,7 @@ def _execute(
     in_progress = run_in_progress(store, f"experiment {plan.experiment.name}", plan.stages)
     llm_server = llm_on_demand(plan.experiment.llm, progress)
     with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs) as workers:
-        runner = Runner(store, workers, runtime, progress, llm)
+        runner = Runner(store, workers, runtime, progress, llm, plan.experiment.name)
         report = runner.run(plan, matching(plan, force))
         store.remember_addresses(plan.experiment.name, plan.addresses)
     reused = len(plan.stages) - len(report.executed) - len(report.failed) - len(report.skipped)

@@ -43,8 +43,8 @@ def settings_of(model: "type[BaseModel]", prefix: str = "") -> Iterator[Setting]
         yield Setting(key, values, _default(field, is_section=bool(sections)), field.description or "")
         if len(sections) == 1:
             yield from settings_of(sections[0], f"{key}.")
-        elif sections:
-            yield from _settings_of_either(sections, f"{key}.", str(field.discriminator))
+        elif isinstance(field.discriminator, str):
+            yield from _settings_of_either(sections, f"{key}.", field.discriminator)
 
 
 def _settings_of_either(

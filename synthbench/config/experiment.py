@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synthbench.config.llm import SandboxLLM
+from synthbench.config.llm import LLM
 from synthbench.data.prepare import PrepareStep
 from synthbench.plugins import Evaluator, Method, Trainer
 from synthbench.reporting.options import TableOptions
@@ -120,7 +120,7 @@ class Experiment:
     variants: tuple[Variant, ...]
     seeds: tuple[int, ...]
     vary: tuple[str, ...]
-    llm: SandboxLLM | None
+    llm: LLM | None
     table: TableOptions
     published: tuple[PublishedValue, ...]
     runtime: Runtime

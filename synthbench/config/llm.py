@@ -1,10 +1,15 @@
-"""The LLM that an experiment names: by its endpoint alone, or with the endpoint's settings."""
+"""The LLM that an experiment names: the sandbox's, or a service's endpoint."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, Field, Tag
 
+from synthbench.config.wording import NAME_PATTERN
+from synthbench.generation.chat.endpoint import Endpoint, Pacing, Traffic
+from synthbench.plugins import ChatModel
 from synthbench.sandbox.llm.settings import LLMSettings
 
 
@@ -14,12 +19,93 @@ class SandboxEndpoint(BaseModel):
     endpoint: Literal["sandbox"] = Field(description="sandbox: the generated world's chat model, run locally")
 
 
-class SandboxLLM(LLMSettings, SandboxEndpoint):
+class SandboxLLM(Traffic, LLMSettings, SandboxEndpoint):
     """The chat model of the generated world; a run starts it when the first stage needs it."""
 
     def identity(self) -> Mapping[str, Any]:
         """Return what the identity of a stage holds: the name and what the answers depend on, no address."""
         return {"endpoint": self.endpoint, **self.content()}
+
+    def server(self) -> LLMSettings:
+        """Return the server's part of the settings."""
+        return LLMSettings.model_validate(self.model_dump(include=set(LLMSettings.model_fields)))
+
+    def at(self, address: ChatModel) -> Endpoint:
+        """Return the endpoint to ask.
+
+        Its name tells the answers of one world from another's, as the cache knows only that.
+        """
+        content = ", ".join(f"{key}={value}" for key, value in self.content().items())
+        pacing = Pacing.model_validate(self.model_dump(include=set(Traffic.model_fields)))
+        return Endpoint(f"{self.endpoint} ({content})", address.base_url, address.model, pacing=pacing)
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("must be an address such as http://localhost:8000/v1")
+    if parts.username or parts.password or parts.query:
+        raise ValueError(
+            "must hold no password and no key; name the key's environment variable in key_variable"
+        )
+    return url
+
+
+def _variable(name: str) -> str:
+    # The message does not repeat what is given, for it may be a key.
+    if not re.fullmatch(r"[A-Z][A-Z0-9_]{0,63}", name):
+        raise ValueError("must be the NAME of an environment variable, such as OPENAI_API_KEY, never a key")
+    return name
+
+
+class EndpointAddress(BaseModel):
+    """What an endpoint is called, where it is, and how it is entered."""
+
+    name: str = Field(
+        pattern=NAME_PATTERN,
+        description="the endpoint's name in identities and in the cache of answers, where no address stands",
+    )
+    base_url: Annotated[str, AfterValidator(_address)] = Field(
+        description="its address, such as https://api.openai.com/v1 or http://localhost:8000/v1"
+    )
+    model: str = Field(min_length=1, description="the model's id there")
+    key_variable: Annotated[str, AfterValidator(_variable)] | None = Field(
+        None, description="the environment variable that holds its key; null: it takes none"
+    )
+    sends_sample: bool = Field(
+        True, description="send each request's sample index as `seed`; false where that is refused"
+    )
+
+
+class EndpointLLM(Pacing, EndpointAddress):
+    """A chat model behind OpenAI's API: a service's, or a server of one's own."""
+
+    @property
+    def endpoint(self) -> str:
+        """What it is called."""
+        return self.name
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return what the identity of a stage holds: the endpoint's name and its model, no address."""
+        return {"endpoint": self.name, "model": self.model}
+
+    def address(self) -> ChatModel:
+        """Return where it is."""
+        return ChatModel(self.name, self.base_url, self.model)
+
+    def at(self, address: ChatModel) -> Endpoint:
+        """Return the endpoint to ask."""
+        return Endpoint(
+            self.name,
+            address.base_url,
+            address.model,
+            self.key_variable or "",
+            Pacing.model_validate(self.model_dump(include=set(Pacing.model_fields))),
+            self.sends_sample,
+        )
+
+
+LLM = SandboxLLM | EndpointLLM
 
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
@@ -27,4 +113,13 @@ def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
     return {"endpoint": given} if isinstance(given, str) else given
 
 
-AnyLLM = Annotated[SandboxLLM, BeforeValidator(in_full)]
+def _shape(given: Any) -> str:  # noqa: ANN401 - whatever stands in the file
+    is_service = isinstance(given, dict) and ("name" in given or "base_url" in given)
+    return "by address" if is_service else "by endpoint"
+
+
+AnyLLM = Annotated[
+    Annotated[SandboxLLM, Tag("by endpoint")] | Annotated[EndpointLLM, Tag("by address")],
+    Discriminator(_shape),
+    BeforeValidator(in_full),
+]

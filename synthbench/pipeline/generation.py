@@ -7,10 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from synthbench.config.llm import SandboxLLM
+from synthbench.config.llm import LLM
 from synthbench.data.dataset import SyntheticDataset, from_row, to_row
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError
+from synthbench.generation.chat.client import ChatClient
+from synthbench.generation.chat.endpoint import Endpoint
+from synthbench.generation.chat.ledger import entries
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.llm import is_there
 from synthbench.pipeline.operations import limit_threads, model_folder, read_dataset, settings, write_dataset
@@ -32,7 +35,7 @@ class Generate(Operation):
     kind: ClassVar[str] = "generate"
     method_name: str
     method: Method
-    llm: SandboxLLM | None = None
+    llm: LLM | None = None
 
     @property
     def component(self) -> str:
@@ -70,15 +73,18 @@ class Generate(Operation):
             for name, folder in inputs.items()
             if name.startswith(SOURCE)
         }
-        context = Context(inputs, work, frozenset(entry["key"] for entry in work.journal.read()))
+        finished = frozenset(entry["key"] for entry in work.journal.read())
+        context = Context(inputs, work, finished, self._endpoint(work))
         try:
             bare = self._generate(sources, context, work.journal)
         except UserError:
             raise
         except Exception as error:
-            if work.llm is None or is_there(work.llm):
+            if work.llm is None or is_there(work.llm.model):
                 raise
-            raise UserError(_llm_is_gone(work.llm)) from error
+            raise UserError(_llm_is_gone(work.llm.model)) from error
+        finally:
+            _say_what_was_asked(work)
         dropped = Counter(context.dropped)
         units = {}
         for entry in work.journal.read():
@@ -101,6 +107,9 @@ class Generate(Operation):
         if not len(dataset):
             raise UserError(f"{self.method_name} made no record at all: {_reasons(dataset, dropped)}")
         write_dataset(dataset, work)
+
+    def _endpoint(self, work: Workspace) -> Endpoint | None:
+        return self.llm.at(work.llm.model) if self.llm is not None and work.llm is not None else None
 
     def _generate(
         self, sources: Mapping[str, SyntheticDataset], context: "Context", journal: Journal
@@ -129,6 +138,7 @@ class Context:
     inputs: Mapping[str, Path]
     work: Workspace
     finished_units: Collection[str]
+    endpoint: Endpoint | None = None
     dropped: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -146,7 +156,13 @@ class Context:
         """The experiment's LLM."""
         if self.work.llm is None:
             raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
-        return self.work.llm
+        return self.work.llm.model
+
+    def chat(self) -> ChatClient:
+        """Return a client of the experiment's LLM."""
+        if self.work.llm is None or self.endpoint is None:
+            raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
+        return ChatClient(self.endpoint, self.work.llm.answers, self.work.llm.account)
 
     def pair_scorer(self, need: str) -> PairScorer:
         """Load the pair scorer trained for the method."""
@@ -183,6 +199,12 @@ def _llm_is_gone(llm: ChatModel) -> str:
         f"the LLM '{llm.name}' at {llm.base_url} answers no more; what it has written is kept, and the same "
         "command goes on from there"
     )
+
+
+def _say_what_was_asked(work: Workspace) -> None:
+    if work.llm is not None:
+        for entry in entries(work.llm.answers, work.llm.account.experiment, work.llm.account.stage):
+            work.progress.say(str(entry))
 
 
 def _to_entry(unit: Unit) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from synthbench.errors import UserError
+from synthbench.generation.chat.endpoint import Account
 from synthbench.pipeline.stage import GroupMember, Stage
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store, disk_errors
-from synthbench.pipeline.workspace import Workspace
+from synthbench.pipeline.workspace import ChatAccess, Workspace
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
 
@@ -35,7 +36,7 @@ class Job:
     """Stages that run together; those in `again` are computed even if their artifact is there.
 
     `position` is the number of the first of them among all that are to run, and how many these are. `llm` is
-    where the LLM is to be found that one of them uses.
+    where the LLM is to be found that one of them uses, `experiment` who pays for it.
     """
 
     store: Store
@@ -45,6 +46,7 @@ class Job:
     again: frozenset[str] = field(default_factory=frozenset)
     position: tuple[int, int] = (1, 1)
     llm: ChatModel | None = None
+    experiment: str = ""
 
     def run(self) -> Outcome:
         """Compute the stages whose artifacts are missing; never raises but for interruption."""
@@ -93,7 +95,7 @@ class Job:
             GroupMember(
                 stage.operation,
                 {name: self.store.folder(source.identity) for name, source in stage.inputs.items()},
-                Workspace(self.store.workspace(stage.identity), self.runtime, self.progress, self.llm),
+                self._workspace(stage.identity),
             )
             for stage in stages
         ]
@@ -107,6 +109,12 @@ class Job:
                 "by": environment(),
             }
             self.store.commit(stage.identity, record)
+
+    def _workspace(self, identity: str) -> Workspace:
+        chat = None
+        if self.llm is not None:
+            chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, identity))
+        return Workspace(self.store.workspace(identity), self.runtime, self.progress, chat)
 
 
 def environment() -> dict[str, str]:

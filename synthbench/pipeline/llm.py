@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
-from synthbench.config.llm import SandboxLLM
+from synthbench.config.llm import LLM, EndpointLLM, SandboxLLM
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress
 
@@ -13,12 +13,11 @@ SECONDS_TO_ANSWER = 5.0
 
 
 @contextmanager
-def llm_on_demand(
-    settings: SandboxLLM | None, progress: Progress
-) -> Iterator[Callable[[], ChatModel | None]]:
+def llm_on_demand(settings: LLM | None, progress: Progress) -> Iterator[Callable[[], ChatModel | None]]:
     """Give a function that returns the LLM's address, and starts its server if none is running.
 
-    Without settings there is no LLM. The function raises UserError if the server does not start.
+    Without settings there is no LLM; an endpoint with an address is not started. The function raises
+    UserError if the server does not start.
     """
     with ExitStack() as servers:
         running: list[tuple[ChatModel, Callable[[], bool]]] = []
@@ -26,6 +25,8 @@ def llm_on_demand(
         def address() -> ChatModel | None:
             if settings is None:
                 return None
+            if isinstance(settings, EndpointLLM):
+                return settings.address()
             if not running or not running[-1][1]():
                 running.append(_start(settings, servers))
                 progress.say(f"started the LLM '{settings.endpoint}' at {running[-1][0].base_url}")
@@ -36,10 +37,8 @@ def llm_on_demand(
 
 def _start(settings: SandboxLLM, servers: ExitStack) -> tuple[ChatModel, Callable[[], bool]]:
     from synthbench.sandbox.llm.process import running_server
-    from synthbench.sandbox.llm.settings import LLMSettings
 
-    own = LLMSettings.model_validate(settings.model_dump(exclude={"endpoint"}))
-    server = servers.enter_context(running_server(own))
+    server = servers.enter_context(running_server(settings.server()))
     found = ChatModel(name=settings.endpoint, base_url=server.base_url, model=server.model)
     return found, lambda: server.process.poll() is None
 

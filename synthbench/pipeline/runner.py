@@ -80,6 +80,8 @@ class Runner:
     progress: Progress
     llm: Callable[[], ChatModel | None] = lambda: None
     """Returns where the LLM is, and starts it if need be."""
+    experiment: str = ""
+    """Who pays for the LLM."""
 
     def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
         """Return the stages to be computed, inputs first; damaged artifacts are said and discarded."""
@@ -197,7 +199,7 @@ class Runner:
 
     def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> Job:
         llm = self.llm() if any(stage.operation.uses_llm for stage in stages) else None
-        return Job(self.store, stages, self.runtime, self.progress, again, position, llm)
+        return Job(self.store, stages, self.runtime, self.progress, again, position, llm, self.experiment)
 
     def _skip_hopeless(self, waiting: dict[str, Stage], report: Report) -> None:
         lost = {*report.failed, *(stage.identity for stage in report.skipped)}

@@ -38,6 +38,11 @@ class Store:
         """Return where the artifact of a stage is, or will be."""
         return self.root / "artifacts" / identity[:2] / identity
 
+    @property
+    def answers(self) -> Path:
+        """Folder of the answers of LLMs, which belong to no stage."""
+        return self.root / "llm"
+
     def has(self, identity: str) -> bool:
         """Tell whether the stage's artifact is there, without looking into it."""
         return (self.folder(identity) / STAGE_FILE).is_file()

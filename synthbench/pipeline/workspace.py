@@ -6,8 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.generation.chat.endpoint import Account
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
+
+
+@dataclass(frozen=True)
+class ChatAccess:
+    """Where the LLM is, in which folder its answers are kept, and on whose account they are paid."""
+
+    model: ChatModel
+    answers: Path
+    account: Account
 
 
 @dataclass(frozen=True)
@@ -17,7 +27,7 @@ class Workspace:
     folder: Path
     runtime: Runtime
     progress: Progress
-    llm: ChatModel | None = None
+    llm: ChatAccess | None = None
 
     @property
     def output(self) -> Path:

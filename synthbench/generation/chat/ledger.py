@@ -1,9 +1,11 @@
 """What was asked, and what it cost: read from the attempts that the cache of answers holds."""
 
 import sqlite3
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from synthbench.errors import UserError
 from synthbench.generation.chat.cache import FILE
@@ -75,4 +77,10 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
             rows = database.execute(_QUERY, (experiment, experiment, stage, stage)).fetchall()
     except sqlite3.Error as error:
         raise UserError(f"the ledger of LLM answers, {file}, can't be read: {error}") from error
-    return [Entry(*row[:4], Amount(*row[4:8]), Amount(*row[8:12]), row[12]) for row in rows]
+    return [_entry(row) for row in rows]
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    experiment, stage, endpoint, model, *amounts, num_refused = row
+    answered, in_doubt = Amount(*amounts[:4]), Amount(*amounts[4:])
+    return Entry(experiment, stage, endpoint, model, answered, in_doubt, num_refused)

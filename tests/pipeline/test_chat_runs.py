@@ -1,0 +1,201 @@
+"""Methods that ask through the context's client: endpoints by address, one cache, one ledger."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines
+
+from synthbench.config.llm import EndpointLLM, SandboxLLM
+from synthbench.generation.chat.ledger import entries
+from synthbench.pipeline.executors import InProcess
+from synthbench.pipeline.llm import llm_on_demand
+from synthbench.pipeline.operations import read_dataset
+from synthbench.pipeline.plan import Plan, make_plan
+from synthbench.pipeline.runner import Report, Runner
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import Store
+from synthbench.sandbox.llm import MODEL
+from synthbench.sandbox.llm.process import RunningServer, running_server
+
+VARIABLE = "SYNTHBENCH_TEST_LLM_KEY"
+KEY = "sk-very-private-4711"
+
+
+class GenerationOnly(Plan):
+    """A plan that ends with the generated data."""
+
+    @property
+    def targets(self) -> list[Stage]:
+        return [generated(self)]
+
+
+def generated(plan: Plan) -> Stage:
+    (stage,) = [stage for stage in plan.stages.values() if stage.kind == "generate"]
+    return stage
+
+
+def run(plan: Plan, store: Store) -> tuple[Report, list[str]]:
+    lines = Lines()
+    plan = GenerationOnly(**vars(plan))
+    with llm_on_demand(plan.experiment.llm, lines) as llm:
+        runner = Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name)
+        return runner.run(plan), lines.said
+
+
+@pytest.fixture
+def asking(experiment: ExperimentFile) -> ExperimentFile:
+    return experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with running_server() as running:
+        yield running
+
+
+def section(server: RunningServer, more: str = "concurrency: 4") -> str:
+    return f"llm: {{name: mine, base_url: '{server.base_url}', model: {MODEL}, {more}}}\n"
+
+
+def texts(plan: Plan, store: Store) -> list[str]:
+    return list(read_dataset(store.folder(generated(plan).identity)).column("sentence2"))
+
+
+def test_a_run_asks_an_endpoint_by_its_address_and_tells_what_was_paid(
+    asking: ExperimentFile, store: Store, server: RunningServer
+) -> None:
+    asking.append(section(server, "price: {input: 1, output: 2, date: '2026-05-01'}"))
+    plan = make_plan(asking.load())
+    report, said = run(plan, store)
+    assert not report.failed
+    assert all(texts(plan, store))
+    (entry,) = entries(store.answers, "study")
+    assert (entry.stage, entry.answered.num_attempts) == (generated(plan).identity, 4)
+    tokens = entry.answered.prompt_tokens + 2 * entry.answered.completion_tokens
+    assert entry.answered.usd == pytest.approx(tokens / 1e6)
+    assert str(entry) in said
+
+
+def test_answers_are_shared_by_experiments_and_replayed_offline(
+    asking: ExperimentFile, store: Store, server: RunningServer
+) -> None:
+    asking.append(section(server))
+    plan = make_plan(asking.load())
+    run(plan, store)
+    elsewhere = make_plan(
+        asking.load("experiment=another", "llm.base_url=http://127.0.0.1:9/v1", "llm.offline=true")
+    )
+    assert generated(elsewhere).identity == generated(plan).identity
+    before = texts(plan, store)
+    store.discard(generated(plan).identity)
+    report, _ = run(elsewhere, store)
+    assert not report.failed
+    assert texts(elsewhere, store) == before
+    assert entries(store.answers, "another") == []
+
+
+def test_offline_says_what_is_missing(asking: ExperimentFile, store: Store, server: RunningServer) -> None:
+    asking.append(section(server, "offline: true"))
+    plan = make_plan(asking.load())
+    report, _ = run(plan, store)
+    _, (message,) = report.failed[generated(plan).identity]
+    assert message.startswith("llm.offline: the cache has no answer of 'mine' (sandbox/llm) to the request ")
+    assert report.only_user_errors
+
+
+def test_another_world_of_the_sandbox_gives_other_answers(asking: ExperimentFile, store: Store) -> None:
+    asking.append("llm: sandbox\n")
+    plain, noisy = make_plan(asking.load()), make_plan(asking.load("llm.noise=1"))
+    for plan in (plain, noisy):
+        assert not run(plan, store)[0].failed
+    assert texts(plain, store) != texts(noisy, store)
+
+
+def test_the_key_is_in_the_environment_and_nowhere_else(
+    asking: ExperimentFile, store: Store, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, KEY)
+    asking.append(section(server, f"key_variable: {VARIABLE}"))
+    plan = make_plan(asking.load())
+    report, said = run(plan, store)
+    assert not report.failed
+    assert KEY not in json.dumps(generated(plan).spec) + "".join(said)
+    files = [file for file in store.root.rglob("*") if file.is_file()]
+    assert files
+    assert not [file for file in files if KEY.encode() in file.read_bytes()]
+
+
+def test_without_the_key_the_stage_fails_in_one_line(
+    asking: ExperimentFile, store: Store, server: RunningServer
+) -> None:
+    asking.append(section(server, f"key_variable: {VARIABLE}"))
+    plan = make_plan(asking.load())
+    report, _ = run(plan, store)
+    _, messages = report.failed[generated(plan).identity]
+    assert messages == (
+        f"the environment variable {VARIABLE} is not set: it must hold the key of the LLM 'mine'",
+    )
+
+
+def test_an_endpoints_name_and_model_are_in_the_identity_and_nothing_else(
+    asking: ExperimentFile, server: RunningServer
+) -> None:
+    asking.append(section(server))
+
+    def identity(*assignments: str) -> str:
+        return generated(make_plan(asking.load(*assignments))).identity
+
+    plain = identity()
+    for same in ("base_url=https://else.where/v1", "concurrency=3", "budget_usd=1", "key_variable=OTHER"):
+        assert identity(f"llm.{same}") == plain
+    yours = f"llm={{name: yours, base_url: '{server.base_url}', model: {MODEL}}}"
+    assert identity(yours) != plain
+    assert identity("llm.model=larger") != plain
+
+
+def test_traffic_is_set_for_the_sandbox_too_and_changes_no_identity(asking: ExperimentFile) -> None:
+    asking.append("llm: sandbox\n")
+    plan = make_plan(asking.load("llm.concurrency=3", "llm.budget_usd=1"))
+    assert isinstance(plan.experiment.llm, SandboxLLM)
+    assert plan.experiment.llm.concurrency == 3
+    assert generated(plan).identity == generated(make_plan(asking.load())).identity
+
+
+def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, server: RunningServer) -> None:
+    asking.append(section(server, "requests_per_minute: 60"))
+    llm = asking.load().llm
+    assert isinstance(llm, EndpointLLM)
+    endpoint = llm.at(llm.address())
+    assert (endpoint.name, endpoint.base_url, endpoint.model) == ("mine", server.base_url, MODEL)
+    assert endpoint.key_variable == ""
+    assert endpoint.pacing.requests_per_minute == 60
+
+
+@pytest.mark.parametrize(
+    ("llm", "fault"),
+    [
+        ("{name: a, base_url: 'localhost:8000', model: m}", "llm.base_url: must be an address such as"),
+        ("{name: a, base_url: 'http://me:secret@host/v1', model: m}", "llm.base_url: must hold no password"),
+        ("{name: a, base_url: 'http://host/v1'}", "llm.model: missing; it has no default"),
+        ("{name: a, base_url: 'http://host/v1', model: m, modle: m}", "llm.modle: unknown key; did you mean"),
+        (
+            f"{{name: a, base_url: 'http://host/v1', model: m, key_variable: {KEY}}}",
+            "llm.key_variable: must be the NAME of an environment variable",
+        ),
+        (
+            "{name: a, base_url: 'http://host/v1', model: m, budget_usd: -1}",
+            "llm.budget_usd: must be at least 0",
+        ),
+    ],
+)
+def test_a_wrong_endpoint_is_told_with_its_line_and_never_with_a_key(
+    asking: ExperimentFile, llm: str, fault: str
+) -> None:
+    asking.append(f"llm: {llm}\n")
+    (found,) = asking.faults()
+    assert found.startswith(f"study.yaml:{asking.line('llm:')}: {fault}")
+    assert KEY not in found
+    assert "secret" not in found
