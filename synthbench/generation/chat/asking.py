@@ -44,7 +44,7 @@ class Asker:
         self._endpoint = endpoint
         self._cache = cache
         self._connection = connection
-        self._budget = Budget(endpoint, cache.spent())
+        self._budget = Budget(endpoint, cache)
         self._limit = AdaptiveLimit(endpoint.pacing.concurrency)
         self._requests = Rate(endpoint.pacing.requests_per_minute)
         self._tokens = Rate(endpoint.pacing.tokens_per_minute)
@@ -121,26 +121,17 @@ class Asker:
             expected = self._budget.expected(request)
             await self._requests.wait(1, self._sleep)
             await self._tokens.wait(expected.prompt_tokens + expected.completion_tokens, self._sleep)
-            reservation = await self._budget.reserve(expected)
-            usd = 0.0
+            attempt = await self._budget.send(key, expected, self._go_on)
+            if attempt is None:
+                return None
             try:
-                self._go_on()
-                attempt = self._cache.send(key, expected)
-                if attempt is None:
-                    return None
-                usd = expected.usd
-                usd, answer = await self._send(self._connection, attempt, key, request)
-            except FailedAttemptError as error:
-                usd = expected.usd if error.is_in_doubt else 0.0
-                raise
+                answer = await self._send(self._connection, attempt, key, request)
             finally:
-                self._budget.settle(reservation, usd)
+                self._budget.settle()
             self._account_for(request, expected, answer)
             return answer
 
-    async def _send(
-        self, connection: Connection, attempt: int, key: str, request: ChatRequest
-    ) -> tuple[float, Answer]:
+    async def _send(self, connection: Connection, attempt: int, key: str, request: ChatRequest) -> Answer:
         left_at = asyncio.get_running_loop().time()
         try:
             answer = await connection.ask(request)
@@ -157,7 +148,7 @@ class Asker:
             raise
         usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens)
         self._cache.answered(attempt, key, answer, usd)
-        return usd, answer
+        return answer
 
     def _account_for(self, request: ChatRequest, expected: Cost, answer: Answer) -> None:
         self._limit.succeeded()

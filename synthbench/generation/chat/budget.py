@@ -1,9 +1,10 @@
 """What a request may cost at most, and whether there is money left for it."""
 
 import asyncio
+from collections.abc import Callable
 
 from synthbench.errors import UserError
-from synthbench.generation.chat.cache import Answer, Cost
+from synthbench.generation.chat.cache import Answer, AnswerCache, Cost, OverBudgetError
 from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.prices import price_of
 from synthbench.generation.chat.requests import ChatRequest
@@ -16,7 +17,7 @@ MARGIN_OF_PROMPTS = 1.25
 
 
 class Budget:
-    """Keeps `budget_usd`, given what the experiment has spent so far; used by one event loop.
+    """Keeps `budget_usd`, of which other processes may spend as well; used by one event loop.
 
     A request leaves if all that is under way and the request itself fit into what is left. What it may cost
     is at most the price of a token for each byte of its prompt, later of what earlier prompts came to and a
@@ -25,8 +26,9 @@ class Budget:
     Raises UserError if there is a budget and nobody knows the price.
     """
 
-    def __init__(self, endpoint: Endpoint, spent: float) -> None:
+    def __init__(self, endpoint: Endpoint, cache: AnswerCache) -> None:
         self._endpoint = endpoint
+        self._cache = cache
         self._price = price_of(endpoint)
         self._limit = endpoint.pacing.budget_usd
         if self._limit is not None and self._price is None:
@@ -34,9 +36,7 @@ class Budget:
                 f"llm.budget_usd: nobody knows what {endpoint.model} costs; give llm.price: {{input: ...,"
                 " output: ..., date: ...}, in US dollars for a million tokens"
             )
-        self._spent = spent
-        self._under_way: dict[int, float] = {}
-        self._num_reserved = 0
+        self._num_under_way = 0
         self._changed = asyncio.Event()
         self._tokens_per_byte = 0.0
         self._longest = 0
@@ -55,27 +55,29 @@ class Budget:
         """Return what so many tokens cost; 0 if nobody knows."""
         return self._price.usd(prompt_tokens, completion_tokens) if self._price else 0.0
 
-    async def reserve(self, cost: Cost) -> int:
-        """Wait until there is money for it for certain; return the reservation's number.
+    async def send(self, key: str, cost: Cost, go_on: Callable[[], None]) -> int | None:
+        """Wait until there is money for it for certain; return the attempt's number, None as the cache does.
 
+        `go_on` is called before each look at the money, and raises what ends the waiting.
         Raises UserError if there is none and nothing is under way that might cost less than expected.
         """
-        while (
-            self._limit is not None and self._spent + sum(self._under_way.values()) + cost.usd > self._limit
-        ):
-            if not self._under_way:
-                raise UserError(self._no_money(cost))
-            self._changed.clear()
-            await self._changed.wait()
-        self._num_reserved += 1
-        self._under_way[self._num_reserved] = cost.usd
-        return self._num_reserved
+        while True:
+            go_on()
+            try:
+                attempt = self._cache.send(key, cost, self._limit)
+            except OverBudgetError as error:
+                if not self._num_under_way:
+                    raise UserError(self._no_money(error.spent, cost)) from None
+                self._changed.clear()
+                await self._changed.wait()
+            else:
+                self._num_under_way += attempt is not None
+                return attempt
 
-    def settle(self, number: int, usd: float) -> None:
-        """Put in a reservation's place what it really was; twice is as once."""
-        if self._under_way.pop(number, None) is not None:
-            self._spent += usd
-            self._changed.set()
+    def settle(self) -> None:
+        """Note that an attempt has ended, whatever became of it."""
+        self._num_under_way -= 1
+        self._changed.set()
 
     def learn(self, request: ChatRequest, answer: Answer) -> None:
         """Take an answer's tokens into account for what others will cost."""
@@ -84,9 +86,9 @@ class Budget:
             self._tokens_per_byte = max(self._tokens_per_byte, answer.prompt_tokens / size)
         self._longest = max(self._longest, answer.completion_tokens)
 
-    def _no_money(self, cost: Cost) -> str:
+    def _no_money(self, spent: float, cost: Cost) -> str:
         return (
-            f"llm.budget_usd: {self._limit:g} US dollars: {self._spent:.4f} are spent, and the next request"
+            f"llm.budget_usd: {self._limit:g} US dollars: {spent:.4f} are spent, and the next request"
             f" to '{self._endpoint.name}' may cost {cost.usd:.4f}; what is answered is kept, and the same"
             " command goes on with a higher budget"
         )

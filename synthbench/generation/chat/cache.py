@@ -37,6 +37,7 @@ CREATE TABLE IF NOT EXISTS attempts (
   state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
   prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usd REAL NOT NULL
 );
+CREATE TABLE IF NOT EXISTS accounts (experiment TEXT PRIMARY KEY, usd REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS under_way ON attempts (key) WHERE state = 'sent';
 CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
 """
@@ -59,6 +60,14 @@ class Cost:
     prompt_tokens: int
     completion_tokens: int
     usd: float
+
+
+class OverBudgetError(Exception):
+    """An attempt might cost more than is left, for `spent` US dollars are."""
+
+    def __init__(self, spent: float) -> None:
+        super().__init__(spent)
+        self.spent = spent
 
 
 def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
@@ -121,14 +130,19 @@ class AnswerCache:
             ).fetchone()
         return Answer(*row) if row else None
 
-    def send(self, key: str, expected: Cost) -> int | None:
+    def send(self, key: str, expected: Cost, budget: float | None = None) -> int | None:
         """Note that a request is about to leave; return the attempt's number.
 
-        None if there is an answer by now, or another session that lives is at it.
+        None if there is an answer by now, or another session that lives is at it. Raises OverBudgetError if
+        the experiment's account would pass `budget`, whoever else spends from it.
         """
         with self._errors(), self._transaction():
             if self.find(key) is not None or self._is_under_way(key):
                 return None
+            spent = self.spent()
+            if budget is not None and spent + expected.usd > budget:
+                raise OverBudgetError(spent)
+            self._charge(expected.usd)
             endpoint, account = self._endpoint, self._account
             return self._database.execute(
                 "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
@@ -144,6 +158,7 @@ class AnswerCache:
         """Keep an answer, and what it cost."""
         tokens = (answer.prompt_tokens, answer.completion_tokens)
         with self._errors(), self._transaction():
+            self._charge(usd - self._expected_usd(attempt))
             self._database.execute(
                 "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)",
                 (key, answer.text, answer.failure, *tokens),
@@ -156,26 +171,38 @@ class AnswerCache:
 
     def refused(self, attempt: int, reason: str) -> None:
         """Note that an attempt was turned away, which costs nothing."""
-        self._end(attempt, "refused", reason)
+        with self._errors(), self._transaction():
+            self._charge(-self._expected_usd(attempt))
+            self._end(attempt, "refused", reason)
 
     def doubted(self, attempt: int, reason: str) -> None:
         """Note that nobody knows whether an attempt was answered, and paid."""
-        self._end(attempt, "in doubt", reason)
+        with self._errors():
+            self._end(attempt, "in doubt", reason)
 
     def spent(self) -> float:
         """Return the US dollars on the experiment's account, with what is under way or in doubt."""
         with self._errors():
-            (usd,) = self._database.execute(
-                "SELECT total(usd) FROM attempts WHERE experiment = ? AND state != 'refused'",
-                (self._account.experiment,),
+            row = self._database.execute(
+                "SELECT usd FROM accounts WHERE experiment = ?", (self._account.experiment,)
             ).fetchone()
+        return float(row[0]) if row else 0.0
+
+    def _charge(self, usd: float) -> None:
+        self._database.execute(
+            "INSERT INTO accounts VALUES (?, ?)"
+            " ON CONFLICT (experiment) DO UPDATE SET usd = usd + excluded.usd",
+            (self._account.experiment, usd),
+        )
+
+    def _expected_usd(self, attempt: int) -> float:
+        (usd,) = self._database.execute("SELECT usd FROM attempts WHERE id = ?", (attempt,)).fetchone()
         return float(usd)
 
     def _end(self, attempt: int, state: str, reason: str) -> None:
-        with self._errors():
-            self._database.execute(
-                "UPDATE attempts SET state = ?, reason = ? WHERE id = ?", (state, reason, attempt)
-            )
+        self._database.execute(
+            "UPDATE attempts SET state = ?, reason = ? WHERE id = ?", (state, reason, attempt)
+        )
 
     def _is_under_way(self, key: str) -> bool:
         sessions = self._database.execute(

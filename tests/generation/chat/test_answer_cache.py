@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from synthbench.errors import UserError
-from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, Cost, key_of
+from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, Cost, OverBudgetError, key_of
 from synthbench.generation.chat.endpoint import Account, Endpoint, Pacing
 from synthbench.generation.chat.requests import ChatRequest
 
@@ -84,6 +84,17 @@ def test_what_was_refused_costs_nothing_and_what_is_under_way_or_in_doubt_does(t
         cache.refused(refused, "500")
         cache.doubted(doubted, "dropped")
         assert cache.spent() == 0.125 + 0.25 + 0.25
+
+
+def test_an_experiments_budget_is_kept_whoever_spends_it(tmp_path: Path) -> None:
+    with opened(tmp_path) as one, opened(tmp_path) as other, opened(tmp_path, Account("another")) as third:
+        attempt = one.send("a", COST, 0.5) or 0
+        assert other.send("b", COST, 0.5) is not None
+        with pytest.raises(OverBudgetError):
+            other.send("c", COST, 0.5)
+        assert third.send("c", COST, 0.5) is not None
+        one.answered(attempt, "a", ANSWER, 0.0)
+        assert other.send("d", COST, 0.5) is not None
 
 
 def test_what_a_killed_process_had_under_way_is_in_doubt_and_may_be_asked_again(tmp_path: Path) -> None:
