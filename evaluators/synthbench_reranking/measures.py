@@ -1,4 +1,4 @@
-"""Measures of one ranking; ties share the last of their ranks."""
+"""Measures of one ranking; of candidates of equal score the less relevant stand first."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -16,32 +16,31 @@ def measures(
 ) -> Mapping[str, float]:
     """Return each measure's value for one query, in [0, 1]; arrays are of shape (candidates,).
 
-    A candidate's rank is the number of candidates whose score is at least its own. Of the relevant ones'
-    ranks r, average precision is the mean of (number of relevant ones up to r) / r, as scikit-learn and MTEB
-    define it; the reciprocal rank is 1 / the lowest r; precision at k is (number of r <= k) / k, also where
-    there are fewer than k candidates. nDCG@10 sums grade / log2(1 + rank) over ranks up to 10, and divides by
-    that sum for the candidates in order of their grades. All are 0 where no candidate is relevant.
+    Candidates are ranked by score, those of equal score by grade, the lowest first: a model gains nothing by
+    not telling candidates apart, nor by the order in which they are given. Of the relevant ones' ranks r,
+    average precision is the mean of (number of relevant ones up to r) / r; the reciprocal rank is 1 / the
+    lowest r; precision at k is (number of r <= k) / k, also where there are fewer than k candidates. nDCG@10
+    sums grade / log2(1 + rank) over ranks up to 10, and divides by that sum for the candidates in order of
+    their grades. All are 0 where no candidate is relevant.
     """
     import numpy as np
 
     if not is_relevant.any():
         return dict.fromkeys(MEASURES, 0.0)
-    ranks = np.searchsorted(np.sort(-scores), -scores, side="right")
-    found = np.sort(ranks[is_relevant])
-    precisions = np.searchsorted(found, found, side="right") / found
-    ideal = _gain(-np.sort(-grades), np.arange(1, len(grades) + 1))
+    order = np.lexsort((grades, -scores))
+    ranks = np.flatnonzero(is_relevant[order]) + 1
     values = (
-        precisions.mean(),
-        1 / found[0],
-        _gain(grades, ranks) / ideal,
-        (found <= 1).sum() / 1,
-        (found <= 5).sum() / 5,
+        (np.arange(1, len(ranks) + 1) / ranks).mean(),
+        1 / ranks[0],
+        _gain(grades[order]) / _gain(np.sort(grades)[::-1]),
+        (ranks <= 1).sum() / 1,
+        (ranks <= 5).sum() / 5,
     )
     return {name: float(value) for name, value in zip(MEASURES, values, strict=True)}
 
 
-def _gain(grades: "NDArray[np.float64]", ranks: "NDArray[np.int64]") -> float:
+def _gain(ranked_grades: "NDArray[np.float64]") -> float:
     import numpy as np
 
-    is_near = ranks <= DEPTH
-    return float((grades[is_near] / np.log2(1 + ranks[is_near])).sum())
+    near = ranked_grades[:DEPTH]
+    return float((near / np.log2(np.arange(2, len(near) + 2))).sum())

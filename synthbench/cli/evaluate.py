@@ -1,7 +1,8 @@
 """`synthbench evaluate`: one model on the tasks of a suite, without any experiment."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,11 +14,54 @@ if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
     from synthbench.plugins import Evaluation
     from synthbench.runtime import Progress, Runtime
+    from synthbench.sources.models import Source
     from synthbench.sources.tasks import TaskName
 
 Origin = Literal["folder", "hub"]
-SUITES: "Mapping[str, tuple[TaskName, ...]]" = {
-    "sts": ("STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Test sets that one evaluator scores: standard tasks, and files found in the data folder's `files`.
+
+    Printed are `counts`, title -> score or num_items, and `columns`, title -> score between 0 and 1.
+    """
+
+    evaluator: str
+    tasks: "tuple[TaskName, ...]"
+    counts: Mapping[str, str]
+    columns: Mapping[str, str]
+    needs: str
+    files: str = ""
+
+
+SUITES = {
+    "sts": Suite(
+        evaluator="sts",
+        tasks=("STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R"),
+        counts={"pairs": "num_items"},
+        columns={
+            "spearman all": "spearman_all",
+            "spearman mean": "spearman_mean",
+            "spearman wmean": "spearman_wmean",
+            "pearson all": "pearson_all",
+        },
+        needs="SentEval's folders",
+    ),
+    "reranking": Suite(
+        evaluator="reranking",
+        tasks=("AskUbuntuDupQuestions", "MindSmallReranking", "SciDocsRR", "StackOverflowDupQuestions"),
+        counts={"queries": "queries_all", "with positive": "queries_answerable"},
+        columns={
+            "MAP": "map_answerable",
+            "MAP all": "map_all",
+            "MAP mixed": "map_mixed",
+            "MRR": "mrr_answerable",
+            "nDCG@10": "ndcg_at_10_answerable",
+        },
+        needs="a folder with reranking/*.jsonl",
+        files="reranking",
+    ),
 }
 
 
@@ -31,7 +75,11 @@ def evaluate(
     suite: Annotated[str, typer.Option(metavar="NAME", help=f"Which tasks: {', '.join(SUITES)}.")] = "sts",
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", envvar="SYNTHBENCH_DATA", help="Folder with SentEval's STS and SICK."),
+        typer.Option(
+            metavar="DIR",
+            envvar="SYNTHBENCH_DATA",
+            help="Folder with SentEval's STS and SICK, or with reranking/*.jsonl.",
+        ),
     ] = None,
     origin: Annotated[
         Origin, typer.Option(help="Read the tasks from --data, or from the Hugging Face hub.")
@@ -64,10 +112,10 @@ def evaluate(
     tasks, missing = find_tasks(suite, data, origin)
     for reason in missing.values():
         progress.say(f"not evaluated: {reason}")
-    if origin == "hub":
+    if origin == "hub" and suite == "sts":
         progress.say("subsets are not known on the hub: mean and wmean are those over all pairs")
-    evaluations = _evaluate(model, revision, tasks, (runtime, progress))
-    _print_table(evaluations)
+    evaluations = _evaluate(model, revision, (suite, tasks), (runtime, progress))
+    _print_table(SUITES[suite], evaluations)
     if json_file is not None:
         _write_json(json_file, _report({"model": model, **_versions()}, identity, evaluations, missing))
 
@@ -79,18 +127,16 @@ def find_tasks(
 
     Raises UserError if the suite is unknown, none of its tasks is found, or one that is found is faulty.
     """
-    from synthbench.sources.models import TaskSource
     from synthbench.sources.places import Places
 
     if suite not in SUITES:
         raise UserError(f"unknown suite '{suite}'{did_you_mean(suite, SUITES)}")
     if origin == "folder":
-        _check_folder(data)
+        _check_folder(SUITES[suite], data)
     places = Places(data=data, origin=origin, base=Path.cwd())
     tasks: dict[str, SyntheticDataset] = {}
     missing: dict[str, str] = {}
-    for name in SUITES[suite]:
-        source = TaskSource.model_validate({"task": name, "split": "test"})
+    for name, source in _sources(SUITES[suite], data if origin == "folder" else None):
         try:
             source.fingerprint(places)
         except UserError as error:
@@ -100,21 +146,37 @@ def find_tasks(
     if not tasks:
         where, instead = (f"--data {data}", "--origin hub takes them from the Hugging Face hub")
         if origin == "hub":
-            where, instead = ("--origin hub", "--data DIR takes them from SentEval's folders")
+            where, instead = ("--origin hub", f"--data DIR takes them from {SUITES[suite].needs}")
         raise UserError(f"{where}: none of the tasks of '{suite}' is there; {instead}", *missing.values())
     return tasks, missing
 
 
-def _check_folder(data: Path | None) -> None:
+def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
+    """Yield the suite's test sets by name: its tasks, and other files that the data folder holds for it."""
+    from synthbench.sources.models import FileSource, TaskSource
+
+    for name in suite.tasks:
+        yield name, TaskSource(task=name, split="test")
+    if data is None or not suite.files:
+        return
+    folder = data if data.name == suite.files else data / suite.files
+    for path in sorted(folder.glob("*.jsonl")):
+        if path.stem not in suite.tasks:
+            file = f"data:{path.relative_to(data).as_posix()}"
+            yield path.stem, FileSource(file=file, format="reranking", split="test")
+
+
+def _check_folder(suite: Suite, data: Path | None) -> None:
     if data is None:
         raise UserError(
-            "no data folder given: --data DIR or SYNTHBENCH_DATA names SentEval's, --origin hub needs none"
+            f"no data folder given: --data DIR or SYNTHBENCH_DATA names {suite.needs}, "
+            "--origin hub needs none"
         )
     if not data.is_dir():
         raise UserError(f"--data {data}: no such folder")
 
 
-def _absence(name: "TaskName", data: Path | None, error: UserError) -> str:
+def _absence(name: str, data: Path | None, error: UserError) -> str:
     """Say in short that a task is missing: what a source's error advises is meant for experiment files."""
     from synthbench.sources.tasks import TASKS
 
@@ -129,33 +191,35 @@ def _absence(name: "TaskName", data: Path | None, error: UserError) -> str:
 def _evaluate(
     model: str,
     revision: str | None,
-    tasks: Mapping[str, "SyntheticDataset"],
+    what: "tuple[str, Mapping[str, SyntheticDataset]]",
     how: "tuple[Runtime, Progress]",
 ) -> Mapping[str, "Evaluation"]:
-    """Load the model and score all tasks; every sentence is encoded once."""
+    """Load the model and score all tasks of the suite; every sentence is encoded once."""
     from synthbench.models.device import use_threads
     from synthbench.models.encoder import pair_scorer
     from synthbench.models.loading import open_model
     from synthbench.plugins import component
 
     use_threads(how[0])
-    evaluator = component("evaluators", "sts")()
+    suite, tasks = what
+    evaluator = component("evaluators", SUITES[suite].evaluator)()
     texts = (text for task in tasks.values() for text in evaluator.texts(task))
     scorer = pair_scorer(open_model(model, revision, *how), texts)
     return {name: evaluator.evaluate(scorer, task) for name, task in tasks.items()}
 
 
-def _print_table(evaluations: Mapping[str, "Evaluation"]) -> None:
+def _print_table(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    columns = ("spearman_all", "spearman_mean", "spearman_wmean", "pearson_all")
-    table = Table("task", "pairs", *(name.replace("_", " ") for name in columns), caption="x 100")
+    table = Table("task", *suite.counts, *suite.columns, caption="scores x 100")
+    table.columns[0].overflow = "fold"
     for column in table.columns[1:]:
         column.justify = "right"
     for task, evaluation in evaluations.items():
-        values = [f"{100 * evaluation.scores[name]:.2f}" for name in columns]
-        table.add_row(task, f"{evaluation.num_items:,}", *values)
+        known = {"num_items": evaluation.num_items, **evaluation.scores}
+        counts = [f"{known[name]:,.0f}" for name in suite.counts.values()]
+        table.add_row(task, *counts, *(f"{100 * known[name]:.2f}" for name in suite.columns.values()))
     Console().print(table)
 
 

@@ -129,6 +129,61 @@ def test_tasks_are_taken_from_the_hub_without_a_data_folder(
     assert missing["STS12"].startswith("STS12: mteb/sts12-sts is not in the local cache, and the hub clients")
 
 
+QUERIES = ("a man plays the guitar.", "the dog eats an apple.")
+
+
+def _reranking_file(folder: Path, name: str = "own") -> None:
+    """Write two queries; the second has no relevant candidate."""
+    (folder / "reranking").mkdir(exist_ok=True)
+    rows = [
+        {
+            "query": QUERIES[0],
+            "positive": ["a woman plays the guitar."],
+            "negative": ["two boys see a red ball."],
+        },
+        {"query": [QUERIES[1], QUERIES[0]], "positive": [], "negative": ["the girl holds the piano."]},
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "reranking" / f"{name}.jsonl").write_text(text, encoding="utf-8")
+
+
+def test_reranking_takes_every_file_that_the_folder_holds_for_it(untrained: Path, tmp_path: Path) -> None:
+    _reranking_file(tmp_path)
+    written = tmp_path / "scores.json"
+    arguments = ("--suite", "reranking", "--data", str(tmp_path), "--json", str(written), "--device", "cpu")
+    output, problem = _run(str(untrained), *arguments)
+    assert problem is None
+    assert "positive" in output
+    assert "nDCG@10" in output
+    report = json.loads(written.read_text(encoding="utf-8"))
+    assert report["tasks"]["own"]["main_score"] == "map_answerable"
+    scores = report["tasks"]["own"]["scores"]
+    assert (scores["queries_all"], scores["queries_answerable"]) == (2, 1)
+    assert scores["map_all"] == scores["map_answerable"] / 2
+    assert report["not_evaluated"]["SciDocsRR"] == (
+        f"SciDocsRR test: {tmp_path}/reranking lacks SciDocsRR.jsonl"
+    )
+
+
+def test_the_folder_may_be_the_one_with_the_files(tmp_path: Path) -> None:
+    _reranking_file(tmp_path)
+    assert list(find_tasks("reranking", tmp_path / "reranking")[0]) == ["own"]
+
+
+def test_a_reranking_task_in_the_folder_is_known_by_its_name_and_size(tmp_path: Path) -> None:
+    _reranking_file(tmp_path, "SciDocsRR")
+    with pytest.raises(UserError, match="2 queries, 3978 published"):
+        find_tasks("reranking", tmp_path)
+
+
+def test_without_any_reranking_set_the_ways_to_have_them_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="none of the tasks of 'reranking' is there; --origin hub") as raised:
+        find_tasks("reranking", tmp_path)
+    assert f"SciDocsRR: no folder reranking in {tmp_path}" in raised.value.messages
+    with pytest.raises(UserError, match=r"names a folder with reranking/\*.jsonl, --origin hub needs none"):
+        find_tasks("reranking", None)
+
+
 def test_without_a_data_folder_the_ways_to_have_the_tasks_are_named() -> None:
     with pytest.raises(UserError, match=r"--data DIR or SYNTHBENCH_DATA .* --origin hub needs none"):
         find_tasks("sts", None)
@@ -159,3 +214,15 @@ def test_the_real_encoder_reaches_its_published_scores(tmp_path: Path) -> None:
     assert found == pytest.approx(published, abs=0.02)
     means = [100 * tasks[name]["scores"]["spearman_mean"] for name in ("STS12", "STS13")]
     assert means == pytest.approx([70.01, 74.46], abs=0.02)
+
+
+@pytest.mark.experiments
+@pytest.mark.skipif("SYNTHBENCH_DATA" not in os.environ, reason="needs the real test sets in SYNTHBENCH_DATA")
+def test_the_real_encoder_ranks_answers_as_well_as_it_did_elsewhere(tmp_path: Path) -> None:
+    written = tmp_path / "scores.json"
+    where = ("--data", os.environ["SYNTHBENCH_DATA"], "--json", str(written))
+    _, problem = _run(MINILM, "--suite", "reranking", *where)
+    assert problem is None
+    scores = json.loads(written.read_text(encoding="utf-8"))["tasks"]["semeval-cqa-a-2016-dev"]["scores"]
+    found = [100 * scores[name] for name in ("map_answerable", "map_all")]
+    assert found == pytest.approx([69.41, 60.02], abs=0.01)

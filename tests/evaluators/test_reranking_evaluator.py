@@ -92,7 +92,7 @@ def test_the_main_score_follows_the_convention(queries: str, num_items: int) -> 
     assert set(found.scores) == set(evaluator.score_names)
 
 
-def test_ties_share_the_last_of_their_ranks_wherever_they_stand() -> None:
+def test_of_equal_scores_the_less_relevant_stand_first_wherever_they_are_given() -> None:
     tied = [(2.0, 1.0), (2.0, 0.0), (1.0, 0.0), (1.0, 1.0)]
     scores = evaluated(tied).scores
     assert scores["map_all"] == pytest.approx((1 / 2 + 2 / 4) / 2)
@@ -165,11 +165,24 @@ def test_a_score_that_is_no_number_is_named() -> None:
         lambda rows: any(grade == 1 for _, grade in rows)
     )
 )
-def test_average_precision_is_scikit_learns_ties_and_all(rows: list[tuple[int, float]]) -> None:
+def test_ties_are_ranked_by_the_worst_of_all_orders(rows: list[tuple[int, float]]) -> None:
     scores, grades = np.array([score for score, _ in rows], float), np.array([grade for _, grade in rows])
     found = measures(scores, grades, grades >= 0.9)
-    assert found["map"] == pytest.approx(average_precision_score(grades >= 0.9, scores))
     assert all(0 <= value <= 1 + 1e-12 for value in found.values())
+    assert found["map"] <= average_precision_score(grades >= 0.9, scores) + 1e-12
+    worst, as_given = sorted(rows, key=lambda row: (-row[0], row[1])), sorted(rows, key=lambda row: -row[0])
+    names = [name for name in MEASURES if not name.startswith("ndcg")]
+    walks = [walked([grade == 1 for _, grade in ranked]) for ranked in (worst, as_given)]
+    assert [found[name] for name in names] == pytest.approx([walks[0][name] for name in names])
+    assert all(found[name] <= walks[1][name] + 1e-12 for name in names)
+
+
+@given(st.permutations(list(zip(range(12), [1.0, 0.0, 0.4] * 4, strict=True))))
+def test_nothing_depends_on_the_order_in_which_candidates_are_given(rows: list[tuple[int, float]]) -> None:
+    scores, grades = np.array([row // 3 for row, _ in rows], float), np.array([grade for _, grade in rows])
+    first = np.argsort([row for row, _ in rows])
+    found = measures(scores, grades, grades >= 0.9)
+    assert found == measures(scores[first], grades[first], grades[first] >= 0.9)
 
 
 @given(st.permutations(range(15)), st.lists(st.booleans(), min_size=15, max_size=15).filter(any))
@@ -177,6 +190,7 @@ def test_without_ties_all_measures_are_those_of_a_walk_down_the_list(
     order: list[int], relevant: list[bool]
 ) -> None:
     found = measures(np.array(order, float), np.array(relevant, float), np.array(relevant))
+    assert found["map"] == pytest.approx(average_precision_score(relevant, order))
     assert found == pytest.approx(walked([relevant[order.index(score)] for score in range(14, -1, -1)]))
     ndcg = ndcg_score([[float(each) for each in relevant]], [order], k=10)
     assert found["ndcg_at_10"] == pytest.approx(ndcg)
