@@ -14,6 +14,7 @@ from synthbench.data.records import (
 )
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.chat.client import ChatClient
+from synthbench.generation.chat.estimate import ChatAmount
 from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 from synthbench.generation.cost import WritingCost
 from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
@@ -41,6 +42,7 @@ from synthbench.runtime import Progress, ProgressTask, Runtime
 
 __all__ = [
     "Amounts",
+    "ChatAmount",
     "ChatAnswer",
     "ChatClient",
     "ChatModel",

@@ -14,6 +14,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.chat.client import ChatClient
+from synthbench.generation.chat.estimate import ChatAmount
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.runtime import Progress, Runtime
 
@@ -161,6 +162,10 @@ class Method(Component, ABC):
         `num_records` are the sizes of the sources, by role; nothing is told if one that matters is not there.
         """
         return ()
+
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
+        """Tell how much generating would ask the LLM, as `cost` does; None if nobody can tell."""
+        return None
 
     @abstractmethod
     def generate(

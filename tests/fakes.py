@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench import plugins
 from synthbench.api import (
+    ChatAmount,
     ChatModel,
     ChatRequest,
     Encoder,
@@ -173,6 +174,10 @@ class FakeLLMMethod(Method):
 
 class FakeChatMethod(FakeLLMMethod):
     """The same through the context's client."""
+
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
+        number = num_records.get("gold")
+        return ChatAmount(number, 100_000 * number, 50_000 * number) if number is not None else None
 
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, 
 from synthbench.config.wording import NAME_PATTERN
 from synthbench.generation.chat.endpoint import Endpoint, Pacing, Traffic
 from synthbench.plugins import ChatModel
+from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.settings import LLMSettings
 
 
@@ -29,6 +30,10 @@ class SandboxLLM(Traffic, LLMSettings, SandboxEndpoint):
     def server(self) -> LLMSettings:
         """Return the server's part of the settings."""
         return LLMSettings.model_validate(self.model_dump(include=set(LLMSettings.model_fields)))
+
+    def address(self) -> ChatModel:
+        """Return what is known of where it is before a run starts it."""
+        return ChatModel(self.endpoint, "", MODEL)
 
     def at(self, address: ChatModel) -> Endpoint:
         """Return the endpoint to ask.

@@ -14,9 +14,16 @@ def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, t
     for status in found:
         operation = status.stage.operation
         if status.is_to_run and isinstance(operation, Generate):
-            lines = tuple(operation.method.cost(_num_records(status.stage, store)))
+            sizes = _num_records(status.stage, store)
+            lines = (*operation.method.cost(sizes), *_asking(operation, sizes))
             if lines:
                 yield status.stage, lines
+
+
+def _asking(operation: Generate, sizes: Mapping[str, int]) -> Iterator[str]:
+    amount = operation.method.asks(sizes) if operation.llm is not None else None
+    if operation.llm is not None and amount is not None:
+        yield from amount.lines(operation.llm.at(operation.llm.address()))
 
 
 def _num_records(stage: Stage, store: Store) -> Mapping[str, int]:

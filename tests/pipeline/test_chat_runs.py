@@ -10,12 +10,14 @@ from fakes import Lines
 
 from synthbench.config.llm import EndpointLLM, SandboxLLM
 from synthbench.generation.chat.ledger import entries
+from synthbench.pipeline.costs import costs
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.llm import llm_on_demand
 from synthbench.pipeline.operations import read_dataset
 from synthbench.pipeline.plan import Plan, make_plan
 from synthbench.pipeline.runner import Report, Runner
 from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.status import statuses
 from synthbench.pipeline.store import Store
 from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.process import RunningServer, running_server
@@ -138,6 +140,35 @@ def test_without_the_key_the_stage_fails_in_one_line(
     assert messages == (
         f"the environment variable {VARIABLE} is not set: it must hold the key of the LLM 'mine'",
     )
+
+
+def cost_lines(plan: Plan, store: Store) -> tuple[str, ...]:
+    ((stage, lines),) = costs(statuses(plan, store), store)
+    assert stage == generated(plan)
+    return lines
+
+
+def test_a_plan_estimates_requests_tokens_and_money(
+    asking: ExperimentFile, store: Store, server: RunningServer
+) -> None:
+    asking.append(section(server))
+    run(make_plan(asking.load()), store)
+    price = "llm.price={input: 1.5, output: 2, date: '2026-05-01'}"
+    plan = make_plan(asking.load("llm.model=larger", price, "llm.budget_usd=0.5"))
+    assert cost_lines(plan, store) == (
+        "LLM 'mine' (larger): about 4 requests, 400,000 tokens of prompts and 200,000 of answers, less what"
+        " the cache of answers holds",
+        "money: about 1.00 US dollars at the prices of 2026-05-01; budget_usd is 0.5",
+    )
+
+
+def test_a_plan_says_that_nobody_knows_the_price(
+    asking: ExperimentFile, store: Store, server: RunningServer
+) -> None:
+    asking.append(section(server))
+    run(make_plan(asking.load()), store)
+    _, money = cost_lines(make_plan(asking.load("llm.model=unheard-of")), store)
+    assert money == "money: nobody knows what unheard-of costs; give llm.price"
 
 
 def test_an_endpoints_name_and_model_are_in_the_identity_and_nothing_else(

@@ -1,0 +1,31 @@
+"""What asking would cost, before anybody is asked."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from synthbench.generation.chat.endpoint import Endpoint
+from synthbench.generation.chat.prices import price_of
+
+
+@dataclass(frozen=True)
+class ChatAmount:
+    """About so many requests, with the tokens of all their prompts and of all answers."""
+
+    num_requests: int
+    prompt_tokens: int
+    completion_tokens: int
+
+    def lines(self, endpoint: Endpoint) -> Iterator[str]:
+        """Yield requests and tokens, and money with the date of its prices, in one line each."""
+        yield (
+            f"LLM '{endpoint.name}' ({endpoint.model}): about {self.num_requests:,} requests,"
+            f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, less what"
+            " the cache of answers holds"
+        )
+        price, budget = price_of(endpoint), endpoint.pacing.budget_usd
+        limit = "" if budget is None else f"; budget_usd is {budget:g}"
+        if price is None:
+            yield f"money: nobody knows what {endpoint.model} costs; give llm.price{limit}"
+            return
+        usd = price.usd(self.prompt_tokens, self.completion_tokens)
+        yield f"money: about {usd:,.2f} US dollars at the prices of {price.date}{limit}"
