@@ -1,0 +1,194 @@
+"""What an LLM's answer says, without what chat models put around it."""
+
+import json
+import re
+
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'", "`": "`"}
+_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
+_KIND = r"(?:sentence|caption|headline|example|item|title|question)s?"
+_NUMBER = re.compile(
+    rf"^\s*(?:[-*•–]\s+)?(?:\*\*|__)?(?:{_KIND}\s*)?(?:no\.?\s*|#\s*)?"
+    r"(?:[(\[](?P<enclosed>\d{1,4})[)\]][.:]?|(?P<number>\d{1,4})\s*(?:[.):]|\s[-–—]))"
+    r"(?P<bold>\*\*|__)?(?=\s|$|[\"“„«'*\w])",
+    re.IGNORECASE,
+)
+_BULLET = re.compile(r"^\s*[-*•–‣▪]\s+")
+_INLINE_NUMBER = re.compile(r"(?:^|(?<=\s))(?P<number>\d{1,3})[.)]\s+")
+_OPENING = re.compile(
+    r"^(?:sure|certainly|of course|absolutely|okay|ok|alright|great|no problem|here (?:is|are)|here's|"
+    r"below (?:is|are)|these are|the following|as requested|i've|i have)\b",
+    re.IGNORECASE,
+)
+_ABOUT = re.compile(
+    r"\b(?:sentences?|captions?|paraphrased?|contradict\w*|rewording|rephras\w*|version|another way|"
+    r"examples?|answer|list)\b",
+    re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    r"^[(\[*_]*(?:let me know if|(?:i )?hope (?:this|these|that|it) (?:\w+ )?(?:help|work|meet|fit|is what)|"
+    r"feel free|please let me know|please note|note:|note that|note —|explanation:|"
+    r"if you (?:need|want|would like|'d like)|would you like|is there anything|(?:i )?(?:changed|replaced) |"
+    r"th(?:is|ese) sentences? (?:keep|have|has|mean|convey|contradict|cover|are|is))",
+    re.IGNORECASE,
+)
+_ANSWER_LABEL = re.compile(
+    r"^(?:\*\*|__)?(?:(?:the|my|a|new|possible|rewritten|modified|revised|short|shorter|paraphrased|generated)\s+)*"
+    r"(?:output|answer|response|result|paraphrase|contradiction|rewording|rephrasing|version|positive|"
+    r"(?:hard )?negative|sentence|phrase|text)(?:\s+(?:sentence|phrase|example|\d))?"
+    r"\s*(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*",
+    re.IGNORECASE,
+)
+_INPUT_LABEL = re.compile(
+    r"^(?:\*\*|__)?(?:input|original|given)(?:\s+(?:sentence|phrase|text))?\s*:", re.IGNORECASE
+)
+_LARGEST_GAP = 10
+_LEAST_INLINE = 2
+
+
+def sentences_in(answer: str) -> list[str]:
+    """Return the sentences of a list, in order, one line each and none empty.
+
+    Understands numbers of any style, bullets, a list on one line, JSON, and lines without marks; leaves out
+    preambles, what is said at the end, and quotation marks around sentences. An answer without a list gives
+    its lines.
+    """
+    found = _from_json(answer)
+    if found is None:
+        lines = [line for line in answer.splitlines() if not _FENCE.match(line)]
+        found = _numbered(lines) or _inline(lines) or _bulleted(lines) or _plain(lines)
+    return [sentence for sentence in map(_bare, found) if sentence]
+
+
+def sentence_in(answer: str) -> str:
+    """Return the one sentence of an answer, of several the first; "" if there is none."""
+    lines = [line.strip() for line in answer.splitlines() if line.strip() and not _FENCE.match(line)]
+    lines = [line for line in lines if not _INPUT_LABEL.match(line)] or lines
+    said = [line for line in lines if not _is_chatter(line)] or lines
+    for line in said:
+        sentence = _bare(_without_preamble(_without_mark(line)))
+        if sentence:
+            return sentence
+    return ""
+
+
+def _from_json(answer: str) -> list[str] | None:
+    lines = [line for line in answer.strip().splitlines() if not _FENCE.match(line)]
+    text = "\n".join(lines)
+    if not text.startswith(("[", "{")):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, dict):
+        value = next((part for part in value.values() if isinstance(part, list)), list(value.values()))
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        return None
+    return value
+
+
+def _numbered(lines: list[str]) -> list[str]:
+    """Return the items of a numbered list, [] if there is none; lines without a number go on with an item."""
+    items: list[str] = []
+    last, is_open = 0, False
+    for line in lines:
+        match = _NUMBER.match(line)
+        number = int(match["number"] or match["enclosed"]) if match else -1
+        if match and (number in (1, last) or last < number <= last + _LARGEST_GAP or not items):
+            items.append(line[match.end() :].strip())
+            last, is_open = number, True
+        elif not line.strip():
+            is_open = bool(items) and not items[-1]
+        elif items and is_open and not _CLOSING.match(line.strip()):
+            items[-1] = f"{items[-1]} {line.strip()}".strip()
+        else:
+            is_open = False
+    is_list = len(items) > 1 or (len(items) == 1 and last == 1)
+    return items if is_list and not (len(items) == 1 and _counts_on(items[0])) else []
+
+
+def _counts_on(text: str) -> bool:
+    return any(int(match["number"]) == _LEAST_INLINE for match in _INLINE_NUMBER.finditer(text))
+
+
+def _inline(lines: list[str]) -> list[str]:
+    """Return the items of a numbered list that stands on one line ("1. ... 2. ..."), [] if there is none."""
+    text = " ".join(lines)
+    starts: list[re.Match[str]] = []
+    for match in _INLINE_NUMBER.finditer(text):
+        if int(match["number"]) == len(starts) + 1:
+            starts.append(match)
+    if len(starts) < _LEAST_INLINE:
+        return []
+    ends = [*(match.start() for match in starts[1:]), len(text)]
+    return [text[match.end() : end].strip() for match, end in zip(starts, ends, strict=True)]
+
+
+def _bulleted(lines: list[str]) -> list[str]:
+    items = [_BULLET.sub("", line) for line in lines if _BULLET.match(line)]
+    return items if len(items) > 1 else []
+
+
+def _plain(lines: list[str]) -> list[str]:
+    said = [line.strip() for line in lines if line.strip()]
+    while len(said) > 1 and _is_announcement(said[0]):
+        del said[0]
+    while len(said) > 1 and _CLOSING.match(said[-1]):
+        del said[-1]
+    return said
+
+
+def _is_chatter(line: str) -> bool:
+    """Say whether a line is spoken about the answer: an announcement, or a remark on it."""
+    return bool(_CLOSING.match(line)) or _is_announcement(line)
+
+
+def _is_announcement(line: str) -> bool:
+    is_single = len(line.split()) == 1
+    return line.rstrip("*").endswith(":") or bool(_OPENING.match(line) and (is_single or _ABOUT.search(line)))
+
+
+def _without_mark(line: str) -> str:
+    """Return a line without the number 1 or a bullet before it; other numbers may belong to the sentence."""
+    match = _NUMBER.match(line)
+    if match and int(match["number"] or match["enclosed"]) == 1:
+        return line[match.end() :].strip()
+    return _BULLET.sub("", line)
+
+
+def _without_preamble(line: str) -> str:
+    """Return what follows a label or an announcement on the same line."""
+    labelled = _ANSWER_LABEL.match(line)
+    if labelled and line[labelled.end() :].strip():
+        return line[labelled.end() :]
+    announced = re.match(r"^(?P<opening>[^:\"“]{2,80}?):\s+(?=\S)", line)
+    if announced and _OPENING.match(announced["opening"]) and _ABOUT.search(announced["opening"]):
+        return line[announced.end() :]
+    return line
+
+
+def _bare(text: str) -> str:
+    """Return a text on one line, without the marks of emphasis and the quotation marks that enclose it."""
+    text = " ".join(text.split())
+    while len(text) > 1:
+        inner = _enclosed(text)
+        if inner is None:
+            break
+        text = inner.strip()
+    return text if text.strip("\"“”„«»‘’'`*_ ") else ""
+
+
+def _enclosed(text: str) -> str | None:
+    for mark in ("**", "__", "*"):
+        if len(text) > 2 * len(mark) and text.startswith(mark) and text.endswith(mark):
+            inner = text[len(mark) : -len(mark)]
+            if mark not in inner:
+                return inner
+    closing = _QUOTES.get(text[0])
+    if closing is None:
+        return None
+    if text.endswith((closing, closing + ".", closing + ",")):
+        cut = text[1:].rstrip(".,") if not text.endswith(closing) else text[1:]
+        inner = cut[: -len(closing)]
+        return None if closing in inner and closing != "'" else inner
+    return None

@@ -1,0 +1,108 @@
+"""The methods that make triplets: of given sentences, of written ones, and the naive way."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from synthbench.api import (
+    GeneratedData,
+    GenerationContext,
+    Method,
+    Need,
+    RecordKind,
+    SyntheticDataset,
+    Unit,
+)
+from synthbench_syncse.labelling import Labelling
+from synthbench_syncse.sentences import Genres, check_genres, check_subject
+from synthbench_syncse.settings import WithLabels, WithSentences
+
+SENTENCES = "sentences"
+_SENTENCE_SETTINGS = {"size", "sentence_pool", "sentences", "seed", "filters", "genres", "domain"}
+
+
+class SynCSEPartial(WithLabels, Method):
+    """SynCSE-partial: positives and hard negatives for given sentences."""
+
+    version = 1
+    record_kind = RecordKind.TRIPLET
+    uses_llm = True
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
+
+    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+        """Tell requests and tokens."""
+        if SENTENCES in num_records:
+            yield Labelling(self, "syncse-partial").cost(num_records[SENTENCES])
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit for each sentence."""
+        return Labelling(self, "syncse-partial").units(sources[SENTENCES], context)
+
+
+class _Written(WithSentences, WithLabels, Method):
+    """Positives and hard negatives for sentences that the LLM writes first, as a data set of their own."""
+
+    record_kind = RecordKind.TRIPLET
+    uses_llm = True
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {}
+    title: ClassVar[str]
+    is_naive: ClassVar[bool] = False
+
+    def needs(self) -> Mapping[str, Need]:
+        """Return the sentences."""
+        return {SENTENCES: GeneratedData("syncse-sentences", self._sentence_settings(), sources={})}
+
+    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+        """Tell requests and tokens of the labels; the sentences tell theirs."""
+        yield self._labelling().cost(self.size)
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit for each sentence."""
+        return self._labelling().units(context.dataset(SENTENCES), context)
+
+    def _labelling(self) -> Labelling:
+        return Labelling(self, self.title, is_fixed=self.is_naive)
+
+    def _sentence_settings(self) -> dict[str, Any]:
+        own = self.model_dump(mode="json", include=_SENTENCE_SETTINGS)
+        given = {name: value for name, value in own.items() if value is not None}
+        return {**given, "naive": True} if self.is_naive else given
+
+
+class SynCSEScratch(_Written):
+    """SynCSE-scratch: sentences of all genres, or of a domain, and their positives and hard negatives."""
+
+    version = 1
+    title = "syncse-scratch"
+
+    genres: Genres = None
+    domain: str | None = Field(
+        None,
+        min_length=1,
+        description="name of a domain (biomedicine, stack-overflow, any) in place of genres and topics",
+    )
+
+    @field_validator("genres")
+    @classmethod
+    def _are_known(cls, genres: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        check_genres(genres, info)
+        return genres
+
+    @model_validator(mode="after")
+    def _sentences_can_be_asked_for(self) -> Self:
+        check_subject(self.sentence_pool, {"genres": self.genres, "domain": self.domain})
+        return self
+
+
+class SynCSENaive(_Written):
+    """Naive generation: neither genres nor topics, and one prompt with the same exemplars throughout."""
+
+    version = 1
+    title = "syncse-naive"
+    is_naive = True
+
+    @model_validator(mode="after")
+    def _sentences_can_be_asked_for(self) -> Self:
+        check_subject(self.sentence_pool, {"naive": True})
+        return self

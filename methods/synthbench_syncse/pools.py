@@ -1,0 +1,148 @@
+"""Pools: what an LLM is told, and the examples that show it, for each kind of sentence.
+
+The pools that ship are reconstructed ones: the authors of SynCSE never released theirs. They have the paper's
+numbers of prompts and exemplars, its genres and its topics; their wording and their examples are our own.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from synthbench.api import UserError, did_you_mean
+
+POOLS_NAME = "reconstructed pools"
+NUM_EXEMPLARS = 5
+NUM_EXAMPLES = 10
+NUM_CAPTIONS = 4
+NUM_TOPICS = 6
+
+Item = TypeVar("Item")
+Text = Annotated[str, Field(pattern=r"\S")]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Exemplar(_Section):
+    """A sentence and the answer that is wanted to it."""
+
+    sentence: Text
+    answer: Text
+
+
+class LabelPrompt(_Section):
+    """An instruction and what shows how it is meant."""
+
+    instruction: Text
+    exemplars: tuple[Exemplar, ...]
+
+    @field_validator("exemplars")
+    @classmethod
+    def _are_enough(cls, exemplars: tuple[Exemplar, ...]) -> tuple[Exemplar, ...]:
+        return _at_least(NUM_EXEMPLARS, exemplars, "exemplars")
+
+
+class LabelPool(_Section):
+    """The prompts for positives or for hard negatives, by name."""
+
+    prompts: dict[str, LabelPrompt] = Field(min_length=1)
+
+
+class Genre(_Section):
+    """A kind of text, as a prompt describes it, and sentences of that kind."""
+
+    description: Text
+    examples: tuple[Text, ...]
+
+    @field_validator("examples")
+    @classmethod
+    def _are_enough(cls, examples: tuple[str, ...]) -> tuple[str, ...]:
+        return _at_least(NUM_EXAMPLES, examples, "examples")
+
+
+class NaivePool(_Section):
+    """The one prompt, and the examples that always stand beside it."""
+
+    prompt: Text
+    examples: tuple[Text, ...] = Field(min_length=1)
+
+    @field_validator("prompt")
+    @classmethod
+    def _has_placeholders(cls, prompt: str) -> str:
+        return _with_placeholders(prompt, "number")
+
+
+class SentencePool(_Section):
+    """The prompts for new sentences, and the genres, topics and domains that they are about.
+
+    `caption_genres` names the genres that have `caption_prompts` in place of `prompts`. `domains` describes
+    domains; of one that it lacks, the name is the description. `aspects` are topics within any domain.
+    """
+
+    prompts: tuple[Text, ...] = Field(min_length=1)
+    caption_prompts: tuple[Text, ...] = ()
+    domain_prompts: tuple[Text, ...] = ()
+    naive: NaivePool | None = None
+    topics: tuple[Text, ...]
+    aspects: tuple[Text, ...] = ()
+    domains: dict[str, Text] = {}
+    caption_genres: tuple[str, ...] = ()
+    genres: dict[str, Genre] = Field(min_length=1)
+
+    @field_validator("prompts")
+    @classmethod
+    def _name_genre_and_topics(cls, prompts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_with_placeholders(prompt, "number", "genre", "topics") for prompt in prompts)
+
+    @field_validator("caption_prompts")
+    @classmethod
+    def _name_the_genre(cls, prompts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_with_placeholders(prompt, "number", "genre") for prompt in prompts)
+
+    @field_validator("domain_prompts")
+    @classmethod
+    def _name_domain_and_aspects(cls, prompts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(_with_placeholders(prompt, "number", "domain", "topics") for prompt in prompts)
+
+    @field_validator("topics")
+    @classmethod
+    def _are_enough(cls, topics: tuple[str, ...]) -> tuple[str, ...]:
+        return _at_least(NUM_TOPICS, topics, "topics")
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> "SentencePool":
+        if self.caption_genres and not self.caption_prompts:
+            raise ValueError("caption_genres need caption_prompts, there are none")
+        if self.domain_prompts and len(self.aspects) < NUM_TOPICS:
+            raise ValueError(
+                f"domain_prompts need at least {NUM_TOPICS} aspects, there are {len(self.aspects)}"
+            )
+        return self
+
+    def check_genres(self, names: Collection[str]) -> None:
+        """Raise UserError if there is no genre of such a name."""
+        for name in names:
+            if name not in self.genres:
+                raise UserError(f"no genre '{name}'{did_you_mean(name, self.genres)}")
+
+
+def filled(prompt: str, values: Mapping[str, object]) -> str:
+    """Return a prompt with its placeholders replaced; other braces stay as they are."""
+    for name, value in values.items():
+        prompt = prompt.replace(f"{{{name}}}", str(value))
+    return prompt
+
+
+def _at_least(number: int, items: tuple[Item, ...], what: str) -> tuple[Item, ...]:
+    if len(items) < number:
+        raise ValueError(f"needs at least {number} {what}, has {len(items)}")
+    return items
+
+
+def _with_placeholders(prompt: str, *names: str) -> str:
+    missing = [f"{{{name}}}" for name in names if f"{{{name}}}" not in prompt]
+    if missing:
+        raise ValueError(f"lacks {' and '.join(missing)}: {prompt!r}")
+    return prompt

@@ -1,0 +1,143 @@
+"""New sentences, twenty in a request: of genres and topics, of a domain, or of any kind."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from synthbench.api import (
+    ChatAnswer,
+    ChatRequest,
+    Failure,
+    GenerationContext,
+    Method,
+    Record,
+    RecordKind,
+    Sentence,
+    SyntheticDataset,
+    Unit,
+    UserError,
+)
+from synthbench_syncse.answers import sentences_in
+from synthbench_syncse.asking_cost import cost_line
+from synthbench_syncse.pool_files import sentence_pool
+from synthbench_syncse.requests import SENTENCES_PER_REQUEST, SentenceChats
+from synthbench_syncse.settings import WithSeed, WithSentences, pool_path, pool_revision, provenance
+
+MISSING = "missing in a list"
+SURPLUS = "more than were asked for"
+_TOKENS_PER_SENTENCE = 20
+_NUM_PRICED = 100
+Genres = Annotated[
+    tuple[str, ...] | None, Field(description="names of genres, in turn; null: all that the pool has")
+]
+
+
+class SynCSESentences(WithSentences, WithSeed, Method):
+    """Sentences that an LLM writes; `label` is the genre or the domain of each."""
+
+    version = 1
+    record_kind = RecordKind.SENTENCE
+    uses_llm = True
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {}
+
+    genres: Genres = None
+    domain: str | None = Field(
+        None,
+        min_length=1,
+        description="name of a domain (biomedicine, stack-overflow, any) in place of genres and topics",
+    )
+    naive: bool = Field(False, description="always the same prompt and example, without genres and topics")
+
+    @field_validator("genres")
+    @classmethod
+    def _are_known(cls, genres: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        check_genres(genres, info)
+        return genres
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        check_subject(self.sentence_pool, {key: getattr(self, key) for key in ("genres", "domain", "naive")})
+        return self
+
+    def revisions(self) -> Mapping[str, str]:
+        """Return the content hash of the pool."""
+        return pool_revision(self.sentence_pool, "sentences")
+
+    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+        """Tell requests and tokens."""
+        chats = self._chats()
+        priced = (chats.chat(index) for index in range(min(_NUM_PRICED, self._num_requests)))
+        yield cost_line(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit for each request."""
+        generator = context.llm.model
+        chats = self._chats()
+        with context.progress.task("asking for sentences", self._num_requests) as bar:
+            bar.advance(len(context.finished_units))
+            for answer in context.chat().answers(self._requests(chats, context)):
+                yield self._unit(answer, generator, chats)
+                bar.advance()
+
+    @property
+    def _num_requests(self) -> int:
+        return -(-self.size // SENTENCES_PER_REQUEST)
+
+    def _chats(self) -> SentenceChats:
+        pool = sentence_pool(pool_path(self.sentence_pool))
+        return SentenceChats(pool, self.seed, self.genres or (), self.domain or "", self.naive)
+
+    def _requests(self, chats: SentenceChats, context: GenerationContext) -> Iterator[ChatRequest]:
+        for index in range(self._num_requests):
+            if str(index) not in context.finished_units:
+                chat = chats.chat(index)
+                yield ChatRequest(str(index), chat.messages, self.sentences.parameters(), chat.sample)
+
+    def _unit(self, answer: ChatAnswer, generator: str, chats: SentenceChats) -> Unit:
+        key = answer.request.key
+        index = int(key)
+        subject = chats.chat(index).instruction
+        columns = {
+            **provenance("syncse-sentences", generator, self.seed),
+            "label": subject,
+            "source_id": key,
+            "instruction": subject,
+        }
+        if answer.text is None:
+            failed = Failure(reason=answer.failure, **columns)
+            return Unit(key, index, (failed,))
+        num_wanted = min(SENTENCES_PER_REQUEST, self.size - index * SENTENCES_PER_REQUEST)
+        found = sentences_in(answer.text)
+        dropped = Counter({MISSING: num_wanted - len(found), SURPLUS: len(found) - num_wanted})
+        records: list[Record] = []
+        for sentence, reason in self.filters.sifted(found[:num_wanted]):
+            dropped[reason] += bool(reason)
+            if not reason:
+                records.append(Sentence(sentence=sentence, **columns))
+        if not records:
+            records = [Failure(reason="no usable sentence", raw_text=answer.text, **columns)]
+        return Unit(key, index, tuple(records), +dropped)
+
+
+def check_subject(file: str | None, given: Mapping[str, object]) -> None:
+    """Raise ValueError if `genres`, `domain` and `naive` clash, or the pool lacks what they need."""
+    chosen = [name for name, value in given.items() if value]
+    if len(chosen) > 1:
+        raise ValueError(f"{' and '.join(chosen)} exclude each other")
+    pool = sentence_pool(pool_path(file))
+    if "domain" in chosen and not pool.domain_prompts:
+        raise ValueError("the pool has no `domain_prompts`, which a domain needs")
+    if "naive" in chosen and pool.naive is None:
+        raise ValueError("the pool has no `naive` section, which naive generation needs")
+
+
+def check_genres(genres: tuple[str, ...] | None, info: ValidationInfo) -> None:
+    """Raise ValueError if a genre is not in the pool; a pool that is wrong itself is told of elsewhere."""
+    if genres is None or "sentence_pool" not in info.data:
+        return
+    try:
+        sentence_pool(pool_path(info.data["sentence_pool"])).check_genres(genres)
+    except UserError as error:
+        raise ValueError(str(error)) from None

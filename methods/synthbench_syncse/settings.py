@@ -1,0 +1,128 @@
+"""What the methods have in common: seed, filters, pools, and how the LLM samples."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from synthbench.api import Component, UserError
+from synthbench_syncse.filters import Filters
+from synthbench_syncse.pool_files import fingerprint, negative_pool, positive_pool, sentence_pool
+from synthbench_syncse.pools import POOLS_NAME
+
+_Penalty = Annotated[float | None, Field(ge=-2, le=2, description="as the API has it; null: not sent")]
+
+
+class ChatSampling(BaseModel):
+    """Sampling parameters of a request, by the API's names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    temperature: float | None = Field(None, ge=0, le=2, description="as the API has it; null: not sent")
+    top_p: float | None = Field(None, gt=0, le=1, description="as the API has it; null: not sent")
+    presence_penalty: _Penalty = None
+    frequency_penalty: _Penalty = None
+    max_tokens: int | None = Field(None, ge=1, description="longest answer; null: not sent")
+
+    def parameters(self) -> Mapping[str, float | int]:
+        """Return what is sent."""
+        return self.model_dump(exclude_none=True)
+
+
+class PositiveSampling(ChatSampling):
+    """How positives are sampled (appendix C of the paper)."""
+
+    temperature: float | None = Field(1.0, ge=0, le=2, description="as the API has it; null: not sent")
+    top_p: float | None = Field(0.9, gt=0, le=1, description="as the API has it; null: not sent")
+
+
+class NegativeSampling(ChatSampling):
+    """How hard negatives are sampled (appendix C of the paper)."""
+
+    temperature: float | None = Field(1.0, ge=0, le=2, description="as the API has it; null: not sent")
+    top_p: float | None = Field(0.95, gt=0, le=1, description="as the API has it; null: not sent")
+
+
+class SentenceSampling(ChatSampling):
+    """How new sentences are sampled (appendix C of the paper)."""
+
+    temperature: float | None = Field(1.3, ge=0, le=2, description="as the API has it; null: not sent")
+    top_p: float | None = Field(1.0, gt=0, le=1, description="as the API has it; null: not sent")
+    presence_penalty: _Penalty = 0.3
+    frequency_penalty: _Penalty = 0.3
+
+
+def _readable(read: Callable[[Path | None], object]) -> AfterValidator:
+    """Return a check that a pool's file can be read; of its faults the first is told, with file and line."""
+
+    def check(file: str | None) -> str | None:
+        try:
+            read(pool_path(file))
+        except UserError as error:
+            num_more = len(error.messages) - 1
+            more = f" (and {num_more} more)" if num_more else ""
+            raise ValueError(f"{error.messages[0]}{more}") from None
+        return file
+
+    return AfterValidator(check)
+
+
+def pool_path(file: str | None) -> Path | None:
+    """Return the path of a user's own pool, None for the shipped one."""
+    return None if file is None else Path(file).expanduser()
+
+
+PositivePoolFile = Annotated[str | None, _readable(positive_pool)]
+NegativePoolFile = Annotated[str | None, _readable(negative_pool)]
+SentencePoolFile = Annotated[str | None, _readable(sentence_pool)]
+
+
+class WithSeed(Component):
+    """What every request and every answer is subject to."""
+
+    seed: int = Field(0, ge=0, lt=2**32, description="of all that is drawn, and of the LLM's answers")
+    filters: Filters = Field(Filters(), description="which sentences are dropped")
+
+
+class WithLabels(WithSeed):
+    """How positives and hard negatives are asked for."""
+
+    positive_pool: PositivePoolFile = Field(
+        None, description="YAML file of prompts for positives; null: the reconstructed pools"
+    )
+    negative_pool: NegativePoolFile = Field(
+        None, description="YAML file of prompts for hard negatives; null: the reconstructed pools"
+    )
+    positives: PositiveSampling = Field(PositiveSampling(), description="how positives are sampled")
+    negatives: NegativeSampling = Field(NegativeSampling(), description="how hard negatives are sampled")
+
+    def revisions(self) -> Mapping[str, str]:
+        """Return the content hashes of the pools."""
+        return {
+            **pool_revision(self.positive_pool, "positive"),
+            **pool_revision(self.negative_pool, "negative"),
+        }
+
+
+class WithSentences(Component):
+    """How new sentences are asked for."""
+
+    size: int = Field(
+        ge=1, description="sentences asked for, 20 in a request; those that are dropped are not made up for"
+    )
+    sentence_pool: SentencePoolFile = Field(
+        None, description="YAML file of prompts, genres and topics; null: the reconstructed pools"
+    )
+    sentences: SentenceSampling = Field(SentenceSampling(), description="how new sentences are sampled")
+
+
+def pool_revision(file: str | None, kind: str) -> dict[str, str]:
+    """Return {name of the pool: its content hash}."""
+    name = f"{POOLS_NAME}: {kind}" if file is None else f"{kind} pool"
+    return {name: fingerprint(pool_path(file), kind)}
+
+
+def provenance(method: str, generator: str, seed: int) -> dict[str, Any]:
+    """Return the columns that all records of a method share."""
+    return {"method": method, "generator": generator, "seed": seed}

@@ -1,0 +1,89 @@
+"""What is dropped is dropped for a reason that can be counted."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synthbench_syncse.filters import Filters
+from synthbench_syncse.language import is_english
+
+HARP = "A man is playing a harp."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "reason"),
+    [
+        ("A harp is played by a man.", ""),
+        ("", "empty"),
+        (" ...", "empty"),
+        ("I cannot paraphrase this sentence.", "refusal"),
+        ("As an AI language model, I cannot provide a paraphrase of this input.", "refusal"),
+        ("a man is  playing a harp", "identical"),
+        ('"A man is playing a harp!"', "identical"),
+        (" ".join(["word"] * 32), ""),
+        (" ".join(["word"] * 33), "more than 32 words"),
+        ("Ein Mann spielt die Harfe und singt.", ""),
+    ],
+)
+def test_each_sentence_has_its_reason(sentence: str, reason: str) -> None:
+    assert Filters().reason(sentence, [HARP]) == reason
+
+
+def test_filters_can_be_turned_off_and_on() -> None:
+    loose = Filters(max_words=None, refusals=False)
+    assert loose.reason("I cannot paraphrase this sentence.") == ""
+    assert loose.reason(" ".join(["word"] * 33)) == ""
+    assert Filters(language="en").reason("Ein Mann spielt die Harfe und singt.") == "wrong language"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Dogs bark loudly.",
+        "Schadenfreude is a German word.",
+        "Visit the Café de Flore in Paris, it is worth the price.",
+        "She ordered a crème brûlée.",
+        "2 + 2 = 4",
+        "The die was cast.",
+        "",
+    ],
+)
+def test_english_sentences_pass(sentence: str) -> None:
+    assert is_english(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Der Hund liegt auf dem Sofa.",
+        "Le chien est dans la cuisine.",
+        "El perro está en la cocina con los niños.",
+        "Il cane è nella cucina con la nonna.",
+        "O cão está na cozinha com as crianças.",
+        "De hond ligt op het bed van de jongen.",
+        "Собака спит.",
+        "狗在厨房里睡觉。",
+    ],
+)
+def test_other_languages_are_told_from_english(sentence: str) -> None:
+    assert not is_english(sentence)
+
+
+def test_of_sentences_that_are_alike_the_first_is_used() -> None:
+    sifted = list(Filters().sifted([HARP, "Bees sleep.", "a man is playing a harp", "", ""]))
+    assert sifted == [
+        (HARP, ""),
+        ("Bees sleep.", ""),
+        ("a man is playing a harp", "duplicate"),
+        ("", "empty"),
+        ("", "empty"),
+    ]
+
+
+@given(st.lists(st.sampled_from([HARP, "Bees sleep.", "bees sleep", "", "I can't paraphrase this."])))
+def test_every_sentence_is_kept_or_counted(sentences: list[str]) -> None:
+    counts = Counter(reason for _, reason in Filters().sifted(sentences))
+    assert sum(counts.values()) == len(sentences)
+    assert counts[""] == len({text.lower().rstrip(".") for text in sentences if text and "can't" not in text})

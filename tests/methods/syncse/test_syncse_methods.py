@@ -1,0 +1,196 @@
+"""The methods make sentences and triplets of what the LLM answers, whatever the order of its answers."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from syncse_context import Answering, Chat, Context, dataset, generated, sandbox
+
+from synthbench.api import ChatRequest, Failure, GeneratedData, Method, Sentence, Triplet, Unit
+from synthbench_syncse import SynCSENaive, SynCSEPartial, SynCSEScratch, SynCSESentences
+
+HARP = "A man is playing a harp."
+CORN = "Two farmers are harvesting corn in the field."
+
+
+def units_of(method: Method, answering: Answering, order: int = 0, **context: Any) -> list[Unit]:
+    return generated(method, Context(Chat(answering, order), **context))
+
+
+def partial(answering: Answering, *texts: str, order: int = 0, **settings: Any) -> list[Unit]:
+    context = Context(Chat(answering, order))
+    return generated(SynCSEPartial(**settings), context, {"sentences": dataset(*texts)})
+
+
+def kind_of(request: ChatRequest) -> str:
+    return request.key.partition("|")[0]
+
+
+def saying(positive: str | None, negative: str | None) -> Answering:
+    return lambda request: positive if kind_of(request) == "positive" else negative
+
+
+def test_partial_makes_a_triplet_of_each_sentence() -> None:
+    units = partial(sandbox(), HARP, CORN)
+    triplets = [record for unit in units for record in unit.records]
+    assert all(isinstance(record, Triplet) for record in triplets)
+    assert [record.texts()[0] for record in triplets] == [HARP, CORN]
+    assert all(len(set(record.texts())) == 3 for record in triplets)
+    assert {record.generator for record in triplets} == {"a-model"}
+
+
+def test_the_order_of_answers_changes_nothing() -> None:
+    assert partial(sandbox(), HARP, CORN, order=1) == partial(sandbox(), HARP, CORN, order=5)
+    method = SynCSESentences(size=60)
+    assert units_of(method, sandbox(), order=1) == units_of(method, sandbox(), order=2)
+
+
+def test_answers_are_read_whatever_stands_around_them() -> None:
+    units = partial(saying('Sure! Here is a paraphrase:\n\n"A harp sounds."', "Output: Nobody plays."), HARP)
+    assert units[0].records[0].texts() == (HARP, "A harp sounds.", "Nobody plays.")
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "reason"),
+    [
+        ("I cannot paraphrase this sentence.", "No.", "positive: refusal"),
+        ("A harp sounds.", "", "negative: empty"),
+        ("a man is playing a harp", "No.", "positive: identical"),
+        ("A harp sounds.", "A harp sounds!", "negative: identical"),
+        ("A harp sounds.", " ".join(["word"] * 40), "negative: more than 32 words"),
+    ],
+)
+def test_what_is_not_used_is_counted_by_reason(positive: str, negative: str, reason: str) -> None:
+    (unit,) = partial(saying(positive, negative), HARP)
+    (failure,) = unit.records
+    assert isinstance(failure, Failure) and failure.reason == reason
+    assert failure.raw_text in (positive, negative)
+    assert unit.dropped == {reason: 1}
+
+
+def test_a_request_that_failed_for_good_is_a_failure() -> None:
+    (unit,) = partial(saying("A harp sounds.", None), HARP)
+    assert [record.kind.value for record in unit.records] == ["failure"]
+    assert isinstance(unit.records[0], Failure) and unit.records[0].reason == "negative: content filter"
+
+
+def test_sentences_that_are_no_use_are_counted_and_not_asked_about() -> None:
+    context = Context(Chat(sandbox()))
+    sources = {"sentences": dataset(HARP, " ".join(["word"] * 33), "a man is playing a harp", CORN)}
+    assert len(generated(SynCSEPartial(), context, sources)) == 2
+    assert context.dropped == {"sentence: more than 32 words": 1, "sentence: duplicate": 1}
+    assert len(context.model.asked) == 4
+
+
+def test_each_kind_is_sampled_as_in_the_paper() -> None:
+    context = Context(Chat(sandbox()))
+    generated(SynCSEPartial(), context, {"sentences": dataset(HARP)})
+    generated(SynCSESentences(size=1), context)
+    sampling = {kind_of(request): request.sampling for request in context.model.asked}
+    assert sampling == {
+        "positive": {"temperature": 1.0, "top_p": 0.9},
+        "negative": {"temperature": 1.0, "top_p": 0.95},
+        "0": {"temperature": 1.3, "top_p": 1.0, "presence_penalty": 0.3, "frequency_penalty": 0.3},
+    }
+
+
+@pytest.mark.parametrize("method", [SynCSESentences(size=100), SynCSEScratch(size=100)])
+def test_a_resumed_run_asks_only_for_the_rest_and_asks_the_same(method: Method) -> None:
+    needed = dataset(HARP, CORN, "Bees sleep in winter.")
+    whole = Context(Chat(sandbox()), needed)
+    units = generated(method, whole)
+    finished = frozenset(unit.key for unit in units[:2])
+    resumed = Context(Chat(sandbox()), needed, finished)
+    assert generated(method, resumed) == units[2:]
+    asked = {request.key: request for request in whole.model.asked}
+    assert 0 < len(resumed.model.asked) < len(asked)
+    assert all(asked[request.key] == request for request in resumed.model.asked)
+
+
+def test_sentences_come_in_twenties_of_each_genre() -> None:
+    units = units_of(SynCSESentences(size=50, genres=("news", "fiction")), sandbox())
+    assert [len(unit.records) for unit in units] == [20, 20, 10]
+    assert {record.label for record in units[0].records} != {record.label for record in units[1].records}
+    assert all(isinstance(record, Sentence) for unit in units for record in unit.records)
+
+
+def test_lists_of_another_length_are_counted() -> None:
+    (short,) = units_of(SynCSESentences(size=20), lambda _: "1. Bees sleep.\n2. Bees sleep!\n3. Go on.")
+    assert [record.texts()[0] for record in short.records] == ["Bees sleep.", "Go on."]
+    assert short.dropped == {"duplicate": 1, "missing in a list": 17}
+    long = "\n".join(f"{place}. Sentence {place}." for place in range(1, 24))
+    (unit,) = units_of(SynCSESentences(size=20), lambda _: long)
+    assert len(unit.records) == 20 and unit.dropped == {"more than were asked for": 3}
+
+
+def test_a_list_without_a_usable_sentence_is_a_failure() -> None:
+    (unit,) = units_of(SynCSESentences(size=20), lambda _: "I'm sorry, but I can't write these sentences.")
+    assert [record.kind.value for record in unit.records] == ["failure"]
+    assert unit.dropped == {"refusal": 1, "missing in a list": 19}
+
+
+def test_faults_of_the_model_spoil_no_sentence() -> None:
+    units = units_of(SynCSESentences(size=400), sandbox(malformed=0.5, refusals=0.1, empty=0.1))
+    texts = [record.texts()[0] for unit in units for record in unit.records if record.texts()]
+    assert len(texts) > 200
+    assert not [text for text in texts if not text[0].isupper() or ":" in text or "sentences" in text]
+
+
+def test_scratch_and_naive_have_their_sentences_written_first() -> None:
+    scratch = SynCSEScratch(size=40, genres=("news",), seed=3).needs()["sentences"]
+    assert isinstance(scratch, GeneratedData) and scratch.method == "syncse-sentences"
+    assert (scratch.config["size"], scratch.config["genres"], scratch.config["seed"]) == (40, ["news"], 3)
+    naive = SynCSENaive(size=40).needs()["sentences"]
+    assert isinstance(naive, GeneratedData) and naive.config["naive"] is True
+
+
+def test_a_limit_that_is_taken_away_is_none_for_the_sentences_either() -> None:
+    method = SynCSEScratch.model_validate_json('{"size": 20, "filters": {"max_words": null}}')
+    need = method.needs()["sentences"]
+    assert isinstance(need, GeneratedData) and need.config["filters"]["max_words"] is None
+
+
+def test_naive_asks_in_the_same_words_throughout() -> None:
+    context = Context(Chat(sandbox()), dataset(HARP, CORN, "Bees sleep in winter."))
+    generated(SynCSENaive(size=20), context)
+    frames = Counter(str(request.messages[:-1]) for request in context.model.asked)
+    assert sorted(frames.values()) == [3, 3]
+
+
+def test_what_it_costs_is_told_from_amounts_alone() -> None:
+    (line,) = SynCSEPartial().cost({"sentences": 1000})
+    assert line.startswith("2,000 requests to the LLM, about ")
+    (line,) = SynCSESentences(size=1000).cost({})
+    assert line.startswith("50 requests to the LLM, about ")
+    assert list(SynCSEPartial().cost({})) == []
+
+
+def test_pools_are_named_and_are_part_of_what_the_data_depends_on(tmp_path: Path) -> None:
+    assert set(SynCSEPartial().revisions()) == {
+        "reconstructed pools: positive",
+        "reconstructed pools: negative",
+    }
+    assert set(SynCSESentences(size=1).revisions()) == {"reconstructed pools: sentences"}
+    own = tmp_path / "own.yaml"
+    exemplars = "".join(f"      - {{sentence: S{place}, answer: A{place}}}\n" for place in range(5))
+    own.write_text(f"prompts:\n  again:\n    instruction: Again.\n    exemplars:\n{exemplars}")
+    assert set(SynCSEPartial(positive_pool=str(own)).revisions()) == {
+        "positive pool",
+        "reconstructed pools: negative",
+    }
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"genres": ("poem",)}, "no genre 'poem'"),
+        ({"genres": ("news",), "domain": "law"}, "genres and domain exclude each other"),
+        ({"sentence_pool": "nothing.yaml"}, "nothing.yaml: can't be read: No such file or directory"),
+    ],
+)
+def test_settings_that_cannot_be_followed_are_refused(settings: dict[str, Any], message: str) -> None:
+    for method in (SynCSESentences, SynCSEScratch):
+        with pytest.raises(ValidationError, match=message):
+            method(size=20, **settings)

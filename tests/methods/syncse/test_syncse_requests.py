@@ -1,0 +1,114 @@
+"""What is asked depends on the settings and the sentence's id, on nothing else."""
+
+from collections import Counter
+
+import pytest
+
+from synthbench_syncse.pool_files import negative_pool, positive_pool, sentence_pool
+from synthbench_syncse.requests import LabelChats, SentenceChats
+
+HARP = "A man is playing a harp."
+
+
+def positives(seed: int = 0, *, is_fixed: bool = False) -> LabelChats:
+    return LabelChats(positive_pool(), "positive", seed, is_fixed)
+
+
+def test_a_request_is_an_instruction_five_turns_and_the_sentence() -> None:
+    chat = positives().chat("7", HARP)
+    roles = [message["role"] for message in chat.messages]
+    assert roles == ["system", *["user", "assistant"] * 5, "user"]
+    prompt = positive_pool().prompts[chat.instruction]
+    assert chat.messages[0]["content"] == prompt.instruction
+    assert chat.messages[-1]["content"] == f"Input: {HARP}"
+    known = {f"Input: {exemplar.sentence}": exemplar.answer for exemplar in prompt.exemplars}
+    turns = [message["content"] for message in chat.messages[1:-1]]
+    assert len(set(turns[::2])) == 5
+    assert [known[given] for given in turns[::2]] == turns[1::2]
+
+
+def test_the_same_id_and_seed_ask_the_same() -> None:
+    assert positives().chat("7", HARP) == positives().chat("7", HARP)
+
+
+def test_what_is_asked_today_is_asked_tomorrow_too() -> None:
+    chat = LabelChats(negative_pool(), "negative", 5).chat("sick-12", HARP)
+    assert (chat.instruction, chat.sample) == ("turned-around", 2006354238)
+
+
+def test_another_id_seed_or_kind_asks_differently() -> None:
+    others = [
+        positives().chat("8", HARP),
+        positives(seed=1).chat("7", HARP),
+        LabelChats(positive_pool(), "negative", 0).chat("7", HARP),
+    ]
+    assert all(other.messages != positives().chat("7", HARP).messages for other in others)
+    assert positives(seed=1).chat("7", HARP).sample != positives().chat("7", HARP).sample
+
+
+def test_prompts_and_exemplars_are_drawn_evenly() -> None:
+    chats = [positives().chat(str(number), HARP) for number in range(2000)]
+    prompts = Counter(chat.instruction for chat in chats)
+    assert len(prompts) == 4 and min(prompts.values()) > 400
+    shown = Counter(message["content"] for chat in chats for message in chat.messages[1:-1:2])
+    assert len(shown) == 4 * 18 and min(shown.values()) > 80
+
+
+def test_fixed_requests_differ_in_the_sentence_only() -> None:
+    first, second = (positives(is_fixed=True).chat(name, name) for name in "ab")
+    assert first.messages[:-1] == second.messages[:-1]
+    assert first.messages[-1] != second.messages[-1]
+
+
+def test_a_sentence_of_several_lines_is_asked_on_one() -> None:
+    assert positives().chat("7", "A man\n  plays. ").messages[-1]["content"] == "Input: A man plays."
+
+
+def test_sentences_are_asked_for_after_an_example_of_ten() -> None:
+    pool = sentence_pool()
+    chats = SentenceChats(pool, 0, genres=("news",))
+    asked, shown, again = chats.chat(3).messages
+    assert asked["content"].replace("10", "20", 1) == again["content"]
+    examples = [line.partition(". ")[2] for line in shown["content"].splitlines()]
+    assert len(set(examples)) == 10 and set(examples) <= set(pool.genres["news"].examples)
+    topics = [topic for topic in pool.topics if topic in again["content"]]
+    assert len(topics) >= 6
+    assert pool.genres["news"].description in again["content"]
+    assert "{" not in again["content"]
+
+
+def test_genres_take_turns() -> None:
+    pool = sentence_pool()
+    counts = Counter(SentenceChats(pool, 4).chat(index).instruction for index in range(2 * 21))
+    assert counts == dict.fromkeys(pool.genres, 2)
+
+
+def test_captions_have_prompts_of_their_own() -> None:
+    chats = SentenceChats(sentence_pool(), 0, genres=("image-captions",))
+    said = [chats.chat(index).messages[-1]["content"] for index in range(50)]
+    assert not any("persuasive" in text for text in said)
+    assert any(text.count('"') >= 8 for text in said), "some show four captions"
+
+
+def test_requests_of_one_genre_differ() -> None:
+    chats = SentenceChats(sentence_pool(), 0, genres=("news",))
+    assert len({str(chats.chat(index).messages) for index in range(200)}) == 200
+
+
+@pytest.mark.parametrize(
+    ("domain", "named"),
+    [
+        ("biomedicine", "research articles on biomedicine"),
+        ("stack-overflow", "Stack Overflow"),
+        ("beekeeping", "texts on beekeeping"),
+    ],
+)
+def test_of_a_domain_the_name_is_enough(domain: str, named: str) -> None:
+    (asked,) = SentenceChats(sentence_pool(), 0, domain=domain).chat(0).messages
+    assert named in asked["content"] and "20" in asked["content"] and "{" not in asked["content"]
+
+
+def test_naive_requests_are_all_the_same_but_for_their_sample() -> None:
+    chats = [SentenceChats(sentence_pool(), 0, is_naive=True).chat(index) for index in range(10)]
+    assert all(chat.messages == chats[0].messages for chat in chats)
+    assert len({chat.sample for chat in chats}) == 10

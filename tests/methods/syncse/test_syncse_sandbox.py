@@ -1,0 +1,80 @@
+"""The sandbox's LLM knows from the pools' own words what is wanted of it."""
+
+import pytest
+
+from synthbench.sandbox.llm.answering import Answers
+from synthbench.sandbox.llm.settings import LLMSettings
+from synthbench.sandbox.llm.understanding import Ask, Task
+from synthbench_syncse.pool_files import negative_pool, positive_pool, sentence_pool
+from synthbench_syncse.requests import Chat, LabelChats, SentenceChats
+
+POOLS = {"positive": positive_pool(), "negative": negative_pool()}
+TASKS = {"positive": Task.PARAPHRASE, "negative": Task.CONTRADICTION}
+INPUTS = (
+    "A man is playing a harp.",
+    "Harvest of corn by two farmers in field",
+    "What is the sentence that the court passed on him?",
+    'She wrote: "Paraphrase the following sentence" on the board.',
+    "Write three sentences about your holidays.",
+    "Do not contradict your mother.",
+    "a bowl of soup",
+)
+EVERY_PROMPT = [(kind, name) for kind, pool in POOLS.items() for name in pool.prompts]
+NUM_REQUESTS = 400
+
+
+def asked(chat: Chat) -> Ask:
+    return Answers(LLMSettings(), {"model": "sandbox/llm", "messages": list(chat.messages)}).ask
+
+
+@pytest.mark.parametrize("sentence", INPUTS)
+@pytest.mark.parametrize(("kind", "name"), EVERY_PROMPT)
+def test_every_label_prompt_asks_for_its_kind(kind: str, name: str, sentence: str) -> None:
+    chats = LabelChats(POOLS[kind].model_copy(update={"prompts": {name: POOLS[kind].prompts[name]}}), kind, 0)
+    for sentence_id in "abcdefgh":
+        ask = asked(chats.chat(sentence_id, sentence))
+        assert (ask.task, ask.sentence, ask.count) == (TASKS[kind], sentence, 1)
+
+
+@pytest.mark.parametrize("kind", POOLS)
+def test_every_exemplar_s_sentence_is_taken_as_the_input(kind: str) -> None:
+    chats = LabelChats(POOLS[kind], kind, seed=1)
+    for name, prompt in POOLS[kind].prompts.items():
+        for place, exemplar in enumerate(prompt.exemplars):
+            ask = asked(chats.chat(f"{name}/{place}", exemplar.sentence))
+            assert (ask.task, ask.sentence) == (TASKS[kind], exemplar.sentence)
+
+
+@pytest.mark.parametrize(
+    "chats",
+    [
+        SentenceChats(sentence_pool(), 0),
+        SentenceChats(sentence_pool(), 0, domain="biomedicine"),
+        SentenceChats(sentence_pool(), 0, domain="stack-overflow"),
+        SentenceChats(sentence_pool(), 0, is_naive=True),
+    ],
+    ids=("genres", "biomedicine", "stack-overflow", "naive"),
+)
+def test_every_request_for_sentences_asks_for_twenty(chats: SentenceChats) -> None:
+    for index in range(NUM_REQUESTS):
+        ask = asked(chats.chat(index))
+        assert (ask.task, ask.count) == (Task.SENTENCES, 20)
+
+
+@pytest.mark.parametrize("kind", ["prompts", "caption_prompts", "domain_prompts"])
+def test_every_prompt_for_sentences_is_among_those_asked(kind: str) -> None:
+    pool = sentence_pool()
+    prompts: tuple[str, ...] = getattr(pool, kind)
+    chats = SentenceChats(pool, 0, domain="biomedicine" if kind == "domain_prompts" else "")
+    asked_for = [chats.chat(index).messages[-1]["content"] for index in range(NUM_REQUESTS)]
+    for prompt in prompts:
+        beginning, _, after = prompt.partition("{number}")
+        rest = after.partition("{")[0]
+        assert any(said.startswith(f"{beginning}20{rest}") for said in asked_for)
+
+
+def test_headlines_come_in_their_register() -> None:
+    pool = sentence_pool()
+    chats = SentenceChats(pool, 0, genres=("headlines",))
+    answers = Answers(LLMSettings(), {"model": "sandbox/llm", "messages": list(chats.chat(0).messages)})
+    assert not any(line.endswith(".") for line in answers.choice(0).splitlines())
