@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from synthbench.api import (
+    ChatAmount,
     ChatAnswer,
     ChatRequest,
     Failure,
@@ -13,8 +14,8 @@ from synthbench.api import (
     Triplet,
     Unit,
 )
+from synthbench_syncse.amounts import amount
 from synthbench_syncse.answers import sentence_in
-from synthbench_syncse.asking_cost import cost_line
 from synthbench_syncse.pool_files import negative_pool, positive_pool
 from synthbench_syncse.requests import LabelChats
 from synthbench_syncse.settings import WithLabels, pool_path, provenance
@@ -45,12 +46,12 @@ class Labelling:
             NEGATIVE: settings.negatives.parameters(),
         }
 
-    def cost(self, num_sentences: int) -> str:
+    def asks(self, num_sentences: int) -> ChatAmount:
         """Tell requests and tokens."""
         priced = [
             chats.chat(str(place), _TYPICAL) for chats in self._chats.values() for place in range(_NUM_PRICED)
         ]
-        return cost_line(2 * num_sentences, priced, _TOKENS_PER_LABEL)
+        return amount(2 * num_sentences, priced, _TOKENS_PER_LABEL)
 
     def units(self, records: Iterable[Record], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each sentence that the filters let through; counts those that they don't."""

@@ -1,11 +1,12 @@
 """The methods that make triplets: of given sentences, of written ones, and the naive way."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from synthbench.api import (
+    ChatAmount,
     GeneratedData,
     GenerationContext,
     Method,
@@ -30,10 +31,11 @@ class SynCSEPartial(WithLabels, Method):
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
-    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Tell requests and tokens."""
-        if SENTENCES in num_records:
-            yield Labelling(self, "syncse-partial").cost(num_records[SENTENCES])
+        if SENTENCES not in num_records:
+            return None
+        return Labelling(self, "syncse-partial").asks(num_records[SENTENCES])
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each sentence."""
@@ -53,9 +55,9 @@ class _Written(WithSentences, WithLabels, Method):
         """Return the sentences."""
         return {SENTENCES: GeneratedData("syncse-sentences", self._sentence_settings(), sources={})}
 
-    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
         """Tell requests and tokens of the labels; the sentences tell theirs."""
-        yield self._labelling().cost(self.size)
+        return self._labelling().asks(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each sentence."""

@@ -1,12 +1,13 @@
 """New sentences, twenty in a request: of genres and topics, of a domain, or of any kind."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from synthbench.api import (
+    ChatAmount,
     ChatAnswer,
     ChatRequest,
     Failure,
@@ -19,8 +20,8 @@ from synthbench.api import (
     Unit,
     UserError,
 )
+from synthbench_syncse.amounts import amount
 from synthbench_syncse.answers import sentences_in
-from synthbench_syncse.asking_cost import cost_line
 from synthbench_syncse.pool_files import sentence_pool
 from synthbench_syncse.requests import SENTENCES_PER_REQUEST, SentenceChats
 from synthbench_syncse.settings import WithSeed, WithSentences, pool_path, pool_revision, provenance
@@ -65,11 +66,11 @@ class SynCSESentences(WithSentences, WithSeed, Method):
         """Return the content hash of the pool."""
         return pool_revision(self.sentence_pool, "sentences")
 
-    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
         """Tell requests and tokens."""
         chats = self._chats()
         priced = (chats.chat(index) for index in range(min(_NUM_PRICED, self._num_requests)))
-        yield cost_line(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
+        return amount(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each request."""

@@ -159,12 +159,13 @@ def test_naive_asks_in_the_same_words_throughout() -> None:
     assert sorted(frames.values()) == [3, 3]
 
 
-def test_what_it_costs_is_told_from_amounts_alone() -> None:
-    (line,) = SynCSEPartial().cost({"sentences": 1000})
-    assert line.startswith("2,000 requests to the LLM, about ")
-    (line,) = SynCSESentences(size=1000).cost({})
-    assert line.startswith("50 requests to the LLM, about ")
-    assert list(SynCSEPartial().cost({})) == []
+def test_how_much_is_asked_is_told_from_amounts_alone() -> None:
+    amount = SynCSEPartial().asks({"sentences": 1000})
+    assert amount is not None and amount.num_requests == 2000
+    assert 2000 * 100 < amount.prompt_tokens < 2000 * 400
+    assert SynCSEPartial().asks({}) is None
+    assert SynCSESentences(size=1001).asks({}).num_requests == 51
+    assert SynCSEScratch(size=1001).asks({}).num_requests == 2002
 
 
 def test_pools_are_named_and_are_part_of_what_the_data_depends_on(tmp_path: Path) -> None:
