@@ -23,9 +23,7 @@ class Filters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    max_words: int | None = Field(
-        32, ge=1, description="most words (separated by white space) of a sentence; null: no limit"
-    )
+    max_words: int = Field(32, ge=1, description="most words (separated by white space) of a sentence")
     refusals: bool = Field(True, description='drop what looks like a refusal ("I cannot paraphrase ...")')
     language: Literal["en"] | None = Field(None, description="drop what is in another language; null: any")
 
@@ -37,7 +35,7 @@ class Filters(BaseModel):
             return REFUSAL
         if key(sentence) in map(key, not_like):
             return IDENTICAL
-        if self.max_words is not None and len(sentence.split()) > self.max_words:
+        if len(sentence.split()) > self.max_words:
             return f"more than {self.max_words} words"
         if self.language == "en" and not is_english(sentence):
             return WRONG_LANGUAGE

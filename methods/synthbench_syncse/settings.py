@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -11,7 +11,11 @@ from synthbench_syncse.filters import Filters
 from synthbench_syncse.pool_files import fingerprint, negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.pools import POOLS_NAME
 
-_Penalty = Annotated[float | None, Field(ge=-2, le=2, description="as the API has it; null: not sent")]
+UNSET: Final = "unset"
+_Temperature = Annotated[float, Field(ge=0, le=2)] | Literal["unset"]
+_TopP = Annotated[float, Field(gt=0, le=1)] | Literal["unset"]
+_Penalty = Annotated[float, Field(ge=-2, le=2)] | Literal["unset"]
+_AS_SENT = "as the API has it; unset: not sent"
 
 
 class ChatSampling(BaseModel):
@@ -19,38 +23,40 @@ class ChatSampling(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    temperature: float | None = Field(None, ge=0, le=2, description="as the API has it; null: not sent")
-    top_p: float | None = Field(None, gt=0, le=1, description="as the API has it; null: not sent")
-    presence_penalty: _Penalty = None
-    frequency_penalty: _Penalty = None
-    max_tokens: int | None = Field(None, ge=1, description="longest answer; null: not sent")
+    temperature: _Temperature = Field(UNSET, description=_AS_SENT)
+    top_p: _TopP = Field(UNSET, description=_AS_SENT)
+    presence_penalty: _Penalty = Field(UNSET, description=_AS_SENT)
+    frequency_penalty: _Penalty = Field(UNSET, description=_AS_SENT)
+    max_tokens: Annotated[int, Field(ge=1)] | Literal["unset"] = Field(
+        UNSET, description="longest answer in tokens; unset: not sent"
+    )
 
     def parameters(self) -> Mapping[str, float | int]:
         """Return what is sent."""
-        return self.model_dump(exclude_none=True)
+        return {name: value for name, value in self.model_dump().items() if value != UNSET}
 
 
 class PositiveSampling(ChatSampling):
     """How positives are sampled (appendix C of the paper)."""
 
-    temperature: float | None = Field(1.0, ge=0, le=2, description="as the API has it; null: not sent")
-    top_p: float | None = Field(0.9, gt=0, le=1, description="as the API has it; null: not sent")
+    temperature: _Temperature = Field(1.0, description=_AS_SENT)
+    top_p: _TopP = Field(0.9, description=_AS_SENT)
 
 
 class NegativeSampling(ChatSampling):
     """How hard negatives are sampled (appendix C of the paper)."""
 
-    temperature: float | None = Field(1.0, ge=0, le=2, description="as the API has it; null: not sent")
-    top_p: float | None = Field(0.95, gt=0, le=1, description="as the API has it; null: not sent")
+    temperature: _Temperature = Field(1.0, description=_AS_SENT)
+    top_p: _TopP = Field(0.95, description=_AS_SENT)
 
 
 class SentenceSampling(ChatSampling):
     """How new sentences are sampled (appendix C of the paper)."""
 
-    temperature: float | None = Field(1.3, ge=0, le=2, description="as the API has it; null: not sent")
-    top_p: float | None = Field(1.0, gt=0, le=1, description="as the API has it; null: not sent")
-    presence_penalty: _Penalty = 0.3
-    frequency_penalty: _Penalty = 0.3
+    temperature: _Temperature = Field(1.3, description=_AS_SENT)
+    top_p: _TopP = Field(1.0, description=_AS_SENT)
+    presence_penalty: _Penalty = Field(0.3, description=_AS_SENT)
+    frequency_penalty: _Penalty = Field(0.3, description=_AS_SENT)
 
 
 def _readable(read: Callable[[Path | None], object]) -> AfterValidator:

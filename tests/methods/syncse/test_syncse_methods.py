@@ -1,5 +1,6 @@
 """The methods make sentences and triplets of what the LLM answers, whatever the order of its answers."""
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -146,10 +147,12 @@ def test_scratch_and_naive_have_their_sentences_written_first() -> None:
     assert isinstance(naive, GeneratedData) and naive.config["naive"] is True
 
 
-def test_a_limit_that_is_taken_away_is_none_for_the_sentences_either() -> None:
-    method = SynCSEScratch.model_validate_json('{"size": 20, "filters": {"max_words": null}}')
-    need = method.needs()["sentences"]
-    assert isinstance(need, GeneratedData) and need.config["filters"]["max_words"] is None
+def test_filters_and_sampling_hold_for_the_sentences_too() -> None:
+    settings = '{"size": 20, "filters": {"max_words": 9}, "sentences": {"temperature": "unset"}}'
+    need = SynCSEScratch.model_validate_json(settings).needs()["sentences"]
+    assert isinstance(need, GeneratedData) and need.config["filters"]["max_words"] == 9
+    sentences = SynCSESentences.model_validate_json(json.dumps(need.config)).sentences
+    assert sentences.parameters() == {"top_p": 1.0, "presence_penalty": 0.3, "frequency_penalty": 0.3}
 
 
 def test_naive_asks_in_the_same_words_throughout() -> None:
