@@ -40,6 +40,7 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/dino.py
 	$(TEST_ENV) $(BIN)/python benchmarks/training.py
 	$(TEST_ENV) $(BIN)/python benchmarks/simcse.py
+	$(TEST_ENV) $(BIN)/python benchmarks/chat.py
 
 ## docs: renew the tables of keys in docs/experiment_files.md
 docs: $(INSTALLED)
