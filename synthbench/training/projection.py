@@ -6,6 +6,7 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Pooling
+from torch import nn
 from transformers import PreTrainedModel
 
 from synthbench.training.masking import WordHead
@@ -26,6 +27,21 @@ def with_pooling(model: SentenceTransformer, pooling: str) -> SentenceTransforme
     """Return the model's transformer with this pooling behind it, and nothing else."""
     dimension = model[0].get_embedding_dimension()  # type: ignore[operator]
     return SentenceTransformer(modules=[model[0], Pooling(dimension, pooling)], device=str(model.device))
+
+
+def set_dropout(model: SentenceTransformer, probability: float) -> None:
+    """Give all dropout layers of the model's transformer this probability, in [0, 1)."""
+    for layer in _dropout_layers(model):
+        layer.p = probability
+
+
+def has_dropout(model: SentenceTransformer) -> bool:
+    """Say whether two passes of the model's transformer differ in training."""
+    return any(layer.p > 0 for layer in _dropout_layers(model))
+
+
+def _dropout_layers(model: SentenceTransformer) -> list[nn.Dropout]:
+    return [layer for layer in model[0].modules() if isinstance(layer, nn.Dropout)]
 
 
 def with_projection(model: SentenceTransformer, seed: int, *, training_only: bool) -> SentenceTransformer:

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
+from synthbench.errors import UserError
 from synthbench.models.interfaces import ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins import TrainingContext, TrainingSummary
@@ -42,6 +43,12 @@ class SimCSE(TrainingSettings):
         None,
         description="a new tanh layer behind the pooling: kept in the model, there in training only, or none;"
         " null: with `cls` kept, of sentences training only; without for other poolings",
+    )
+    dropout: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="in training, of all the transformer's dropout layers; null: the base's own",
     )
     mlm_weight: float = Field(
         0.0,
@@ -120,7 +127,10 @@ class SimCSE(TrainingSettings):
         return summary
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
-        """Return the model that is trained; what the base has behind its transformer is left away."""
+        """Return the model that is trained; what the base has behind its transformer is left away.
+
+        Raises UserError if sentences would be their own positives without any difference.
+        """
         from synthbench.models.device import device_name
         from synthbench.models.pretrained import build_encoder, build_language_model
         from synthbench.training.projection import with_pooling, with_projection, with_word_head
@@ -128,12 +138,24 @@ class SimCSE(TrainingSettings):
         model = with_pooling(
             build_encoder(self.base, context.seed, device_name(context.runtime)), self.pooling
         )
+        self._set_dropout(model)
         mlp = self.mlp or self._usual_mlp()
         if mlp != "without":
             model = with_projection(model, context.seed, training_only=mlp == "training")
         if self.mlm_weight:
             model = with_word_head(model, build_language_model(self.base, context.seed))
         return model
+
+    def _set_dropout(self, model: "SentenceTransformer") -> None:
+        from synthbench.training.projection import has_dropout, set_dropout
+
+        if self.dropout is not None:
+            set_dropout(model, self.dropout)
+        if self.learns_from == "sentence" and not has_dropout(model):
+            raise UserError(
+                f"{self.base.model}: without dropout a sentence does not differ from itself as its positive; "
+                "give `dropout`, such as 0.1, beside learns_from: sentence"
+            )
 
     def _usual_mlp(self) -> str:
         if self.pooling != "cls":

@@ -171,6 +171,23 @@ def test_the_weight_of_hard_negatives_and_the_temperature_matter(bert: Path, tmp
         assert largest_difference(tmp_path / "plain", tmp_path / name) > 1e-4
 
 
+def test_the_dropout_is_the_bases_own_unless_told(bert: Path, tmp_path: Path) -> None:
+    assert dropouts(simcse(bert).build(context_in(tmp_path))) == {0.1}
+    assert dropouts(simcse(bert, dropout=0.3).build(context_in(tmp_path))) == {0.3}
+    model = simcse(bert, dropout=0.0).build(context_in(tmp_path)).train()
+    first, second = (model(model.preprocess(TEXTS))["sentence_embedding"] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def dropouts(model: torch.nn.Module) -> set[float]:
+    return {layer.p for layer in model.modules() if isinstance(layer, torch.nn.Dropout)}
+
+
+def test_sentences_need_a_dropout(bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="does not differ from itself as its positive; give `dropout`"):
+        simcse(bert, learns_from="sentence", dropout=0.0).build(context_in(tmp_path))
+
+
 def test_scored_pairs_train_it_through_the_conversions(bert: Path, tmp_path: Path) -> None:
     data = toy_pairs(60)
     context = context_in(tmp_path)
