@@ -103,7 +103,7 @@ def throughput(number: int) -> bool:
     is_met = many.memory < MOST_MEMORY_MB
     print(
         f"{number:,} sentences without latency: {number / many.wall:,.0f}/s, {many.cpu_ms:.2f} ms CPU each;"
-        f" {many.memory:.0f} MB at most, of which {many.memory - few.memory:.0f} came after the first tenth; goal"
+        f" {many.memory:.0f} MB at most, {many.memory - few.memory:.0f} of them after the first tenth; goal"
         f" {MOST_MEMORY_MB:g} {verdict(is_met=is_met)}"
     )
     return is_met
