@@ -12,6 +12,7 @@ from synthbench.cli import data, listing, plan, report, run, sandbox, validate
 from synthbench.cli.clean import clean
 from synthbench.cli.doctor import doctor
 from synthbench.cli.evaluate import evaluate
+from synthbench.cli.ledger import ledger
 from synthbench.cli.signals import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.errors import UserError
 from synthbench.privacy import disable_telemetry
@@ -32,6 +33,7 @@ app.command("validate")(validate.validate)
 app.command("report")(report.report)
 app.command("evaluate")(evaluate)
 app.command("list")(listing.list_plugins)
+app.command("ledger")(ledger)
 app.command("clean")(clean)
 app.command("doctor")(doctor)
 app.add_typer(data.app, name="data", help="Look into data sets, convert, import and export them.")

@@ -1,0 +1,48 @@
+"""`synthbench ledger`: what it prints of all experiments, or of one."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from synthbench.cli.main import app
+from synthbench.generation.chat.cache import Answer, AnswerCache, Cost
+from synthbench.generation.chat.endpoint import Account, Endpoint
+
+
+def lines(*arguments: str) -> list[str]:
+    result = CliRunner().invoke(app, ["ledger", *arguments])
+    assert result.exit_code == 0, result.output
+    return result.stdout.splitlines()
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> None:
+    """Two experiments have asked once each; the second one's answer never came."""
+    endpoint = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
+    folder = tmp_path / "home" / "store" / "llm"
+    with AnswerCache(folder, endpoint, Account("first", "0123456789ab")) as cache:
+        cache.answered(cache.send("a", Cost(9, 9, 0.5)) or 0, "a", Answer("text", "", 10, 5), 0.25)
+    with AnswerCache(folder, endpoint, Account("second", "ba9876543210")) as cache:
+        cache.send("b", Cost(8, 4, 0.5))
+
+
+@pytest.mark.usefixtures("asked")
+def test_each_stage_has_a_line_and_the_last_one_sums_up() -> None:
+    assert lines() == [
+        "first 01234567: answers of 'mine' (model): 1 (10 + 5 tokens, 0.2500 US dollars)",
+        "second ba987654: answers of 'mine' (model): 0 (0 + 0 tokens, 0.0000 US dollars); in doubt: 1 (8 + 4"
+        " tokens, 0.5000 US dollars)",
+        "paid: 0.2500 US dollars; in doubt: at most 0.5000",
+    ]
+
+
+@pytest.mark.usefixtures("asked")
+def test_one_experiment_can_be_named() -> None:
+    assert lines("second")[-1] == "paid: 0.0000 US dollars; in doubt: at most 0.5000"
+    assert len(lines("second")) == 2
+
+
+def test_where_nobody_was_asked_nothing_was_paid(tmp_path: Path) -> None:
+    assert lines() == ["paid: 0.0000 US dollars; in doubt: at most 0.0000"]
+    assert list(tmp_path.iterdir()) == []
