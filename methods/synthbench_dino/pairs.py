@@ -21,7 +21,7 @@ from synthbench.api import (
     Written,
 )
 from synthbench_dino.tasks import ShippedOrOwn, counterlabels
-from synthbench_dino.writing import Tally, TopP, WritingSettings, dropped, failure
+from synthbench_dino.writing import Tally, TopK, TopP, WritingSettings, dropped, failure
 
 FIRST_TEXTS = "x1"
 
@@ -32,7 +32,7 @@ class FirstTexts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     size: int = Field(ge=1, description="number of first texts, equally many from the prompt of each label")
-    top_k: int | None = Field(None, ge=1, description="as the method's own; null: no limit")
+    top_k: TopK = 0
     top_p: TopP = 0.9
 
 

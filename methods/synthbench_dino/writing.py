@@ -23,8 +23,9 @@ from synthbench.api import (
 )
 
 SECONDS_BETWEEN_LINES = 30.0
+TopK = Annotated[int, Field(ge=0, description="draw among so many tokens, before top_p; 0: no limit")]
 TopP = Annotated[
-    float | None, Field(gt=0, le=1, description="keep the most likely tokens that hold this share")
+    float, Field(gt=0, le=1, description="keep the most likely tokens that hold this share; 1: all")
 ]
 
 
@@ -38,7 +39,7 @@ class WritingSettings(Component):
         le=1e6,
         description="the paper's lambda: how hard counterlabels are held off; 0: not at all",
     )
-    top_k: int | None = Field(5, ge=1, description="draw among so many tokens, before top_p; null: no limit")
+    top_k: TopK = 5
     top_p: TopP = 0.9
     max_new_tokens: int = Field(
         40, ge=1, le=4096, description="longest text in tokens, its closing mark included"
@@ -76,7 +77,10 @@ class WritingSettings(Component):
 
     def _task(self, counterlabels: Mapping[str, Sequence[str]], num_samples: int) -> WritingTask:
         sampling = Sampling(
-            decay=self.decay, top_k=self.top_k, top_p=self.top_p, max_new_tokens=self.max_new_tokens
+            decay=self.decay,
+            top_k=self.top_k or None,
+            top_p=self.top_p if self.top_p < 1 else None,
+            max_new_tokens=self.max_new_tokens,
         )
         return WritingTask(counterlabels, sampling, Amounts(num_samples, self.tries), self.seed)
 

@@ -46,7 +46,7 @@ def units(model: str, x1: SyntheticDataset) -> dict[str, Unit]:
 
 
 def dino(model: str, **settings: Any) -> DINO:
-    written = {"language_model": {"model": model}, "task": "sts", "max_new_tokens": 6, "top_k": None}
+    written = {"language_model": {"model": model}, "task": "sts", "max_new_tokens": 6, "top_k": 0}
     return DINO.model_validate({**written, **settings})
 
 
@@ -236,7 +236,7 @@ class TestFirstTextsToBeWritten:
         assert (need.method, dict(need.sources)) == ("dino-texts", {})
         config = need.config
         assert config["language_model"]["model"] == model
-        assert (config["size"], config["decay"], config["top_k"], config["top_p"]) == (10, 0.0, None, 0.8)
+        assert (config["size"], config["decay"], config["top_k"], config["top_p"]) == (10, 0.0, 0, 0.8)
         assert (config["seed"], config["tries"], config["max_new_tokens"]) == (3, 4, 6)
         instructions = [label["instruction"] for label in config["labels"].values()]
         assert list(config["labels"]) == list(LABELS)

@@ -33,7 +33,7 @@ def units(model: str) -> dict[str, Unit]:
 
 def dino_texts(model: str, **settings: Any) -> DINOTexts:
     written = {"language_model": {"model": model}, "labels": CLASSES, "size": 20, "max_new_tokens": 6}
-    return DINOTexts.model_validate({**written, "top_k": None, **settings})
+    return DINOTexts.model_validate({**written, "top_k": 0, **settings})
 
 
 def test_each_label_gets_an_equal_share(units: Mapping[str, Unit]) -> None:
