@@ -59,11 +59,13 @@ class Parts:
 def parts(message: str) -> Parts:
     """Take a message apart.
 
-    The sentence stands after a label ("Sentence:"), after an instruction with a colon, in quotation marks,
-    on a line of its own, beside an instruction, or alone.
+    The sentence stands after a label ("Sentence:"), in quotation marks before everything else, after an
+    instruction with a colon, in quotation marks, on a line of its own, beside an instruction, or alone.
     """
     text = message.strip()
-    sentence = _after_label(text) or _after_colon(text) or _in_quotes(text) or _beside(text)
+    sentence = (
+        _after_label(text) or _quoted_first(text) or _after_colon(text) or _in_quotes(text) or _beside(text)
+    )
     sentence = _bare(sentence)
     instruction = text.replace(sentence, " ") if sentence else text
     return Parts(text, instruction.strip(), sentence)
@@ -112,6 +114,11 @@ def _after_colon(text: str) -> str:
         if content and not _is_label(content) and not _is_command(content) and _speaks_of_text(before):
             return content
     return ""
+
+
+def _quoted_first(text: str) -> str:
+    """Return the quoted beginning of a text that goes on with an instruction, which may have a colon too."""
+    return _in_quotes(text) if _QUOTED.match(text) and len(_QUOTED.findall(text)) == 1 else ""
 
 
 def _in_quotes(text: str) -> str:

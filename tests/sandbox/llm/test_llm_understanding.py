@@ -40,6 +40,12 @@ def test_every_prompt_is_understood_in_every_layout(prompt: str, task: Task, lay
         assert asked(("user", layout.format(prompt=prompt, sentence=sentence))) == (task, sentence)
 
 
+def test_a_colon_in_the_instruction_does_not_hide_a_sentence_that_is_quoted_before_it() -> None:
+    said = "She told us that nobody wants the same thing."
+    words = "Keep the words, change what is meant: the sense must not be preserved."
+    assert asked(("user", f"“{said}” {words}")) == (Task.CONTRADICTION, said)
+
+
 @settings(max_examples=150, deadline=None)
 @given(SENTENCES, st.sampled_from(PROMPTS), st.sampled_from(FORMATS), st.lists(SENTENCES, max_size=5))
 def test_exemplars_before_it_change_nothing_about_what_is_asked(
