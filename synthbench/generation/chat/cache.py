@@ -98,11 +98,17 @@ class AnswerCache:
         with self._errors():
             self._sessions.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(timeout=0)
-            self._database = sqlite3.connect(self._file, timeout=SECONDS_TO_WAIT, isolation_level=None)
-            self._database.execute("PRAGMA journal_mode = WAL")
-            self._database.execute("PRAGMA synchronous = NORMAL")
-            self._database.executescript(_SCHEMA)
+            # One at a time: SQLite does not wait for another who changes the mode of the journal.
+            with _lock(folder / "opening").acquire(timeout=SECONDS_TO_WAIT):
+                self._database = self._opened()
             self._doubt_the_dead()
+
+    def _opened(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self._file, timeout=SECONDS_TO_WAIT, isolation_level=None)
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.executescript(_SCHEMA)
+        return database
 
     def __enter__(self) -> Self:
         return self
