@@ -70,6 +70,7 @@ def _rows(draw: random.Random, size: int, score_range: tuple[float, float]) -> l
     return rows
 
 
+@pytest.mark.experiments
 def test_the_hubs_models_and_data_are_used_at_their_commits(hub_place: Place) -> None:
     smaller = {
         "corpora.origin": "hub",

@@ -95,6 +95,7 @@ def test_a_sentence_is_its_own_positive_under_other_dropout(bert: Path, chunk_si
     assert abs(losses["once"] - once([model.preprocess(BATCH[0])], None).item()) > 1e-4
 
 
+@pytest.mark.experiments
 def test_two_processes_have_the_gradients_of_the_whole_batch(bert: Path, tmp_path: Path) -> None:
     command = [sys.executable, contrastive_processes.__file__, str(bert), str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
