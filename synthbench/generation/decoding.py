@@ -83,12 +83,6 @@ class Network:
 
             self._step = ReplayedSteps(self._plain_step)
 
-    @property
-    def bytes_per_token(self) -> int:
-        """What the keys and values of one token take."""
-        layers, heads, size = self._shape
-        return 2 * layers * heads * size * int(self._causal.model.dtype.itemsize)
-
     def key_values(self, num_sequences: int, length: int) -> KeyValues:
         """Return room for so many sequences of up to `length` tokens."""
         import torch
