@@ -17,6 +17,7 @@ from synthbench.sources.tasks import Split
 
 OPTIONAL_FIELDS = ("id", "subset", "label")
 BY_NUMBER = (".tsv", ".csv")
+_OF_CLASS = "of class "
 _Row = tuple[int, Mapping[str, Any]]
 
 
@@ -28,6 +29,8 @@ class Columns:
     names: Mapping[str, str | int]
     score_range: tuple[float, float]
     split: Split
+    scores: Mapping[str, float] | None = None
+    """Class -> score, if the score's column holds classes."""
 
     @property
     def has_header(self) -> bool:
@@ -48,16 +51,19 @@ def known_fields(kind: RecordKind) -> tuple[str, ...]:
 def read_file(path: Path, columns: Columns) -> Content:
     """Read a file's records; ids are file name and line, if no column holds them.
 
-    Rows with a blank score are left out and counted.
+    Rows with a blank score, or of a class without a score, are left out and counted.
 
     Raises UserError naming, all together and by file and line, missing columns, wrong numbers of columns, bad
-    scores, empty sentences, and candidates that have not one grade each.
+    scores, empty sentences, candidates that have not one grade each, and classes that no row has.
     """
     content, problems = Content(), Problems()
     lines: dict[str, int] = {}
     for line, row in _rows(path, columns, problems):
         if columns.kind == RecordKind.SCORED_PAIR and is_blank(row["score"]):
             content.drop(NO_GOLD_SCORE)
+            continue
+        if columns.scores is not None and str(row["score"]) not in columns.scores:
+            content.drop(f"{_OF_CLASS}{row['score']}")
             continue
         try:
             values = dict(_values(row, columns))
@@ -72,16 +78,31 @@ def read_file(path: Path, columns: Columns) -> Content:
         if record_id and lines.setdefault(record_id, line) != line:
             problems.add(f"{path}:{line}: id '{record_id}' stands in line {lines[record_id]} already")
         content.records.append(RECORD_TYPES[columns.kind](split=columns.split, **values))
+    _check_classes(path, columns, content, problems)
     problems.raise_if_any()
     if not content.records:
         raise UserError(f"{path}: holds no {columns.kind} records")
     return content
 
 
+def _check_classes(path: Path, columns: Columns, content: Content, problems: Problems) -> None:
+    """Note each class with a score that no row has: it may be misspelt."""
+    if columns.scores is None:
+        return
+    found = {record.label for record in content.records}
+    others = [reason.removeprefix(_OF_CLASS) for reason in content.dropped]
+    for name in columns.scores:
+        if name not in found:
+            problems.add(f"{path}: scores.{name}: no row has this class{did_you_mean(name, others)}")
+
+
 def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any]]:
     for name in columns.names:
         value = row[name]
-        if name == "score":
+        if name == "score" and columns.scores is not None:
+            yield name, columns.scores[str(value)]
+            yield "label", str(value)
+        elif name == "score":
             yield name, score_of(value, columns.score_range)
         elif name == "grades":
             yield name, [score_of(grade, columns.score_range, one) for one, grade in numbered(value, name)]

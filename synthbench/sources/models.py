@@ -1,4 +1,4 @@
-"""Sources as they stand in an experiment file: a named task, a file of the user's own, or the sandbox."""
+"""Sources as they stand in an experiment file: a named task, a file, or the sandbox."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from synthbench.data.dino import KINDS as DINO_KINDS
 from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.sources import files, hub, reranking, senteval
+from synthbench.sources import files, hub, hub_files, reranking, senteval
 from synthbench.sources.content import Content, hashes
 from synthbench.sources.description import SourceBase
 from synthbench.sources.places import Origin, Places
@@ -84,11 +84,28 @@ class TaskSource(SourceBase):
 
 
 class FileSource(SourceBase):
-    """A file of the user's own: TSV (no quoting), CSV, JSON lines, Parquet, or text, one sentence a line."""
+    """A file: TSV (no quoting), CSV, JSON lines, Parquet, or text, one sentence a line.
+
+    It is the user's own, or one of a data set on the Hugging Face hub.
+    """
 
     file: str = Field(
         min_length=1,
-        description="relative to the experiment file, or to the data folder (--data) if written `data:PATH`",
+        description="relative to the experiment file, or to the data folder (--data) if written `data:PATH`;"
+        " with `hub`, its place in the data set, where * stands for any characters",
+    )
+    # These two are left out of what identifies a source that has none, as it was before there were such keys.
+    hub: str | None = Field(
+        None,
+        pattern=r"^[\w.-]+/[\w.-]+$",
+        exclude_if=lambda value: value is None,
+        description="the data set on the Hugging Face hub that has the file (org/name); null: a file of one's own",
+    )
+    revision: str | None = Field(
+        None,
+        pattern=f"^{hub_files.COMMIT.pattern}$",
+        exclude_if=lambda value: value is None,
+        description="with `hub`, the data set's full commit hash; null: the one in the local cache, else the newest",
     )
     # Left out of what identifies a source that has none, as it was before there was this key.
     format: Literal["dino", "reranking"] | None = Field(
@@ -105,6 +122,14 @@ class FileSource(SourceBase):
     score_range: tuple[float, float] = Field(
         (0.0, 1.0), description="lowest and highest score, mapped to [0, 1]"
     )
+    # Left out of what identifies a source that has none, as it was before there was this key.
+    scores: Mapping[str, Annotated[float, Field(ge=0, le=1)]] | None = Field(
+        None,
+        min_length=1,
+        exclude_if=lambda value: value is None,
+        description="class -> score in [0, 1], where the column of the score holds classes; the class becomes"
+        " the record's label, rows of other classes are left out; null: the column holds numbers",
+    )
     split: Split = Field("train", description="which split the records are marked as")
 
     @model_validator(mode="after")
@@ -120,6 +145,7 @@ class FileSource(SourceBase):
             raise ValueError(f"{self.file} can't hold {self.kind} records")
         if self.score_range[0] >= self.score_range[1]:
             raise ValueError("score_range must be [lowest, highest]")
+        self._check_scores()
         self._check_columns(suffix)
         return self
 
@@ -131,9 +157,19 @@ class FileSource(SourceBase):
             raise ValueError(f"{self.file}: a file in {title} is a .jsonl file")
         if self.kind not in (None, *kinds):
             raise ValueError(f"a file in {title} holds {' or '.join(kinds)} records")
-        for name in ("columns", "score_range"):
+        for name in ("columns", "score_range", "scores"):
             if name in self.model_fields_set:
                 raise ValueError(f"{name}: {title} knows its own; leave it out")
+
+    def _check_scores(self) -> None:
+        if self.scores is None:
+            return
+        if self.own_kind != RecordKind.SCORED_PAIR:
+            raise ValueError(f"scores: {self.own_kind} records have no score")
+        if "score_range" in self.model_fields_set:
+            raise ValueError("scores, of classes, and score_range, of numbers, exclude each other")
+        if "label" in self.columns:
+            raise ValueError("columns.label: with `scores` the class is the label; leave it out")
 
     def _check_columns(self, suffix: str) -> None:
         known = files.known_fields(self.own_kind)
@@ -158,10 +194,16 @@ class FileSource(SourceBase):
 
     def needs_data_folder(self, places: Places) -> bool:
         """Say whether the file is named by its place in the data folder."""
-        return self.file.startswith(IN_DATA_FOLDER)
+        return self.file.startswith(IN_DATA_FOLDER) and self.hub is None
+
+    def is_on_hub(self, places: Places) -> bool:
+        """Say whether the file is one of a data set on the hub."""
+        return self.hub is not None
 
     def fingerprint(self, places: Places) -> dict[str, str]:
-        """Return the hash of the file."""
+        """Return the hash of the file, or the hub's data set and commit; costs no download."""
+        if self.hub is not None:
+            return {self.hub: hub_files.commit(self.hub, self.revision)}
         return hashes({self.file: self._path(places)})
 
     def _read(self, places: Places) -> Content:
@@ -173,10 +215,12 @@ class FileSource(SourceBase):
         if self.format == "reranking":
             return reranking.read_file(self._path(places), self.split)
         names = {name: name for name in files.required_fields(self.own_kind)} | dict(self.columns)
-        columns = files.Columns(self.own_kind, names, self.score_range, self.split)
+        columns = files.Columns(self.own_kind, names, self.score_range, self.split, self.scores)
         return files.read_file(self._path(places), columns)
 
     def _path(self, places: Places) -> Path:
+        if self.hub is not None:
+            return hub_files.resolve(self.hub, self.revision, self.file)
         if self.needs_data_folder(places):
             path, start = self._path_in_data_folder(places), f"{IN_DATA_FOLDER} is the data folder"
         else:
@@ -197,7 +241,7 @@ class FileSource(SourceBase):
         return places.data / inner
 
     def _title(self) -> str:
-        return self.file
+        return self.file if self.hub is None else f"{self.hub}/{self.file}"
 
 
 Source = TaskSource | FileSource | SandboxSource

@@ -208,3 +208,34 @@ def test_half_a_character_is_named_with_its_line(tmp_path: Path) -> None:
     assert faults(tmp_path, "own.jsonl", text, kind=RecordKind.SENTENCE) == [
         "own.jsonl:2: sentence has half a character (a lone surrogate)"
     ]
+
+
+NLI = "score\tsentence1\tsentence2\nentailment\ta\tb\nneutral\ta\tc\n-\ta\td\ncontradiction\ta\te\n"
+
+
+def test_classes_become_scores_by_a_table_and_stay_as_labels(tmp_path: Path) -> None:
+    dataset = load(tmp_path, "nli.tsv", NLI, **KINDS, scores={"entailment": 1.0, "contradiction": 0.0})
+    assert dataset.column("score") == [1.0, 0.0]
+    assert dataset.column("label") == ["entailment", "contradiction"]
+    assert dataset.manifest.dropped == {"of class neutral": 1, "of class -": 1}
+
+
+def test_a_class_that_no_row_has_is_a_mistake(tmp_path: Path) -> None:
+    scores = {"entailement": 1.0, "contradiction": 0.0}
+    assert faults(tmp_path, "nli.tsv", NLI, **KINDS, scores=scores) == [
+        "nli.tsv: scores.entailement: no row has this class; did you mean 'entailment'?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"score_range": (0.0, 5.0)}, "score_range, of numbers, exclude each other"),
+        ({"columns": {"label": "class"}}, "with `scores` the class is the label"),
+        ({"kind": RecordKind.PAIR}, "pair records have no score"),
+        ({"scores": {"yes": 2.0}}, "less than or equal to 1"),
+    ],
+)
+def test_scores_of_classes_go_with_pairs_that_have_scores(settings: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        FileSource(file="nli.tsv", **{**KINDS, "scores": {"yes": 1.0}, **settings})
