@@ -3,6 +3,7 @@
 Laid out as huggingface_hub lays it out, so that what is tested is the ordinary way of loading, offline.
 """
 
+import csv
 import gzip
 import hashlib
 import json
@@ -44,7 +45,7 @@ class HubCache:
         }
 
     def add_dataset(self, name: str, revision: str, files: Mapping[str, Rows]) -> Path:
-        """Add data files, written as their names say: .parquet, .jsonl, .json.gz, .jsonl.gz."""
+        """Add data files, written as their names say: .parquet, .csv, .txt, .jsonl, .json.gz, .jsonl.gz."""
         with tempfile.TemporaryDirectory() as folder:
             for path, rows in files.items():
                 _write_rows(Path(folder) / path, rows)
@@ -265,6 +266,15 @@ def _write_rows(path: Path, rows: Rows) -> None:
         import pyarrow.parquet as pq
 
         pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), path)
+        return
+    if path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        return
+    if path.suffix == ".txt":
+        path.write_text("".join(f"{row['sentence']}\n" for row in rows), encoding="utf-8")
         return
     text = "".join(json.dumps(dict(row), ensure_ascii=False) + "\n" for row in rows).encode()
     path.write_bytes(gzip.compress(text, mtime=0) if path.suffix == ".gz" else text)

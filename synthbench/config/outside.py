@@ -8,7 +8,7 @@ from synthbench.config.documents import Document
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
 from synthbench.errors import UserError
-from synthbench.sources.models import Source, TaskSource
+from synthbench.sources.models import FileSource, Source, TaskSource
 from synthbench.sources.places import Places
 from synthbench.sources.sandbox import SandboxSource
 
@@ -73,7 +73,7 @@ def look_into_sources(
 
 
 def _reason_not_to_read(source: Source | None, places: Places) -> str:
-    if isinstance(source, TaskSource) and source.is_on_hub(places):
+    if isinstance(source, TaskSource | FileSource) and source.is_on_hub(places):
         return "on the hub"
     if source is None or not source.needs_data_folder(places):
         return ""

@@ -74,10 +74,10 @@ def substitute_oracle(document: Document, oracle: str | None) -> Document:
 def substitute_tasks(
     document: Document, table: Mapping[str, Mapping[str, Any]], problems: Problems
 ) -> Document:
-    """Replace every source that names a task by what the first pattern matching "TASK/SPLIT" describes.
+    """Replace every source that names a task, or a file on the hub, by what its first pattern describes.
 
-    Split, sample and conversion (`as`) are the source's own. A task that no pattern matches is a problem.
-    Without a table nothing changes.
+    Patterns match "TASK/SPLIT" or "HUB/FILE/KIND". Split, sample and conversion (`as`) are the source's own.
+    What no pattern matches is a problem. Without a table nothing changes.
     """
     sources = document.data.get("sources")
     if not table or not isinstance(sources, dict):
@@ -92,14 +92,20 @@ def _substitute(
     document: Document, named: tuple[str, Any], table: Mapping[str, Mapping[str, Any]], problems: Problems
 ) -> Any:  # noqa: ANN401 - a source's section, whatever stands in it
     name, source = named
-    if not isinstance(source, dict) or "task" not in source:
+    key = next((key for key in ("task", "hub") if isinstance(source, dict) and key in source), None)
+    if key is None:
         return source
-    task = f"{source['task']}/{source.get('split', 'test')}"
-    substitute = _first_match(task, table)
+    of, split = (source.get("split", "test"), "test") if key == "task" else (_content(source), "train")
+    title = f"{source[key]}/{of}"
+    substitute = _first_match(title, table)
     if substitute is None:
-        problems.add(document, ("sources", name, "task"), f"the profile has no substitute for '{task}'")
+        problems.add(document, ("sources", name, key), f"the profile has no substitute for '{title}'")
         return source
-    return {"split": "test", **substitute, **{key: source[key] for key in KEPT if key in source}}
+    return {"split": split, **substitute, **{key: source[key] for key in KEPT if key in source}}
+
+
+def _content(source: Mapping[str, Any]) -> str:
+    return f"{source.get('file')}/{source.get('kind', 'sentence')}"
 
 
 def _first_match(name: str, table: Mapping[str, T]) -> T | None:

@@ -99,13 +99,13 @@ class FileSource(SourceBase):
         None,
         pattern=r"^[\w.-]+/[\w.-]+$",
         exclude_if=lambda value: value is None,
-        description="the data set on the Hugging Face hub that has the file (org/name); null: a file of one's own",
+        description="the data set on the Hugging Face hub that has the file (org/name); null: none",
     )
     revision: str | None = Field(
         None,
         pattern=f"^{hub_files.COMMIT.pattern}$",
         exclude_if=lambda value: value is None,
-        description="with `hub`, the data set's full commit hash; null: the one in the local cache, else the newest",
+        description="with `hub`, the full commit hash; null: the one in the local cache, else the newest",
     )
     # Left out of what identifies a source that has none, as it was before there was this key.
     format: Literal["dino", "reranking"] | None = Field(
@@ -145,6 +145,8 @@ class FileSource(SourceBase):
             raise ValueError(f"{self.file} can't hold {self.kind} records")
         if self.score_range[0] >= self.score_range[1]:
             raise ValueError("score_range must be [lowest, highest]")
+        if self.revision is not None and self.hub is None:
+            raise ValueError("revision: only a data set on the hub (`hub:`) has one")
         self._check_scores()
         self._check_columns(suffix)
         return self

@@ -544,6 +544,18 @@ def test_a_profile_substitutes_tasks_which_keep_their_split_and_sample(experimen
     }
 
 
+def test_a_profile_substitutes_files_on_the_hub_by_what_they_hold(experiment: ExperimentFile) -> None:
+    experiment.change("{file: gold.tsv, kind: scored_pair}", "{hub: org/sts, file: a.csv, kind: scored_pair}")
+    pattern = '    "org/sts/*.csv/scored_pair": {sandbox: pairs, size: 20, split: train}\n'
+    gold = experiment.profile("tiny", TASKS + pattern).load(profile="tiny").sources["gold"]
+    assert gold.model_dump(exclude_defaults=True) == {"sandbox": "pairs", "size": 20, "split": "train"}
+    experiment.profile("tiny", TASKS)
+    line = experiment.line("org/sts")
+    assert experiment.faults(profile="tiny") == [
+        f"study.yaml:{line}: sources.gold.hub: the profile has no substitute for 'org/sts/a.csv/scored_pair'"
+    ]
+
+
 def test_what_takes_a_tasks_place_is_converted_as_the_task_was(experiment: ExperimentFile) -> None:
     experiment.change("{file: gold.tsv, kind: scored_pair}", "{task: STSb, split: train, as: scored_pair}")
     gold = experiment.profile("tiny", TASKS).load(profile="tiny").sources["gold"]

@@ -1,0 +1,75 @@
+"""A file of a data set on the hub, out of a local cache that a fixture fills, offline."""
+
+from pathlib import Path
+
+import pytest
+from hub_cache import HubCache
+from pydantic import ValidationError
+
+from synthbench.data.records import RecordKind, Sentence, Triplet
+from synthbench.errors import UserError
+from synthbench.sources.models import FileSource
+from synthbench.sources.places import Places
+
+COMMIT = "a" * 40
+NLI = [
+    {"sent0": "A man sings, loudly.", "sent1": "A man sings.", "hard_neg": "A man is silent."},
+    {"sent0": 'He said "no".', "sent1": "He refused.", "hard_neg": "He agreed."},
+]
+COLUMNS = {"anchor": "sent0", "positive": "sent1", "negative": "hard_neg"}
+
+
+@pytest.fixture
+def cache(hub_cache: HubCache) -> HubCache:
+    hub_cache.add_dataset("org/nli", COMMIT, {"nli.csv": NLI, "some.txt": [{"sentence": "One line."}]})
+    return hub_cache
+
+
+def test_a_file_is_read_like_one_of_ones_own(cache: HubCache) -> None:
+    source = FileSource(
+        hub="org/nli", revision=COMMIT, file="nli.csv", kind=RecordKind.TRIPLET, columns=COLUMNS
+    )
+    first, second = source.load(Places())
+    assert isinstance(first, Triplet) and isinstance(second, Triplet)
+    assert (first.anchor, first.positive, first.negative) == tuple(NLI[0].values())
+    assert second.anchor == 'He said "no".'
+    lines = FileSource(hub="org/nli", revision=COMMIT, file="some.txt").load(Places())
+    assert [record.sentence for record in lines if isinstance(record, Sentence)] == ["One line."]
+
+
+def test_it_is_known_by_the_commit_which_is_the_caches_if_none_is_given(cache: HubCache) -> None:
+    given = FileSource(hub="org/nli", revision="b" * 40, file="some.txt")
+    assert given.fingerprint(Places()) == {"org/nli": "b" * 40}
+    newest = FileSource(hub="org/nli", file="some.txt")
+    assert newest.fingerprint(Places()) == {"org/nli": COMMIT}
+    assert newest.load(Places()).manifest.revisions == {"org/nli": COMMIT}
+
+
+def test_a_name_may_leave_open_how_many_files_there_are_but_means_one(hub_cache: HubCache) -> None:
+    files = {f"data/train-0000{number}-of-00002.parquet": NLI for number in (0, 1)}
+    hub_cache.add_dataset("org/large", COMMIT, files)
+
+    def source(file: str) -> FileSource:
+        return FileSource(
+            hub="org/large", revision=COMMIT, file=file, kind=RecordKind.TRIPLET, columns=COLUMNS
+        )
+
+    assert len(source("data/train-00000-of-*.parquet").load(Places())) == len(NLI)
+    with pytest.raises(UserError, match=r"org/large/data/\*\.parquet at a+: 2 files match: .*must name one"):
+        source("data/*.parquet").load(Places())
+    with pytest.raises(UserError, match=r"org/large/dev\.csv at a+: no such file"):
+        source("dev.csv").load(Places())
+
+
+def test_what_is_not_in_the_cache_is_told_with_the_command_that_fetches_it(hub_cache: HubCache) -> None:
+    for revision in (COMMIT, None):
+        with pytest.raises(UserError, match=r"org/other: .* can't be had .*'hf download org/other"):
+            FileSource(hub="org/other", revision=revision, file="a.txt").load(Places())
+
+
+def test_a_source_on_the_hub_needs_no_folder_and_one_of_ones_own_has_no_revision(tmp_path: Path) -> None:
+    assert not FileSource(hub="org/nli", file="some.txt").needs_data_folder(Places())
+    with pytest.raises(ValidationError, match="only a data set on the hub"):
+        FileSource(file="some.txt", revision=COMMIT)
+    with pytest.raises(ValidationError, match="String should match pattern"):
+        FileSource(hub="org/nli", file="some.txt", revision="main")
