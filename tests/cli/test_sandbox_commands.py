@@ -1,5 +1,6 @@
 """`synthbench sandbox serve` as a command: one line, a log without contents, and clean ends."""
 
+import contextlib
 import json
 import signal
 import socket
@@ -82,6 +83,17 @@ def test_the_log_tells_a_refusal_from_an_answer() -> None:
         process.terminate()
         _, errors = process.communicate(timeout=60)
     assert errors == "POST /v1/chat/completions 200 refusal\n"
+
+
+def test_the_log_tells_the_id_that_a_request_came_with_if_it_can_be_one() -> None:
+    with serving() as (process, line):
+        for name in ("a-7", "b 8"):
+            url = line.split()[0] + "/chat/completions"
+            with contextlib.suppress(urllib.error.HTTPError):
+                urllib.request.urlopen(urllib.request.Request(url, b"{}", {"X-Client-Request-Id": name}))
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    assert errors == "POST /v1/chat/completions 400 invalid a-7\nPOST /v1/chat/completions 400 invalid\n"
 
 
 def test_a_taken_port_is_one_clear_line() -> None:

@@ -134,7 +134,7 @@ class Asker:
     async def _send(self, connection: Connection, attempt: int, key: str, request: ChatRequest) -> Answer:
         left_at = asyncio.get_running_loop().time()
         try:
-            answer = await connection.ask(request)
+            answer = await connection.ask(request, self._cache.name_of(attempt))
         except FailedAttemptError as error:
             if error.is_in_doubt:
                 self._cache.doubted(attempt, error.reason)

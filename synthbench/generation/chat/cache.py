@@ -160,6 +160,10 @@ class AnswerCache:
                 ),
             ).lastrowid
 
+    def name_of(self, attempt: int) -> str:
+        """Return what nobody else's attempt is called: the session and the attempt's number."""
+        return f"{self._session}-{attempt}"
+
     def answered(self, attempt: int, key: str, answer: Answer, usd: float) -> None:
         """Keep an answer, and what it cost."""
         tokens = (answer.prompt_tokens, answer.completion_tokens)

@@ -26,6 +26,7 @@ LONGEST_BACKOFF = 30.0
 TRIES_OF_UNLIKELY = 4
 """Most attempts where nobody listens, or something else than the API answers."""
 CONTENT_FILTER = "content filter"
+REQUEST_ID = "X-Client-Request-Id"
 _CAN_PASS = (408, 409, 425, 429)
 _PAST_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 
@@ -97,8 +98,8 @@ class Connection:
     ) -> None:
         await self._client.close()
 
-    async def ask(self, request: ChatRequest) -> Answer:
-        """Return the answer.
+    async def ask(self, request: ChatRequest, attempt: str) -> Answer:
+        """Return the answer; a service's log has the attempt's name, as OpenAI's X-Client-Request-Id.
 
         Raises FailedAttemptError, or UserError if no request to this endpoint can succeed.
         """
@@ -108,7 +109,10 @@ class Connection:
         try:
             async with asyncio.timeout(self._endpoint.pacing.timeout):
                 response = await self._client.post(
-                    "/chat/completions", cast_to=Response, body=self._body(request)
+                    "/chat/completions",
+                    cast_to=Response,
+                    body=self._body(request),
+                    options={"headers": {REQUEST_ID: attempt}},
                 )
             return read_reply(request, response.content, response.headers.get("content-type", ""))
         except APIStatusError as error:

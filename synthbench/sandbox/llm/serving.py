@@ -6,6 +6,7 @@ It is that one because a dropped connection is one of its faults: no framework c
 import contextlib
 import errno
 import json
+import re
 import socket
 import sys
 import time
@@ -29,9 +30,12 @@ from synthbench.sandbox.llm.requests import (
     unknown_model,
 )
 from synthbench.sandbox.llm.settings import LLMSettings
+from synthbench.sandbox.llm.usage import Usage
 
 COMPLETIONS = "/v1/chat/completions"
 MODELS = "/v1/models"
+USAGE = "/v1/usage"
+REQUEST_ID = "X-Client-Request-Id"
 MAX_BODY = 8 * 1024 * 1024
 
 
@@ -47,6 +51,7 @@ class LLMServer(ThreadingHTTPServer):
     def __init__(self, settings: LLMSettings, host: str, port: int, log: TextIO | None = None) -> None:
         self.settings = settings
         self.faults = Faults(settings)
+        self.usage = Usage()
         self.log = log
         try:
             super().__init__((host, port), _Handler)
@@ -84,6 +89,8 @@ class _Handler(BaseHTTPRequestHandler):
         path = self._path
         if path == MODELS:
             self._send(200, models(), "models")
+        elif path == USAGE:
+            self._send(200, self.server.usage.report(), "usage")
         elif path.startswith(MODELS + "/"):
             name = path.removeprefix(MODELS + "/")
             found = name == MODEL
@@ -108,6 +115,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             answer()
         except RequestError as error:
+            self.server.usage.turn_away(error.status)
             self._send(error.status, error.body, "invalid")
         except ConnectionError:
             raise
@@ -121,39 +129,54 @@ class _Handler(BaseHTTPRequestHandler):
         identity = digest(request.content)
         trouble = self.server.faults.on_arrival(identity)
         time.sleep(settings.latency)
-        if trouble is not None:
-            self._send_trouble(trouble)
+        is_dropped = trouble is not None and trouble.fault is Fault.DROPPED
+        if trouble is not None and not is_dropped:
+            self._turn_away(trouble)
             return
         answers = Answers(settings, request.content)
         num_choices = request.n or 1
         texts = [answers.choice(index) for index in range(num_choices)]
         body = completion(request, texts, identity, int(time.time()))
-        self._send(200, body, answers.summary(num_choices))
-
-    def _send_trouble(self, trouble: Trouble) -> None:
-        if trouble.fault is Fault.DROPPED:
-            self.server.write_log(f"{self.command} {self._path} - dropped")
-            self.close_connection = True
-            with contextlib.suppress(OSError):
-                self.connection.shutdown(socket.SHUT_RDWR)
-        elif trouble.fault is Fault.RATE_LIMITED:
-            message = f"Rate limit reached; please try again in {trouble.retry_after} s."
-            body = error_body(429, message, code="rate_limit_exceeded")
-            self._send(429, body, trouble.fault, {"Retry-After": str(trouble.retry_after)})
+        self.server.usage.bill(body["usage"], is_dropped=is_dropped)
+        if is_dropped:
+            self._drop()
         else:
-            body = error_body(500, "The server had an error while processing your request.")
-            self._send(500, body, trouble.fault)
+            self._send(200, body, answers.summary(num_choices))
+
+    def _drop(self) -> None:
+        self._log("- dropped")
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _turn_away(self, trouble: Trouble) -> None:
+        if trouble.fault is Fault.RATE_LIMITED:
+            message = f"Rate limit reached; please try again in {trouble.retry_after} s."
+            status, body = 429, error_body(429, message, code="rate_limit_exceeded")
+            headers = {"Retry-After": str(trouble.retry_after)}
+        else:
+            status, body = 500, error_body(500, "The server had an error while processing your request.")
+            headers = {}
+        self.server.usage.turn_away(status)
+        self._send(status, body, trouble.fault, headers)
 
     def _send_wrong_path(self) -> None:
-        if self._path in (COMPLETIONS, MODELS):
+        if self._path in (COMPLETIONS, MODELS, USAGE):
             allowed = "POST" if self._path == COMPLETIONS else "GET"
             message = f"Not allowed to {self.command} on {self._path}; use {allowed}."
             self._send(405, error_body(405, message, code="method_not_allowed"), "invalid")
         else:
             message = (
-                f"Unknown request URL: {self.command} {self._path}; there are {COMPLETIONS} and {MODELS}."
+                f"Unknown request URL: {self.command} {self._path}; there are {COMPLETIONS}, {MODELS}"
+                f" and {USAGE}."
             )
             self._send(404, error_body(404, message, code="unknown_url"), "invalid")
+
+    def _log(self, what: str) -> None:
+        """Write what became of the request, with the id that its sender gave it."""
+        headers = getattr(self, "headers", None) or {}
+        known = re.fullmatch(r"[\w.:-]{1,128}", headers.get(REQUEST_ID, ""), re.ASCII)
+        self.server.write_log(f"{self.command} {self._path} {what}" + (f" {known[0]}" if known else ""))
 
     @property
     def _path(self) -> str:
@@ -171,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
         self, status: int, body: dict[str, Any], what: str, headers: dict[str, str] | None = None
     ) -> None:
         # Before the answer, so that who has it can trust that the line is there.
-        self.server.write_log(f"{self.command} {self._path} {status} {what}")
+        self._log(f"{status} {what}")
         content = json.dumps(body, ensure_ascii=False).encode()
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **(headers or {})}.items():

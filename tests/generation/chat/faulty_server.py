@@ -25,11 +25,12 @@ class Reply:
 
 @dataclass
 class FaultyServer:
-    """`bodies` are the requests' in the order of arrival, `keys` their Authorization headers."""
+    """`bodies` are the requests' in the order of arrival, so are their Authorization headers and their ids."""
 
     base_url: str
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    ids: list[str] = field(default_factory=list)
     most_at_once: int = 0
     num_now: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -68,6 +69,7 @@ def faulty_server(script: Script) -> Iterator[FaultyServer]:
                 number = len(found.bodies)
                 found.bodies.append(body)
                 found.keys.append(self.headers.get("Authorization", ""))
+                found.ids.append(self.headers.get("X-Client-Request-Id", ""))
                 found.num_now += 1
                 found.most_at_once = max(found.most_at_once, found.num_now)
             reply = script(number, body)

@@ -67,6 +67,15 @@ def test_the_same_request_twice_in_one_run_is_asked_once(tmp_path: Path) -> None
     assert len(server.bodies) == 1
 
 
+def test_each_attempt_has_an_id_by_which_the_service_and_the_ledger_can_be_compared(tmp_path: Path) -> None:
+    with faulty_server(lambda n, body: error(500) if n < 3 else echo(n, body)) as server:
+        list(client(server.base_url, tmp_path).answers(requests(5)))
+    with sqlite3.connect(tmp_path / FILE) as database:
+        noted = [name for (name,) in database.execute("SELECT session || '-' || id FROM attempts")]
+    assert len(server.ids) == 8
+    assert sorted(server.ids) == sorted(noted)
+
+
 def test_requests_are_read_no_faster_than_they_are_answered(tmp_path: Path) -> None:
     num_read = 0
 

@@ -212,6 +212,27 @@ def test_a_dropped_connection_has_no_answer_at_all() -> None:
         assert parse(content(client)) == parse(HARP)
 
 
+def test_it_counts_what_a_service_would_bill_a_dropped_answer_too() -> None:
+    faults = LLMSettings(seed=3, rate_limited=0.25, retry_after=0, server_errors=0.25, drops=0.25)
+    with running_server(faults) as running:
+        client = client_of(running)
+        texts = [f"Paraphrase: {who} plays a harp." for who in ("A man", "A woman", "A boy", "A girl")]
+        answers = [content_at_last(client, text) for text in texts]
+        post(running, b"no request")
+        with urllib.request.urlopen(running.base_url + "/usage") as response:
+            usage = json.load(response)
+    answered, dropped = usage["answered"], usage["dropped"]
+    assert answered["requests"] == 4
+    assert answered["prompt_tokens"] == 4 * 8
+    assert answered["completion_tokens"] == sum(len(text.rstrip(".").split()) + 1 for text in answers)
+    assert answered["total_tokens"] == answered["prompt_tokens"] + answered["completion_tokens"]
+    assert dropped["requests"] > 0
+    assert dropped["prompt_tokens"] == dropped["requests"] * 8
+    assert dropped["completion_tokens"] >= dropped["requests"]
+    assert usage["turned_away"].keys() == {"400", "429", "500"}
+    assert usage["turned_away"]["400"] == 1
+
+
 def test_latency_lets_impatient_clients_go_away() -> None:
     with running_server(LLMSettings(latency=600)) as running, pytest.raises(openai.APITimeoutError):
         ask(client_of(running, timeout=0.3))
