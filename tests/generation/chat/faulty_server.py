@@ -25,7 +25,7 @@ class Reply:
 
 @dataclass
 class FaultyServer:
-    """`bodies` are the requests' in the order of arrival, so are their Authorization headers and their ids."""
+    """`bodies` are the requests' in the order of arrival; so are `keys` (Authorization headers) and `ids`."""
 
     base_url: str
     bodies: list[dict[str, Any]] = field(default_factory=list)
