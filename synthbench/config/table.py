@@ -36,6 +36,8 @@ class TableCheck:
         self.table = document.section("table")
         self.tasks = dict.fromkeys(task for row in rows for task in tasks_of(row))
         self.variants = {row.name for row in rows} | set(original.section("variants").data)
+        axes = original.section("grid").data.values()
+        self.values = {value for axis in axes if isinstance(axis, dict) for value in axis}
 
     def names(self) -> None:
         """Look at the names of test sets, averages and variants, as far as they are readable."""
@@ -73,6 +75,7 @@ class TableCheck:
             return ()
         titles = [*(options.columns or self.tasks), *options.averages]
         self._names(("published", "rows"), "variant", self.variants, list(published.rows))
+        self._names(("published", "encoders"), "value of the grid", self.values, list(published.encoders))
         self._names(("published", "columns"), "test set or average", titles, list(published.columns))
         try:
             values = chosen_values(published, read_published(folder / Path(published.file).expanduser()))

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from synthbench.reporting import aggregate, alike
@@ -110,16 +110,24 @@ def _with_published(
     options = TableOptions.model_validate(result.table).published
     if options is None:
         return group
-    values = {(value.row, value.column): value for value in result.published}
 
-    def cell(row: Row, source: _ColumnSource) -> PublishedCell | None:
-        title = source.column.title
-        value = values.get((options.rows.get(row.variant, ""), options.columns.get(title, title)))
-        return None if value is None else _beside(value, runs[RowKey(row.variant, row.axes)], source, result)
+    def cells(row: Row) -> Iterator[PublishedCell | None]:
+        encoder = options.encoder_at(dict(row.axes).values())
+        printed = options.rows.get(row.variant)
+        values = {
+            value.column: value
+            for value in result.published
+            if value.row == printed and encoder in (None, value.encoder)
+        }
+        for source, ours in zip(sources, row.cells, strict=True):
+            title = source.column.title
+            value = values.get(options.columns.get(title, title))
+            if value is None or ours is None:
+                yield None
+            else:
+                yield _beside(value, runs[RowKey(row.variant, row.axes)], source, result)
 
-    return Group(
-        tuple(replace(row, published=tuple(cell(row, source) for source in sources)) for row in group.rows)
-    )
+    return Group(tuple(replace(row, published=tuple(cells(row))) for row in group.rows))
 
 
 def _beside(

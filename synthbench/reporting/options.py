@@ -1,9 +1,9 @@
 """What an experiment file may say about its table."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 _CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -18,11 +18,30 @@ class PublishedOptions(BaseModel):
     encoder: str | None = Field(
         None, description="only rows with this encoder, where the paper has a row for several; null: any"
     )
+    encoders: Mapping[str, str] = Field(
+        default_factory=dict,
+        description="value of a grid axis -> the encoder of its published rows, where the grid has several;"
+        " rows at other values have none",
+    )
     rows: Mapping[str, str] = Field(min_length=1, description="variant -> the published row")
     columns: Mapping[str, str] = Field(
         default_factory=dict,
         description="test set or average -> the published column, if it has another name",
     )
+
+    @model_validator(mode="after")
+    def _names_encoders_once(self) -> Self:
+        if self.encoder is not None and self.encoders:
+            raise ValueError(
+                "`encoder`, of all rows, and `encoders`, of the grid's values, exclude each other"
+            )
+        return self
+
+    def encoder_at(self, values: Iterable[str]) -> str | None:
+        """Return the encoder of the published rows at these values of the grid; None: any."""
+        if not self.encoders:
+            return self.encoder
+        return next((self.encoders[value] for value in values if value in self.encoders), "")
 
 
 class TableOptions(BaseModel):

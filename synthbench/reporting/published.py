@@ -1,6 +1,7 @@
 """Figures that a paper printed, read from a CSV with one line for each of them."""
 
 import csv
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -73,21 +74,26 @@ def chosen_values(
     Raises UserError with the key below `published` and what is wrong: a row or column that the file does not
     have, or a row that it has for several encoders.
     """
-    of_encoder = [value for value in values if options.encoder in (None, value.encoder)]
-    faults = []
-    if not of_encoder:
-        known = {value.encoder for value in values}
-        faults.append(
-            f"encoder: '{options.encoder}' is not there{did_you_mean(options.encoder or '', known)}"
-        )
+    wanted_encoders = {f"encoders.{at}": name for at, name in options.encoders.items()}
+    if options.encoder is not None:
+        wanted_encoders["encoder"] = options.encoder
+    known_encoders = {value.encoder for value in values}
+    faults = [
+        f"{key}: '{name}' is not there{did_you_mean(name, known_encoders)}"
+        for key, name in wanted_encoders.items()
+        if name not in known_encoders
+    ]
+    of_encoder = [
+        value for value in values if not wanted_encoders or value.encoder in wanted_encoders.values()
+    ]
     rows, columns = ({getattr(each, key) for each in of_encoder} for key in ("row", "column"))
     for key, wanted, known in (("rows", options.rows, rows), ("columns", options.columns, columns)):
         for ours, printed in wanted.items():
             if of_encoder and printed not in known:
                 faults.append(f"{key}.{ours}: no '{printed}'{did_you_mean(printed, known)}")
     chosen = tuple(value for value in of_encoder if value.row in options.rows.values())
-    cells = [(value.row, value.column) for value in chosen]
-    for row in dict.fromkeys(row for row, column in cells if cells.count((row, column)) > 1):
+    cells = Counter((value.row, value.column, value.encoder if options.encoders else "") for value in chosen)
+    for row in dict.fromkeys(row for (row, _, _), count in cells.items() if count > 1):
         faults.append(f"rows: '{row}' is there for several encoders or splits; name the `encoder:`")
     if faults:
         raise UserError(*faults)

@@ -182,6 +182,39 @@ def test_an_average_has_a_published_figure_of_its_own(study: Study) -> None:
     assert table.rows[0].published_line == ("published", "", "", "76.09")
 
 
+def test_each_value_of_the_grid_has_the_figures_of_its_own_encoder(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [make_runs("plain", {"STSb": (0.7, 0.8)}, base=name) for name in ("base", "large", "tiny")]
+    published = {
+        "file": "doe.csv",
+        "rows": ROWS,
+        "encoders": {"base": "roberta-base", "large": "roberta-large"},
+    }
+    figures = [
+        value(value=text, encoder=f"roberta-{size}") for text, size in (("1.0", "base"), ("2.0", "large"))
+    ]
+    result = make_result(*rows, tasks=("STSb",), published=published).model_copy(
+        update={"published": (*figures, value(value="3.0", encoder="bert-base"))}
+    )
+
+    shown = [row.published[0] for row in build_table(result).rows]
+
+    assert [cell.value if cell else None for cell in shown] == ["1.0", "2.0", None]
+
+
+def test_a_figure_stands_only_beside_a_score_of_ours(study: Study) -> None:
+    result = study(value(), value("STS12"))
+    runs = [
+        run.model_copy(update={"scores": tuple(s for s in run.scores if s.task == "STSb")})
+        if run.variant == "plain"
+        else run
+        for run in result.runs
+    ]
+
+    assert lines(result.model_copy(update={"runs": tuple(runs)}))[0] == ("published", "76.09", "")
+
+
 def test_every_format_prints_the_figures_apart_from_ours(study: Study) -> None:
     table = build_table(study(value(), base="sandbox/encoder"))
 
@@ -239,6 +272,10 @@ def test_a_file_that_is_wrong_is_one_line(tmp_path: Path) -> None:
             ["columns.A: no 'STSB'; did you mean 'STSb'?"],
         ),
         ({"rows": {"plain": "full"}, "encoder": "bert"}, ["encoder: 'bert' is not there"]),
+        (
+            {"rows": {"plain": "full"}, "encoders": {"base": "bert-base", "large": "bert"}},
+            ["encoders.large: 'bert' is not there"],
+        ),
         (
             {"rows": {"plain": "full"}},
             ["rows: 'full' is there for several encoders or splits; name the `encoder:`"],
