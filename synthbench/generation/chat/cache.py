@@ -7,40 +7,18 @@ been paid. Each process (session) holds a lock file, which the kernel frees with
 
 import hashlib
 import json
-import sqlite3
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from synthbench.errors import UserError
+from synthbench.generation.chat.database import Database, lock
 from synthbench.generation.chat.endpoint import Account, Endpoint
 from synthbench.generation.chat.requests import ChatRequest
 
-if TYPE_CHECKING:
-    from filelock import FileLock
-
 FILE = "answers.sqlite"
-SECONDS_TO_WAIT = 60.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS answers (
-  key TEXT PRIMARY KEY, text TEXT, failure TEXT NOT NULL, prompt_tokens INTEGER NOT NULL,
-  completion_tokens INTEGER NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS attempts (
-  id INTEGER PRIMARY KEY, key TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL,
-  experiment TEXT NOT NULL, stage TEXT NOT NULL, session TEXT NOT NULL, sent REAL NOT NULL,
-  state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
-  prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usd REAL NOT NULL
-);
-CREATE TABLE IF NOT EXISTS accounts (experiment TEXT PRIMARY KEY, usd REAL NOT NULL);
-CREATE INDEX IF NOT EXISTS under_way ON attempts (key) WHERE state = 'sent';
-CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
-"""
 
 
 @dataclass(frozen=True)
@@ -91,24 +69,14 @@ class AnswerCache:
     def __init__(self, folder: Path, endpoint: Endpoint, account: Account) -> None:
         self._endpoint = endpoint
         self._account = account
-        self._file = folder / FILE
         self._sessions = folder / "sessions"
         self._session = uuid.uuid4().hex
-        self._lock = _lock(self._sessions / self._session)
-        with self._errors():
-            self._sessions.mkdir(parents=True, exist_ok=True)
+        self._lock = lock(self._sessions / self._session)
+        self._database = Database(folder / FILE)
+        with self._database.errors():
+            self._sessions.mkdir(exist_ok=True)
             self._lock.acquire(timeout=0)
-            # One at a time: SQLite does not wait for another who changes the mode of the journal.
-            with _lock(folder / "opening").acquire(timeout=SECONDS_TO_WAIT):
-                self._database = self._opened()
             self._doubt_the_dead()
-
-    def _opened(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self._file, timeout=SECONDS_TO_WAIT, isolation_level=None)
-        database.execute("PRAGMA journal_mode = WAL")
-        database.execute("PRAGMA synchronous = NORMAL")
-        database.executescript(_SCHEMA)
-        return database
 
     def __enter__(self) -> Self:
         return self
@@ -121,7 +89,7 @@ class AnswerCache:
     def close(self) -> None:
         """Leave; what is still under way is in doubt."""
         try:
-            with self._errors():
+            with self._database.errors():
                 self._doubt_all_of(self._session)
         finally:
             self._database.close()
@@ -130,7 +98,7 @@ class AnswerCache:
 
     def find(self, key: str) -> Answer | None:
         """Return an answer that is there."""
-        with self._errors():
+        with self._database.errors():
             row = self._database.execute(
                 "SELECT text, failure, prompt_tokens, completion_tokens FROM answers WHERE key = ?", (key,)
             ).fetchone()
@@ -142,7 +110,7 @@ class AnswerCache:
         None if there is an answer by now, or another session that lives is at it. Raises OverBudgetError if
         the experiment's account would pass `budget`, whoever else spends from it.
         """
-        with self._errors(), self._transaction():
+        with self._database.errors(), self._database.transaction():
             if self.find(key) is not None or self._is_under_way(key):
                 return None
             spent = self.spent()
@@ -167,7 +135,7 @@ class AnswerCache:
     def answered(self, attempt: int, key: str, answer: Answer, usd: float) -> None:
         """Keep an answer, and what it cost."""
         tokens = (answer.prompt_tokens, answer.completion_tokens)
-        with self._errors(), self._transaction():
+        with self._database.errors(), self._database.transaction():
             self._charge(usd - self._expected_usd(attempt))
             self._database.execute(
                 "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)",
@@ -181,18 +149,18 @@ class AnswerCache:
 
     def refused(self, attempt: int, reason: str) -> None:
         """Note that an attempt was turned away, which costs nothing."""
-        with self._errors(), self._transaction():
+        with self._database.errors(), self._database.transaction():
             self._charge(-self._expected_usd(attempt))
             self._end(attempt, "refused", reason)
 
     def doubted(self, attempt: int, reason: str) -> None:
         """Note that nobody knows whether an attempt was answered, and paid."""
-        with self._errors():
+        with self._database.errors():
             self._end(attempt, "in doubt", reason)
 
     def spent(self) -> float:
         """Return the US dollars on the experiment's account, with what is under way or in doubt."""
-        with self._errors():
+        with self._database.errors():
             row = self._database.execute(
                 "SELECT usd FROM accounts WHERE experiment = ?", (self._account.experiment,)
             ).fetchone()
@@ -247,37 +215,10 @@ class AnswerCache:
         if not (self._sessions / session).with_suffix(".lock").exists():
             return False
         try:
-            with _lock(self._sessions / session).acquire(timeout=0):
+            with lock(self._sessions / session).acquire(timeout=0):
                 return False
         except Timeout:
             return True
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._database.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._database.execute("ROLLBACK")
-            raise
-        self._database.execute("COMMIT")
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise UserError(
-                f"the cache of LLM answers, {self._file}, can't be used: {error}; what it holds is kept, and"
-                " the same command goes on from there"
-            ) from error
-
-
-def _lock(name: Path) -> "FileLock":
-    from filelock import FileLock
-
-    return FileLock(name.with_suffix(".lock"), thread_local=False)
 
 
 def _plain(value: float) -> float | int:

@@ -1,0 +1,85 @@
+"""The SQLite file of answers and attempts, shared by experiments and processes."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+SECONDS_TO_WAIT = 60.0
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS answers (
+  key TEXT PRIMARY KEY, text TEXT, failure TEXT NOT NULL, prompt_tokens INTEGER NOT NULL,
+  completion_tokens INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS attempts (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL,
+  experiment TEXT NOT NULL, stage TEXT NOT NULL, session TEXT NOT NULL, sent REAL NOT NULL,
+  state TEXT NOT NULL, reason TEXT NOT NULL DEFAULT '',
+  prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usd REAL NOT NULL
+);
+CREATE TABLE IF NOT EXISTS accounts (experiment TEXT PRIMARY KEY, usd REAL NOT NULL);
+CREATE INDEX IF NOT EXISTS under_way ON attempts (key) WHERE state = 'sent';
+CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
+"""
+
+
+class Database:
+    """A connection to the file; used by one thread, closed at the end.
+
+    Raises UserError if the file can't be opened.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        with self.errors():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # One at a time: SQLite does not wait for another who changes the mode of the journal.
+            with lock(file.parent / "opening").acquire(timeout=SECONDS_TO_WAIT):
+                self._connection = sqlite3.connect(file, timeout=SECONDS_TO_WAIT, isolation_level=None)
+                self.execute("PRAGMA journal_mode = WAL")
+                self.execute("PRAGMA synchronous = NORMAL")
+                self._connection.executescript(_SCHEMA)
+
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """Execute one statement; by itself it is a transaction of its own."""
+        return self._connection.execute(statement, values)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all of the block one transaction, which begins with the right to write."""
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self.execute("ROLLBACK")
+            raise
+        self.execute("COMMIT")
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Make a UserError of what goes wrong with the file in the block."""
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise UserError(
+                f"the cache of LLM answers, {self.file}, can't be used: {error}; what it holds is kept, and"
+                " the same command goes on from there"
+            ) from error
+
+
+def lock(name: Path) -> "FileLock":
+    """Return the lock of a name, which the kernel frees with its holder."""
+    from filelock import FileLock
+
+    return FileLock(name.with_suffix(".lock"), thread_local=False)
