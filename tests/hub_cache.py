@@ -166,7 +166,7 @@ def tiny_gpt2(path: Path) -> None:
     _save(transformers.GPT2LMHeadModel, settings, path)
 
 
-def quoting_gpt2(path: Path) -> None:
+def quoting_gpt2(path: Path, n_positions: int = 512) -> None:
     """Write a random GPT-2 that prefers some words, and a quotation mark after a few of them.
 
     `tiny_gpt2` gives every token the same chance, so that it almost never closes a quotation.
@@ -176,7 +176,7 @@ def quoting_gpt2(path: Path) -> None:
 
     tiny_gpt2(path)
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
-    settings = transformers.GPT2Config.from_pretrained(path, n_positions=512, initializer_range=0.3)
+    settings = transformers.GPT2Config.from_pretrained(path, n_positions=n_positions, initializer_range=0.3)
     quote = tokenizer.convert_tokens_to_ids('"')
     with _seeded(), torch.no_grad():
         model = transformers.GPT2LMHeadModel(settings)
@@ -187,7 +187,23 @@ def quoting_gpt2(path: Path) -> None:
         embeddings[quote] *= 10
         model.transformer.ln_f.bias += QUOTE_LOGIT * embeddings[quote] / embeddings[quote].square().sum()
         model.save_pretrained(path)
-    tokenizer.model_max_length = 512
+    tokenizer.model_max_length = n_positions
+    tokenizer.save_pretrained(path)
+
+
+CHAT_TEMPLATE = (
+    "{% for message in messages %}[{{ message.role }}] {{ message.content }} {% endfor %}"
+    "{% if add_generation_prompt %}[assistant] {% endif %}"
+)
+
+
+def chatting_gpt2(path: Path) -> None:
+    """Write a longer `quoting_gpt2` with a chat template."""
+    import transformers
+
+    quoting_gpt2(path, n_positions=2048)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(path)
+    tokenizer.chat_template = CHAT_TEMPLATE
     tokenizer.save_pretrained(path)
 
 

@@ -63,6 +63,7 @@ def _steps() -> Iterator[Setting]:
 def _sections() -> "Mapping[str, type[BaseModel]]":
     from synthbench.config import schema
     from synthbench.config.llm import EndpointLLM, SandboxLLM
+    from synthbench.config.local_llm import LocalLLM
     from synthbench.sources.models import SOURCE_TYPES
 
     return {
@@ -70,6 +71,7 @@ def _sections() -> "Mapping[str, type[BaseModel]]":
         **{f"a source with `{key}:`": source for key, source in SOURCE_TYPES.items()},
         "`llm:`, the sandbox's": SandboxLLM,
         "`llm:`, an endpoint": EndpointLLM,
+        "`llm:`, a local model": LocalLLM,
         "a run": schema.RunSection,
         "a part of `data`": schema.PartSection,
         "train": schema.TrainSection,

@@ -1,4 +1,4 @@
-"""The LLM that an experiment names: the sandbox's, or a service's endpoint."""
+"""The LLM that an experiment names: the sandbox's, a service's endpoint, or a model of one's own."""
 
 import re
 from collections.abc import Mapping
@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, Field, Tag
 
+from synthbench.config.local_llm import LocalLLM
 from synthbench.config.wording import NAME_PATTERN
 from synthbench.generation.chat.endpoint import Endpoint, Pacing, Traffic
 from synthbench.plugins import ChatModel
@@ -110,7 +111,7 @@ class EndpointLLM(Pacing, EndpointAddress):
         )
 
 
-LLM = SandboxLLM | EndpointLLM
+LLM = SandboxLLM | EndpointLLM | LocalLLM
 
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
@@ -119,12 +120,16 @@ def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
 
 
 def _shape(given: Any) -> str:  # noqa: ANN401 - whatever stands in the file
+    if isinstance(given, dict) and "local" in given:
+        return "by model"
     is_service = isinstance(given, dict) and ("name" in given or "base_url" in given)
     return "by address" if is_service else "by endpoint"
 
 
 AnyLLM = Annotated[
-    Annotated[SandboxLLM, Tag("by endpoint")] | Annotated[EndpointLLM, Tag("by address")],
+    Annotated[SandboxLLM, Tag("by endpoint")]
+    | Annotated[EndpointLLM, Tag("by address")]
+    | Annotated[LocalLLM, Tag("by model")],
     Discriminator(_shape),
     BeforeValidator(in_full),
 ]

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.config.documents import Document, expand_dotted, merge, read_document
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
-from synthbench.config.outside import check_data_folder, find_places, is_folder_needed, look_into_sources
+from synthbench.config.outside import (
+    check_data_folder,
+    check_llm,
+    find_places,
+    is_folder_needed,
+    look_into_sources,
+)
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.replacements import replacements
@@ -54,6 +60,8 @@ class _Loader:
     def load(self, *, with_data: bool) -> Experiment:
         document, problems = self.document, self.problems
         section: ExperimentSection | None = parse(ExperimentSection, document.data, document, (), problems)
+        if section is not None:
+            check_llm(section.llm, document, problems)
         corpora = parse(Corpora, document.data.get("corpora", {}), document, ("corpora",), problems)
         rows = rows_of(document, self.changes.run, problems)
         variants, used_sources = self._variants(self._wanted(rows))

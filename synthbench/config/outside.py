@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from synthbench.config.documents import Document
+from synthbench.config.llm import LLM
+from synthbench.config.local_llm import LocalLLM
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
 from synthbench.errors import UserError
@@ -24,6 +26,15 @@ def find_places(file: Path, corpora: Corpora, data: Path | None) -> tuple[Places
     if folder is None and os.environ.get("SYNTHBENCH_DATA"):
         folder, given_by = Path(os.environ["SYNTHBENCH_DATA"]), "SYNTHBENCH_DATA"
     return Places(data=folder, origin=corpora.origin, base=file.parent), given_by
+
+
+def check_llm(llm: LLM | None, document: Document, problems: Problems) -> None:
+    """Note what a local chat model's folder lacks."""
+    if isinstance(llm, LocalLLM):
+        try:
+            llm.check_folder()
+        except UserError as error:
+            problems.add_error(document, ("llm", "local"), error)
 
 
 def is_folder_needed(sources: Mapping[str, Source | None], places: Places) -> bool:

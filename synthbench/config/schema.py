@@ -86,7 +86,7 @@ class ExperimentSection(Section):
     )
     llm: AnyLLM | None = Field(
         None,
-        description="the LLM of all methods that use one: `sandbox`, or one of the two sections below",
+        description="the LLM of all methods that use one: `sandbox`, or one of the three sections below",
     )
     table: TableOptions = Field(TableOptions(), description="what the tables show, and how")
     runtime: Runtime = Field(Runtime(), description="device, threads and memory; changes no result")

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from synthbench.config.llm import LLM
+from synthbench.config.local_llm import LocalLLM
 from synthbench.data.dataset import SyntheticDataset, from_row, to_row
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError
 from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.ledger import entries
+from synthbench.generation.chat.local_model import LocalModel
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.llm import is_there
 from synthbench.pipeline.operations import limit_threads, model_folder, read_dataset, settings, write_dataset
@@ -60,7 +62,8 @@ class Generate(Operation):
 
     @cached_property
     def _revisions(self) -> Mapping[str, str]:
-        return self.method.revisions()
+        of_llm = self.llm.revisions() if isinstance(self.llm, LocalLLM) else {}
+        return {**self.method.revisions(), **of_llm}
 
     def outside(self) -> Mapping[str, str]:
         """Return the revisions of what the method reads from outside."""
@@ -74,7 +77,9 @@ class Generate(Operation):
             if name.startswith(SOURCE)
         }
         finished = frozenset(entry["key"] for entry in work.journal.read())
-        context = Context(inputs, work, finished, self._endpoint(work))
+        endpoint = self._endpoint(work)
+        local = LocalModel(endpoint, work.runtime, work.progress) if endpoint and endpoint.local else None
+        context = Context(inputs, work, finished, endpoint, local)
         try:
             bare = self._generate(sources, context, work.journal)
         except UserError:
@@ -139,6 +144,7 @@ class Context:
     work: Workspace
     finished_units: Collection[str]
     endpoint: Endpoint | None = None
+    local: LocalModel | None = None
     dropped: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -162,7 +168,7 @@ class Context:
         """Return a client of the experiment's LLM."""
         if self.work.llm is None or self.endpoint is None:
             raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
-        return ChatClient(self.endpoint, self.work.llm.answers, self.work.llm.account)
+        return ChatClient(self.endpoint, self.work.llm.answers, self.work.llm.account, self.local)
 
     def pair_scorer(self, need: str) -> PairScorer:
         """Load the pair scorer trained for the method."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
-from synthbench.config.llm import LLM, EndpointLLM, SandboxLLM
+from synthbench.config.llm import LLM, SandboxLLM
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress
 
@@ -16,8 +16,8 @@ SECONDS_TO_ANSWER = 5.0
 def llm_on_demand(settings: LLM | None, progress: Progress) -> Iterator[Callable[[], ChatModel | None]]:
     """Give a function that returns the LLM's address, and starts its server if none is running.
 
-    Without settings there is no LLM; an endpoint with an address is not started. The function raises
-    UserError if the server does not start.
+    Without settings there is no LLM; an endpoint with an address is not started, nor a local model, which the
+    stage that asks it loads. The function raises UserError if the server does not start.
     """
     with ExitStack() as servers:
         running: list[tuple[ChatModel, Callable[[], bool]]] = []
@@ -25,7 +25,7 @@ def llm_on_demand(settings: LLM | None, progress: Progress) -> Iterator[Callable
         def address() -> ChatModel | None:
             if settings is None:
                 return None
-            if isinstance(settings, EndpointLLM):
+            if not isinstance(settings, SandboxLLM):
                 return settings.address()
             if not running or not running[-1][1]():
                 running.append(_start(settings, servers))
@@ -44,7 +44,9 @@ def _start(settings: SandboxLLM, servers: ExitStack) -> tuple[ChatModel, Callabl
 
 
 def is_there(llm: ChatModel) -> bool:
-    """Tell whether anything listens at the LLM's address."""
+    """Tell whether anything listens at the LLM's address; a local model has none, and is there."""
+    if not llm.base_url:
+        return True
     address = urlsplit(llm.base_url)
     port = address.port or (443 if address.scheme == "https" else 80)
     try:

@@ -5,13 +5,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from synthbench.errors import UserError
+from synthbench.generation.chat.backend import Backend
 from synthbench.generation.chat.budget import Budget
 from synthbench.generation.chat.cache import Answer, AnswerCache, Cost, key_of
 from synthbench.generation.chat.connection import (
     CONTENT_FILTER,
-    Connection,
     FailedAttemptError,
     Kind,
+    gone,
 )
 from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.failures import FailureWatch
@@ -40,10 +41,10 @@ class Asker:
     that have are waited for, so that nothing is lost that may have to be paid.
     """
 
-    def __init__(self, endpoint: Endpoint, cache: AnswerCache, connection: Connection | None) -> None:
+    def __init__(self, endpoint: Endpoint, cache: AnswerCache, backend: Backend | None) -> None:
         self._endpoint = endpoint
         self._cache = cache
-        self._connection = connection
+        self._backend = backend
         self._budget = Budget(endpoint, cache)
         self._limit = AdaptiveLimit(endpoint.pacing.concurrency)
         self._requests = Rate(endpoint.pacing.requests_per_minute)
@@ -102,8 +103,8 @@ class Asker:
             return Outcome(ChatAnswer(request, answer.text, answer.failure))
 
     def _failed(self, request: ChatRequest, error: FailedAttemptError, num_tries: int) -> Outcome:
-        if error.kind is Kind.UNREACHABLE and self._connection is not None:
-            raise self._connection.is_gone(error.reason)
+        if error.kind is Kind.UNREACHABLE:
+            raise gone(self._endpoint, error.reason)
         if error.reason == CONTENT_FILTER:
             self._watch.succeeded(request)
             return Outcome(ChatAnswer(request, None, CONTENT_FILTER))
@@ -112,7 +113,7 @@ class Asker:
         return Outcome(ChatAnswer(request, None, error.reason + tries), is_final=False)
 
     async def _attempt(self, key: str, request: ChatRequest) -> Answer | None:
-        if self._connection is None:
+        if self._backend is None:
             raise UserError(
                 f"llm.offline: the cache has no answer of '{self._endpoint.name}' ({self._endpoint.model}) to"
                 f" the request {request.key}; run once without `offline`"
@@ -125,16 +126,16 @@ class Asker:
             if attempt is None:
                 return None
             try:
-                answer = await self._send(self._connection, attempt, key, request)
+                answer = await self._send(self._backend, attempt, key, request)
             finally:
                 self._budget.settle()
             self._account_for(request, expected, answer)
             return answer
 
-    async def _send(self, connection: Connection, attempt: int, key: str, request: ChatRequest) -> Answer:
+    async def _send(self, backend: Backend, attempt: int, key: str, request: ChatRequest) -> Answer:
         left_at = asyncio.get_running_loop().time()
         try:
-            answer = await connection.ask(request, self._cache.name_of(attempt))
+            answer = await backend.ask(request, self._cache.name_of(attempt))
         except FailedAttemptError as error:
             if error.is_in_doubt:
                 self._cache.doubted(attempt, error.reason)

@@ -3,9 +3,13 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from synthbench.generation.chat.endpoint import Account, Endpoint
 from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
+
+if TYPE_CHECKING:
+    from synthbench.generation.chat.local_model import LocalModel
 
 REQUESTS_PER_SLOT = 4
 """Requests handed over for each that may be under way: a reserve while the caller is busy."""
@@ -18,6 +22,8 @@ class ChatClient:
     endpoint: Endpoint
     folder: Path
     account: Account = field(default_factory=Account)
+    local: "LocalModel | None" = None
+    """Answers in the endpoint's place."""
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         """Yield an answer to each request, in the order of completion.
@@ -34,7 +40,7 @@ class ChatClient:
         window = REQUESTS_PER_SLOT * self.endpoint.pacing.concurrency
         failed: list[ChatAnswer] = []
         error: BaseException | None = None
-        with Conversation(self.endpoint, self.folder, self.account) as conversation:
+        with Conversation(self.endpoint, self.folder, self.account, self.local) as conversation:
             num_open, is_more = 0, True
             while True:
                 while is_more and error is None and num_open < window:

@@ -126,12 +126,6 @@ class Connection:
         except UnicodeEncodeError:
             raise FailedAttemptError(Kind.REFUSED, "its text is not valid Unicode") from None
 
-    def is_gone(self, reason: str) -> UserError:
-        """Return the error of an endpoint where nobody is."""
-        return self._error(
-            f"can't be reached ({reason}); what it has written is kept, and the same command goes on"
-        )
-
     def _body(self, request: ChatRequest) -> dict[str, Any]:
         body = {"model": self._endpoint.model, "messages": request.messages, **request.sampling}
         if self._endpoint.sends_sample:
@@ -167,7 +161,7 @@ class Connection:
         return f"no answer within {self._endpoint.pacing.timeout:g} s"
 
     def _error(self, what: str) -> UserError:
-        return UserError(f"the LLM '{self._endpoint.name}' at {self._endpoint.base_url} {what}")
+        return _error(self._endpoint, what)
 
     def _where_the_key_is(self) -> str:
         variable = self._endpoint.key_variable
@@ -175,6 +169,17 @@ class Connection:
 
     def _without_key(self, text: str) -> str:
         return text.replace(self._key, "***") if self._key else text
+
+
+def gone(endpoint: Endpoint, reason: str) -> UserError:
+    """Return the error of an endpoint where nobody is."""
+    return _error(
+        endpoint, f"can't be reached ({reason}); what it has written is kept, and the same command goes on"
+    )
+
+
+def _error(endpoint: Endpoint, what: str) -> UserError:
+    return UserError(f"the LLM '{endpoint.name}' at {endpoint.base_url} {what}")
 
 
 def _key(endpoint: Endpoint) -> str:

@@ -10,9 +10,12 @@ from types import TracebackType
 from typing import Self
 
 from synthbench.generation.chat.asking import Asker, Outcome
+from synthbench.generation.chat.backend import Backend
 from synthbench.generation.chat.cache import AnswerCache
 from synthbench.generation.chat.connection import Connection
 from synthbench.generation.chat.endpoint import Account, Endpoint
+from synthbench.generation.chat.local import LocalBackend
+from synthbench.generation.chat.local_model import LocalModel
 from synthbench.generation.chat.requests import ChatRequest
 
 _Inbox = asyncio.Queue[ChatRequest | None]
@@ -24,10 +27,11 @@ class Conversation:
     Entering raises UserError if there is no key, or the cache can't be used.
     """
 
-    def __init__(self, endpoint: Endpoint, folder: Path, account: Account) -> None:
+    def __init__(self, endpoint: Endpoint, folder: Path, account: Account, local: LocalModel | None) -> None:
         self._endpoint = endpoint
         self._folder = folder
         self._account = account
+        self._local = local
         self._ready: Future[tuple[asyncio.AbstractEventLoop, _Inbox]] = Future()
         self._outcomes: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="synthbench-chat", daemon=True)
@@ -65,14 +69,17 @@ class Conversation:
 
     async def _serve(self) -> None:
         async with AsyncExitStack() as stack:
-            connection = None
+            backend = None
             if not self._endpoint.pacing.offline:
-                connection = await stack.enter_async_context(Connection(self._endpoint))
+                backend = await stack.enter_async_context(self._backend())
             cache = stack.enter_context(AnswerCache(self._folder, self._endpoint, self._account))
-            asker = Asker(self._endpoint, cache, connection)
+            asker = Asker(self._endpoint, cache, backend)
             inbox = _Inbox()
             self._ready.set_result((asyncio.get_running_loop(), inbox))
             await self._ask_all(asker, inbox)
+
+    def _backend(self) -> Backend:
+        return Connection(self._endpoint) if self._local is None else LocalBackend(self._local)
 
     async def _ask_all(self, asker: Asker, inbox: _Inbox) -> None:
         tasks: set[asyncio.Task[None]] = set()

@@ -4,6 +4,11 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from synthbench.generation.language_model import LanguageModel
+
+BATCHES_AT_ONCE = 4
+"""A local model is given the requests of so many batches, for batches of prompts of about the same length."""
+
 
 class Price(BaseModel):
     """US dollars for a million tokens, as of a date."""
@@ -45,8 +50,20 @@ class Pacing(Traffic):
 
 
 @dataclass(frozen=True)
+class LocalChat:
+    """A chat model to be run by transformers, `batch_size` answers side by side.
+
+    An answer to a request that does not say it is at most `max_new_tokens` tokens long.
+    """
+
+    language_model: LanguageModel
+    max_new_tokens: int
+    batch_size: int
+
+
+@dataclass(frozen=True)
 class Endpoint:
-    """A chat model behind OpenAI's API.
+    """A chat model behind OpenAI's API, or one that is run here.
 
     `name` is what files call it, and all of it that the cache knows beside `model`. `key_variable` names the
     environment variable with its key ("": it takes none).
@@ -59,6 +76,8 @@ class Endpoint:
     pacing: Pacing = field(default_factory=Pacing)
     sends_sample: bool = True
     """Whether the sample index is sent, as the API's `seed`."""
+    local: LocalChat | None = None
+    """The model that answers in this process, in place of an address; it costs nothing."""
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,9 @@ class ChatAmount:
             f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, less what"
             " the cache of answers holds"
         )
+        if endpoint.local is not None:
+            yield "money: none, the model runs here"
+            return
         price, budget = price_of(endpoint), endpoint.pacing.budget_usd
         limit = "" if budget is None else f"; budget_usd is {budget:g}"
         if price is None:
