@@ -167,6 +167,10 @@ class Method(Component, ABC):
         """Tell how much generating would ask the LLM, as `cost` does; None if nobody can tell."""
         return None
 
+    def table_notes(self) -> Iterable[str]:
+        """Tell what must be known beside every table of such data, a sentence each."""
+        return ()
+
     @abstractmethod
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
@@ -234,6 +238,14 @@ class Evaluator(Component, ABC):
 
     record_kind: ClassVar[RecordKind]
     needs_encoder: ClassVar[bool] = False
+    learns_from: ClassVar[Collection[str]] = ()
+    """What it can learn from beside the test data, "train" and "dev": an evaluation may name such sources.
+
+    Their records then stand in the task, with that split; all others are test data.
+    """
+
+    def check_learning(self, given: Collection[str]) -> None:
+        """Raise UserError if these settings need more to learn from than the evaluation gives."""
 
     @property
     @abstractmethod

@@ -4,7 +4,7 @@ import json
 import os
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -281,6 +281,26 @@ class FakeSentenceEvaluator(FakeEvaluator):
     record_kind: ClassVar[RecordKind] = RecordKind.SENTENCE
 
 
+class FakeLearningEvaluator(FakeEvaluator):
+    """Tells how many records it has of each split; needs dev."""
+
+    learns_from: ClassVar[Collection[str]] = ("train", "dev")
+
+    def check_learning(self, given: Collection[str]) -> None:
+        if "dev" not in given:
+            raise UserError("give `dev`")
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        return ("value", "train", "dev")
+
+    def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
+        splits = task.column("split")
+        scores = {name: float(splits.count(name)) for name in ("train", "dev")}
+        num_items = splits.count("test")
+        return Evaluation({"value": 0.5, **scores}, "value", num_items)
+
+
 PLUGINS: Mapping[str, Mapping[str, str]] = {
     "methods": {"fake": "FakeMethod", "fake-llm": "FakeLLMMethod", "fake-chat": "FakeChatMethod"},
     "trainers": {"fake": "FakeTrainer", "none": "FakeUntrained", "fake-scorer": "FakePairScorerTrainer"},
@@ -288,6 +308,7 @@ PLUGINS: Mapping[str, Mapping[str, str]] = {
         "fake": "FakeEvaluator",
         "vectors": "FakeEncoderEvaluator",
         "sentences": "FakeSentenceEvaluator",
+        "learner": "FakeLearningEvaluator",
     },
 }
 

@@ -44,13 +44,15 @@ class Selection:
 
 @dataclass(frozen=True)
 class EvaluationPlan:
-    """An evaluator and the test sources that it scores."""
+    """An evaluator and the test sources that it scores; it learns from the sources in `train` and `dev`."""
 
     evaluator_name: str
     evaluator: Evaluator
     tasks: tuple[str, ...]
     if_found: tuple[str, ...]
     exclude: tuple[str, ...]
+    train: tuple[str, ...] = ()
+    dev: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from synthbench.plugins import Evaluator, Trainer, component
 from synthbench.sources.models import Source
 
 S = TypeVar("S", bound=Section)
+LEARNING = ("train", "dev")
 
 
 class RunParser:
@@ -197,12 +198,44 @@ class RunParser:
                 self.components.use(document, (*path, key, index), source, _kind(plugin))
         for index, source in enumerate(section.exclude):
             self.components.use(document, (*path, "exclude", index), source, RecordKind.SCORED_PAIR)
+        self._check_learning(document, path, section, plugin)
         evaluator, _ = self.components.configured(plugin, settings, document, path)
         if evaluator is None:
             return None
+        try:
+            evaluator.check_learning({key for key in LEARNING if getattr(section, key)})
+        except UserError as error:
+            self.problems.add_error(document, path, error)
         # Sorted, because what is excluded is the same in any order, and is computed once.
         exclude = tuple(sorted(set(section.exclude)))
-        return EvaluationPlan(section.evaluator, evaluator, section.tasks, section.if_found, exclude)
+        return EvaluationPlan(
+            section.evaluator,
+            evaluator,
+            section.tasks,
+            section.if_found,
+            exclude,
+            section.train,
+            section.dev,
+        )
+
+    def _check_learning(
+        self,
+        document: Document,
+        path: KeyPath,
+        section: EvaluateSection,
+        plugin: type[Evaluator] | None,
+    ) -> None:
+        """Require that what the evaluator learns from is of its kind, no test set, and used by it."""
+        for key in LEARNING:
+            names: tuple[str, ...] = getattr(section, key)
+            if names and plugin is not None and key not in plugin.learns_from:
+                message = f"'{section.evaluator}' learns nothing from it; leave it out"
+                self.problems.add(document, (*path, key), message)
+            for index, source in enumerate(names):
+                place = (*path, key, index)
+                self.components.use(document, place, source, _kind(plugin))
+                if getattr(self.components.sources.get(source), "split", key) == "test":
+                    self.problems.add(document, place, f"'{source}' is a test set; nothing may learn from it")
 
     def _check_tasks(self, document: Document, evaluate: Mapping[str, Any]) -> None:
         """Require that each task is named once: results are told apart by their task."""

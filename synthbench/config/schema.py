@@ -166,6 +166,12 @@ class EvaluateSection(Section):
     tasks: tuple[Name, ...] = Field((), description="test sources; their data must be there")
     if_found: tuple[Name, ...] = Field((), description="further tasks, left out where their data is missing")
     exclude: tuple[Name, ...] = Field((), description="sources whose pairs are dropped from every task")
+    train: tuple[Name, ...] = Field(
+        (), description="sources that the evaluator itself learns from, such as a classifier on embeddings"
+    )
+    dev: tuple[Name, ...] = Field(
+        (), description="sources on which the evaluator chooses, such as a threshold"
+    )
 
     @model_validator(mode="after")
     def _has_tasks(self) -> Self:

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -121,6 +121,30 @@ class ExcludePairs(Operation):
         if not len(kept):
             raise UserError("every pair stands in the excluded sources; nothing is left to be scored")
         write_dataset(kept, work)
+
+
+@dataclass(frozen=True)
+class JoinLearning(Operation):
+    """Puts beside a test set ("task") what its evaluator learns from ("train:..." and "dev:..." inputs)."""
+
+    kind: ClassVar[str] = "join"
+    comes_first: ClassVar[bool] = True
+    component: ClassVar[str] = "splits"
+    version: ClassVar[int] = 1
+
+    def config(self) -> Mapping[str, Any]:
+        """Nothing but the inputs matters."""
+        return {}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Mark every record with what it is for."""
+        task = read_dataset(inputs["task"])
+        records = [replace(record, split="test") for record in task]
+        for name, folder in inputs.items():
+            split, _, of_source = name.partition(":")
+            if of_source:
+                records += [replace(record, split=split) for record in read_dataset(folder)]
+        write_dataset(task.with_records(records), work)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,15 @@ from synthbench.config.experiment import (
 from synthbench.errors import UserError
 from synthbench.pipeline.auditing import AuditLabels
 from synthbench.pipeline.generation import NEED, SOURCE, Generate
-from synthbench.pipeline.operations import Evaluate, ExcludePairs, Prepare, ReadSource, Select, Train
+from synthbench.pipeline.operations import (
+    Evaluate,
+    ExcludePairs,
+    JoinLearning,
+    Prepare,
+    ReadSource,
+    Select,
+    Train,
+)
 from synthbench.pipeline.stage import Stage
 from synthbench.plugins import GeneratedData, Method, Need, component
 
@@ -216,11 +224,18 @@ class _Planner:
 
     def _task(self, task: str, evaluation: EvaluationPlan) -> Stage:
         stage = self._source(task)
-        if not evaluation.exclude:
-            return stage
-        inputs = {"task": stage, **{f"gold:{name}": self._source(name) for name in evaluation.exclude}}
-        label = f"pairs of {' and '.join(evaluation.exclude)} from {task}"
-        return self._add(Stage(ExcludePairs(), inputs, label), f"exclude.{task}")
+        if evaluation.exclude:
+            inputs = {"task": stage, **{f"gold:{name}": self._source(name) for name in evaluation.exclude}}
+            label = f"pairs of {' and '.join(evaluation.exclude)} from {task}"
+            stage = self._add(Stage(ExcludePairs(), inputs, label), f"exclude.{task}")
+        learning = {"train": evaluation.train, "dev": evaluation.dev}
+        if any(learning.values()):
+            inputs = {"task": stage} | {
+                f"{split}:{name}": self._source(name) for split, names in learning.items() for name in names
+            }
+            label = f"{' and '.join(name for names in learning.values() for name in names)} to {task}"
+            stage = self._add(Stage(JoinLearning(), inputs, label), f"join.{task}")
+        return stage
 
     def _source(self, name: str) -> Stage:
         return self._add(self.sources[name], f"source.{name}")

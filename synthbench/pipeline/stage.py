@@ -94,7 +94,7 @@ class Stage:
 
     @property
     def kind(self) -> str:
-        """What sort of work it is: source, exclude, prepare, generate, train, select, evaluate, audit."""
+        """The sort of work: source, exclude, join, prepare, generate, train, select, evaluate, audit."""
         return self.operation.kind
 
     def __str__(self) -> str:

@@ -423,6 +423,33 @@ def test_a_selection_is_by_an_evaluator_of_pairs(experiment: ExperimentFile) -> 
     assert "select with an evaluator that scores pairs" in message
 
 
+LEARNER = "evaluator: learner\n      dev: [dev]\n"
+
+
+def test_an_evaluator_learns_from_what_is_no_test_set(experiment: ExperimentFile) -> None:
+    experiment.change("evaluator: fake\n", LEARNER)
+    (plan,) = experiment.load().variants[0].candidates[0].config.evaluations
+    assert (plan.train, plan.dev) == ((), ("dev",))
+    assert experiment.faults("defaults.evaluate.main.dev=[test]", "defaults.evaluate.main.train=[gld]") == [
+        "--set defaults.evaluate.main.train=[gld]: evaluate.main.train.0: no source is called 'gld'; did you"
+        " mean 'gold'?",
+        "--set defaults.evaluate.main.dev=[test]: evaluate.main.dev.0: 'test' is a test set; nothing may"
+        " learn from it",
+    ]
+
+
+def test_an_evaluator_says_what_it_needs_to_learn_from(experiment: ExperimentFile) -> None:
+    experiment.change("evaluator: fake\n", "evaluator: learner\n")
+    (message,) = experiment.faults()
+    assert message.endswith("evaluate.main: give `dev`")
+
+
+def test_an_evaluator_that_learns_nothing_is_given_nothing(experiment: ExperimentFile) -> None:
+    experiment.change("evaluator: fake\n", "evaluator: fake\n      dev: [dev]\n")
+    (message,) = experiment.faults()
+    assert message.endswith("evaluate.main.dev: 'fake' learns nothing from it; leave it out")
+
+
 def test_a_profile_patches_the_top_level_and_every_run(experiment: ExperimentFile) -> None:
     experiment.profile(
         "tiny", "experiment: {seeds: [0], sources.gold.sample: {size: 2}}\nrun: {data.silver: null}\n"

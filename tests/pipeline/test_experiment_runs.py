@@ -358,3 +358,13 @@ def test_a_model_made_for_a_method_is_planned_before_it(experiment: ExperimentFi
     assert labels.index(need) < labels.index("generate fake for silver seed 0")
     report, _ = run(plan, store)
     assert need in [str(stage) for stage in report.executed]
+
+
+def test_what_an_evaluator_learns_from_stands_beside_the_test_set(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    experiment.change("evaluator: fake\n", "evaluator: learner\n      train: [gold]\n      dev: [dev]\n")
+    plan = make_plan(experiment.load(seeds=(0,)))
+    run(plan, store)
+    (score, *_) = collect(plan, store).runs[0].scores
+    assert (score.num_items, score.scores) == (5, {"value": 0.5, "train": 4.0, "dev": 3.0})

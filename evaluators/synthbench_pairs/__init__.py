@@ -1,0 +1,133 @@
+"""Classification of pairs, such as duplicate or not, by a model's score."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from pydantic import Field
+
+from synthbench.api import (
+    Encoder,
+    Evaluation,
+    Evaluator,
+    PairScorer,
+    RecordKind,
+    SyntheticDataset,
+    UserError,
+)
+from synthbench_pairs.measures import Thresholds, f1, partial_auc
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TITLES = {
+    "f1": "F1 of the positive class, threshold chosen on dev",
+    "accuracy": "accuracy, threshold chosen on dev",
+    "average_precision": "average precision",
+    "auc_0.05": "area under the ROC curve up to a false-positive rate of 0.05, normalised",
+}
+NEED_DEV = ("f1", "accuracy")
+WITHOUT_DEV = ("average_precision", "auc_0.05")
+
+
+class Pairs(Evaluator):
+    """F1, accuracy, average precision and AUC(0.05), in [0, 1], of any pair scorer (encoders: by cosine).
+
+    A pair is positive if its gold score is at least 0.5. F1 (of the positive class) and accuracy take, each,
+    the threshold that is best on dev data, which the evaluation must then name: `dev`, whose records stand in
+    the task with split "dev" (Thakur et al. 2021, section 5). The other two need no threshold; AUC(0.05) is
+    the area under the ROC curve for false-positive rates up to 0.05, divided by 0.05 (Shah et al. 2018).
+    """
+
+    version: ClassVar[int] = 1
+    record_kind: ClassVar[RecordKind] = RecordKind.SCORED_PAIR
+    learns_from: ClassVar[Collection[str]] = ("dev",)
+
+    measure: Literal["f1", "accuracy", "average_precision", "auc_0.05"] = Field(
+        "f1", description="which measure tables show and `selection` uses; f1 and accuracy need `dev`"
+    )
+
+    @property
+    def main_score(self) -> str:
+        """Name of the score that tables print: the chosen measure."""
+        return self.measure
+
+    @property
+    def main_score_title(self) -> str:
+        """The measure in words."""
+        return TITLES[self.measure]
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """The measures that every task has; with dev data those of NEED_DEV come on top."""
+        return WITHOUT_DEV if self.measure in WITHOUT_DEV else (*NEED_DEV, *WITHOUT_DEV)
+
+    def check_learning(self, given: Collection[str]) -> None:
+        """Raise UserError if the measure needs a threshold and there is nothing to choose it on."""
+        if self.measure in NEED_DEV and "dev" not in given:
+            raise UserError(
+                f"measure {self.measure} takes the threshold that is best on dev: give `dev`, a list of"
+                f" sources, or a measure without a threshold ({' or '.join(WITHOUT_DEV)})"
+            )
+
+    def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
+        """Score all pairs, choose thresholds on those of split "dev", measure on the others.
+
+        Raises UserError if the dev pairs or the others are all of one class, and if a score of the model is
+        not finite.
+        """
+        import numpy as np
+
+        if not isinstance(model, PairScorer):
+            raise TypeError(f"{type(model).__name__} is not a PairScorer")
+        name = str(task.manifest.config.get("task", "the task"))
+        is_dev = np.array([split == "dev" for split in task.column("split")])
+        if is_dev.all():
+            is_dev = ~is_dev
+        is_positive = np.array(task.column("score"), float) >= 0.5
+        scores = _scores(model, task, name)
+        for part, mask in (("dev", is_dev), ("test", ~is_dev)):
+            if mask.any() and len({*is_positive[mask].tolist()}) < 2:
+                raise UserError(f"{name}: all {mask.sum():,} {part} pairs are of one class")
+        thresholds = Thresholds.best(scores[is_dev], is_positive[is_dev]) if is_dev.any() else None
+        return Evaluation(
+            scores=_measured(scores[~is_dev], is_positive[~is_dev], thresholds),
+            main_score=self.main_score,
+            num_items=int((~is_dev).sum()),
+            items={
+                "id": [each for each, of_dev in zip(task.column("id"), is_dev, strict=True) if not of_dev],
+                "gold": is_positive[~is_dev].astype(float).tolist(),
+                "predicted": scores[~is_dev].tolist(),
+            },
+        )
+
+
+def _scores(model: PairScorer, task: SyntheticDataset, name: str) -> "NDArray[np.float64]":
+    import numpy as np
+
+    pairs = list(zip(task.column("sentence1"), task.column("sentence2"), strict=True))
+    scores = np.asarray(model.score(pairs), float)
+    faulty = np.flatnonzero(~np.isfinite(scores))
+    if len(faulty):
+        raise UserError(f"{name}: the model's score of {pairs[faulty[0]]} is {scores[faulty[0]]}")
+    return scores
+
+
+def _measured(
+    scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]", thresholds: Thresholds | None
+) -> Mapping[str, float]:
+    from sklearn.metrics import average_precision_score
+
+    measured = {
+        "average_precision": float(average_precision_score(is_positive, scores)),
+        "auc_0.05": partial_auc(scores, is_positive),
+    }
+    if thresholds is not None:
+        is_right = (scores >= thresholds.accuracy) == is_positive
+        measured |= {
+            "f1": f1(is_positive, scores >= thresholds.f1),
+            "accuracy": float(is_right.mean()),
+            "threshold_f1": thresholds.f1,
+            "threshold_accuracy": thresholds.accuracy,
+        }
+    return measured

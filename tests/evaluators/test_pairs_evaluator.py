@@ -1,0 +1,131 @@
+"""Classification of pairs by a threshold: against values by hand and scikit-learn."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
+
+from synthbench.api import Evaluation, RecordKind, ScoredPair, SyntheticDataset, UserError
+from synthbench_pairs import Pairs
+from synthbench_pairs.measures import Thresholds, partial_auc
+
+Scored = Sequence[tuple[float, int]]
+LEVELS = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+SCORED = st.lists(st.tuples(LEVELS | st.floats(-1, 1), st.integers(0, 1)), min_size=2, max_size=40)
+
+
+class Written:
+    """Gives each pair the score written in its first sentence."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        return np.array([float(first) for first, _ in pairs])
+
+
+def evaluated(test: Scored, dev: Scored = (), **settings: Any) -> Evaluation:
+    records = [
+        ScoredPair(sentence1=str(score), sentence2=f"{split} {place}", score=float(label), split=split)
+        for split, pairs in (("test", test), ("dev", dev))
+        for place, (score, label) in enumerate(pairs)
+    ]
+    task = SyntheticDataset.create(RecordKind.SCORED_PAIR, records, config={"task": "TOY"})
+    return Pairs(**settings).evaluate(Written(), task)
+
+
+def arrays(pairs: Scored) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    scores, labels = zip(*pairs, strict=True)
+    assume(0 < sum(labels) < len(labels))
+    return np.array(scores, float), np.array(labels, bool)
+
+
+def test_thresholds_are_chosen_on_dev_and_measured_on_test() -> None:
+    dev = [(0.9, 1), (0.8, 1), (0.4, 0), (0.2, 0)]
+    test = [(0.7, 1), (0.5, 1), (0.65, 0), (0.1, 0)]
+    result = evaluated(test, dev)
+    assert result.scores["threshold_f1"] == pytest.approx(0.6)
+    assert result.scores["f1"] == pytest.approx(2 * 1 / (2 + 2))
+    assert result.scores["accuracy"] == 0.5
+    assert result.num_items == 4
+    assert list(result.items["predicted"]) == [0.7, 0.5, 0.65, 0.1]
+
+
+def test_f1_and_accuracy_have_thresholds_of_their_own() -> None:
+    dev = [(0.9, 1), (0.8, 0), (0.7, 0), (0.6, 0), (0.5, 1), (0.4, 0)]
+    scores = evaluated([(0.9, 1), (0.85, 0), (0.55, 1), (0.1, 0)], dev).scores
+    # Accuracy is best above 0.8 (5 of 6), F1, too: 2/3 there, against 4/7 from 0.5 on.
+    assert scores["threshold_accuracy"] == scores["threshold_f1"] == pytest.approx(0.85)
+    more = [*dev, (0.55, 1)]
+    scores = evaluated([(0.9, 1), (0.1, 0)], more).scores
+    assert scores["threshold_accuracy"] == pytest.approx(0.85)
+    assert scores["threshold_f1"] == pytest.approx(0.45)
+
+
+def test_without_dev_only_what_needs_no_threshold_is_measured() -> None:
+    scores = evaluated([(0.9, 1), (0.1, 0)], measure="average_precision").scores
+    assert scores == {"average_precision": 1.0, "auc_0.05": 1.0}
+    Pairs(measure="auc_0.05").check_learning(())
+    with pytest.raises(UserError, match="measure f1 takes the threshold that is best on dev: give `dev`"):
+        Pairs().check_learning(())
+
+
+def test_dev_data_alone_is_measured_with_thresholds_chosen_on_itself() -> None:
+    """As a selection among checkpoints does."""
+    assert evaluated([], [(0.9, 1), (0.8, 0), (0.1, 0)], measure="average_precision").num_items == 3
+
+
+@settings(deadline=None)
+@given(SCORED)
+def test_no_threshold_is_better_on_dev(pairs: Scored) -> None:
+    scores, is_positive = arrays(pairs)
+    best = Thresholds.best(scores, is_positive)
+
+    def f1(threshold: float) -> float:
+        is_found = scores >= threshold
+        return float(2 * (is_found & is_positive).sum() / (is_found.sum() + is_positive.sum()))
+
+    def accuracy(threshold: float) -> float:
+        return float(((scores >= threshold) == is_positive).mean())
+
+    candidates = [*scores, scores.max() + 1]
+    assert f1(best.f1) == pytest.approx(max(map(f1, candidates)))
+    assert accuracy(best.accuracy) == pytest.approx(max(map(accuracy, candidates)))
+
+
+@settings(deadline=None, max_examples=30)
+@given(SCORED)
+def test_the_partial_area_is_scikit_learns_without_its_correction(pairs: Scored) -> None:
+    scores, is_positive = arrays(pairs)
+    least, most = 0.5 * 0.05**2, 0.05
+    standardised = roc_auc_score(is_positive, scores, max_fpr=0.05)
+    area = (2 * standardised - 1) * (most - least) + least
+    assert partial_auc(scores, is_positive) == pytest.approx(area / 0.05)
+
+
+@settings(deadline=None, max_examples=30)
+@given(SCORED, SCORED)
+def test_all_measures_agree_with_scikit_learn(test: Scored, dev: Scored) -> None:
+    scores, is_positive = arrays(test)
+    arrays(dev)
+    measured = evaluated(test, dev).scores
+    assert measured["average_precision"] == pytest.approx(average_precision_score(is_positive, scores))
+    found = scores >= measured["threshold_f1"]
+    assert measured["f1"] == pytest.approx(f1_score(is_positive, found, zero_division=0))
+    found = scores >= measured["threshold_accuracy"]
+    assert measured["accuracy"] == pytest.approx(accuracy_score(is_positive, found))
+
+
+@pytest.mark.parametrize(
+    ("test", "dev", "fault"),
+    [
+        ([(0.1, 0), (0.2, 0)], [(0.1, 0), (0.2, 1)], "TOY: all 2 test pairs are of one class"),
+        ([(0.1, 0), (0.2, 1)], [(0.1, 1)], "TOY: all 1 dev pairs are of one class"),
+        ([(float("nan"), 0), (0.2, 1)], [], "TOY: the model's score of"),
+    ],
+)
+def test_what_can_not_be_measured_is_said(test: Scored, dev: Scored, fault: str) -> None:
+    with pytest.raises(UserError, match=fault):
+        evaluated(test, dev)
