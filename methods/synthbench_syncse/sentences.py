@@ -24,7 +24,14 @@ from synthbench_syncse.amounts import amount
 from synthbench_syncse.answers import sentences_in
 from synthbench_syncse.pool_files import sentence_pool
 from synthbench_syncse.requests import SENTENCES_PER_REQUEST, SentenceChats
-from synthbench_syncse.settings import WithSeed, WithSentences, pool_path, pool_revision, provenance
+from synthbench_syncse.settings import (
+    WithSeed,
+    WithSentences,
+    pool_notes,
+    pool_path,
+    pool_revision,
+    provenance,
+)
 
 MISSING = "missing in a list"
 SURPLUS = "more than were asked for"
@@ -61,6 +68,10 @@ class SynCSESentences(WithSentences, WithSeed, Method):
     def _go_together(self) -> Self:
         check_subject(self.sentence_pool, {key: getattr(self, key) for key in ("genres", "domain", "naive")})
         return self
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Tell that the pool is reconstructed, if it is."""
+        return pool_notes(self.sentence_pool)
 
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash of the pool."""

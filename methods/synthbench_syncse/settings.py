@@ -103,6 +103,10 @@ class WithLabels(WithSeed):
     positives: PositiveSampling = Field(PositiveSampling(), description="how positives are sampled")
     negatives: NegativeSampling = Field(NegativeSampling(), description="how hard negatives are sampled")
 
+    def table_notes(self) -> tuple[str, ...]:
+        """Tell that pools are reconstructed, if any is."""
+        return pool_notes(self.positive_pool, self.negative_pool)
+
     def revisions(self) -> Mapping[str, str]:
         """Return the content hashes of the pools."""
         return {
@@ -127,6 +131,16 @@ def pool_revision(file: str | None, kind: str) -> dict[str, str]:
     """Return {name of the pool: its content hash}."""
     name = f"{POOLS_NAME}: {kind}" if file is None else f"{kind} pool"
     return {name: fingerprint(pool_path(file), kind)}
+
+
+def pool_notes(*files: str | None) -> tuple[str, ...]:
+    """Return what tables say of data for which a shipped pool was used (a file that is None)."""
+    if None not in files:
+        return ()
+    return (
+        f"Prompts, exemplars and examples for the LLM: {POOLS_NAME}, in our own words, as SynCSE's authors"
+        " released none.",
+    )
 
 
 def provenance(method: str, generator: str, seed: int) -> dict[str, Any]:

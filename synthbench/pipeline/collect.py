@@ -10,6 +10,7 @@ from synthbench.config.documents import flatten
 from synthbench.config.experiment import Experiment
 from synthbench.data.dataset import read_manifest
 from synthbench.pipeline.audit_results import audit_results
+from synthbench.pipeline.generation import Generate
 from synthbench.pipeline.job import environment
 from synthbench.pipeline.operations import (
     CHOICE_FILE,
@@ -28,9 +29,15 @@ from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunRe
 
 
 def collect(
-    plan: Plan, store: Store, failures: tuple[str, ...] = (), overrides: tuple[str, ...] = ()
+    plan: Plan,
+    store: Store,
+    failures: tuple[str, ...] = (),
+    overrides: tuple[str, ...] = (),
+    pending: tuple[str, ...] = (),
 ) -> ExperimentResult:
     """Read the results of every run whose evaluations are all there; the others are named in `failures`.
+
+    They are named in `pending` where nothing failed, and something is to come on another day.
 
     Audits are results of their own: one that is not there holds up no score.
 
@@ -40,6 +47,7 @@ def collect(
     results = tuple(_run_result(run, store, is_seeded=plan.experiment.is_seeded(run.variant)) for run in runs)
     audits, unjudged = audit_results(plan, store)
     unfinished = (*(f"{run.label} is not finished" for run in plan.runs if run not in runs), *unjudged)
+    only_late = bool(pending) and not failures
     experiment = plan.experiment
     missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
     return ExperimentResult(
@@ -55,7 +63,8 @@ def collect(
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
         runs=results,
         audits=audits,
-        failures=(*failures, *unfinished),
+        failures=(*failures, *(() if only_late else unfinished)),
+        pending=(*pending, *(unfinished if only_late else ())),
         notes=(*experiment.notes, *missing),
         environment=environment(),
     )
@@ -137,6 +146,9 @@ def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSumma
         if not folder.is_dir():
             continue
         manifest = read_manifest(folder)
+        made_by = list(generations(stage))
+        asked = dict.fromkeys(one.llm.address() for one in made_by if one.llm is not None)
+        told = dict.fromkeys(note for one in made_by for note in one.method.table_notes())
         yield DatasetSummary(
             part=name,
             kind=manifest.kind.value,
@@ -146,10 +158,20 @@ def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSumma
             dropped=manifest.dropped,
             tokens=manifest.tokens,
             cost_usd=manifest.cost_usd,
+            llm=" and ".join(llm.model for llm in asked),
+            notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *told),
             content_hash=manifest.content_hash,
             stage=stage.identity,
             folder=_place(folder, store),
         )
+
+
+def generations(stage: Stage) -> Iterator[Generate]:
+    """Yield what generated the data of a stage: its own method, those of its sources, and what they need."""
+    if isinstance(stage.operation, Generate):
+        yield stage.operation
+    for source in stage.inputs.values():
+        yield from generations(source)
 
 
 def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:

@@ -75,7 +75,8 @@ def _encoder(run: RunResult) -> str:
 
 
 def _generators(run: RunResult) -> list[str]:
-    return [str(value) for path, value in run.parameters.items() if _LANGUAGE_MODEL.fullmatch(path)]
+    models = [str(value) for path, value in run.parameters.items() if _LANGUAGE_MODEL.fullmatch(path)]
+    return [*models, *(dataset.llm for dataset in run.datasets if dataset.llm)]
 
 
 def _is_same(published: str, model: str) -> bool:

@@ -26,9 +26,10 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_marks(table),
         *published_notes(table),
         *_not_found(result, options),
+        *_data(result),
         *options.notes,
         *result.notes,
-        *(f"Failed: {failure}" for failure in result.failures),
+        *_unfinished(result),
     )
     return tuple(note for note in notes if note.strip())
 
@@ -37,9 +38,14 @@ def audit_notes(result: ExperimentResult) -> tuple[str, ...]:
     """Return what must be known beside audits; where there is no other table, its caption comes first."""
     options = TableOptions.model_validate(result.table)
     caption = "" if result.has_scores else options.caption or result.description
-    failures = (f"Failed: {failure}" for failure in result.failures)
-    notes = (caption, *_overrides(result), *options.notes, *result.notes, *failures)
+    said = (*options.notes, *result.notes, *_unfinished(result))
+    notes = (caption, *_overrides(result), *_data(result), *said)
     return tuple(note for note in notes if note.strip())
+
+
+def _unfinished(result: ExperimentResult) -> Iterator[str]:
+    yield from (f"Failed: {failure}" for failure in result.failures)
+    yield from (f"Pending: {what}" for what in result.pending)
 
 
 def figure_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
@@ -56,6 +62,12 @@ def figure_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
 def _overrides(result: ExperimentResult) -> Iterator[str]:
     if result.overrides:
         yield f"Not the experiment as its file has it, but with {' '.join(result.overrides)}."
+
+
+def _data(result: ExperimentResult) -> Iterator[str]:
+    """Yield what the data's methods say of them, and which LLM was asked for them, each once."""
+    datasets = [dataset for run in result.runs for dataset in run.datasets]
+    yield from dict.fromkeys(note for dataset in datasets for note in dataset.notes)
 
 
 def _metrics(table: Table) -> Iterator[str]:

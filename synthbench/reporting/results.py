@@ -41,6 +41,13 @@ class DatasetSummary(_Result):
     dropped: dict[str, int] = Field(default_factory=dict)
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
+    # These two are left out where there are none, so that results from before they were there stay the same.
+    llm: str = Field("", exclude_if=lambda value: not value, description="the LLM that was asked for it")
+    notes: tuple[str, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="what must be known beside every table, a sentence each",
+    )
     content_hash: str
     stage: str
     folder: str = Field("", description="where it is kept, below the home of the store")
@@ -101,6 +108,7 @@ class ExperimentResult(_Result):
     runs: tuple[RunResult, ...]
     audits: tuple[AuditResult, ...] = ()
     failures: tuple[str, ...] = ()
+    pending: tuple[str, ...] = Field((), description="what comes on another day")
     notes: tuple[str, ...] = ()
     environment: dict[str, str] = Field(default_factory=dict)
 

@@ -16,7 +16,7 @@ from synthbench.reporting.latex import latex_table
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.options import PublishedOptions
 from synthbench.reporting.published import PublishedValue, chosen_values, read_published
-from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.reporting.terminal import terminal_table
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "reports" / "published").glob("*.csv"))
@@ -111,6 +111,43 @@ def test_what_was_not_measured_alike_has_a_mark_and_a_reason(
 
     assert lines(result)[0] == ("published ‡", "76.09", "")
     assert f"‡ Not measured alike: {why}." in notes(result)
+
+
+def test_another_llm_than_the_published_one_is_not_alike(study: Study) -> None:
+    result = study(value(generator="gpt-3.5-turbo-0301"), **{"data.x2.language_model.model": "gpt-3.5-turbo"})
+    runs = [
+        run.model_copy(update={"datasets": (written_by_an_llm(),), "parameters": {}}) for run in result.runs
+    ]
+
+    changed = result.model_copy(update={"runs": tuple(runs)})
+
+    why = "published data of gpt-3.5-turbo-0301, here of gpt-4o-mini"
+    assert f"‡ Not measured alike: {why}." in notes(changed)
+
+
+def test_what_the_data_are_made_with_is_told_once(study: Study) -> None:
+    result = study()
+    runs = [run.model_copy(update={"datasets": (written_by_an_llm(),)}) for run in result.runs]
+
+    told = build_table(result.model_copy(update={"runs": tuple(runs)})).notes
+
+    assert [note for note in told if note in ("LLM: gpt-4o-mini (openai).", "Made by hand.")] == [
+        "LLM: gpt-4o-mini (openai).",
+        "Made by hand.",
+    ]
+
+
+def written_by_an_llm() -> DatasetSummary:
+    return DatasetSummary(
+        part="x2",
+        kind="triplet",
+        method="own",
+        num_records=1,
+        llm="gpt-4o-mini",
+        notes=("LLM: gpt-4o-mini (openai).", "Made by hand."),
+        content_hash="",
+        stage="",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The methods make sentences and triplets of what the LLM answers, whatever the order of its answers."""
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,20 @@ import pytest
 from pydantic import ValidationError
 from syncse_context import Answering, Chat, Context, dataset, generated, sandbox
 
+import synthbench_syncse
 from synthbench.api import ChatRequest, Failure, GeneratedData, Method, Sentence, Triplet, Unit
 from synthbench_syncse import SynCSENaive, SynCSEPartial, SynCSEScratch, SynCSESentences
 
 HARP = "A man is playing a harp."
 CORN = "Two farmers are harvesting corn in the field."
+
+
+@pytest.fixture
+def own_pools(tmp_path: Path) -> dict[str, str]:
+    """Copies of the shipped pools under other names."""
+    shipped = Path(synthbench_syncse.__file__).parent / "pools"
+    files = {"positive_pool": "positive", "negative_pool": "negative", "sentence_pool": "sentences"}
+    return {key: shutil.copy(shipped / f"{name}.yaml", tmp_path) for key, name in files.items()}
 
 
 def units_of(method: Method, answering: Answering, order: int = 0, **context: Any) -> list[Unit]:
@@ -40,6 +50,21 @@ def test_partial_makes_a_triplet_of_each_sentence() -> None:
     assert [record.texts()[0] for record in triplets] == [HARP, CORN]
     assert all(len(set(record.texts())) == 3 for record in triplets)
     assert {record.generator for record in triplets} == {"a-model"}
+
+
+def test_tables_say_that_pools_are_reconstructed_unless_all_are_ones_own(own_pools: dict[str, str]) -> None:
+    labels = {name: own_pools[name] for name in ("positive_pool", "negative_pool")}
+    sentences = {"sentence_pool": own_pools["sentence_pool"]}
+    for method in (
+        SynCSEPartial(),
+        SynCSEPartial(positive_pool=labels["positive_pool"]),
+        SynCSESentences(size=1),
+    ):
+        (note,) = method.table_notes()
+        assert "reconstructed pools" in note
+    assert SynCSEScratch(size=1, **sentences).table_notes() == SynCSENaive(size=1).table_notes() != ()
+    own = (SynCSEPartial(**labels), SynCSEScratch(size=1, **labels), SynCSESentences(size=1, **sentences))
+    assert [method.table_notes() for method in own] == [(), (), ()]
 
 
 def test_the_order_of_answers_changes_nothing() -> None:
