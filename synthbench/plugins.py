@@ -171,10 +171,6 @@ class Method(Component, ABC):
         """Tell what must be known beside every table of such data, a sentence each."""
         return ()
 
-    def table_notes(self) -> Iterable[str]:
-        """Tell what must be known beside every table of such data, a sentence each."""
-        return ()
-
     @abstractmethod
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
