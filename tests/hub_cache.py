@@ -235,6 +235,14 @@ def tiny_sentence_transformer(path: Path) -> None:
         model.save(str(path), create_model_card=False)
 
 
+@pytest.fixture(scope="session")
+def chat_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give the folder of a `chatting_gpt2`, which nobody changes."""
+    folder = tmp_path_factory.mktemp("chat_model")
+    chatting_gpt2(folder)
+    return folder
+
+
 _TINY: dict[str, Any] = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2}
 
 

@@ -10,7 +10,6 @@ import pytest
 import torch
 import transformers
 from fakes import Lines
-from hub_cache import chatting_gpt2
 
 from synthbench.config.local_llm import LocalLLM
 from synthbench.errors import UserError
@@ -26,18 +25,10 @@ RUNTIME = Runtime(device="cpu", threads=1)
 TEMPLATE = "chat_template.jinja"
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("chat") / "model"
-    folder.mkdir()
-    chatting_gpt2(folder)
-    return folder
-
-
 @pytest.fixture
-def changed(model: Path, tmp_path: Path) -> Path:
+def changed(chat_model: Path, tmp_path: Path) -> Path:
     """Give a copy of the model, to be changed."""
-    return shutil.copytree(model, tmp_path / "changed")
+    return shutil.copytree(chat_model, tmp_path / "changed")
 
 
 def client(model: Path, folder: Path, said: Lines | None = None, **settings: Any) -> ChatClient:
@@ -74,87 +65,91 @@ def only(asking: ChatClient, *requests: ChatRequest) -> ChatAnswer:
     return answer
 
 
-def test_an_answer_depends_neither_on_the_batch_nor_on_the_order(model: Path, tmp_path: Path) -> None:
+def test_an_answer_depends_neither_on_the_batch_nor_on_the_order(chat_model: Path, tmp_path: Path) -> None:
     asked = various(20)
-    together = texts(client(model, tmp_path / "together", batch_size=8), asked)
+    together = texts(client(chat_model, tmp_path / "together", batch_size=8), asked)
     assert len(set(together.values())) > 15
     shuffled = random.Random(0).sample(asked, 20)
-    assert texts(client(model, tmp_path / "by threes", batch_size=3), shuffled) == together
-    assert texts(client(model, tmp_path / "alone", batch_size=1), asked) == together
+    assert texts(client(chat_model, tmp_path / "by threes", batch_size=3), shuffled) == together
+    assert texts(client(chat_model, tmp_path / "alone", batch_size=1), asked) == together
 
 
-def test_another_sample_of_the_same_request_is_another_answer(model: Path, tmp_path: Path) -> None:
+def test_another_sample_of_the_same_request_is_another_answer(chat_model: Path, tmp_path: Path) -> None:
     asked = [request(f"r{i}", "the same", sample=i) for i in range(5)]
-    assert len(set(texts(client(model, tmp_path), asked).values())) == 5
+    assert len(set(texts(client(chat_model, tmp_path), asked).values())) == 5
 
 
-def test_at_temperature_zero_it_writes_what_transformers_writes_greedily(model: Path, tmp_path: Path) -> None:
+def test_at_temperature_zero_it_writes_what_transformers_writes_greedily(
+    chat_model: Path, tmp_path: Path
+) -> None:
     asked = request("a", "two boys eat some bread.", temperature=0)
-    network = transformers.AutoModelForCausalLM.from_pretrained(model)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
+    network = transformers.AutoModelForCausalLM.from_pretrained(chat_model)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(chat_model)
     prompt = tokenizer.apply_chat_template(asked.messages, add_generation_prompt=True, return_tensors="pt")
     written = network.generate(**prompt, do_sample=False, max_new_tokens=12, pad_token_id=0)
-    answer = only(client(model, tmp_path), asked)
+    answer = only(client(chat_model, tmp_path), asked)
     assert answer.text == tokenizer.decode(
         written[0, prompt["input_ids"].shape[1] :], skip_special_tokens=True
     )
 
 
-def test_its_tokens_are_in_the_ledger_and_cost_nothing(model: Path, tmp_path: Path) -> None:
-    only(client(model, tmp_path), request("a", "a dog", max_tokens=7, temperature=0))
+def test_its_tokens_are_in_the_ledger_and_cost_nothing(chat_model: Path, tmp_path: Path) -> None:
+    only(client(chat_model, tmp_path), request("a", "a dog", max_tokens=7, temperature=0))
     (entry,) = entries(tmp_path)
-    assert entry.model == str(model)
+    assert entry.model == str(chat_model)
     assert (entry.answered.num_attempts, entry.answered.completion_tokens, entry.answered.usd) == (1, 7, 0.0)
     assert entry.answered.prompt_tokens > 20
 
 
 def test_what_is_answered_is_answered_from_the_cache_and_no_model_is_loaded(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chat_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = texts(client(model, tmp_path, batch_size=4), various(6))
+    before = texts(client(chat_model, tmp_path, batch_size=4), various(6))
     monkeypatch.setattr(LanguageModel, "load", None)
-    assert texts(client(model, tmp_path, batch_size=2), various(6)) == before
-    offline = client(model, tmp_path, offline=True)
+    assert texts(client(chat_model, tmp_path, batch_size=2), various(6)) == before
+    offline = client(chat_model, tmp_path, offline=True)
     assert texts(offline, various(6)) == before
     with pytest.raises(UserError, match=r"^llm.offline: the cache has no answer of 'local .revision="):
         texts(offline, various(7))
 
 
 def test_answers_of_other_weights_precision_or_length_are_never_taken_for_its_own(
-    model: Path, changed: Path
+    chat_model: Path, changed: Path
 ) -> None:
     (changed / "config.json").write_text((changed / "config.json").read_text(encoding="utf-8") + "\n")
     others = (
-        LocalLLM(local=str(model)),
+        LocalLLM(local=str(chat_model)),
         LocalLLM(local=str(changed)),
-        LocalLLM(local=str(model), dtype="bf16"),
-        LocalLLM(local=str(model), max_new_tokens=9),
+        LocalLLM(local=str(chat_model), dtype="bf16"),
+        LocalLLM(local=str(chat_model), max_new_tokens=9),
     )
     assert len({llm.at(llm.address()).name for llm in others}) == 4
-    faster = LocalLLM(local=str(model), batch_size=2)
+    faster = LocalLLM(local=str(chat_model), batch_size=2)
     assert faster.at(faster.address()).name == others[0].at(others[0].address()).name
     assert faster.identity() == others[0].identity()
 
 
-def test_what_the_checkpoint_recommends_changes_no_answer(model: Path, changed: Path, tmp_path: Path) -> None:
+def test_what_the_checkpoint_recommends_changes_no_answer(
+    chat_model: Path, changed: Path, tmp_path: Path
+) -> None:
     asked = request("a", "a dog", temperature=0)
-    plain = only(client(model, tmp_path / "plain"), asked)
+    plain = only(client(chat_model, tmp_path / "plain"), asked)
     recommended = transformers.GenerationConfig(do_sample=True, repetition_penalty=9.0, eos_token_id=0)
     recommended.save_pretrained(changed)
     assert only(client(changed, tmp_path / "recommended"), asked).text == plain.text
 
 
-def test_a_prompt_longer_than_the_model_reads_is_a_counted_failure(model: Path, tmp_path: Path) -> None:
-    found = texts(client(model, tmp_path), [*various(25), request("long", "a guitar " * 3000)])
+def test_a_prompt_longer_than_the_model_reads_is_a_counted_failure(chat_model: Path, tmp_path: Path) -> None:
+    found = texts(client(chat_model, tmp_path), [*various(25), request("long", "a guitar " * 3000)])
     assert found.pop("long") is None
     assert len(list(filter(None, found.values()))) == 25
-    answer = only(client(model, tmp_path), request("long", "a guitar " * 3000))
+    answer = only(client(chat_model, tmp_path), request("long", "a guitar " * 3000))
     assert answer.failure.startswith("a prompt of ")
     assert answer.failure.endswith(" tokens, of 2,048 that the model reads")
 
 
 def test_an_instruction_is_put_before_the_users_words_where_the_template_knows_no_system(
-    model: Path, changed: Path, tmp_path: Path
+    chat_model: Path, changed: Path, tmp_path: Path
 ) -> None:
     template = (changed / TEMPLATE).read_text(encoding="utf-8")
     refusal = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
@@ -162,7 +157,8 @@ def test_an_instruction_is_put_before_the_users_words_where_the_template_knows_n
     asked = request("a", "a dog", temperature=0)
     folded = ChatRequest("a", ({"role": "user", "content": "Say it again.\n\na dog"},), {"temperature": 0})
     assert (
-        only(client(changed, tmp_path / "a"), asked).text == only(client(model, tmp_path / "b"), folded).text
+        only(client(changed, tmp_path / "a"), asked).text
+        == only(client(chat_model, tmp_path / "b"), folded).text
     )
 
 
@@ -183,9 +179,9 @@ def test_a_model_without_a_chat_template_is_one_clear_line(changed: Path, tmp_pa
         LocalLLM(local=str(changed)).check_folder()
 
 
-def test_a_parameter_that_it_does_not_know_is_one_clear_line(model: Path, tmp_path: Path) -> None:
+def test_a_parameter_that_it_does_not_know_is_one_clear_line(chat_model: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"^a local model has no sampling parameter 'logit_bias'"):
-        texts(client(model, tmp_path), [request("a", "a dog", logit_bias=1)])
+        texts(client(chat_model, tmp_path), [request("a", "a dog", logit_bias=1)])
 
 
 class SmallMemory:
@@ -205,27 +201,29 @@ class SmallMemory:
 
 
 def test_too_little_memory_halves_the_batch_and_changes_no_answer(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chat_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked, said = various(16), Lines()
-    ample = texts(client(model, tmp_path / "ample", batch_size=8), asked)
+    ample = texts(client(chat_model, tmp_path / "ample", batch_size=8), asked)
     memory = SmallMemory(3, monkeypatch)
-    assert texts(client(model, tmp_path / "small", said, batch_size=8), asked) == ample
+    assert texts(client(chat_model, tmp_path / "small", said, batch_size=8), asked) == ample
     assert memory.tried[:3] == [8, 4, 2]
     assert set(memory.tried[3:]) == {2}
     assert said.said == [f"out of memory: going on with {number} answers at a time" for number in (4, 2)]
 
 
 def test_what_the_memory_does_not_hold_at_all_is_a_counted_failure(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chat_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     SmallMemory(0, monkeypatch)
-    answer = only(client(model, tmp_path), request("a", "a dog"))
+    answer = only(client(chat_model, tmp_path), request("a", "a dog"))
     assert answer.failure == "the device's memory does not hold its answer"
 
 
-def test_a_caller_that_leaves_early_waits_for_no_answer_and_loses_none(model: Path, tmp_path: Path) -> None:
-    asking = client(model, tmp_path, batch_size=2, max_new_tokens=2000)
+def test_a_caller_that_leaves_early_waits_for_no_answer_and_loses_none(
+    chat_model: Path, tmp_path: Path
+) -> None:
+    asking = client(chat_model, tmp_path, batch_size=2, max_new_tokens=2000)
     asked = [request("short", "a dog", max_tokens=1), *(request(f"r{i}", "a dog", i) for i in range(5))]
     kept = only(asking, asked[0])
     leaving = asking.answers(asked)

@@ -1,0 +1,78 @@
+"""Runs whose LLM is a local chat model: what they read, ask and never load."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from experiment_files import ExperimentFile
+from fakes import Lines
+from test_chat_runs import generated, run
+
+from synthbench.generation.chat.ledger import entries
+from synthbench.generation.language_model import LanguageModel
+from synthbench.pipeline.costs import costs
+from synthbench.pipeline.llm import llm_on_demand
+from synthbench.pipeline.operations import read_dataset
+from synthbench.pipeline.plan import make_plan
+from synthbench.pipeline.status import statuses
+from synthbench.pipeline.store import Store
+
+
+@pytest.fixture
+def asking(experiment: ExperimentFile, chat_model: Path) -> ExperimentFile:
+    experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
+    return experiment.append(f"llm: {{local: {chat_model}}}\n")
+
+
+def test_a_run_asks_the_model_and_counts_its_tokens(
+    asking: ExperimentFile, store: Store, chat_model: Path
+) -> None:
+    plan = make_plan(asking.load())
+    report, said = run(plan, store)
+    assert not report.failed
+    assert all(read_dataset(store.folder(generated(plan).identity)).column("sentence2"))
+    (entry,) = entries(store.answers, "study")
+    assert (entry.model, entry.answered.num_attempts, entry.answered.usd) == (str(chat_model), 4, 0.0)
+    assert entry.answered.completion_tokens <= 4 * 40
+    assert str(entry) in said
+
+
+def test_weights_precision_and_length_are_in_the_identity_and_nothing_else(
+    asking: ExperimentFile, chat_model: Path, tmp_path: Path
+) -> None:
+    def identity(*assignments: str) -> str:
+        return generated(make_plan(asking.load(*assignments))).identity
+
+    plain = identity()
+    for same in ("batch_size=2", "max_failure_rate=1", "offline=true"):
+        assert identity(f"llm.{same}") == plain
+    assert identity("runtime.device=cpu", "runtime.threads=2") == plain
+    others = [identity("llm.dtype=bf16"), identity("llm.max_new_tokens=9")]
+    config = shutil.copytree(chat_model, tmp_path / "other") / "config.json"
+    config.write_text(config.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    assert len({plain, *others, identity(f"llm.local={tmp_path / 'other'}")}) == 4
+
+
+def test_a_plan_loads_no_model_and_says_that_it_costs_nothing(
+    asking: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(make_plan(asking.load()), store)
+    monkeypatch.setattr(LanguageModel, "load", None)
+    plan = make_plan(asking.load("llm.max_new_tokens=9"))
+    with llm_on_demand(plan.experiment.llm, Lines()) as llm:
+        assert llm() is not None
+    ((_, (requests, money)),) = costs(statuses(plan, store), store)
+    assert "): about 4 requests, 400,000 tokens of prompts" in requests
+    assert money == "money: none, the model runs here"
+
+
+def test_what_a_local_model_lacks_is_told_with_its_line(asking: ExperimentFile, tmp_path: Path) -> None:
+    (missing,) = asking.faults(f"llm.local={tmp_path / 'nowhere'}")
+    assert missing == "--set llm.local=nowhere: llm.local: nowhere: no such folder"
+    (unknown,) = asking.faults("llm.dtpye=bf16")
+    assert unknown.endswith("llm.dtpye: unknown key; did you mean 'dtype'?")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "model.safetensors").touch()
+    (unusable,) = asking.faults(f"llm.local={empty}")
+    assert unusable == "--set llm.local=empty: llm.local: empty: no config.json in empty"
