@@ -9,7 +9,10 @@ _SOURCES = ("sandbox", "task", "file")
 
 
 def replacements(before: Document, after: Document) -> Iterator[tuple[str, str]]:
-    """Yield each model and source that differs: ("gpt2-xl", "sandbox/lm"), ("STSb/dev", "sandbox pairs")."""
+    """Yield each model and source that differs: ("gpt2-xl", "sandbox/lm"), ("STSb/dev", "sandbox pairs").
+
+    A source on the hub is told by its file: ("org/name/nli.csv", "sandbox triplets").
+    """
     yield from _differences(before.data, after.data)
 
 
@@ -19,9 +22,11 @@ def _differences(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa:
             yield from _differences(old, new)
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return
-    if "task" in before and after.get("task") != before["task"]:
+    named = next((key for key in ("task", "hub") if key in before), None)
+    if named is not None and after.get(named) != before[named]:
         kind = next((key for key in _SOURCES if key in after), "another source")
-        yield f"{before['task']}/{before.get('split', 'test')}", f"{kind} {after.get(kind, '')}".rstrip()
+        inner = before.get("split", "test") if named == "task" else before.get("file")
+        yield f"{before[named]}/{inner}", f"{kind} {after.get(kind, '')}".rstrip()
         return
     if isinstance(before.get("model"), str) and after.get("model") != before["model"]:
         yield before["model"], str(after.get("model"))

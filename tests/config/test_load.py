@@ -576,6 +576,7 @@ def test_a_profile_substitutes_files_on_the_hub_by_what_they_hold(experiment: Ex
     pattern = '    "org/sts/*.csv/scored_pair": {sandbox: pairs, size: 20, split: train}\n'
     gold = experiment.profile("tiny", TASKS + pattern).load(profile="tiny").sources["gold"]
     assert gold.model_dump(exclude_defaults=True) == {"sandbox": "pairs", "size": 20, "split": "train"}
+    assert "--profile tiny: org/sts/a.csv -> sandbox pairs" in experiment.load(profile="tiny").remarks
     experiment.profile("tiny", TASKS)
     line = experiment.line("org/sts")
     assert experiment.faults(profile="tiny") == [
