@@ -10,7 +10,8 @@ from synthbench.generation.chat.prices import price_of
 from synthbench.generation.chat.requests import ChatRequest
 
 TOKENS_AT_FIRST = 1024
-"""Assumed of an answer that no parameter limits, until there are others."""
+"""Assumed of an answer that no parameter limits, until there are enough others to go by."""
+ANSWERS_TO_GO_BY = 20
 TOKENS_PER_MESSAGE = 8
 MARGIN = 2.0
 MARGIN_OF_PROMPTS = 1.25
@@ -20,8 +21,8 @@ class Budget:
     """Keeps `budget_usd`, of which other processes may spend as well; used by one event loop.
 
     A request leaves if all that is under way and the request itself fit into what is left. What it may cost
-    is at most the price of a token for each byte of its prompt, later of what earlier prompts came to and a
-    margin, and of `max_tokens`, or of twice the longest answer so far.
+    is at most the price of a token for each byte of its prompt, and of `max_tokens` or 1,024 tokens; after 20
+    answers, of what earlier prompts came to and a margin, and of `max_tokens` or twice the longest answer.
 
     Raises UserError if there is a budget and nobody knows the price.
     """
@@ -40,15 +41,19 @@ class Budget:
         self._changed = asyncio.Event()
         self._tokens_per_byte = 0.0
         self._longest = 0
+        self._num_answers = 0
 
     def expected(self, request: ChatRequest) -> Cost:
         """Return the most that a request is expected to cost."""
         size = _num_bytes(request)
-        ratio = self._tokens_per_byte * MARGIN_OF_PROMPTS or 1.0
-        prompt = int(size * min(1.0, ratio)) + TOKENS_PER_MESSAGE * len(request.messages)
+        ratio, completion = 1.0, TOKENS_AT_FIRST
+        if self._num_answers >= ANSWERS_TO_GO_BY:
+            ratio = min(1.0, self._tokens_per_byte * MARGIN_OF_PROMPTS)
+            completion = int(MARGIN * self._longest)
+        prompt = int(size * ratio) + TOKENS_PER_MESSAGE * len(request.messages)
         given = request.sampling.get("max_completion_tokens", request.sampling.get("max_tokens"))
-        longest = int(MARGIN * self._longest) or TOKENS_AT_FIRST
-        completion = int(given) if given is not None else longest
+        if given is not None:
+            completion = int(given)
         return Cost(prompt, completion, self.usd(prompt, completion))
 
     def usd(self, prompt_tokens: int, completion_tokens: int) -> float:
@@ -85,12 +90,14 @@ class Budget:
         if size:
             self._tokens_per_byte = max(self._tokens_per_byte, answer.prompt_tokens / size)
         self._longest = max(self._longest, answer.completion_tokens)
+        self._num_answers += 1
 
     def _no_money(self, spent: float, cost: Cost) -> str:
         return (
             f"llm.budget_usd: {self._limit:g} US dollars: {spent:.4f} are spent, and the next request"
-            f" to '{self._endpoint.name}' may cost {cost.usd:.4f}; what is answered is kept, and the same"
-            " command goes on with a higher budget"
+            f" to '{self._endpoint.name}' may cost {cost.usd:.4f} with an answer of"
+            f" {cost.completion_tokens:,} tokens; what is answered is kept, and the same command goes on with"
+            " a higher budget"
         )
 
 
