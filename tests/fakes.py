@@ -191,8 +191,10 @@ class FakeChatMethod(FakeLLMMethod):
         for answer in context.chat().answers(requests):
             index = int(answer.request.key)
             note_work(f"asked {texts[index]}")
-            pair = ScoredPair(sentence1=texts[index], sentence2=str(answer.text), score=1.0)
-            yield Unit(answer.request.key, index, (pair,))
+            record: Record = Failure(reason=answer.failure)
+            if answer.text is not None:
+                record = ScoredPair(sentence1=texts[index], sentence2=answer.text, score=1.0)
+            yield Unit(answer.request.key, index, (record,))
 
 
 class FakeTrainer(Trainer):

@@ -110,6 +110,9 @@ class Generate(Operation):
             dropped=dict(sorted(dropped.items())),
         )
         if not len(dataset):
+            if work.llm is not None:
+                # What was answered is kept in the cache; what failed is asked again by the same command.
+                work.journal.discard()
             raise UserError(f"{self.method_name} made no record at all: {_reasons(dataset, dropped)}")
         write_dataset(dataset, work)
 

@@ -65,6 +65,10 @@ class Journal:
                 yield entry
             stream.truncate(end)
 
+    def discard(self) -> None:
+        """Forget all entries."""
+        self.file.unlink(missing_ok=True)
+
     def append(self, entry: Mapping[str, Any]) -> None:
         """Write one entry through to the file."""
         with self.file.open("ab") as stream:

@@ -21,6 +21,7 @@ from synthbench.pipeline.status import statuses
 from synthbench.pipeline.store import Store
 from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.process import RunningServer, running_server
+from synthbench.sandbox.llm.settings import LLMSettings
 
 VARIABLE = "SYNTHBENCH_TEST_LLM_KEY"
 KEY = "sk-very-private-4711"
@@ -97,6 +98,19 @@ def test_answers_are_shared_by_experiments_and_replayed_offline(
     assert not report.failed
     assert texts(elsewhere, store) == before
     assert entries(store.answers, "another") == []
+
+
+def test_where_no_answer_came_at_all_the_same_command_asks_again(
+    asking: ExperimentFile, store: Store, server: RunningServer
+) -> None:
+    with running_server(LLMSettings(drops=1, max_faults_in_a_row=99)) as silent:
+        asking.append(section(silent, "tries: 1"))
+        plan = make_plan(asking.load())
+        _, messages = run(plan, store)[0].failed[generated(plan).identity]
+    assert messages == ("fake-chat made no record at all: 4 x the connection ended without an answer",)
+    report, _ = run(make_plan(asking.load(f"llm.base_url={server.base_url}")), store)
+    assert not report.failed
+    assert all(texts(plan, store))
 
 
 def test_offline_says_what_is_missing(asking: ExperimentFile, store: Store, server: RunningServer) -> None:
@@ -219,6 +233,10 @@ def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, serv
         (
             "{name: a, base_url: 'http://host/v1', model: m, budget_usd: -1}",
             "llm.budget_usd: must be at least 0",
+        ),
+        (
+            "{name: a, base_url: 'http://host/v1', model: m, budget_usd: 1}",
+            "llm: budget_usd: nobody knows what m costs; give price: {input: ...",
         ),
     ],
 )

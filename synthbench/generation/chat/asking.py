@@ -53,6 +53,10 @@ class Asker:
         self._asking: dict[str, asyncio.Event] = {}
         self._stopped = asyncio.Event()
 
+    def stop(self) -> None:
+        """Let no request leave any more."""
+        self._stopped.set()
+
     async def answer(self, request: ChatRequest) -> Outcome:
         """Return the answer, or that there will be none.
 

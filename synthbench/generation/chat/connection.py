@@ -61,10 +61,15 @@ class FailedAttemptError(Exception):
         return self.kind is not Kind.REFUSED and num_tries < most
 
     def pause(self, num_tries: int) -> float:
-        """Return the seconds to wait before the next attempt: never less than asked for, and no two alike."""
+        """Return the seconds to wait before the next attempt: never less than asked for, and no two alike.
+
+        They grow whatever is asked for: services that are overrun may ask for none.
+        """
         backoff: float = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (num_tries - 1))
         jittered = backoff * random.uniform(0.5, 1.0)
-        return jittered if self.retry_after is None else self.retry_after + random.uniform(0, FIRST_BACKOFF)
+        if self.retry_after is None:
+            return jittered
+        return max(jittered, self.retry_after + random.uniform(0, FIRST_BACKOFF))
 
 
 class Connection:

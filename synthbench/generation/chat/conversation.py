@@ -22,7 +22,9 @@ _Inbox = asyncio.Queue[ChatRequest | None]
 
 
 class Conversation:
-    """Takes requests and gives outcomes, in the order of completion; leaving it ends what is under way.
+    """Takes requests and gives outcomes, in the order of completion.
+
+    Leaving it waits for the answers under way, which may have to be paid; a local model's it ends.
 
     Entering raises UserError if there is no key, or the cache can't be used.
     """
@@ -87,8 +89,11 @@ class Conversation:
             task = asyncio.create_task(self._ask(asker, request))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
-        for task in tasks:
-            task.cancel()
+        asker.stop()
+        if self._local is not None:
+            for task in tasks:
+                task.cancel()
+        # What has left for a service may have to be paid, and is waited for.
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _ask(self, asker: Asker, request: ChatRequest) -> None:

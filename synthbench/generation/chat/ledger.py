@@ -10,6 +10,8 @@ from typing import Any
 from synthbench.errors import UserError
 from synthbench.generation.chat.cache import FILE
 
+_HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE name = 'attempts'"
+"""They come a moment after the file, and a kill may come in between."""
 _QUERY = """
 SELECT experiment, stage, endpoint, model,
   sum(state = 'answered'),
@@ -74,7 +76,10 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
         return []
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            rows = database.execute(_QUERY, (experiment, experiment, stage, stage)).fetchall()
+            is_new = not database.execute(_HAS_TABLES).fetchone()
+            rows = (
+                [] if is_new else database.execute(_QUERY, (experiment, experiment, stage, stage)).fetchall()
+            )
     except sqlite3.Error as error:
         raise UserError(f"the ledger of LLM answers, {file}, can't be read: {error}") from error
     return [_entry(row) for row in rows]

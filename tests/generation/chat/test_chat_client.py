@@ -13,6 +13,7 @@ from synthbench.errors import UserError
 from synthbench.generation.chat import connection
 from synthbench.generation.chat.cache import FILE
 from synthbench.generation.chat.client import REQUESTS_PER_SLOT, ChatClient
+from synthbench.generation.chat.connection import FailedAttemptError, Kind
 from synthbench.generation.chat.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 
@@ -25,6 +26,7 @@ DOLLAR = Price(input=0, output=200_000, date="2026-01-01")
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(connection, "LONGEST_BACKOFF", 0.02)
 
 
 def requests(number: int, **sampling: float | int) -> list[ChatRequest]:
@@ -90,13 +92,17 @@ def test_requests_are_read_no_faster_than_they_are_answered(tmp_path: Path) -> N
             assert num_read <= num_answered + 1 + 4 * REQUESTS_PER_SLOT
 
 
-def test_a_caller_that_leaves_early_leaves_nothing_under_way(tmp_path: Path) -> None:
-    with faulty_server(echo) as server:
+def test_a_caller_that_leaves_early_leaves_nothing_under_way_and_no_answer_behind(tmp_path: Path) -> None:
+    def slow(number: int, body: dict[str, Any]) -> Reply:
+        time.sleep(0.05 if number else 0)
+        return echo(number, body)
+
+    with faulty_server(slow) as server:
         answers = client(server.base_url, tmp_path).answers(requests(100))
         next(iter(answers))
         answers.close()  # type: ignore[attr-defined]
         assert len(server.bodies) < 100
-    assert "sent" not in attempts(tmp_path)
+    assert attempts(tmp_path) == {"answered": len(server.bodies)}
 
 
 @pytest.mark.parametrize(
@@ -130,6 +136,14 @@ def test_a_service_that_asks_to_wait_is_waited_for(tmp_path: Path) -> None:
     with faulty_server(busy_at_first) as server:
         list(client(server.base_url, tmp_path).answers(requests(1)))
     assert times[1] - times[0] >= 1
+
+
+def test_a_service_that_asks_for_no_wait_again_and_again_is_given_more_and_more_time() -> None:
+    busy = FailedAttemptError(Kind.BUSY, "HTTP 429", retry_after=0.0)
+    pauses = [busy.pause(num_tries) for num_tries in range(1, 8)]
+    assert all(0.0005 * 2**n <= pause <= 0.02 for n, pause in enumerate(pauses[:5]))
+    assert pauses[-1] >= 0.01
+    assert FailedAttemptError(Kind.BUSY, "HTTP 429", retry_after=5.0).pause(1) >= 5
 
 
 def test_a_request_that_can_never_be_answered_is_tried_once_and_counted(tmp_path: Path) -> None:

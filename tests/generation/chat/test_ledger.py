@@ -27,6 +27,11 @@ def test_without_a_cache_there_is_nothing_in_it(tmp_path: Path) -> None:
     assert entries(tmp_path) == []
 
 
+def test_a_file_that_a_kill_left_without_tables_has_nothing_in_it(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch()
+    assert entries(tmp_path) == []
+
+
 def test_each_stage_has_an_entry_with_what_is_paid_and_what_is_in_doubt(tmp_path: Path) -> None:
     one, other = Account("study", "one"), Account("study", "other")
     note(tmp_path, one, key="a", state="refused")
