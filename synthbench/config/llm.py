@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from synthbench.config.local_llm import LocalLLM
 from synthbench.config.wording import NAME_PATTERN
 from synthbench.generation.chat.endpoint import Endpoint, Pacing, Traffic
+from synthbench.generation.chat.prices import price_of
 from synthbench.plugins import ChatModel
 from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.settings import LLMSettings
@@ -85,6 +86,15 @@ class EndpointAddress(BaseModel):
 
 class EndpointLLM(Pacing, EndpointAddress):
     """A chat model behind OpenAI's API: a service's, or a server of one's own."""
+
+    @model_validator(mode="after")
+    def _a_budget_has_a_price(self) -> Self:
+        if self.budget_usd is not None and price_of(self.at(self.address())) is None:
+            raise ValueError(
+                f"budget_usd: nobody knows what {self.model} costs; give price: {{input: ..., output: ...,"
+                " date: ...}, in US dollars for a million tokens"
+            )
+        return self
 
     @property
     def endpoint(self) -> str:
