@@ -181,6 +181,8 @@ def _absence(name: str, data: Path | None, error: UserError) -> str:
     from synthbench.sources.tasks import TASKS
 
     task = TASKS[name]
+    if data is None and not task.hub_id:
+        return error.messages[0].partition("; ")[0]
     if data is None:
         return f"{name}: {task.hub_id} is not in the local cache, and the hub clients are set to offline"
     if not any(next(data.glob(f"{above}{task.folder}"), None) for above in ("", "*/", "*/*/")):

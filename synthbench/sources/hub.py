@@ -20,14 +20,24 @@ _COLUMNS = {
 
 
 def check_available(task: Task, split: Split) -> None:
-    """Raise UserError if we are offline and the task's files are not in the local cache.
+    """Raise UserError if the hub has no such task, or we are offline and it is not in the local cache.
 
     Costs no request; online, the files are fetched when they are read.
     """
     from huggingface_hub import is_offline_mode
 
+    if not task.hub_id:
+        raise UserError(f"{task.name} {split}: {unknown(task)}")
     if is_offline_mode():
         resolve(task, split)
+
+
+def unknown(task: Task) -> str:
+    """Say what to do about a task of which no data set on the hub is known."""
+    return (
+        f"no data set on the hub is known for {task.name}; use {_folder(task)} with origin: folder,"
+        " or a source with `hub:` and `file:`"
+    )
 
 
 def resolve(task: Task, split: Split) -> list[Path]:
@@ -124,12 +134,13 @@ def _unavailable(task: Task, split: Split, reason: str) -> UserError:
     return UserError(
         f"{task.name} {split}: {task.hub_id} at {task.hub_revision} can't be had ({reason.rstrip('.')}); "
         f"with a connection, '{command}' puts it into the cache; "
-        f"or use {_folder(task, split)} with origin: folder"
+        f"or use {_folder(task)} with origin: folder"
     )
 
 
-def _folder(task: Task, split: Split) -> str:
+def _folder(task: Task) -> str:
     if task.is_in_senteval:
         return f"SentEval's folder {task.folder}"
-    names = (f"{task.folder}/{file.format(part)}" for part in task.parts[split] for file in task.files)
+    parts = task.parts["test"]
+    names = (f"{task.folder}/{file.format(part)}" for part in parts for file in task.files)
     return " and ".join(names)

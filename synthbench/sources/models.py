@@ -10,7 +10,7 @@ from synthbench.data.dino import KINDS as DINO_KINDS
 from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.sources import files, hub, hub_files, reranking, senteval
+from synthbench.sources import files, hub, hub_files, reranking, senteval, transfer
 from synthbench.sources.content import Content, hashes
 from synthbench.sources.description import SourceBase
 from synthbench.sources.places import Origin, Places
@@ -21,8 +21,14 @@ SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".txt")
 IN_DATA_FOLDER = "data:"
 
 
+_READERS = {
+    "reranking": reranking.read_task,
+    **dict.fromkeys(("semeval", "benchmark", "sick"), senteval.read_task),
+}
+
+
 class TaskSource(SourceBase):
-    """A standard task, similarity with human scores or reranking, from a folder or the Hugging Face hub.
+    """A standard task, of similarity, reranking or transfer, from a folder or the Hugging Face hub.
 
     SICK-R has SemEval's splits (4,927 test pairs), SICK-R-all is one test set of all 9,927 pairs.
     """
@@ -33,7 +39,7 @@ class TaskSource(SourceBase):
     expected_size: int | None = Field(
         None,
         ge=0,
-        description="scored pairs (queries) that must be found; null: the published number, 0: any",
+        description="pairs, queries or sentences that must be found; null: the published number, 0: any",
     )
 
     @model_validator(mode="after")
@@ -41,11 +47,13 @@ class TaskSource(SourceBase):
         known = self._task().parts
         if self.split not in known:
             raise ValueError(f"{self.task} has no split '{self.split}', only {', '.join(known)}")
+        if self.origin == "hub" and not self._task().hub_id:
+            raise ValueError(f"origin: {hub.unknown(self._task())}")
         return self
 
     @property
     def own_kind(self) -> RecordKind:
-        """Scored pairs; of a reranking task, rankings."""
+        """Scored pairs; of a reranking task, rankings; of most transfer tasks, sentences."""
         return self._task().kind
 
     def needs_data_folder(self, places: Places) -> bool:
@@ -70,7 +78,7 @@ class TaskSource(SourceBase):
         if self.is_on_hub(places):
             return hub.read_task(task, self.split, hub.resolve(task, self.split), self.expected_size)
         parts = senteval.task_files(task, self.split, places.data)
-        read_task = reranking.read_task if task.kind == RecordKind.RANKING else senteval.read_task
+        read_task = _READERS.get(task.layout, transfer.read_task)
         return read_task(task, self.split, parts, self.expected_size)
 
     def _own_records(self) -> int | None:

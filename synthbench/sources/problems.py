@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Literal
 
 from synthbench.errors import UserError
 
@@ -27,34 +28,38 @@ class Problems:
         raise UserError(*self.messages[: self.SHOWN], *more)
 
 
-def read_text(path: Path) -> str:
-    """Return a UTF-8 file's text with its line ends as they are.
+class NotUTF8Error(UserError):
+    """A file holds other bytes than UTF-8."""
 
-    Raises UserError if the file can't be read or holds other bytes than UTF-8 (with line and byte).
+
+def read_text(path: Path, encoding: Literal["utf-8", "latin-1"] = "utf-8") -> str:
+    """Return a file's text with its line ends as they are.
+
+    Raises UserError if the file can't be read, NotUTF8Error if it is not what it should be (line and byte).
     """
     try:
         raw = path.read_bytes()
     except OSError as error:
         raise UserError(f"{path}: can't be read: {error.strerror}") from error
     try:
-        return raw.decode("utf-8").removeprefix("\ufeff")
+        return raw.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         column = error.start - raw.rfind(b"\n", 0, error.start)
         byte = f"byte 0x{raw[error.start]:02X} at position {column}"
-        raise UserError(
+        raise NotUTF8Error(
             f"{path}:{line}: not UTF-8 ({byte} of the line); convert the file to UTF-8"
         ) from error
 
 
-def read_lines(path: Path) -> list[str]:
-    r"""Return the lines of a UTF-8 file, without their ends (\n or \r\n).
+def read_lines(path: Path, encoding: Literal["utf-8", "latin-1"] = "utf-8") -> list[str]:
+    r"""Return the lines of a file, without their ends (\n or \r\n).
 
     Only \n ends a line: the separators that `str.splitlines` knows beyond it stand inside real sentences.
 
     Raises UserError as `read_text` does.
     """
-    text = read_text(path)
+    text = read_text(path, encoding)
     lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()

@@ -1,4 +1,4 @@
-"""Similarity tasks in the folders of the SentEval toolkit, or of the organisers of the shared tasks."""
+"""Finding tasks in the folders of the SentEval toolkit, or of organisers; reading those of similarity."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -57,10 +57,10 @@ def read_task(
     for part, paths in files.items():
         before = len(content.records)
         for line in _lines(task, part, paths, problems):
-            _add(line, _id(task, split, part, line.number), (task, split), content, problems)
+            _add(line, record_id(task, split, part, line.number), (task, split), content, problems)
         sizes[part] = len(content.records) - before
     problems.raise_if_any()
-    _check_sizes(task, split, files, sizes, expected)
+    check_sizes(task, split, files, sizes, expected)
     for part in task.left_out:
         beside = next(iter(files.values()))[0].with_name(task.files[0].format(part))
         if beside.is_file():
@@ -87,23 +87,18 @@ def _folder(task: Task, split: Split, data: Path | None) -> Path:
 
 
 def _cure(task: Task) -> str:
-    if not task.is_in_senteval:
-        return f"take {task.hub_id} from the hub with origin: hub"
-    return (
-        "get it with the SentEval toolkit's download script (get_transfer_data.bash), "
-        f"or take {task.hub_id} from the hub with origin: hub"
-    )
+    cures = ["get it with the SentEval toolkit's download script (get_transfer_data.bash)"]
+    from_hub = f"take {task.hub_id} from the hub with origin: hub"
+    return ", or ".join(cures[: task.is_in_senteval] + [from_hub] * bool(task.hub_id))
 
 
-def _id(task: Task, split: Split, part: str, number: int) -> str:
+def record_id(task: Task, split: Split, part: str, number: int) -> str:
     """Return task/split/part/line; the part only where a split has several."""
     parts = (part,) if len(task.parts[split]) > 1 else ()
     return "/".join([task.name, split, *parts, f"{number:04d}"])
 
 
-def _add(
-    line: _Line, record_id: str, origin: tuple[Task, Split], content: Content, problems: Problems
-) -> None:
+def _add(line: _Line, own_id: str, origin: tuple[Task, Split], content: Content, problems: Problems) -> None:
     task, split = origin
     if is_blank(line.gold):
         content.drop(NO_GOLD_SCORE)
@@ -118,7 +113,7 @@ def _add(
         problems.add(f"{path}:{line.number}: {error}")
         return
     pair = ScoredPair(
-        id=record_id, split=split, subset=line.subset, sentence1=first, sentence2=second, score=score
+        id=own_id, split=split, subset=line.subset, sentence1=first, sentence2=second, score=score
     )
     content.records.append(pair)
 
@@ -174,24 +169,25 @@ def _cells(task: Task, path: Path, number: int, line: str, problems: Problems) -
     return []
 
 
-def _check_sizes(
+def check_sizes(
     task: Task,
     split: Split,
     files: Mapping[str, tuple[Path, ...]],
     sizes: Mapping[str, int],
     expected: int | None,
 ) -> None:
+    """Raise UserError if the parts have not the published sizes, or all together not the expected one."""
     if expected is None:
         problems = Problems()
         for part, published in task.parts[split].items():
             if sizes[part] != published:
                 named = " and ".join(str(path) for path in files[part])
                 problems.add(
-                    f"{named}: {sizes[part]} scored pairs, {published} published ({task.name} {split})"
+                    f"{named}: {sizes[part]} {task.items}, {published} published ({task.name} {split})"
                 )
         problems.raise_if_any()
     elif expected not in (0, sum(sizes.values())):
         folder = next(iter(files.values()))[0].parent
         raise UserError(
-            f"{folder}: {sum(sizes.values())} scored pairs in {task.name} {split}, {expected} expected"
+            f"{folder}: {sum(sizes.values())} {task.items} in {task.name} {split}, {expected} expected"
         )

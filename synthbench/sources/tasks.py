@@ -1,4 +1,4 @@
-"""The standard tasks, similarity and reranking: their files, published sizes and places on the hub."""
+"""The standard tasks, similarity, reranking and transfer: their files, published sizes, places on the hub."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,21 +26,31 @@ TaskName = Literal[
     "MindSmallReranking",
     "SciDocsRR",
     "StackOverflowDupQuestions",
+    "MR",
+    "CR",
+    "SUBJ",
+    "MPQA",
+    "SST2",
+    "TREC",
+    "MRPC",
 ]
 Split = Literal["train", "dev", "test"]
-Layout = Literal["semeval", "benchmark", "sick", "reranking"]
+Layout = Literal["semeval", "benchmark", "sick", "reranking", "file per class", "sst", "trec", "mrpc"]
 RERANKING_FOLDER = "reranking"
+CLASSIFICATION: tuple[Layout, ...] = ("file per class", "sst", "trec")
+"""Layouts of sentences with a label."""
 
 
 @dataclass(frozen=True)
 class Task:
     """One task.
 
-    `parts` gives, for each split, the parts that its files are named after and how many scored pairs (or
-    queries) each was published with, 0 where that is not known; `files` are file names with {} for the part,
-    in `folder`. `columns` are the numbers of columns that a line may have. `left_out` names parts that copies
-    of the data may hold but that are not scored. `hub_files` are patterns with {} for the hub's split name,
-    at the commit `hub_revision`. `is_in_senteval` says whether the SentEval toolkit has the folder.
+    `parts` gives, for each split, the parts that its files are named after and how many scored pairs
+    (queries, sentences) each was published with, 0 where that is not known; `files` are file names with {}
+    for the part, in `folder`. `columns` are the numbers of columns that a line may have. `left_out` names
+    parts that copies of the data may hold but that are not scored. `hub_files` are patterns with {} for the
+    hub's split name, at the commit `hub_revision`; without a `hub_id` no data set on the hub is known for the
+    task. `is_in_senteval` says whether the SentEval toolkit has the folder.
     """
 
     name: TaskName
@@ -50,8 +60,8 @@ class Task:
     columns: tuple[int, ...]
     parts: Mapping[Split, Mapping[str, int]]
     score_range: tuple[float, float]
-    hub_id: str
-    hub_revision: str
+    hub_id: str = ""
+    hub_revision: str = ""
     hub_files: tuple[str, ...] = ("{}.jsonl.gz", "data/{}-*.parquet")
     left_out: tuple[str, ...] = ()
     is_in_senteval: bool = True
@@ -59,15 +69,18 @@ class Task:
     @property
     def kind(self) -> RecordKind:
         """What a record of the task is."""
+        if self.layout in CLASSIFICATION:
+            return RecordKind.SENTENCE
         return RecordKind.RANKING if self.layout == "reranking" else RecordKind.SCORED_PAIR
 
     @property
     def items(self) -> str:
         """What is counted: the records in words."""
-        return "queries" if self.kind == RecordKind.RANKING else "scored pairs"
+        words = {RecordKind.RANKING: "queries", RecordKind.SENTENCE: "sentences"}
+        return words.get(self.kind, "scored pairs")
 
     def size(self, split: Split) -> int:
-        """Return the published number of scored pairs or queries, 0 if it is not known."""
+        """Return the published number of scored pairs, queries or sentences, 0 if it is not known."""
         return sum(self.parts[split].values())
 
 
@@ -130,6 +143,27 @@ def _reranking(name: TaskName, hub_id: str, revision: str, num_queries: int) -> 
         hub_id=hub_id,
         hub_revision=revision,
         is_in_senteval=False,
+    )
+
+
+def _transfer(
+    name: TaskName,
+    layout: Layout,
+    files: str,
+    columns: int,
+    parts: Mapping[Split, Mapping[str, int]],
+    *,
+    folder: str = "",
+) -> Task:
+    """Return one of SentEval's transfer tasks; `files` is the pattern of its file names."""
+    return Task(
+        name=name,
+        layout=layout,
+        folder=folder or name,
+        files=(files,),
+        columns=(columns,),
+        parts=parts,
+        score_range=(0.0, 1.0),
     )
 
 
@@ -246,5 +280,20 @@ _TASKS = (
         "e185fbe320c72810689fc5848eb6114e1ef5ec69",
         2992,
     ),
+    _transfer("MR", "file per class", "rt-polarity.{}", 1, {"test": {"pos": 5331, "neg": 5331}}),
+    _transfer("CR", "file per class", "custrev.{}", 1, {"test": {"pos": 2407, "neg": 1368}}),
+    _transfer("SUBJ", "file per class", "subj.{}", 1, {"test": {"objective": 5000, "subjective": 5000}}),
+    # Unverified: how the 10,606 phrases fall into the two classes; counted in a copy of another layout.
+    _transfer("MPQA", "file per class", "mpqa.{}", 1, {"test": {"pos": 3312, "neg": 7294}}),
+    _transfer(
+        "SST2",
+        "sst",
+        "sentiment-{}",
+        2,
+        {"train": {"train": 67349}, "dev": {"dev": 872}, "test": {"test": 1821}},
+        folder="SST/binary",
+    ),
+    _transfer("TREC", "trec", "{}.label", 1, {"train": {"train_5500": 5452}, "test": {"TREC_10": 500}}),
+    _transfer("MRPC", "mrpc", "msr_paraphrase_{}.txt", 5, {"train": {"train": 4076}, "test": {"test": 1725}}),
 )
 TASKS: Mapping[str, Task] = {task.name: task for task in _TASKS}

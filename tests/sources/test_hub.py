@@ -45,8 +45,9 @@ def fault(task: TaskName = "STS12", size: int | None = 0, split: Split = "test")
     return "\n".join(caught.value.messages)
 
 
-SIMILARITY = [name for name, task in TASKS.items() if task.kind == RecordKind.SCORED_PAIR]
-RERANKING = [name for name in TASKS if name not in SIMILARITY]
+ON_HUB = {name: task for name, task in TASKS.items() if task.hub_id}
+SIMILARITY = [name for name, task in ON_HUB.items() if task.kind == RecordKind.SCORED_PAIR]
+RERANKING = [name for name in ON_HUB if name not in SIMILARITY]
 
 
 @pytest.mark.parametrize("name", RERANKING)

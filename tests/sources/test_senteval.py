@@ -264,6 +264,17 @@ PUBLISHED: Mapping[tuple[TaskName, Split], int] = {
     ("MindSmallReranking", "test"): 0,
     ("SciDocsRR", "test"): 3978,
     ("StackOverflowDupQuestions", "test"): 2992,
+    ("MR", "test"): 10662,
+    ("CR", "test"): 3775,
+    ("SUBJ", "test"): 10000,
+    ("MPQA", "test"): 10606,
+    ("SST2", "train"): 67349,
+    ("SST2", "dev"): 872,
+    ("SST2", "test"): 1821,
+    ("TREC", "train"): 5452,
+    ("TREC", "test"): 500,
+    ("MRPC", "train"): 4076,
+    ("MRPC", "test"): 1725,
 }
 
 
