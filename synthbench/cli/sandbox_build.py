@@ -61,8 +61,8 @@ def _say(name: str, line: str) -> None:
 
 def _print(figures: "Figures") -> None:
     from synthbench.reporting.audit_grids import confusion_grid
-    from synthbench.reporting.audit_tables import rich_table
+    from synthbench.reporting.grids import rich_grid
 
     print("lm: what it writes for each instruction, sampled plainly, by what it is")
-    console().print(rich_table(confusion_grid(figures.lm_confusion)))
+    console().print(rich_grid(confusion_grid(figures.lm_confusion)))
     print(f"encoder: Spearman of cosines and true similarities, untrained: {figures.encoder_spearman:.3f}")

@@ -79,6 +79,7 @@ class _Loader:
         if section is not None:
             table.main_scores(section.table, variants)
             published = table.published(section.table, self.file.parent, self.sources)
+            published = (*published, *table.published_costs(section.table, self.file.parent))
             self._check_unused(section, used_sources)
         problems.raise_if_any()
         assert section is not None, "a section that does not parse has problems"

@@ -70,9 +70,15 @@ class RunParser:
         )
 
     def _check_ends(self, document: Document) -> None:
-        """Require that the run is trained and tested, or that neither is there and its data are audited."""
+        """Require that the run is trained and tested, or that neither is there and its data are the end.
+
+        They are where they are audited, or made by a method.
+        """
         given = {key: bool(document.data.get(key)) for key in ("train", "evaluate", "audit")}
-        if given["audit"] and not given["train"] and not given["evaluate"]:
+        is_made = any(
+            "method" in part for part in _mapping(document.data, "data").values() if isinstance(part, dict)
+        )
+        if (given["audit"] or is_made) and not given["train"] and not given["evaluate"]:
             return
         why = "a run that is audited has neither `train` nor `evaluate`, or both"
         for key in ("train", "evaluate"):

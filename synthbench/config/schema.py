@@ -110,7 +110,7 @@ class RunSection(Section):
     train: Settings | None = Field(
         None,
         description="the trainer, its settings, and how its checkpoint is selected; a row that only has its"
-        " data audited has neither `train` nor `evaluate`",
+        " data made or audited has neither `train` nor `evaluate`",
     )
     evaluate: dict[Name, Settings] = Field(
         default_factory=dict, description="name -> evaluator and its test sources"

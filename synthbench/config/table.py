@@ -10,7 +10,7 @@ from synthbench.config.rows import Row
 from synthbench.config.runs import named_tasks
 from synthbench.errors import UserError, did_you_mean
 from synthbench.reporting.options import PublishedOptions, TableOptions
-from synthbench.reporting.published import PublishedValue, chosen_values, read_published
+from synthbench.reporting.published import PublishedValue, chosen_costs, chosen_values, read_published
 from synthbench.sources.models import Source
 
 
@@ -84,6 +84,16 @@ class TableCheck:
             return ()
         self._splits(published, values, titles, sources)
         return values
+
+    def published_costs(self, options: TableOptions, folder: Path) -> tuple[PublishedValue, ...]:
+        """Read the published costs beside ours; () with the fault noted if they can't be had."""
+        if options.costs is None:
+            return ()
+        try:
+            return chosen_costs(options.costs, read_published(folder / Path(options.costs.file).expanduser()))
+        except UserError as error:
+            self.problems.add_error(self.document, ("table", "costs"), error)
+            return ()
 
     def _splits(
         self,

@@ -12,6 +12,7 @@ from synthbench.data.dataset import read_manifest
 from synthbench.pipeline.audit_results import audit_results
 from synthbench.pipeline.generation import Generate
 from synthbench.pipeline.job import environment
+from synthbench.pipeline.llm_costs import cost_results, generations
 from synthbench.pipeline.operations import (
     CHOICE_FILE,
     DATASET_FOLDER,
@@ -63,6 +64,7 @@ def collect(
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
         runs=results,
         audits=audits,
+        costs=cost_results(plan, store),
         failures=(*failures, *(() if only_late else unfinished)),
         pending=(*pending, *(unfinished if only_late else ())),
         notes=(*experiment.notes, *missing),
@@ -95,9 +97,9 @@ def _hash(*lines: str) -> str:
 
 
 def _is_finished(run: PlannedRun, store: Store) -> bool:
-    """Tell whether the evaluations are there, or, where nothing is evaluated, the audits."""
-    ends = run.evaluations or ({} if run.model else run.audits)
-    return all(store.has(stage.identity) for stage in ends.values())
+    """Tell whether the evaluations are there, or, where nothing is trained, what the run ends with."""
+    ends = run.evaluations.values() if run.evaluations or run.model else run.ends
+    return all(store.has(stage.identity) for stage in ends)
 
 
 def _run_result(run: PlannedRun, store: Store, *, is_seeded: bool) -> RunResult:
@@ -124,7 +126,7 @@ def _run_result(run: PlannedRun, store: Store, *, is_seeded: bool) -> RunResult:
 
 
 def _run_identity(run: PlannedRun) -> str:
-    ends = (*run.evaluations.values(), *run.audits.values())
+    ends = (*run.evaluations.values(), *run.audits.values()) or run.ends
     return _hash(run.variant.label, str(run.seed), *(stage.identity for stage in ends))
 
 
@@ -146,7 +148,7 @@ def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSumma
         if not folder.is_dir():
             continue
         manifest = read_manifest(folder)
-        made_by = list(generations(stage))
+        made_by = [each.operation for each in generations(stage) if isinstance(each.operation, Generate)]
         asked = dict.fromkeys(one.llm.address() for one in made_by if one.llm is not None)
         told = dict.fromkeys(note for one in made_by for note in one.method.table_notes())
         yield DatasetSummary(
@@ -164,14 +166,6 @@ def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSumma
             stage=stage.identity,
             folder=_place(folder, store),
         )
-
-
-def generations(stage: Stage) -> Iterator[Generate]:
-    """Yield what generated the data of a stage: its own method, those of its sources, and what they need."""
-    if isinstance(stage.operation, Generate):
-        yield stage.operation
-    for source in stage.inputs.values():
-        yield from generations(source)
 
 
 def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:

@@ -52,9 +52,10 @@ class PlannedRun:
 
     @property
     def ends(self) -> tuple[Stage, ...]:
-        """The stages that nothing of the run depends on, and the model."""
+        """The stages that nothing of the run depends on, and the model; the data if nothing else."""
         model = () if self.model is None else (self.model,)
-        return (*model, *self.evaluations.values(), *self.audits.values())
+        found = (*model, *self.evaluations.values(), *self.audits.values())
+        return found or tuple(stage for parts in self.data.values() for stage in parts.values())
 
 
 @dataclass

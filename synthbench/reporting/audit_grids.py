@@ -1,9 +1,9 @@
 """What is printed of an audit, in texts that every format takes: grids of cells, and lines below them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from synthbench.reporting.grids import Grid, Line
 from synthbench.reporting.table import MISSING
 
 if TYPE_CHECKING:
@@ -11,18 +11,6 @@ if TYPE_CHECKING:
     from synthbench.auditing.confusion import Confusion, Correlation, Share
     from synthbench.auditing.report import Audit
     from synthbench.reporting.published_audit import PublishedAudit
-
-Line = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A table of texts; the first column names the rows, `foot` stands below a rule."""
-
-    title: str
-    header: Line
-    body: tuple[Line, ...]
-    foot: tuple[Line, ...] = ()
 
 
 def audit_grids(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Iterator[Grid]:

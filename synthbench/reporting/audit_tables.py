@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from synthbench.reporting import latex_text, markdown
-from synthbench.reporting.audit_grids import Grid, audit_grids, audit_lines
+from synthbench.reporting.audit_grids import audit_grids, audit_lines
+from synthbench.reporting.grids import latex_grid, markdown_grid, rich_grid
 from synthbench.reporting.notes import audit_notes
 from synthbench.reporting.results import AuditResult, ExperimentResult
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table as RichTable
 
     from synthbench.auditing.report import Audit
     from synthbench.reporting.published_audit import PublishedAudit
@@ -31,7 +31,7 @@ def terminal_audit(
     from rich.text import Text
 
     grids = audit_grids(title, audited, published)
-    shown = (part for grid in grids for part in (Text(grid.title), rich_table(grid)))
+    shown = (part for grid in grids for part in (Text(grid.title), rich_grid(grid)))
     return Group(*shown, *(Text(line) for line in audit_lines(audited)))
 
 
@@ -56,22 +56,6 @@ def _terminal_part(result: AuditResult) -> "RenderableType":
     return terminal_audit(result.title, result.audit, result.published)
 
 
-def rich_table(grid: Grid) -> "RichTable":
-    """Return a grid as rich prints it, without its title."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    table = RichTable()
-    for number, name in enumerate(grid.header):
-        table.add_column(Text(name), justify="right" if number else "left")
-    for line in grid.body:
-        table.add_row(*map(Text, line))
-    table.add_section()
-    for line in grid.foot:
-        table.add_row(*map(Text, line))
-    return table
-
-
 def markdown_audits(result: ExperimentResult) -> str:
     """Return a table and what must be known beside it for each audit."""
     lines: list[str] = []
@@ -80,7 +64,7 @@ def markdown_audits(result: ExperimentResult) -> str:
             lines += [f"**{markdown.escape(_waiting(each))}**", ""]
             continue
         for grid in audit_grids(each.title, each.audit, each.published):
-            lines += [f"**{markdown.escape(grid.title)}**", "", *_markdown_grid(grid), ""]
+            lines += [f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), ""]
         lines += [*(f"- {markdown.escape(line)}" for line in audit_lines(each.audit)), ""]
     lines += [f"- {markdown.escape(note)}" for note in audit_notes(result)]
     return "\n".join(lines).rstrip() + "\n"
@@ -96,9 +80,9 @@ def latex_audits(result: ExperimentResult) -> str:
         notes = [*audit_lines(each.audit), *audit_notes(result)]
         first, *others = audit_grids(each.title, each.audit, each.published)
         lines += [r"\begin{table}", r"\centering", r"\small", r"\setlength{\belowcaptionskip}{6pt}"]
-        lines += [rf"\caption{{{latex_text.escape(first.title)}}}", *_latex_grid(first)]
+        lines += [rf"\caption{{{latex_text.escape(first.title)}}}", *latex_grid(first)]
         for grid in others:
-            lines += [rf"\par\medskip {latex_text.escape(grid.title)}\par\smallskip", *_latex_grid(grid)]
+            lines += [rf"\par\medskip {latex_text.escape(grid.title)}\par\smallskip", *latex_grid(grid)]
         told = r" \\".join(f"\n{latex_text.escape(note)}" for note in notes)
         lines += [r"\par\medskip", rf"\begin{{minipage}}{{\linewidth}}\footnotesize{told}", r"\end{minipage}"]
         lines.append(r"\end{table}")
@@ -131,26 +115,3 @@ def _csv_rows(result: AuditResult) -> Iterator[list[str]]:
 
 def _waiting(result: AuditResult) -> str:
     return f"{result.title}: {result.num_items:,} are to be judged; nobody has yet"
-
-
-def _markdown_grid(grid: Grid) -> list[str]:
-    rows = [grid.header, ("---", *("---:" for _ in grid.header[1:]))]
-    rows += [tuple(map(markdown.escape, line)) for line in (*grid.body, *grid.foot)]
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
-def _latex_grid(grid: Grid) -> list[str]:
-    def line(cells: tuple[str, ...]) -> str:
-        return " & ".join(map(latex_text.escape, cells)) + r" \\"
-
-    foot = [r"\midrule", *map(line, grid.foot)] if grid.foot else []
-    return [
-        rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}",
-        r"\toprule",
-        line(grid.header),
-        r"\midrule",
-        *map(line, grid.body),
-        *foot,
-        r"\bottomrule",
-        r"\end{tabular}",
-    ]

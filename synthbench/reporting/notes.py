@@ -48,6 +48,11 @@ def _unfinished(result: ExperimentResult) -> Iterator[str]:
     yield from (f"Pending: {what}" for what in result.pending)
 
 
+def cost_notes(result: ExperimentResult) -> tuple[str, ...]:
+    """Return what must be known of the experiment beside costs, as beside audits where nothing is scored."""
+    return (*_overrides(result), *_data(result)) if result.has_scores else audit_notes(result)
+
+
 def figure_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
     """Return what stands below a figure of the table, in the words of the table's own notes."""
     return (

@@ -44,6 +44,19 @@ class PublishedOptions(BaseModel):
         return next((self.encoders[value] for value in values if value in self.encoders), "")
 
 
+class PublishedCosts(BaseModel):
+    """`table.costs`: what a paper paid for a sentence, beside what we did."""
+
+    model_config = _CONFIG
+
+    file: str = Field(min_length=1, description="the published table, a CSV; relative to the experiment file")
+    row: str = Field(min_length=1, description="its row")
+    columns: Mapping[str, Annotated[Names, Field(min_length=1)]] = Field(
+        min_length=1,
+        description="method, or `all` for all that data took -> the published columns, which are added up",
+    )
+
+
 class TableOptions(BaseModel):
     """The `table` section of an experiment file; every field may be left out."""
 
@@ -58,6 +71,9 @@ class TableOptions(BaseModel):
     )
     published: PublishedOptions | None = Field(
         None, description="a paper's figures, printed beside ours; null: none"
+    )
+    costs: PublishedCosts | None = Field(
+        None, description="a paper's US dollars per sentence, printed beside ours; null: none"
     )
     notes: Names = Field((), description="what else must be known beside the table, a sentence each")
     caption: str = Field("", description="empty: the experiment's description, or its name")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from synthbench.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    from synthbench.reporting.options import PublishedOptions
+    from synthbench.reporting.options import PublishedCosts, PublishedOptions
 
 Flag = Literal["", "reported-elsewhere", "test-selected-k", "paste-error", "unclear"]
 Count = Annotated[int | None, BeforeValidator(lambda text: text or None)]
@@ -64,6 +64,27 @@ def read_published(file: Path) -> tuple[PublishedValue, ...]:
     if not values:
         raise UserError(f"{file}: no figures")
     return tuple(values)
+
+
+def chosen_costs(options: "PublishedCosts", values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
+    """Return the figures of the row and columns that a table of costs asks for, in US dollars.
+
+    Raises UserError with the key below `costs` and what is wrong, if one is not there.
+    """
+    of_row = {value.column: value for value in values if value.row == options.row and value.metric == "usd"}
+    if not of_row:
+        known = {value.row for value in values if value.metric == "usd"}
+        raise UserError(f"row: no '{options.row}' in US dollars{did_you_mean(options.row, known)}")
+    faults = [
+        f"columns.{ours}: no '{column}'{did_you_mean(column, of_row)}"
+        for ours, columns in options.columns.items()
+        for column in columns
+        if column not in of_row
+    ]
+    if faults:
+        raise UserError(*faults)
+    wanted = dict.fromkeys(column for columns in options.columns.values() for column in columns)
+    return tuple(of_row[column] for column in wanted)
 
 
 def chosen_values(

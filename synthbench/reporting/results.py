@@ -92,6 +92,27 @@ class AuditResult(_Result):
         return f"{self.name} of {self.part} ({', '.join(self.rows)})"
 
 
+class CostResult(_Result):
+    """What one stage asked an LLM for, as the ledger has it: what was answered, and paid.
+
+    Answers that the cache held already were paid for by another stage, and are in none of the numbers. Of
+    what is in doubt (killed or lost on its way) nobody knows whether it was paid; `in_doubt_usd` is the most.
+    """
+
+    method: str
+    part: str
+    rows: tuple[str, ...] = Field(min_length=1, description="the rows whose data these are")
+    llm: str
+    num_records: int = Field(description="records that came of it, failures not among them")
+    num_requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float
+    in_doubt_usd: float = 0.0
+    is_priced: bool = Field(True, description="whether anybody knows what a token costs")
+    stage: str
+
+
 class ExperimentResult(_Result):
     """All runs of one experiment file, or of what overrides made of it, and what it takes to print them."""
 
@@ -107,6 +128,7 @@ class ExperimentResult(_Result):
     tasks: tuple[str, ...] = Field((), description="test sets in the order of the file")
     runs: tuple[RunResult, ...]
     audits: tuple[AuditResult, ...] = ()
+    costs: tuple[CostResult, ...] = Field((), exclude_if=lambda value: not value)
     failures: tuple[str, ...] = ()
     pending: tuple[str, ...] = Field((), description="what comes on another day")
     notes: tuple[str, ...] = ()
@@ -114,8 +136,8 @@ class ExperimentResult(_Result):
 
     @property
     def has_scores(self) -> bool:
-        """Whether there is a table of scores to show: there is none where data are only audited."""
-        return bool(self.tasks) or not self.audits
+        """Whether there is a table of scores to show: there is none where data are only made or audited."""
+        return bool(self.tasks) or not (self.audits or self.costs)
 
     @property
     def title(self) -> str:

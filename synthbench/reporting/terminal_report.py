@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from synthbench.reporting.audit_tables import terminal_audits
 from synthbench.reporting.build import build_table
+from synthbench.reporting.cost_tables import terminal_costs
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.terminal import terminal_table
 
@@ -12,11 +13,16 @@ if TYPE_CHECKING:
 
 
 def terminal_report(result: ExperimentResult) -> "RenderableType":
-    """Return what rich prints: the table of scores, if there are any, and below it the audits."""
+    """Return what rich prints: the table of scores, if there are any, below it audits and costs."""
     from rich.console import Group
     from rich.text import Text
 
-    scores = (terminal_table(build_table(result)),) if result.has_scores else ()
-    audits = (terminal_audits(result),) if result.audits else ()
-    between = (Text(""),) if scores and audits else ()
-    return Group(*scores, *between, *audits)
+    parts: list[RenderableType] = []
+    if result.has_scores:
+        parts.append(terminal_table(build_table(result)))
+    if result.audits:
+        parts.append(terminal_audits(result))
+    if result.costs:
+        parts.append(terminal_costs(result))
+    first, *others = parts
+    return Group(first, *(piece for part in others for piece in (Text(""), part)))

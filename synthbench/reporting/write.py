@@ -11,6 +11,7 @@ from pathlib import Path
 from synthbench.errors import UserError
 from synthbench.reporting.audit_tables import csv_audits, latex_audits, markdown_audits
 from synthbench.reporting.build import build_table
+from synthbench.reporting.cost_tables import csv_costs, latex_costs, markdown_costs
 from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.figure_files import FORMATS, figure_files, figure_style
 from synthbench.reporting.latex import latex_table
@@ -22,6 +23,7 @@ from synthbench.reporting.table import Table
 NAME_LENGTH = 80
 WRITERS = {"table.tex": latex_table, "table.md": markdown_table, "table.csv": csv_table}
 AUDIT_WRITERS = {"audit.tex": latex_audits, "audit.md": markdown_audits, "audit.csv": csv_audits}
+COST_WRITERS = {"costs.tex": latex_costs, "costs.md": markdown_costs, "costs.csv": csv_costs}
 FIGURES = {"scores": scores_figure}
 
 
@@ -53,7 +55,8 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
     """Write the tables and figures into `folder`, byte for byte the same for equal results.
 
     They are table.tex, table.md, table.csv, scores.pdf and scores.png, the figures only if there is a score;
-    audit.tex, audit.md and audit.csv, if data were audited; of an experiment without training only these.
+    audit.tex, audit.md and audit.csv, if data were audited, and costs.tex, costs.md and costs.csv, if an LLM
+    was asked for them; of an experiment without training only these.
     Each file appears whole or not at all. Raises UserError if the folder can't be written.
     """
     table = build_table(result)
@@ -64,7 +67,8 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
             _write_whole(folder / name, content)
             written.append(folder / name)
         figures = {f"{name}.{ending}" for name in FIGURES for ending in FORMATS}
-        for stale in {folder / name for name in (*WRITERS, *AUDIT_WRITERS, *figures)} - {*written}:
+        tables = (*WRITERS, *AUDIT_WRITERS, *COST_WRITERS)
+        for stale in {folder / name for name in (*tables, *figures)} - {*written}:
             stale.unlink(missing_ok=True)
     return written
 
@@ -75,6 +79,8 @@ def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, byt
         yield name, writer(table).encode()
     for name, audit_writer in AUDIT_WRITERS.items() if result.audits else ():
         yield name, audit_writer(result).encode()
+    for name, cost_writer in COST_WRITERS.items() if result.costs else ():
+        yield name, cost_writer(result).encode()
     if table.columns:
         with figure_style():
             for name, draw in FIGURES.items():

@@ -1,0 +1,107 @@
+"""What data cost is collected with the results, from the ledger; data may be all that a row makes."""
+
+from collections.abc import Iterator
+
+import pytest
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines
+
+from synthbench.pipeline.collect import collect
+from synthbench.pipeline.executors import InProcess
+from synthbench.pipeline.llm import llm_on_demand
+from synthbench.pipeline.plan import make_plan
+from synthbench.pipeline.runner import Runner
+from synthbench.pipeline.store import Store
+from synthbench.reporting.results import ExperimentResult
+from synthbench.sandbox.llm import MODEL
+from synthbench.sandbox.llm.process import RunningServer, running_server
+
+TRAINING = """\
+  train:
+    trainer: fake
+    base: {model: org/small}
+    strength: 0.5
+    selection: {evaluator: fake, sources: [dev]}
+  evaluate:
+    main:
+      evaluator: fake
+      tasks: [test]
+"""
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[RunningServer]:
+    with running_server() as running:
+        yield running
+
+
+@pytest.fixture
+def asking(experiment: ExperimentFile, server: RunningServer) -> ExperimentFile:
+    """The row silver asks an LLM whose tokens cost 1 and 2 US dollars for a million."""
+    experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
+    price = "price: {input: 1, output: 2, date: '2026-05-01'}"
+    return experiment.append(f"llm: {{name: mine, base_url: '{server.base_url}', model: {MODEL}, {price}}}\n")
+
+
+def data_only(experiment: ExperimentFile) -> ExperimentFile:
+    """Leave the row silver with its generated data alone."""
+    experiment.change(TRAINING, "").change("    gold: {source: gold}\n", "    gold: null\n")
+    experiment.change("table:\n  columns: [test]\n", "").change("baseline: plain\n", "")
+    return experiment
+
+
+def results(experiment: ExperimentFile, store: Store, *assignments: str) -> ExperimentResult:
+    plan, lines = make_plan(experiment.load(*assignments)), Lines()
+    with llm_on_demand(plan.experiment.llm, lines) as llm:
+        report = Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name).run(plan)
+    assert not report.failed
+    return collect(plan, store)
+
+
+def test_what_was_paid_for_data_stands_with_the_results(asking: ExperimentFile, store: Store) -> None:
+    result = results(asking, store)
+    (cost,) = result.costs
+    assert (cost.method, cost.part, cost.rows, cost.llm) == ("fake-chat", "silver", ("silver",), MODEL)
+    assert (cost.num_records, cost.num_requests) == (4, 4)
+    assert cost.usd == pytest.approx((cost.prompt_tokens + 2 * cost.completion_tokens) / 1e6) != 0
+    assert cost.is_priced
+    assert ExperimentResult.model_validate_json(result.model_dump_json()).costs == result.costs
+
+
+def test_the_llm_is_named_with_the_data(asking: ExperimentFile, store: Store) -> None:
+    datasets = {each.part: each for run in results(asking, store).runs for each in run.datasets}
+    assert (datasets["silver"].llm, datasets["gold"].llm) == (MODEL, "")
+    assert datasets["silver"].notes == (f"LLM: {MODEL} (mine).",)
+
+
+def test_another_experiment_that_uses_the_data_tells_their_cost_too(
+    asking: ExperimentFile, store: Store
+) -> None:
+    first = results(asking, store)
+    assert results(asking, store, "experiment=another").costs == first.costs
+
+
+def test_an_experiment_without_an_llm_costs_nothing(experiment: ExperimentFile, store: Store) -> None:
+    result = results(experiment, store)
+    assert result.costs == ()
+    assert "costs" not in result.model_dump()
+
+
+def test_a_row_may_end_with_its_data(asking: ExperimentFile, store: Store) -> None:
+    result = results(data_only(asking), store, "sources.dev=null", "sources.test=null")
+    (run,) = result.runs
+    assert [(each.part, each.num_records) for each in run.datasets] == [("silver", 4)]
+    assert (run.scores, len(result.costs), result.has_scores) == ((), 1, False)
+
+
+def test_data_that_are_not_made_yet_are_no_result(asking: ExperimentFile, store: Store) -> None:
+    plan = make_plan(data_only(asking).load("sources.dev=null", "sources.test=null"))
+    result = collect(plan, store)
+    assert result.runs == ()
+    assert result.failures == ("silver seed 0 is not finished",)
+
+
+def test_a_row_that_makes_no_data_needs_a_training(experiment: ExperimentFile) -> None:
+    experiment.change(TRAINING, "")
+    assert "train: missing; it has no default" in " ".join(experiment.faults())

@@ -1,0 +1,131 @@
+"""What data cost: a line for each stage, their sum, and what a paper paid, in every format."""
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from synthbench.errors import UserError
+from synthbench.reporting.cost_tables import csv_costs, latex_costs, markdown_costs
+from synthbench.reporting.options import PublishedCosts
+from synthbench.reporting.published import PublishedValue, chosen_costs, read_published
+from synthbench.reporting.results import CostResult, ExperimentResult
+from synthbench.reporting.terminal_report import terminal_report
+from synthbench.reporting.write import write_report
+
+MakeResult = Callable[..., ExperimentResult]
+FILE = Path(__file__).parents[2] / "reports" / "published" / "syncse_table13.csv"
+COSTS = {
+    "file": "syncse_table13.csv",
+    "row": "cost (% per sentence)",
+    "columns": {
+        "writer": ["Unlabeled Sentence"],
+        "labeller": ["Positive Label", "Hard Negative Label"],
+        "all": ["All"],
+    },
+}
+
+
+def cost(method: str, num_records: int, usd: float, **more: Any) -> CostResult:
+    """Two tokens asked for one answered."""
+    fields = {"part": "triplets", "rows": ("plain",), "llm": "an-llm", "num_requests": 10, "stage": method}
+    tokens = {"prompt_tokens": 2_000, "completion_tokens": 1_000}
+    return CostResult(method=method, num_records=num_records, usd=usd, **{**fields, **tokens, **more})
+
+
+@pytest.fixture
+def result(make_result: MakeResult) -> ExperimentResult:
+    """200 sentences for 0.02 and 100 triplets for 0.14 US dollars; no scores."""
+    made = make_result(costs=COSTS)
+    costs = (cost("writer", 200, 0.02), cost("labeller", 100, 0.14))
+    return made.model_copy(update={"costs": costs, "published": published(), "description": "An example"})
+
+
+def published() -> tuple[PublishedValue, ...]:
+    return chosen_costs(PublishedCosts.model_validate(COSTS), read_published(FILE))
+
+
+def lines(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line[:1] == "|"]
+
+
+def test_each_stage_has_a_line_and_all_of_a_part_one_more(result: ExperimentResult) -> None:
+    header, _, *body = lines(markdown_costs(result))
+    assert header[2:] == [
+        *("records", "requests", "tokens in", "tokens out", "US dollars", "per record", "published"),
+    ]
+    counts = ["10", "2,000", "1,000"]
+    assert body == [
+        ["writer", "triplets (plain)", "200", *counts, "0.0200", "0.000100", "0.00007"],
+        ["labeller", "triplets (plain)", "100", *counts, "0.1400", "0.001400", "0.00143 (0.00067 + 0.00076)"],
+        ["all", "triplets (plain)", "100", "20", "4,000", "2,000", "0.1600", "0.001600", "0.0015"],
+    ]
+
+
+def test_what_must_be_known_stands_below(result: ExperimentResult) -> None:
+    doubtful = (cost("writer", 200, 0.02, in_doubt_usd=0.5), cost("other", 9, 0.0, is_priced=False))
+    text = markdown_costs(result.model_copy(update={"costs": doubtful}))
+    for note in (
+        "In doubt beside that, for what a kill or a lost connection cut off: at most 0.5000.",
+        "– Nobody knows what a token costs",
+        "Published, US dollars per sentence: Zhang, Lan",
+        "An example",
+    ):
+        assert note in text
+    assert [line[-3:] for line in lines(text)[3:4]] == [["–", "–", "–"]]
+
+
+def test_a_sum_of_which_a_part_has_no_price_has_none(result: ExperimentResult) -> None:
+    costs = (cost("writer", 200, 0.0, is_priced=False), cost("labeller", 100, 0.14))
+    *_, together = lines(markdown_costs(result.model_copy(update={"costs": costs})))
+    assert together[6:8] == ["–", "–"]
+
+
+def test_without_a_papers_figures_there_is_no_column_for_them(make_result: MakeResult) -> None:
+    made = make_result().model_copy(update={"costs": (cost("writer", 200, 0.02),)})
+    header, _, *body = lines(markdown_costs(made))
+    assert (header[-1], len(body)) == ("per record", 1)
+
+
+def test_every_format_has_the_same_numbers(result: ExperimentResult) -> None:
+    *_, together = csv.DictReader(io.StringIO(csv_costs(result)))
+    assert (together["data"], together["usd"], together["usd_per_record"]) == (
+        "all",
+        "0.160000000",
+        "0.001600000",
+    )
+    assert (together["published_usd_per_sentence"], together["rows"]) == ("0.0015", "plain")
+    assert "labeller & triplets (plain) & 100 & 10 & 2,000 & 1,000 & 0.1400 & 0.001400 &" in latex_costs(
+        result
+    )
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(terminal_report(result))
+    shown = console.export_text()
+    assert "0.001600" in shown and "variant" not in shown
+
+
+def test_an_experiment_that_only_makes_data_writes_these_tables_alone(
+    result: ExperimentResult, tmp_path: Path
+) -> None:
+    (tmp_path / "table.md").write_text("of an earlier run", encoding="utf-8")
+    written = write_report(result, tmp_path)
+    assert {file.name for file in written} == {"costs.tex", "costs.md", "costs.csv"}
+    assert {file.name for file in tmp_path.iterdir()} == {"costs.tex", "costs.md", "costs.csv"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "fault"),
+    [
+        ({"row": "cost"}, "row: no 'cost' in US dollars"),
+        ({"columns": {"all": ["Al"]}}, "columns.all: no 'Al'; did you mean 'All'?"),
+    ],
+)
+def test_a_figure_that_is_not_there_is_named(changed: dict[str, Any], fault: str) -> None:
+    options = PublishedCosts.model_validate({**COSTS, **changed})
+    with pytest.raises(UserError) as raised:
+        chosen_costs(options, read_published(FILE))
+    assert raised.value.messages[0].startswith(fault)
