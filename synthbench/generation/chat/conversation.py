@@ -3,6 +3,7 @@
 import asyncio
 import queue
 import threading
+from collections import deque
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,7 +19,34 @@ from synthbench.generation.chat.local import LocalBackend
 from synthbench.generation.chat.local_model import LocalModel
 from synthbench.generation.chat.requests import ChatRequest
 
-_Inbox = asyncio.Queue[ChatRequest | None]
+
+class _Inbox:
+    """Requests for an event loop from another thread; all that come together wake it once."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._requests: deque[ChatRequest | None] = deque()
+        self._arrival = asyncio.Event()
+        self._is_waking = False
+
+    def put(self, request: ChatRequest | None) -> None:
+        """Hand over a request, None after the last; called by the other thread."""
+        self._requests.append(request)
+        if not self._is_waking:
+            self._is_waking = True
+            self._loop.call_soon_threadsafe(self._wake)
+
+    async def get(self) -> ChatRequest | None:
+        """Wait for the next request."""
+        while not self._requests:
+            self._arrival.clear()
+            await self._arrival.wait()
+        return self._requests.popleft()
+
+    def _wake(self) -> None:
+        # Before the arrival is told: what is put from now on wakes the loop again.
+        self._is_waking = False
+        self._arrival.set()
 
 
 class Conversation:
@@ -34,31 +62,28 @@ class Conversation:
         self._folder = folder
         self._account = account
         self._local = local
-        self._ready: Future[tuple[asyncio.AbstractEventLoop, _Inbox]] = Future()
+        self._ready: Future[_Inbox] = Future()
         self._outcomes: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="synthbench-chat", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._loop, self._inbox = self._ready.result()
+        self._inbox = self._ready.result()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._put(None)
+        self._inbox.put(None)
         self._thread.join()
 
     def submit(self, request: ChatRequest) -> None:
         """Hand over a request."""
-        self._put(request)
+        self._inbox.put(request)
 
     def next(self) -> Outcome | BaseException:
         """Wait for what has become of one of the requests."""
         return self._outcomes.get()
-
-    def _put(self, request: ChatRequest | None) -> None:
-        self._loop.call_soon_threadsafe(self._inbox.put_nowait, request)
 
     def _work(self) -> None:
         try:
@@ -77,7 +102,7 @@ class Conversation:
             cache = stack.enter_context(AnswerCache(self._folder, self._endpoint, self._account))
             asker = Asker(self._endpoint, cache, backend)
             inbox = _Inbox()
-            self._ready.set_result((asyncio.get_running_loop(), inbox))
+            self._ready.set_result(inbox)
             await self._ask_all(asker, inbox)
 
     def _backend(self) -> Backend:
