@@ -184,6 +184,10 @@ class TrainingContext:
 
     `checkpoints` survives a kill and holds whatever the trainer needs to resume; the finished model goes into
     `output`. `select` scores a model on the dev tasks (higher is better), None if nothing is selected.
+
+    A trainer that says `can_pause` stops after the share `until` of its steps, in (0, 1], and then leaves in
+    `output` what it needs to go on; `resume` is the `output` of such a training with equal settings, seed and
+    data. Both together end as one that was not interrupted.
     """
 
     seed: int
@@ -192,11 +196,16 @@ class TrainingContext:
     runtime: Runtime
     progress: Progress
     select: Callable[[PairScorer], float] | None = None
+    until: float = 1.0
+    resume: Path | None = None
 
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What became of a training: the selected dev score, and curves as (step, name, value)."""
+    """What became of a training: the selected dev score, and curves as (step, name, value).
+
+    The dev score of a training that was paused is that of the moment.
+    """
 
     num_steps: int = 0
     num_records: int = 0
@@ -211,6 +220,8 @@ class Trainer(Component, ABC):
     model_kind: ClassVar[ModelKind]
     is_seeded: ClassVar[bool] = True
     """Whether the seed makes a difference; if not, there is one run instead of one for each seed."""
+    can_pause: ClassVar[bool] = False
+    """Whether it heeds the context's `until` and `resume`."""
     takes_data: ClassVar[bool] = True
     """Whether there must be data; if not, there must be none."""
 

@@ -231,6 +231,20 @@ class FakeUntrained(FakeTrainer):
     takes_data: ClassVar[bool] = False
 
 
+class FakePausingTrainer(FakeTrainer):
+    """Is as strong as its seed says, and can pause."""
+
+    can_pause: ClassVar[bool] = True
+
+    def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
+        begun = 0.0 if context.resume is None else float((context.resume / "until").read_text())
+        note_work(f"train seed {context.seed} from {begun} to {context.until}")
+        strength = (context.seed * 3 % 5) / 10
+        (context.output / "model.json").write_text(json.dumps({"strength": strength}))
+        (context.output / "until").write_text(str(context.until))
+        return TrainingSummary(dev_score=context.select(FakeScorer(strength)) if context.select else None)
+
+
 class FakePairScorerTrainer(FakeTrainer):
     """Says that it makes a pair scorer."""
 
@@ -305,7 +319,12 @@ class FakeLearningEvaluator(FakeEvaluator):
 
 PLUGINS: Mapping[str, Mapping[str, str]] = {
     "methods": {"fake": "FakeMethod", "fake-llm": "FakeLLMMethod", "fake-chat": "FakeChatMethod"},
-    "trainers": {"fake": "FakeTrainer", "none": "FakeUntrained", "fake-scorer": "FakePairScorerTrainer"},
+    "trainers": {
+        "fake": "FakeTrainer",
+        "none": "FakeUntrained",
+        "fake-scorer": "FakePairScorerTrainer",
+        "pausing": "FakePausingTrainer",
+    },
     "evaluators": {
         "fake": "FakeEvaluator",
         "vectors": "FakeEncoderEvaluator",

@@ -43,6 +43,14 @@ class Selection:
 
 
 @dataclass(frozen=True)
+class SeedOptimization:
+    """So many trainings begin; after the share `at` of their steps the best on dev goes on alone."""
+
+    seeds: int
+    at: float
+
+
+@dataclass(frozen=True)
 class EvaluationPlan:
     """An evaluator and the test sources that it scores; it learns from the sources in `train` and `dev`."""
 
@@ -79,6 +87,7 @@ class RunConfig:
     evaluations: tuple[EvaluationPlan, ...]
     audits: tuple[AuditPlan, ...]
     parameters: Mapping[str, Any]
+    seed_optimization: SeedOptimization | None = None
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from synthbench.config.audits import AuditParser
 from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath, flatten
-from synthbench.config.experiment import EvaluationPlan, Part, RunConfig, Selection
+from synthbench.config.experiment import EvaluationPlan, Part, RunConfig, SeedOptimization, Selection
 from synthbench.config.problems import Problems, parse, readable
 from synthbench.config.schema import (
     EvaluateSection,
@@ -26,6 +27,16 @@ from synthbench.sources.models import Source
 
 S = TypeVar("S", bound=Section)
 LEARNING = ("train", "dev")
+
+
+@dataclass(frozen=True)
+class _Trained:
+    """What the section `train` came to."""
+
+    name: str
+    trainer: Trainer | None
+    selection: Selection | None
+    seed_optimization: SeedOptimization | None
 
 
 class RunParser:
@@ -56,12 +67,13 @@ class RunParser:
         ]
         if self.problems.faults:
             return None
-        trainer_name, trainer, selection = trained or ("", None, None)
+        trained = trained or _Trained("", None, None, None)
         return RunConfig(
             parts=tuple(part for part in parts if part),
-            trainer_name=trainer_name,
-            trainer=trainer,
-            selection=selection,
+            trainer_name=trained.name,
+            trainer=trained.trainer,
+            selection=trained.selection,
+            seed_optimization=trained.seed_optimization,
             evaluations=tuple(evaluation for evaluation in evaluations if evaluation),
             audits=tuple(plan for plan in audits if plan),
             parameters=dict(
@@ -138,7 +150,7 @@ class RunParser:
                 message = f"{step.step}: {obstacle}"
                 self.problems.add(document, ("data", name, "prepare", index), message)
 
-    def _train(self, document: Document, raw: dict[str, Any]) -> tuple[str, Trainer, Selection | None] | None:
+    def _train(self, document: Document, raw: dict[str, Any]) -> "_Trained | None":
         if not raw:
             return None
         section, settings = self._split(TrainSection, document, ("train",), raw)
@@ -151,7 +163,23 @@ class RunParser:
             wrong = "needs data, there is none" if plugin.takes_data else "takes no data; leave it empty"
             self.problems.add(document, ("data",), f"trainer '{section.trainer}' {wrong}")
         self._check_model_kind(document, plugin)
-        return None if trainer is None else (section.trainer, trainer, selection)
+        optimization = self._seed_optimization(document, section, plugin)
+        return None if trainer is None else _Trained(section.trainer, trainer, selection, optimization)
+
+    def _seed_optimization(
+        self, document: Document, section: TrainSection, plugin: type[Trainer]
+    ) -> SeedOptimization | None:
+        given = section.seed_optimization
+        if given is None:
+            return None
+        wrong = ""
+        if section.selection is None:
+            wrong = "needs train.selection: dev decides which training goes on"
+        elif not plugin.is_seeded or not plugin.can_pause:
+            wrong = f"trainer '{section.trainer}' can't begin with several seeds and go on with one"
+        if wrong:
+            self.problems.add(document, ("train", "seed_optimization"), wrong)
+        return SeedOptimization(given.seeds, given.at)
 
     def _selection(self, document: Document, raw: dict[str, Any]) -> Selection | None:
         path: KeyPath = ("train", "selection")

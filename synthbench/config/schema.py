@@ -150,12 +150,24 @@ class SelectionSection(Section):
         return self
 
 
+class SeedOptimizationSection(Section):
+    """Several trainings that differ in their seed alone, of which the best on dev is finished."""
+
+    seeds: int = Field(5, ge=2, le=1000, description="trainings that begin, for each seed of the experiment")
+    at: float = Field(
+        0.2, gt=0, lt=1, description="the share of the steps after which dev decides which one goes on"
+    )
+
+
 class TrainSection(Section):
     """The trainer and how its checkpoint is selected; the trainer's own keys stand beside these."""
 
     trainer: Name = Field(description="the trainer; its settings stand beside")
     selection: SelectionSection | None = Field(
         None, description="keep the checkpoint that is best on dev; null: keep the last"
+    )
+    seed_optimization: SeedOptimizationSection | None = Field(
+        None, description="begin with several seeds and finish the best on dev; null: one seed"
     )
 
 

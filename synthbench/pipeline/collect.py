@@ -17,9 +17,12 @@ from synthbench.pipeline.operations import (
     CHOICE_FILE,
     DATASET_FOLDER,
     ITEMS_FILE,
+    PAUSED,
     SCORES_FILE,
     SUMMARY_FILE,
     Evaluate,
+    Train,
+    chosen_input,
     model_folder,
     read_json,
 )
@@ -107,6 +110,7 @@ def _run_result(run: PlannedRun, store: Store, *, is_seeded: bool) -> RunResult:
     has_summary = model is not None and (model / SUMMARY_FILE).is_file()
     summary = read_json(model / SUMMARY_FILE) if model is not None and has_summary else {}
     datasets = _datasets(run.data.get("" if model is None else model.name, {}), store)
+    starts = _starts(run, store)
     return RunResult(
         variant=run.variant.name,
         axes=dict(run.variant.axes),
@@ -115,6 +119,8 @@ def _run_result(run: PlannedRun, store: Store, *, is_seeded: bool) -> RunResult:
         identity=_run_identity(run),
         parameters=dict(flatten(run.variant.parameters)),
         chosen=_chosen(run, store),
+        num_starts=len(starts) or 1,
+        paused_at=starts[0].until if starts else 1.0,
         scores=tuple(_task_scores(task, stage, store) for task, stage in run.evaluations.items()),
         datasets=tuple(datasets),
         history=tuple((step, name, value) for step, name, value in summary.get("history", ())),
@@ -136,9 +142,30 @@ def _place(folder: Path, store: Store) -> str:
 
 
 def _chosen(run: PlannedRun, store: Store) -> dict[str, Any]:
+    """Return what was chosen on dev: the values of `select`, and with which seed the training went on."""
     if run.model is None:
         return {}
-    file = store.folder(run.model.identity) / CHOICE_FILE
+    chosen = _choice(run.model, store)
+    choice_of_start = _trained(run.model, store).inputs.get(PAUSED)
+    if choice_of_start is not None:
+        chosen["train.seed"] = _choice(choice_of_start, store)["seed"]
+    return chosen
+
+
+def _starts(run: PlannedRun, store: Store) -> list[Train]:
+    """Return the trainings that paused, of which the run's is one; none without seed optimisation."""
+    choice = None if run.model is None else _trained(run.model, store).inputs.get(PAUSED)
+    operations = [] if choice is None else [stage.operation for stage in choice.inputs.values()]
+    return [operation for operation in operations if isinstance(operation, Train)]
+
+
+def _trained(model: Stage, store: Store) -> Stage:
+    """Return the training that made a model: the chosen one, where `select` ranges over several."""
+    return chosen_input(model, store) or model
+
+
+def _choice(stage: Stage, store: Store) -> dict[str, Any]:
+    file = store.folder(stage.identity) / CHOICE_FILE
     return dict(read_json(file)["chosen"]) if file.is_file() else {}
 
 

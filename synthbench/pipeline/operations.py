@@ -26,6 +26,7 @@ SUMMARY_FILE = "training.json"
 SCORES_FILE = "scores.json"
 ITEMS_FILE = "items.parquet"
 CHOICE_FILE = "choice.json"
+PAUSED = "paused"
 
 
 def write_json(file: Path, value: Any) -> None:  # noqa: ANN401
@@ -172,7 +173,9 @@ class Train(Operation):
     """Trains a model on all "data:..." inputs.
 
     "dev:..." inputs select its checkpoint, and of "dev-part:..." inputs the records with split "dev".
-    `dev_parts` are the names of the latter, for messages only.
+    `dev_parts` are the names of the latter, for messages only. With `until` below 1 the training pauses after
+    that share of its steps; one that is the "paused" input, or was chosen by it, is finished, with the seed
+    that it began with.
     """
 
     kind: ClassVar[str] = "train"
@@ -182,6 +185,7 @@ class Train(Operation):
     evaluator_name: str = ""
     evaluator: Evaluator | None = None
     dev_parts: tuple[str, ...] = ()
+    until: float = 1.0
 
     @property
     def component(self) -> str:
@@ -196,6 +200,8 @@ class Train(Operation):
     def config(self) -> Mapping[str, Any]:
         """Return the trainer's configuration, the seed and what selects the checkpoint."""
         config: dict[str, Any] = {**settings(self.trainer), "seed": self.seed}
+        if self.until < 1:
+            config["until"] = self.until
         if self.evaluator is not None:
             config["selection"] = {
                 "evaluator": self.evaluator_name,
@@ -217,15 +223,19 @@ class Train(Operation):
         limit_threads(work.runtime)
         data = _datasets(inputs, "data:")
         dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
+        paused = model_folder(inputs[PAUSED]) if PAUSED in inputs else None
         context = TrainingContext(
-            seed=self.seed,
+            seed=self.seed if paused is None else int(read_json(paused / SUMMARY_FILE)["seed"]),
             checkpoints=work.checkpoints,
             output=work.output,
             runtime=work.runtime,
             progress=work.progress,
             select=mean_main_score(self.evaluator, dev) if self.evaluator is not None else None,
+            until=self.until,
+            resume=paused,
         )
-        write_json(work.output / SUMMARY_FILE, asdict(self.trainer.train(data, context)))
+        summary = asdict(self.trainer.train(data, context))
+        write_json(work.output / SUMMARY_FILE, {**summary, "seed": context.seed})
 
 
 def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]:

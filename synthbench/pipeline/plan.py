@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from synthbench.config.experiment import (
@@ -12,12 +12,14 @@ from synthbench.config.experiment import (
     Experiment,
     Part,
     RunConfig,
+    SeedOptimization,
     Variant,
 )
 from synthbench.errors import UserError
 from synthbench.pipeline.auditing import AuditLabels
 from synthbench.pipeline.generation import NEED, SOURCE, Generate
 from synthbench.pipeline.operations import (
+    PAUSED,
     Evaluate,
     ExcludePairs,
     JoinLearning,
@@ -170,7 +172,23 @@ class _Planner:
                 selection.evaluator,
                 selection.parts,
             )
+        if config.seed_optimization is not None:
+            inputs[PAUSED] = self._best_start(operation, inputs, config.seed_optimization, address)
         return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
+
+    def _best_start(
+        self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimization, address: "_Address"
+    ) -> Stage:
+        """Return the choice among trainings with several seeds, none of them another run's, that pause."""
+        seeds = [_sum(address.seed * how.seeds, turn) for turn in range(how.seeds)]
+        starts = {}
+        for seed in seeds:
+            inner = address.within(f"seed {seed}", f"{address.label}, {how.at:.0%} with seed {seed}")
+            start = Stage(replace(training, seed=seed, until=how.at), dict(inputs), inner.label)
+            starts[f"candidate:{seed}"] = self._add(start, f"{inner.key}|train")
+        choice = Select(tuple({"seed": seed} for seed in seeds))
+        label = f"{address.label} among {how.seeds} seeds"
+        return self._add(Stage(choice, starts, label), f"{address.key}|select-seed")
 
     def _part(self, part: Part, address: "_Address") -> Stage:
         if part.method is None:
@@ -200,7 +218,7 @@ class _Planner:
     ) -> Stage:
         if isinstance(need, GeneratedData):
             method = _configured("methods", need.method, need.config)
-            inner = {role: roles[ours] for role, ours in need.sources.items()}
+            inner = {role: roles[ours] for role, ours in need.sources.items() if ours in roles}
             return self._generate(need.method, method, inner, address)
         trainer = _configured("trainers", need.trainer, need.config)
         inputs = {f"data:{index}": sources[role] for index, role in enumerate(need.data)}

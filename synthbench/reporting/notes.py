@@ -20,6 +20,7 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_metrics(table),
         *_seeds(table, result),
         *_choices(result),
+        *_seed_optimization(result),
         *_averages(table, options),
         *_items(table),
         *_not_alike(table),
@@ -156,6 +157,21 @@ def _choices(result: ExperimentResult) -> Iterator[str]:
         for path in dict.fromkeys(path for run in chosen for path in run.chosen):
             values = ", ".join(str(run.chosen.get(path)) for run in chosen)
             yield f"Chosen on dev: {row}: {path} = {values} for {seeds}."
+
+
+def _seed_optimization(result: ExperimentResult) -> Iterator[str]:
+    """Say what was finished of several trainings, and how much of training them all to the end was saved."""
+    found: dict[tuple[int, float], dict[str, None]] = {}
+    for run in result.runs:
+        if run.num_starts > 1:
+            found.setdefault((run.num_starts, run.paused_at), {})[run.variant] = None
+    for (num_starts, share), variants in found.items():
+        saved = (1 - share) * (num_starts - 1) / num_starts
+        yield (
+            f"Seed optimisation ({', '.join(variants)}): of {num_starts} trainings for each seed the one that"
+            f" was best on dev after {share:.0%} of the steps was finished, which saved {saved:.0%} of all"
+            " steps."
+        )
 
 
 def _averages(table: Table, options: TableOptions) -> Iterator[str]:

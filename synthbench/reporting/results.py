@@ -63,6 +63,8 @@ class RunResult(_Result):
     identity: str
     parameters: dict[str, Any] = Field(default_factory=dict, description="dotted configuration paths")
     chosen: dict[str, Any] = Field(default_factory=dict, description="what a selection on dev chose")
+    num_starts: int = Field(1, description="trainings that began, of which dev chose the one that went on")
+    paused_at: float = Field(1.0, description="after which share of the steps dev chose")
     scores: tuple[TaskScores, ...]
     datasets: tuple[DatasetSummary, ...] = ()
     history: tuple[tuple[int, str, float], ...] = Field((), description="(step, name, value) of the training")

@@ -33,6 +33,20 @@ class Checkpoints:
                 (path / _MARKER).unlink(missing_ok=True)
                 shutil.rmtree(path)
 
+    def copy_to(self, folder: Path) -> None:
+        """Copy the complete checkpoints into a folder that is not there yet."""
+        self.delete_torn()
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+
+    def take_from(self, folder: Path) -> None:
+        """Copy the checkpoints that another training left with `copy_to`, unless there are own ones."""
+        if self.last() is not None:
+            return
+        others = Checkpoints(folder)
+        for step in sorted(others._complete()):
+            shutil.copytree(others.path(step), self.path(step), ignore=shutil.ignore_patterns(_MARKER))
+            self.complete(step)
+
     def delete_torn(self) -> None:
         """Delete the checkpoints without a marker."""
         self.keep_only(*self._complete())

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DEV_SCORE = "dev_score"
+PAUSED_SCORE = "paused_dev_score"
 LOSS = "loss"
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 _POINTS_OF_LOSS_CURVE = 100
 _STATE_FILE = "trainer_state.json"
+_PAUSED_FOLDER = "paused"
 
 History = list[dict[str, Any]]
 
@@ -49,24 +51,30 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
     """Train `job.model` in place and leave it with the weights of the best dev score, else with the last.
 
     Of equal scores the first wins. A training that was killed goes on from its last complete checkpoint and
-    ends, on a CPU, with the same weights as an undisturbed one. Raises UserError if the loss diverges.
+    ends, on a CPU, with the same weights as an undisturbed one; so does one that was paused, which is left
+    with the weights and the dev score of the step at which it was. Raises UserError if the loss diverges.
     """
     num_steps = settings.num_steps(job.table.num_rows)
+    last = _last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)
     checkpoints.delete_torn()
+    if context.resume is not None:
+        checkpoints.take_from(context.resume / _PAUSED_FOLDER)
     resumed = checkpoints.last()
     with isolated(job.model.device, context.seed):
-        if resumed == num_steps:
-            load_weights(job.model, checkpoints.path(num_steps))
-            history = _saved_history(checkpoints, num_steps)
+        if resumed == last:
+            load_weights(job.model, checkpoints.path(last))
+            history = _saved_history(checkpoints, last)
         else:
             history = _run(job, settings, context, resumed)
-    best = _best(history)
-    if best is not None and best["step"] != num_steps:
+    if last < num_steps:
+        checkpoints.copy_to(context.output / _PAUSED_FOLDER)
+    best = _best(history) if last == num_steps else _paused(history)
+    if best is not None and best["step"] != last:
         load_weights(job.model, checkpoints.path(best["step"]))
     job.model.eval()
     return TrainingSummary(
-        num_steps=num_steps,
+        num_steps=last,
         num_records=job.table.num_rows,
         best_step=None if best is None else best["step"],
         dev_score=None if best is None else best[DEV_SCORE],
@@ -164,7 +172,7 @@ class _Course(TrainerCallback):
         own_length: int | None,
     ) -> None:
         num_steps = settings.num_steps(job.table.num_rows)
-        interval = max(1, num_steps // _POINTS_OF_LOSS_CURVE)
+        interval = _interval(num_steps)
         self.job = job
         self.context = context
         self.task = task
@@ -172,6 +180,8 @@ class _Course(TrainerCallback):
         self.checkpoints = Checkpoints(context.checkpoints)
         self.evaluation_steps = set(settings.evaluation_steps(num_steps) if context.select else ())
         self.log_steps = {*range(interval, num_steps, interval), num_steps, *self.evaluation_steps}
+        self.last = _last_step(num_steps, context.until)
+        self.pauses = self.last < num_steps
         self.saved_at = time.monotonic()
 
     def on_train_begin(
@@ -186,11 +196,17 @@ class _Course(TrainerCallback):
         """Evaluate and set what transformers shall do next."""
         step = state.global_step
         self.task.advance()
-        if step in self.evaluation_steps:
-            state.log_history.append({"step": step, DEV_SCORE: self._dev_score()})
+        is_pause = self.pauses and step == self.last
+        if self.context.select is not None and (is_pause or step in self.evaluation_steps):
+            score = self._dev_score()
+            if step in self.evaluation_steps:
+                state.log_history.append({"step": step, DEV_SCORE: score})
+            if is_pause:
+                state.log_history.append({"step": step, PAUSED_SCORE: score})
+        control.should_training_stop |= is_pause
         due = time.monotonic() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS
         control.should_log = step in self.log_steps
-        control.should_save = step in self.evaluation_steps or (due and control.should_log)
+        control.should_save = is_pause or step in self.evaluation_steps or (due and control.should_log)
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
@@ -239,6 +255,25 @@ def _own_length(model: SentenceTransformer | CrossEncoder) -> int | None:
     """Return the model's own limit in tokens, None if it has none, as static models."""
     length = model.max_seq_length
     return None if length is None or math.isinf(length) else length
+
+
+def _interval(num_steps: int) -> int:
+    """Return how many steps apart the points of the loss curve are."""
+    return max(1, num_steps // _POINTS_OF_LOSS_CURVE)
+
+
+def _last_step(num_steps: int, until: float) -> int:
+    """Return the last step: of a training that pauses the first point of the loss curve from there on."""
+    if until == 1.0:
+        return num_steps
+    interval = _interval(num_steps)
+    return min(num_steps, interval * max(1, math.ceil(num_steps * until / interval)))
+
+
+def _paused(history: History) -> dict[str, Any] | None:
+    """Return the step of the pause with its dev score, under the name that the best one has; None if none."""
+    scored = [entry for entry in history if PAUSED_SCORE in entry]
+    return {**scored[-1], DEV_SCORE: scored[-1][PAUSED_SCORE]} if scored else None
 
 
 def _best(history: History) -> dict[str, Any] | None:

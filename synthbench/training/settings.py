@@ -1,7 +1,7 @@
 """What every trainer that learns can be told."""
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,8 @@ class TrainingSettings(Trainer):
 
     Gradients are clipped to norm 1, as sentence-transformers does.
     """
+
+    can_pause: ClassVar[bool] = True
 
     base: Pretrained = Field(description="the model that the training starts from")
     epochs: float | None = Field(

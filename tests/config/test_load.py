@@ -5,6 +5,7 @@ from experiment_files import ExperimentFile
 from fakes import FakeMethod
 
 from synthbench.api import GeneratedData, Need
+from synthbench.config.experiment import SeedOptimization
 from synthbench.config.load import load_experiment
 
 # Each line is a fault in one section of the file: what is changed, and the whole message.
@@ -448,6 +449,17 @@ def test_an_evaluator_that_learns_nothing_is_given_nothing(experiment: Experimen
     experiment.change("evaluator: fake\n", "evaluator: fake\n      dev: [dev]\n")
     (message,) = experiment.faults()
     assert message.endswith("evaluate.main.dev: 'fake' learns nothing from it; leave it out")
+
+
+def test_seed_optimization_needs_dev_and_a_trainer_that_can_pause(experiment: ExperimentFile) -> None:
+    optimization = "defaults.train.seed_optimization={seeds: 3}"
+    (message,) = experiment.faults(optimization)
+    assert message.endswith("trainer 'fake' can't begin with several seeds and go on with one")
+    pausing = experiment.change("trainer: fake", "trainer: pausing")
+    train = pausing.load(optimization).variants[0].candidates[0].config
+    assert train.seed_optimization == SeedOptimization(seeds=3, at=0.2)
+    (message,) = pausing.faults(optimization, "defaults.train.selection=null")
+    assert message.endswith("needs train.selection: dev decides which training goes on")
 
 
 def test_a_profile_patches_the_top_level_and_every_run(experiment: ExperimentFile) -> None:

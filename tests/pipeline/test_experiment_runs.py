@@ -14,6 +14,7 @@ from synthbench.pipeline.plan import Plan, make_plan
 from synthbench.pipeline.runner import Report, Runner, matching
 from synthbench.pipeline.status import statuses
 from synthbench.pipeline.store import Store
+from synthbench.reporting.build import build_table
 
 SELECT = "size: 3\n    select: {over: {train.strength: [0.25, 0.75, 0.75, 0.5]}}"
 
@@ -368,3 +369,27 @@ def test_what_an_evaluator_learns_from_stands_beside_the_test_set(
     run(plan, store)
     (score, *_) = collect(plan, store).runs[0].scores
     assert (score.num_items, score.scores) == (5, {"value": 0.5, "train": 4.0, "dev": 3.0})
+
+
+def test_of_several_seeds_the_best_on_dev_is_trained_to_the_end(
+    experiment: ExperimentFile, store: Store, work_log: Path
+) -> None:
+    experiment.change("trainer: fake\n", "trainer: pausing\n    seed_optimization: {seeds: 3, at: 0.25}\n")
+    plan = make_plan(experiment.load(variants=("plain",)))
+    run(plan, store)
+    # As strong as seeds 0 to 5 are: 0, 0.3, 0.1, 0.4, 0.2, 0.
+    trained = [line for line in work_done(work_log) if line.startswith("train")]
+    assert sorted(trained) == sorted(
+        [f"train seed {seed} from 0.0 to 0.25" for seed in range(6)]
+        + [f"train seed {seed} from 0.25 to 1.0" for seed in (1, 3)]
+    )
+    result = collect(plan, store)
+    assert [each.chosen for each in result.runs] == [{"train.seed": 1}, {"train.seed": 3}]
+    assert [each.scores[0].scores["value"] for each in result.runs] == [0.3, 0.4]
+    notes = build_table(result).notes
+    assert "Chosen on dev: plain: train.seed = 1, 3 for seeds 0, 1." in notes
+    assert (
+        "Seed optimisation (plain): of 3 trainings for each seed the one that was best on dev after 25% of"
+        " the steps was finished, which saved 50% of all steps." in notes
+    )
+    assert run(make_plan(experiment.load(variants=("plain",))), store)[0].executed == []

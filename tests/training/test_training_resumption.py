@@ -129,3 +129,26 @@ def test_checkpoints_may_move_with_their_store(bert: Path, tmp_path: Path) -> No
         [toy_pairs(40)], context_in(tmp_path / "short")
     )
     assert largest_difference(tmp_path / "there", tmp_path / "short") == 0
+
+
+@pytest.mark.parametrize(("kind", "until"), [("bi-encoder", 0.2), ("cross-encoder", 0.5), ("simcse", 0.2)])
+def test_a_training_that_paused_ends_as_an_undisturbed_one(
+    kind: str, until: float, bert: Path, tmp_path: Path
+) -> None:
+    trainer = TRAINERS[kind](
+        base={"model": str(bert)}, max_steps=12, batch_size=8, learning_rate=1e-3, evaluations=6
+    )
+    data, selections = [toy_pairs(40)], (Interrupted(-1), Interrupted(-1))
+    early = context_in(tmp_path / "early", select=selections[0])
+    paused = trainer.train(data, replace(early, until=until))
+    # A fifth of 12 steps is not a whole one: it goes on to the third, which no evaluation is due at.
+    scores = {0.2: (3, 0.9), 0.5: (6, 0.2)}
+    assert (paused.num_steps, paused.dev_score) == scores[until]
+    # What was scored at the pause alone is no part of the later course.
+    selections[0].turn = {0.2: 1, 0.5: 3}[until]
+    late = context_in(tmp_path / "late", select=selections[0])
+    resumed = trainer.train(data, replace(late, resume=early.output))
+    undisturbed = trainer.train(data, context_in(tmp_path / "undisturbed", select=selections[1]))
+    assert resumed == undisturbed
+    assert resumed.best_step == 4
+    assert largest_difference(tmp_path / "late", tmp_path / "undisturbed") < 1e-6
