@@ -11,7 +11,11 @@ from synthbench.errors import UserError
 
 KeyPath = tuple[str | int, ...]
 
-COMPONENT_KEYS = ("method", "trainer", "evaluator", "source", "task", "file", "sandbox", "name", "endpoint")
+COMPONENT_KEYS = (
+    *("method", "trainer", "evaluator", "name"),
+    *("source", "task", "file", "sandbox"),
+    *("endpoint", "local"),
+)
 """Keys that say what a section is: a patch that sets one to another value replaces the whole section."""
 
 

@@ -31,7 +31,7 @@ class LocalLLM(BaseModel):
         None, pattern=COMMIT_PATTERN, description="full commit hash of a hub model; null: its main branch"
     )
     dtype: Literal["fp32", "bf16", "fp16"] = Field(
-        "fp32", description="of weights and products; probabilities are always fp64"
+        "fp32", description="of weights and products; softmax and what follows are fp32 at least"
     )
     max_new_tokens: int = Field(
         512, ge=1, description="longest answer in tokens to a request that names no `max_tokens`"

@@ -8,6 +8,8 @@ from experiment_files import ExperimentFile
 from fakes import Lines
 from test_chat_runs import generated, run
 
+from synthbench.config.llm import SandboxLLM
+from synthbench.config.local_llm import LocalLLM
 from synthbench.generation.chat.ledger import entries
 from synthbench.generation.language_model import LanguageModel
 from synthbench.pipeline.costs import costs
@@ -64,6 +66,17 @@ def test_a_plan_loads_no_model_and_says_that_it_costs_nothing(
     ((_, (requests, money)),) = costs(statuses(plan, store), store)
     assert "): about 4 requests, 400,000 tokens of prompts" in requests
     assert money == "money: none, the model runs here"
+
+
+def test_another_llm_takes_the_place_of_the_whole_section(asking: ExperimentFile, chat_model: Path) -> None:
+    def llm(*assignments: str) -> object:
+        return asking.load(*assignments).llm
+
+    local = LocalLLM(local=str(chat_model))
+    asking.change(f"{chat_model}}}", f"{chat_model}, dtype: bf16}}")
+    assert isinstance(llm("llm=sandbox"), SandboxLLM)
+    asking.change(f"llm: {{local: {chat_model}, dtype: bf16}}", "llm: {endpoint: sandbox, noise: 0.1}")
+    assert llm(f"llm.local={chat_model}") == local
 
 
 def test_what_a_local_model_lacks_is_told_with_its_line(asking: ExperimentFile, tmp_path: Path) -> None:
