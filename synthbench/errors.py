@@ -15,6 +15,17 @@ class UserError(Exception):
         self.messages = messages
 
 
+class PendingError(Exception):
+    """What is needed is under way elsewhere and comes later: no failure, exit code 4.
+
+    Each message stands alone on one line, and says how to get at it.
+    """
+
+    def __init__(self, *messages: str) -> None:
+        super().__init__("\n".join(messages))
+        self.messages = messages
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the nearest known word, else the list of known words."""
     names = sorted(known)

@@ -51,7 +51,7 @@ def callback(
 
 
 def main() -> NoReturn:
-    """Run the command line; the process ends with exit code 0, 2, 3, 130 or 143."""
+    """Run the command line; the process ends with exit code 0, 2, 3, 4, 130 or 143."""
     disable_telemetry()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that knows no "±" must not cost anybody a table.

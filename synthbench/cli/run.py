@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 EXIT_USER_ERROR = 2
 EXIT_FAILURES = 3
+EXIT_PENDING = 4
 
 
 def run(
@@ -40,7 +41,10 @@ def run(
     ] = None,
     output: OutputFolder = Path("reports"),
 ) -> None:
-    """Carry out an experiment: what the store holds already is not computed again."""
+    """Carry out an experiment: what the store holds already is not computed again.
+
+    Exit code 4: an LLM answers in a batch that is not done yet; the same command goes on.
+    """
     given = load_given(file, profile, assignments, variant, (seeds, data))
     try:
         _run(given, jobs, force or [], output)
@@ -70,12 +74,16 @@ def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
     failures = tuple(
         f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()
     )
-    is_tracked = _conclude(collect(plan, store, failures, given.overrides), store, folder)
+    pending = tuple(f"{stage}: {line}" for stage, lines in report.pending.values() for line in lines)
+    is_tracked = _conclude(collect(plan, store, failures, given.overrides, pending), store, folder)
     _print_failures(report)
+    _print_pending(pending)
     if report.failed and not report.only_user_errors:
         raise typer.Exit(EXIT_FAILURES)
     if report.failed or not is_tracked:
         raise typer.Exit(EXIT_USER_ERROR)
+    if pending:
+        raise typer.Exit(EXIT_PENDING)
 
 
 def _open_store() -> "Store":
@@ -132,10 +140,17 @@ def _execute(
         runner = Runner(store, workers, runtime, progress, llm, plan.experiment.name)
         report = runner.run(plan, matching(plan, force))
         store.remember_addresses(plan.experiment.name, plan.addresses)
-    reused = len(plan.stages) - len(report.executed) - len(report.failed) - len(report.skipped)
-    unfinished = f", {len(report.failed)} failed, {len(report.skipped)} left out" if report.failed else ""
-    progress.say(f"{len(report.executed)} stages executed, {reused} reused{unfinished}")
+    progress.say(_summary(plan, report))
     return report
+
+
+def _summary(plan: "Plan", report: "Report") -> str:
+    failed = {"failed": len(report.failed), "left out": len(report.skipped)}
+    pending = {"pending": len(report.pending), "held up": len(report.held_up)}
+    unfinished = {**(failed if report.failed else {}), **(pending if report.pending else {})}
+    reused = len(plan.stages) - len(report.executed) - sum(unfinished.values())
+    more = "".join(f", {number} {what}" for what, number in unfinished.items())
+    return f"{len(report.executed)} stages executed, {reused} reused{more}"
 
 
 def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
@@ -171,3 +186,11 @@ def _print_failures(report: "Report") -> None:
             print(f"error: {stage}: {line.rstrip()}", file=sys.stderr)
     for stage in report.skipped:
         print(f"left out: {stage}: it depends on a failed stage", file=sys.stderr)
+
+
+def _print_pending(pending: tuple[str, ...]) -> None:
+    for line in pending:
+        print(f"pending: {line}", file=sys.stderr)
+    if pending:
+        command = shlex.join(["synthbench", *sys.argv[1:]])
+        print(f"what is finished is kept; to go on later: {command}", file=sys.stderr)

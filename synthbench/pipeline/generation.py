@@ -11,7 +11,7 @@ from synthbench.config.llm import LLM
 from synthbench.config.local_llm import LocalLLM
 from synthbench.data.dataset import SyntheticDataset, from_row, to_row
 from synthbench.data.records import Record, RecordKind
-from synthbench.errors import UserError
+from synthbench.errors import PendingError, UserError
 from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.ledger import entries
@@ -82,7 +82,7 @@ class Generate(Operation):
         context = Context(inputs, work, finished, endpoint, local)
         try:
             bare = self._generate(sources, context, work.journal)
-        except UserError:
+        except (UserError, PendingError):
             raise
         except Exception as error:
             if work.llm is None or is_there(work.llm.model):

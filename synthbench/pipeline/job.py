@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from synthbench.errors import UserError
+from synthbench.errors import PendingError, UserError
 from synthbench.generation.chat.endpoint import Account
 from synthbench.pipeline.stage import GroupMember, Stage
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store, disk_errors
@@ -20,12 +20,14 @@ from synthbench.runtime import Progress, Runtime
 class Outcome:
     """What became of a job: `executed` and `shared` are identities of stages that are there now.
 
-    `busy` says who holds a lock (then nothing was done), `error` what went wrong.
+    `busy` says who holds a lock (then nothing was done), `pending` what is under way elsewhere and comes on
+    another day, `error` what went wrong.
     """
 
     executed: tuple[str, ...] = ()
     shared: tuple[str, ...] = ()
     busy: str = ""
+    pending: tuple[str, ...] = ()
     error: tuple[str, ...] = ()
     is_user_error: bool = False
     seconds: float = 0.0
@@ -68,6 +70,8 @@ class Job:
                 return Outcome(executed, shared, seconds=time.perf_counter() - started)
         except StageBusyError as busy:
             return Outcome(busy=str(busy))
+        except PendingError as pending:
+            return Outcome(pending=pending.messages)
         except UserError as error:
             return Outcome(error=error.messages, is_user_error=True)
         except Exception:  # noqa: BLE001 - one stage's bug must not take the others' work along

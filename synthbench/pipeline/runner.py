@@ -35,19 +35,25 @@ class Executor(Protocol):
 
 @dataclass
 class Report:
-    """What a run did, of `num_needed` stages that were not there."""
+    """What a run did, of `num_needed` stages that were not there.
+
+    `pending` stages wait for what comes on another day, `held_up` ones for them; `skipped` ones never come.
+    """
 
     num_needed: int = 0
     executed: list[Stage] = field(default_factory=list)
     shared: list[Stage] = field(default_factory=list)
     failed: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
     skipped: list[Stage] = field(default_factory=list)
+    pending: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
+    held_up: list[Stage] = field(default_factory=list)
     only_user_errors: bool = True
 
     @property
     def num_settled(self) -> int:
-        """How many stages are there now, by this process or another, or never will be."""
-        return len(self.executed) + len(self.shared) + len(self.failed) + len(self.skipped)
+        """How many stages are there now, by this process or another, or will not be after this run."""
+        done = len(self.executed) + len(self.shared)
+        return done + len(self.failed) + len(self.skipped) + len(self.pending) + len(self.held_up)
 
 
 def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
@@ -150,7 +156,7 @@ class Runner:
     def run(self, plan: Plan, forced: Collection[str] = ()) -> Report:
         """Compute what is needed. Data is read first, so that bad data is found before anything is spent.
 
-        A failed stage holds up only what depends on it.
+        A failed or pending stage holds up only what depends on it.
         """
         needed = self.needed(plan, forced)
         report = Report(num_needed=len(needed))
@@ -203,10 +209,15 @@ class Runner:
 
     def _skip_hopeless(self, waiting: dict[str, Stage], report: Report) -> None:
         lost = {*report.failed, *(stage.identity for stage in report.skipped)}
+        late = {*report.pending, *(stage.identity for stage in report.held_up)}
         for identity, stage in list(waiting.items()):
-            if any(source.identity in lost for source in stage.inputs.values()):
+            inputs = {source.identity for source in stage.inputs.values()}
+            if inputs & lost:
                 report.skipped.append(waiting.pop(identity))
                 lost.add(identity)
+            elif inputs & late:
+                report.held_up.append(waiting.pop(identity))
+                late.add(identity)
 
     @staticmethod
     def _blocked(stage: Stage, waiting: Mapping[str, Stage], running: Collection[str]) -> bool:
@@ -224,6 +235,8 @@ class Runner:
     def _account(self, job: Job, outcome: Outcome, report: Report) -> None:
         by_identity = {stage.identity: stage for stage in job.stages}
         for stage in job.stages:
+            if outcome.pending:
+                report.pending[stage.identity] = (stage, outcome.pending)
             if outcome.error:
                 report.failed[stage.identity] = (stage, outcome.error)
                 report.only_user_errors &= outcome.is_user_error

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from synthbench.errors import UserError
 from synthbench.generation.chat.backend import Backend
+from synthbench.generation.chat.batch_book import BatchBook
 from synthbench.generation.chat.budget import Budget
 from synthbench.generation.chat.cache import Answer, AnswerCache, Cost, key_of
 from synthbench.generation.chat.connection import (
@@ -24,10 +25,11 @@ SECONDS_BETWEEN_LOOKS = 0.2
 
 @dataclass(frozen=True)
 class Outcome:
-    """An answer; one that `is_final` would be the same on another day."""
+    """An answer; if `is_final` the same on another day; none yet if it `is_pending`, in a batch."""
 
     answer: ChatAnswer
     is_final: bool = True
+    is_pending: bool = False
 
 
 class StoppedError(Exception):
@@ -45,6 +47,7 @@ class Asker:
         self._endpoint = endpoint
         self._cache = cache
         self._backend = backend
+        self._book = BatchBook(cache.database)
         self._budget = Budget(endpoint, cache)
         self._limit = AdaptiveLimit(endpoint.pacing.concurrency)
         self._requests = Rate(endpoint.pacing.requests_per_minute)
@@ -83,6 +86,8 @@ class Asker:
         self._asking[key] = asyncio.Event()
         try:
             outcome = await self._ask(key, request)
+            if outcome is None and self._book.holder_of(key) is not None:
+                return Outcome(ChatAnswer(request, None), is_pending=True)
             if outcome is None:
                 await self._sleep(SECONDS_BETWEEN_LOOKS)
             return outcome

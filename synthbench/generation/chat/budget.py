@@ -58,7 +58,9 @@ class Budget:
 
     def usd(self, prompt_tokens: int, completion_tokens: int) -> float:
         """Return what so many tokens cost; 0 if nobody knows."""
-        return self._price.usd(prompt_tokens, completion_tokens) if self._price else 0.0
+        if self._price is None:
+            return 0.0
+        return self._price.usd(prompt_tokens, completion_tokens, is_batch=self._endpoint.pacing.batch)
 
     async def send(self, key: str, cost: Cost, go_on: Callable[[], None]) -> int | None:
         """Wait until there is money for it for certain; return the attempt's number, None as the cache does.
@@ -72,7 +74,7 @@ class Budget:
                 attempt = self._cache.send(key, cost, self._limit)
             except OverBudgetError as error:
                 if not self._num_under_way:
-                    raise UserError(self._no_money(error.spent, cost)) from None
+                    raise self.no_money(error.spent, cost) from None
                 self._changed.clear()
                 await self._changed.wait()
             else:
@@ -92,8 +94,9 @@ class Budget:
         self._longest = max(self._longest, answer.completion_tokens)
         self._num_answers += 1
 
-    def _no_money(self, spent: float, cost: Cost) -> str:
-        return (
+    def no_money(self, spent: float, cost: Cost) -> UserError:
+        """Return the error of a request that nothing is left for."""
+        return UserError(
             f"llm.budget_usd: {self._limit:g} US dollars: {spent:.4f} are spent, and the next request"
             f" to '{self._endpoint.name}' may cost {cost.usd:.4f} with an answer of"
             f" {cost.completion_tokens:,} tokens; what is answered is kept, and the same command goes on with"

@@ -2,7 +2,8 @@
 
 It is shared by experiments and processes. An attempt is written before its request leaves, an answer before
 it is used: whenever a process ends, what it had under way is known, and is called in doubt, for it may have
-been paid. Each process (session) holds a lock file, which the kernel frees with it.
+been paid. Each process (session) holds a lock file, which the kernel frees with it. A batch is a session,
+too, and lives until it is collected (batch_book.py).
 """
 
 import hashlib
@@ -14,7 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from synthbench.generation.chat.database import Database, lock
+from synthbench.generation.chat.batch_book import BatchBook
+from synthbench.generation.chat.database import BATCH, Database, lock
 from synthbench.generation.chat.endpoint import Account, Endpoint
 from synthbench.generation.chat.requests import ChatRequest
 
@@ -78,6 +80,11 @@ class AnswerCache:
             self._lock.acquire(timeout=0)
             self._doubt_the_dead()
 
+    @property
+    def database(self) -> Database:
+        """The file, which batches are kept in, too."""
+        return self._database
+
     def __enter__(self) -> Self:
         return self
 
@@ -111,22 +118,26 @@ class AnswerCache:
         the experiment's account would pass `budget`, whoever else spends from it.
         """
         with self._database.errors(), self._database.transaction():
-            if self.find(key) is not None or self._is_under_way(key):
-                return None
-            spent = self.spent()
-            if budget is not None and spent + expected.usd > budget:
-                raise OverBudgetError(spent)
-            self._charge(expected.usd)
-            endpoint, account = self._endpoint, self._account
-            return self._database.execute(
-                "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
-                " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)",
-                (
-                    *(key, endpoint.name, endpoint.model, account.experiment, account.stage),
-                    *(self._session, time.time()),
-                    *(expected.prompt_tokens, expected.completion_tokens, expected.usd),
-                ),
-            ).lastrowid
+            return self.note(key, expected, budget, self._session)
+
+    def note(self, key: str, expected: Cost, budget: float | None, session: str) -> int | None:
+        """Do as `send`, within the caller's transaction, for a batch that stands in a session's place."""
+        if self.find(key) is not None or self._is_under_way(key):
+            return None
+        spent = self.spent()
+        if budget is not None and spent + expected.usd > budget:
+            raise OverBudgetError(spent)
+        self._charge(self._account.experiment, expected.usd)
+        endpoint, account = self._endpoint, self._account
+        return self._database.execute(
+            "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
+            " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)",
+            (
+                *(key, endpoint.name, endpoint.model, account.experiment, account.stage),
+                *(session, time.time()),
+                *(expected.prompt_tokens, expected.completion_tokens, expected.usd),
+            ),
+        ).lastrowid
 
     def name_of(self, attempt: int) -> str:
         """Return what nobody else's attempt is called: the session and the attempt's number."""
@@ -136,7 +147,8 @@ class AnswerCache:
         """Keep an answer, and what it cost."""
         tokens = (answer.prompt_tokens, answer.completion_tokens)
         with self._database.errors(), self._database.transaction():
-            self._charge(usd - self._expected_usd(attempt))
+            experiment, expected = self._booked(attempt)
+            self._charge(experiment, usd - expected)
             self._database.execute(
                 "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)",
                 (key, answer.text, answer.failure, *tokens),
@@ -150,7 +162,8 @@ class AnswerCache:
     def refused(self, attempt: int, reason: str) -> None:
         """Note that an attempt was turned away, which costs nothing."""
         with self._database.errors(), self._database.transaction():
-            self._charge(-self._expected_usd(attempt))
+            experiment, expected = self._booked(attempt)
+            self._charge(experiment, -expected)
             self._end(attempt, "refused", reason)
 
     def doubted(self, attempt: int, reason: str) -> None:
@@ -166,16 +179,19 @@ class AnswerCache:
             ).fetchone()
         return float(row[0]) if row else 0.0
 
-    def _charge(self, usd: float) -> None:
+    def _charge(self, experiment: str, usd: float) -> None:
         self._database.execute(
             "INSERT INTO accounts VALUES (?, ?)"
             " ON CONFLICT (experiment) DO UPDATE SET usd = usd + excluded.usd",
-            (self._account.experiment, usd),
+            (experiment, usd),
         )
 
-    def _expected_usd(self, attempt: int) -> float:
-        (usd,) = self._database.execute("SELECT usd FROM attempts WHERE id = ?", (attempt,)).fetchone()
-        return float(usd)
+    def _booked(self, attempt: int) -> tuple[str, float]:
+        """Return on whose account an attempt is, with how many US dollars."""
+        experiment, usd = self._database.execute(
+            "SELECT experiment, usd FROM attempts WHERE id = ?", (attempt,)
+        ).fetchone()
+        return str(experiment), float(usd)
 
     def _end(self, attempt: int, state: str, reason: str) -> None:
         self._database.execute(
@@ -212,6 +228,8 @@ class AnswerCache:
 
         if session == self._session:
             return True
+        if session.startswith(BATCH):
+            return BatchBook(self._database).find(session) is not None
         if not (self._sessions / session).with_suffix(".lock").exists():
             return False
         try:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synthbench.errors import PendingError
 from synthbench.generation.chat.endpoint import Account, Endpoint
 from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 
@@ -32,10 +33,22 @@ class ChatClient:
         a reason that may pass comes last, when it is clear that the run as a whole did not fail.
 
         Raises UserError if no request can succeed (no key, wrong key, unknown model, nobody there), too many
-        failed, the budget is spent, or the cache lacks an answer and the endpoint is not to be asked.
+        failed, the budget is spent, or the cache lacks an answer and the endpoint is not to be asked;
+        PendingError, in the end, if answers come in a batch that is not done.
         """
+        from synthbench.generation.chat.batches import answers_in_batches
+
+        if self.endpoint.pacing.batch and not self.endpoint.pacing.offline:
+            yield from answers_in_batches(self.endpoint, self.folder, self.account, requests)
+        else:
+            yield from self._directly(requests)
+
+    def _directly(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
+        from synthbench.generation.chat.batches import collect_batches
         from synthbench.generation.chat.conversation import Conversation
 
+        pending = collect_batches(self.endpoint, self.folder, self.account)
+        num_pending = 0
         waiting = iter(requests)
         window = REQUESTS_PER_SLOT * self.endpoint.pacing.concurrency
         failed: list[ChatAnswer] = []
@@ -56,6 +69,8 @@ class ChatClient:
                 num_open -= 1
                 if isinstance(outcome, BaseException):
                     error = _worse(error, outcome)
+                elif outcome.is_pending:
+                    num_pending += 1
                 elif not outcome.is_final:
                     failed.append(outcome.answer)
                 elif error is None:
@@ -63,6 +78,9 @@ class ChatClient:
         if error is not None:
             raise error
         yield from failed
+        if num_pending:
+            name = self.endpoint.name
+            raise PendingError(*pending or (f"{num_pending:,} requests to '{name}' are in another's batch",))
 
 
 def _worse(known: BaseException | None, new: BaseException) -> BaseException:

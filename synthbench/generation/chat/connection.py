@@ -28,6 +28,7 @@ TRIES_OF_UNLIKELY = 4
 CONTENT_FILTER = "content filter"
 REQUEST_ID = "X-Client-Request-Id"
 _CAN_PASS = (408, 409, 425, 429)
+_LONGEST_SAID = 200
 _PAST_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
 
 
@@ -83,13 +84,13 @@ class Connection:
         from openai import AsyncOpenAI, DefaultAioHttpClient
 
         self._endpoint = endpoint
-        self._key = _key(endpoint)
+        self._refusals = Refusals(endpoint)
         seconds, most = endpoint.pacing.timeout, endpoint.pacing.concurrency
         timeout = Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT))
         limits = Limits(max_connections=most, max_keepalive_connections=most)
         self._client = AsyncOpenAI(
             base_url=endpoint.base_url,
-            api_key=self._key or "none",
+            api_key=self._refusals.key or "none",
             max_retries=0,
             timeout=timeout,
             http_client=DefaultAioHttpClient(limits=limits, timeout=timeout),
@@ -116,12 +117,12 @@ class Connection:
                 response = await self._client.post(
                     "/chat/completions",
                     cast_to=Response,
-                    body=self._body(request),
+                    body=body_of(self._endpoint, request),
                     options={"headers": {REQUEST_ID: attempt}},
                 )
             return read_reply(request, response.content, response.headers.get("content-type", ""))
         except APIStatusError as error:
-            raise self._turned_away(error) from None
+            raise self._refusals.of(error) from None
         except APIConnectionError as error:
             raise self._without_answer(error) from None
         except TimeoutError:
@@ -131,33 +132,13 @@ class Connection:
         except UnicodeEncodeError:
             raise FailedAttemptError(Kind.REFUSED, "its text is not valid Unicode") from None
 
-    def _body(self, request: ChatRequest) -> dict[str, Any]:
-        body = {"model": self._endpoint.model, "messages": request.messages, **request.sampling}
-        if self._endpoint.sends_sample:
-            body.setdefault("seed", request.sample)
-        return body
-
-    def _turned_away(self, error: "APIStatusError") -> Exception:
-        status, said = error.status_code, self._without_key(_said(error))
-        if status in (401, 403):
-            return self._error(f"does not accept the key (HTTP {status}); {self._where_the_key_is()}")
-        if status == 404:
-            return self._error(f"has no model '{self._endpoint.model}', or is elsewhere (HTTP 404: {said})")
-        if error.code in _PAST_QUOTA:
-            return self._error(f"has no money left for this key (HTTP {status}: {said})")
-        if status in _CAN_PASS or status >= 500:
-            return FailedAttemptError(Kind.BUSY, f"HTTP {status}", seconds_asked_for(error.response.headers))
-        if CONTENT_FILTER in f"{error.code} {said}".replace("_", " ").lower():
-            return FailedAttemptError(Kind.REFUSED, CONTENT_FILTER)
-        return FailedAttemptError(Kind.REFUSED, f"HTTP {status}: {said}")
-
     def _without_answer(self, error: "APIConnectionError") -> FailedAttemptError:
         from aiohttp import ClientConnectorError, ConnectionTimeoutError
 
         # httpx2 calls a connection that broke later a failure to connect, too: only the transport knows.
-        for cause in _causes(error):
+        for cause in causes(error):
             if isinstance(cause, ClientConnectorError | ConnectionTimeoutError):
-                return FailedAttemptError(Kind.UNREACHABLE, self._without_key(str(cause)))
+                return FailedAttemptError(Kind.UNREACHABLE, self._refusals.without_key(str(cause)))
             if isinstance(cause, TimeoutError):
                 return FailedAttemptError(Kind.LOST, self._too_late())
         return FailedAttemptError(Kind.LOST, "the connection ended without an answer")
@@ -165,25 +146,76 @@ class Connection:
     def _too_late(self) -> str:
         return f"no answer within {self._endpoint.pacing.timeout:g} s"
 
+
+class Refusals:
+    """What it means that an endpoint turned a request away; `key` is the endpoint's, and appears in no text.
+
+    Raises UserError if the environment variable of the key is not set.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self.key = _key(endpoint)
+
+    def of(self, error: "APIStatusError") -> Exception:
+        """Return the meaning of the package's error."""
+        pause = seconds_asked_for(error.response.headers)
+        return self.turned_away(error.status_code, error.code or "", self.said(error), pause)
+
+    def turned_away(
+        self, status: int, code: str, said: str, retry_after: float | None = None
+    ) -> FailedAttemptError | UserError:
+        """Return the meaning of a status and what was said; a UserError if no request can succeed."""
+        said = self.without_key(said)[:_LONGEST_SAID]
+        if status in (401, 403):
+            return self._error(f"does not accept the key (HTTP {status}); {self._where_the_key_is()}")
+        if status == 404:
+            return self._error(f"has no model '{self._endpoint.model}', or is elsewhere (HTTP 404: {said})")
+        if code in _PAST_QUOTA:
+            return self._error(f"has no money left for this key (HTTP {status}: {said})")
+        if status in _CAN_PASS or status >= 500:
+            return FailedAttemptError(Kind.BUSY, f"HTTP {status}", retry_after)
+        if CONTENT_FILTER in f"{code} {said}".replace("_", " ").lower():
+            return FailedAttemptError(Kind.REFUSED, CONTENT_FILTER)
+        return FailedAttemptError(Kind.REFUSED, f"HTTP {status}: {said}")
+
+    def said(self, error: "APIStatusError") -> str:
+        """Return the service's own words in one line."""
+        body = error.body
+        said = body.get("message") if isinstance(body, dict) else body if isinstance(body, str) else ""
+        if not isinstance(said, str):
+            said = json.dumps(said)
+        return self.without_key(" ".join(said.split()))[:_LONGEST_SAID]
+
+    def without_key(self, text: str) -> str:
+        """Return the text with asterisks for the key."""
+        return text.replace(self.key, "***") if self.key else text
+
     def _error(self, what: str) -> UserError:
-        return _error(self._endpoint, what)
+        return endpoint_error(self._endpoint, what)
 
     def _where_the_key_is(self) -> str:
         variable = self._endpoint.key_variable
         return f"see the environment variable {variable}" if variable else "give llm.key_variable"
 
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._key, "***") if self._key else text
+
+def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
+    """Return what is sent to ask for one answer."""
+    body = {"model": endpoint.model, "messages": request.messages, **request.sampling}
+    if endpoint.sends_sample:
+        body.setdefault("seed", request.sample)
+    return body
 
 
 def gone(endpoint: Endpoint, reason: str) -> UserError:
     """Return the error of an endpoint where nobody is."""
-    return _error(
+    return endpoint_error(
         endpoint, f"can't be reached ({reason}); what it has written is kept, and the same command goes on"
     )
 
 
-def _error(endpoint: Endpoint, what: str) -> UserError:
+def endpoint_error(endpoint: Endpoint, what: str) -> UserError:
+    """Return the error of an endpoint that `what` is said of."""
     return UserError(f"the LLM '{endpoint.name}' at {endpoint.base_url} {what}")
 
 
@@ -200,17 +232,9 @@ def _key(endpoint: Endpoint) -> str:
     return key
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield what an error came from, the nearest first."""
     cause = error.__cause__ or error.__context__
     while cause is not None:
         yield cause
         cause = cause.__cause__ or cause.__context__
-
-
-def _said(error: "APIStatusError") -> str:
-    """Return the service's own words in one line."""
-    body = error.body
-    said = body.get("message") if isinstance(body, dict) else body if isinstance(body, str) else ""
-    if not isinstance(said, str):
-        said = json.dumps(said)
-    return " ".join(said.split())[:200]

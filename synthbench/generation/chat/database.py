@@ -1,4 +1,4 @@
-"""The SQLite file of answers and attempts, shared by experiments and processes."""
+"""The SQLite file of answers, attempts and batches, shared by experiments and processes."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 SECONDS_TO_WAIT = 60.0
+BATCH = "batch-"
+"""How the tokens of batches begin, which stand in the place of a session."""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answers (
   key TEXT PRIMARY KEY, text TEXT, failure TEXT NOT NULL, prompt_tokens INTEGER NOT NULL,
@@ -24,7 +26,12 @@ CREATE TABLE IF NOT EXISTS attempts (
   prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usd REAL NOT NULL
 );
 CREATE TABLE IF NOT EXISTS accounts (experiment TEXT PRIMARY KEY, usd REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS batches (
+  token TEXT PRIMARY KEY, endpoint TEXT NOT NULL, model TEXT NOT NULL, sent REAL NOT NULL,
+  id TEXT NOT NULL DEFAULT '', is_open INTEGER NOT NULL DEFAULT 1
+);
 CREATE INDEX IF NOT EXISTS under_way ON attempts (key) WHERE state = 'sent';
+CREATE INDEX IF NOT EXISTS in_vain ON attempts (key) WHERE state IN ('refused', 'in doubt');
 CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
 """
 

@@ -18,10 +18,12 @@ class Price(BaseModel):
     input: float = Field(ge=0, description="US dollars for a million tokens of prompts")
     output: float = Field(ge=0, description="US dollars for a million tokens of answers")
     date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day on which this was the price")
+    batch: float = Field(1.0, ge=0, description="what a batch costs, as a share of the price")
 
-    def usd(self, prompt_tokens: int, completion_tokens: int) -> float:
+    def usd(self, prompt_tokens: int, completion_tokens: int, *, is_batch: bool = False) -> float:
         """Return what so many tokens cost."""
-        return (self.input * prompt_tokens + self.output * completion_tokens) / 1e6
+        share = self.batch if is_batch else 1.0
+        return share * (self.input * prompt_tokens + self.output * completion_tokens) / 1e6
 
 
 class Traffic(BaseModel):
@@ -43,10 +45,11 @@ class Traffic(BaseModel):
 
 
 class Pacing(Traffic):
-    """Traffic with a service's own limits."""
+    """Traffic with what is a service's own: limits, batches."""
 
     requests_per_minute: int | None = Field(None, ge=1, description="most requests in a minute; null: any")
     tokens_per_minute: int | None = Field(None, ge=1, description="most tokens in a minute; null: any")
+    batch: bool = Field(False, description="ask through the Batch API: cheaper, and answered within a day")
 
 
 @dataclass(frozen=True)

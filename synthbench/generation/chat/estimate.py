@@ -30,5 +30,7 @@ class ChatAmount:
         if price is None:
             yield f"money: nobody knows what {endpoint.model} costs; give llm.price{limit}"
             return
-        usd = price.usd(self.prompt_tokens, self.completion_tokens)
-        yield f"money: about {usd:,.2f} US dollars at the prices of {price.date}{limit}"
+        is_batch = endpoint.pacing.batch
+        usd = price.usd(self.prompt_tokens, self.completion_tokens, is_batch=is_batch)
+        prices = "batch prices" if is_batch else "prices"
+        yield f"money: about {usd:,.2f} US dollars at the {prices} of {price.date}{limit}"

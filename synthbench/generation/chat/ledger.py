@@ -18,12 +18,19 @@ SELECT experiment, stage, endpoint, model,
   sum(iif(state = 'answered', attempts.prompt_tokens, 0)),
   sum(iif(state = 'answered', attempts.completion_tokens, 0)),
   total(iif(state = 'answered', usd, 0)),
-  sum(state IN ('sent', 'in doubt')),
-  sum(iif(state IN ('sent', 'in doubt'), coalesce(answers.prompt_tokens, attempts.prompt_tokens), 0)),
-  sum(iif(state IN ('sent', 'in doubt'), coalesce(answers.completion_tokens, attempts.completion_tokens), 0)),
-  total(iif(state IN ('sent', 'in doubt'), usd, 0)),
+  sum(state = 'in doubt'),
+  sum(iif(state = 'in doubt', coalesce(answers.prompt_tokens, attempts.prompt_tokens), 0)),
+  sum(iif(state = 'in doubt', coalesce(answers.completion_tokens, attempts.completion_tokens), 0)),
+  total(iif(state = 'in doubt', usd, 0)),
+  sum(state = 'in a batch'),
+  sum(iif(state = 'in a batch', attempts.prompt_tokens, 0)),
+  sum(iif(state = 'in a batch', attempts.completion_tokens, 0)),
+  total(iif(state = 'in a batch', usd, 0)),
   sum(state = 'refused')
-FROM attempts LEFT JOIN answers USING (key)
+FROM (SELECT id, key, experiment, stage, endpoint, model, prompt_tokens, completion_tokens, usd,
+  iif(state = 'sent', iif(session LIKE 'batch-%', 'in a batch', 'in doubt'), state) AS state
+  FROM attempts) AS attempts
+LEFT JOIN answers USING (key)
 WHERE (? = '' OR experiment = ?) AND (? = '' OR stage = ?)
 GROUP BY experiment, stage, endpoint, model ORDER BY min(id)
 """
@@ -49,7 +56,8 @@ class Entry:
 
     Nobody knows of what is `in_doubt` whether it was answered and paid, as a kill or a lost connection came
     in between; its tokens are those of the answer that another attempt got, else the most that were expected,
-    and its US dollars always the most. `num_refused` attempts were turned away and cost nothing.
+    and its US dollars always the most. Of what is in a batch that is not collected (`in_batches`) tokens and
+    US dollars are the most that are expected. `num_refused` attempts were turned away and cost nothing.
     """
 
     experiment: str
@@ -58,12 +66,14 @@ class Entry:
     model: str
     answered: Amount
     in_doubt: Amount
+    in_batches: Amount
     num_refused: int
 
     def __str__(self) -> str:
         doubt = f"; in doubt: {self.in_doubt}" if self.in_doubt.num_attempts else ""
+        batches = f"; under way in batches: {self.in_batches}" if self.in_batches.num_attempts else ""
         refused = f"; turned away: {self.num_refused:,}" if self.num_refused else ""
-        return f"answers of '{self.endpoint}' ({self.model}): {self.answered}{doubt}{refused}"
+        return f"answers of '{self.endpoint}' ({self.model}): {self.answered}{batches}{doubt}{refused}"
 
 
 def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
@@ -87,5 +97,5 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
 
 def _entry(row: Sequence[Any]) -> Entry:
     experiment, stage, endpoint, model, *amounts, num_refused = row
-    answered, in_doubt = Amount(*amounts[:4]), Amount(*amounts[4:])
-    return Entry(experiment, stage, endpoint, model, answered, in_doubt, num_refused)
+    answered, in_doubt, in_batches = (Amount(*amounts[first : first + 4]) for first in (0, 4, 8))
+    return Entry(experiment, stage, endpoint, model, answered, in_doubt, in_batches, num_refused)

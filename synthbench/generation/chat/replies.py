@@ -29,6 +29,15 @@ def read_reply(request: ChatRequest, content: bytes, content_type: str) -> Answe
             if kind == "application/json"
             else f"{kind} instead of JSON"
         ) from None
+    read = sum(len(message["content"]) for message in request.messages)
+    return read_completion(reply, read // BYTES_PER_TOKEN + 1)
+
+
+def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 - whatever came
+    """Do as `read_reply` with the JSON; `prompt_tokens` counts where the endpoint does not say how many.
+
+    Raises UnreadableReplyError.
+    """
     try:
         choice = reply["choices"][0]
         text = choice["message"].get("content")
@@ -36,17 +45,16 @@ def read_reply(request: ChatRequest, content: bytes, content_type: str) -> Answe
     except (KeyError, IndexError, TypeError, AttributeError):
         raise UnreadableReplyError("JSON without an answer") from None
     if choice.get("finish_reason") == "content_filter":
-        return Answer(None, "content filter", *_tokens(request, "", usage))
+        return Answer(None, "content filter", *_tokens(prompt_tokens, "", usage))
     if not isinstance(text, str):
         text = choice["message"].get("refusal") or ""
-    return Answer(text, "", *_tokens(request, text, usage))
+    return Answer(text, "", *_tokens(prompt_tokens, text, usage))
 
 
-def _tokens(request: ChatRequest, text: str, usage: Mapping[str, Any]) -> tuple[int, int]:
+def _tokens(prompt_tokens: int, text: str, usage: Mapping[str, Any]) -> tuple[int, int]:
     prompt = usage.get("prompt_tokens")
     completion = usage.get("completion_tokens")
-    read = sum(len(message["content"]) for message in request.messages)
     return (
-        prompt if isinstance(prompt, int) else read // BYTES_PER_TOKEN + 1,
+        prompt if isinstance(prompt, int) else prompt_tokens,
         completion if isinstance(completion, int) else len(text) // BYTES_PER_TOKEN + 1,
     )

@@ -1,0 +1,208 @@
+"""Runs whose LLM answers in batches: they end pending, and the same command goes on."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fakes
+import pytest
+from batch_server import Batches, Result, batch_server, result
+from experiment_files import ExperimentFile
+from fakes import Lines
+from small_experiment import Called, Place, artifact
+
+from synthbench.pipeline.costs import costs
+from synthbench.pipeline.executors import InProcess
+from synthbench.pipeline.generation import Generate
+from synthbench.pipeline.llm import llm_on_demand
+from synthbench.pipeline.operations import read_dataset
+from synthbench.pipeline.plan import Plan, make_plan
+from synthbench.pipeline.runner import Report, Runner
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.status import statuses
+from synthbench.pipeline.store import Store
+from synthbench.runtime import Runtime
+from synthbench.sandbox.llm.answering import Answers
+from synthbench.sandbox.llm.settings import LLMSettings
+
+
+def sandbox(body: dict[str, Any]) -> Result:
+    """Answer as the generated world's chat model, which misbehaves now and then."""
+    settings = LLMSettings(refusals=0.05, empty=0.03, malformed=0.08)
+    return result(Answers(settings, body).choice(0))
+
+
+@pytest.fixture
+def server() -> Iterator[Batches]:
+    with batch_server() as running:
+        yield running
+
+
+@pytest.fixture
+def asking(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: Batches) -> ExperimentFile:
+    """An experiment with fake plug-ins whose method asks in batches."""
+    fakes.install(monkeypatch)
+    monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
+    file = ExperimentFile(tmp_path).change("method: fake\n", "method: fake-chat\n")
+    file = file.change("      size: 3\n", "")
+    file.append(f"llm: {{name: mine, base_url: '{server.base_url}', model: m, batch: true}}\n")
+    return file
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def run(plan: Plan, store: Store) -> Report:
+    lines = Lines()
+    with llm_on_demand(plan.experiment.llm, lines) as llm:
+        return Runner(store, InProcess(), Runtime(device="cpu"), lines, llm, plan.experiment.name).run(plan)
+
+
+def generated(plan: Plan) -> Stage:
+    (stage,) = [stage for stage in plan.stages.values() if isinstance(stage.operation, Generate)]
+    return stage
+
+
+def test_a_pending_stage_is_no_failure_and_holds_up_what_depends_on_it_alone(
+    asking: ExperimentFile, store: Store, server: Batches
+) -> None:
+    plan = make_plan(asking.load())
+    report = run(plan, store)
+    ((stage, lines),) = report.pending.values()
+    assert stage == generated(plan)
+    assert lines == ("batch batch_0 of 'mine': 4 requests submitted; the same command collects it",)
+    assert not report.failed
+    assert not report.skipped
+    held_up = {each.identity for each in report.held_up}
+    done = {each.identity for each in report.executed}
+    assert {*held_up, *done, stage.identity} == set(plan.stages)
+    assert {"train", "evaluate"} <= {each.kind for each in report.held_up}
+    assert {"train", "evaluate"} <= {each.kind for each in report.executed}
+    server.finish()
+    report = run(plan, store)
+    assert {each.identity for each in report.executed} == {*held_up, stage.identity}
+    assert not report.pending
+    texts = read_dataset(store.folder(stage.identity)).column("sentence2")
+    assert all(text.startswith("echo ") for text in texts)
+
+
+def test_asking_in_batches_is_no_part_of_an_identity(asking: ExperimentFile) -> None:
+    in_batches, directly = (make_plan(asking.load(f"llm.batch={given}")) for given in ("true", "false"))
+    assert in_batches.stages.keys() == directly.stages.keys()
+
+
+def test_the_sandboxs_own_server_has_no_batches(asking: ExperimentFile) -> None:
+    address = asking.file.read_text(encoding="utf-8").partition("llm:")[2]
+    faults = asking.change(address, " {endpoint: sandbox, batch: true}\n")
+    (fault,) = faults.faults()
+    assert "llm.batch: unknown key" in fault
+
+
+def test_a_plan_tells_the_price_of_batches(asking: ExperimentFile, store: Store, server: Batches) -> None:
+    run(make_plan(asking.load()), store)
+    price = "llm.price={input: 1.5, output: 2, batch: 0.5, date: '2026-05-01'}"
+    plan = make_plan(asking.load("llm.model=larger", price))
+    ((_, (_, money)),) = costs(statuses(plan, store), store)
+    assert money == "money: about 0.50 US dollars at the batch prices of 2026-05-01"
+
+
+EXPERIMENT = """\
+experiment: small
+llm: {{name: mine, base_url: "{base_url}", model: m, batch: true}}
+sources:
+  test: {{sandbox: pairs, split: test, size: 40}}
+  gold: {{sandbox: pairs, split: train, size: 40}}
+seeds: [0]
+defaults:
+  data:
+    triplets: {{method: syncse-scratch, size: 60}}
+  train:
+    trainer: bi-encoder
+    base: {{model: sandbox/encoder}}
+    max_steps: 1
+    batch_size: 8
+  evaluate:
+    sts: {{evaluator: sts, tasks: [test]}}
+baseline: written
+variants:
+  gold: {{data: {{triplets: null, gold: {{source: gold}}}}}}
+runtime: {{device: cpu, threads: 1}}
+"""
+SENTENCES = "generate syncse-sentences for sentences of syncse-scratch for written seed 0"
+TRIPLETS = "generate syncse-scratch for written seed 0"
+
+
+def new_place(folder: Path, server: Batches, database: Path | None = None) -> Place:
+    place = Place(folder / "experiment", folder / "home")
+    place.folder.mkdir(parents=True)
+    place.file.write_text(EXPERIMENT.format(base_url=server.base_url), encoding="utf-8")
+    place.home.mkdir()
+    if database is not None:
+        shutil.copyfile(database, place.home / "mlflow.db")
+    return place
+
+
+def written(place: Place) -> dict[str, bytes]:
+    return {
+        f"{label}/{file.name}": file.read_bytes()
+        for label in (SENTENCES, TRIPLETS)
+        for file in (artifact(place, label) / "dataset").iterdir()
+    }
+
+
+def pending(called: Called) -> list[str]:
+    assert called.code == 4, called.err
+    lines = called.err.splitlines()
+    return [line.removeprefix("pending: ") for line in lines if line.startswith("pending: ")]
+
+
+def test_a_run_that_is_pending_says_so_and_exits_with_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Setting up a tracking database takes seconds, and there is nothing to track.
+    monkeypatch.setattr("synthbench.cli.run._places_for_results", lambda given, output: tmp_path)
+    with batch_server(sandbox) as server:
+        place = new_place(tmp_path, server)
+        called = place.call("run", "small.yaml", "--variant", "written")
+        assert pending(called) == [
+            f"{SENTENCES}: batch batch_0 of 'mine': 3 requests submitted; the same command collects it"
+        ]
+    assert called.err.splitlines()[-1] == (
+        "what is finished is kept; to go on later: synthbench run small.yaml --variant written"
+    )
+    assert ", 1 pending, " in called.err
+    assert not called.errors
+
+
+@pytest.mark.experiments
+def test_sentences_then_labels_come_in_batches_and_the_data_are_those_of_the_direct_way(
+    tmp_path: Path, empty_database: Path
+) -> None:
+    with batch_server(sandbox) as server:
+        place = new_place(tmp_path / "in batches", server, empty_database)
+        called = place.call("run", "small.yaml")
+        assert [line.split(":")[0] for line in pending(called)] == [SENTENCES]
+        table = (place.folder / "reports" / "small" / "table.md").read_text(encoding="utf-8")
+        assert "gold" in table
+        assert f"Pending: {SENTENCES}: batch" in table
+        assert "Pending: written seed 0 is not finished" in table
+        assert "Failed" not in table
+        server.finish()
+        called = place.call("run", "small.yaml")
+        assert [line.split(":")[0] for line in pending(called)] == [TRIPLETS]
+        server.finish("expired", num_done=70)
+        assert [line.split(":")[0] for line in pending(place.call("run", "small.yaml"))] == [TRIPLETS]
+        server.finish()
+        called = place.call("run", "small.yaml")
+        assert called.code == 0, called.err
+        table = (place.folder / "reports" / "small" / "table.md").read_text(encoding="utf-8")
+        assert "Pending" not in table
+        asked = len(server.bodies)
+        directly = new_place(tmp_path / "directly", server, empty_database)
+        directly.change("batch: true", "batch: false")
+        assert directly.call("run", "small.yaml").code == 0
+        assert len(server.bodies) == 2 * asked
+    assert written(place) == written(directly)
