@@ -1,5 +1,6 @@
 """Tiny models and data in the place of what an experiment file names: the hub's, and SentEval's folders."""
 
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,8 +16,11 @@ from hub_cache import (
     tiny_word_vectors,
 )
 
+from synthbench.data.records import RecordKind
 from synthbench.sources.tasks import TASKS, Task
 
+NEWEST = "f" * 40
+"""The commit of files on the hub for which an experiment file gives none."""
 SIZES = {"train": 12, "dev": 12, "test": 20}
 """Pairs in each split, and in each part of a test set."""
 AMOUNTS = {"max_steps": 2, "size": 6}
@@ -38,7 +42,7 @@ def add_models(hub_cache: HubCache, document: Mapping[str, Any]) -> set[str]:
     named = {
         (str(value["model"]), str(value["revision"]))
         for _, value in _walk(document)
-        if isinstance(value, dict) and "revision" in value
+        if isinstance(value, dict) and "revision" in value and "model" in value
     }
     for model, revision in named:
         build = next(build for part, build in BUILDERS.items() if part in model)
@@ -50,7 +54,7 @@ def add_tasks(hub_cache: HubCache, folder: Path, document: Mapping[str, Any]) ->
     """Put the data of every task where the file looks for it; return the commits of those on the hub."""
     common = document.get("corpora", {}).get("origin", "folder")
     origins: dict[str, set[str]] = {}
-    for source in document["sources"].values():
+    for source in document.get("sources", {}).values():
         if "task" in source:
             origins.setdefault(source.get("origin", common), set()).add(source["task"])
     for name in sorted(origins.get("folder", ())):
@@ -58,6 +62,25 @@ def add_tasks(hub_cache: HubCache, folder: Path, document: Mapping[str, Any]) ->
     for name in sorted(origins.get("hub", ())):
         add_hub_task(hub_cache, TASKS[name])
     return {TASKS[name].hub_revision for name in origins.get("hub", ())}
+
+
+def add_files(hub_cache: HubCache, document: Mapping[str, Any]) -> set[str]:
+    """Put the files on the hub that sources name into the cache, with their columns; return the commits."""
+    columns: dict[tuple[str, str], dict[str, None]] = {}
+    for source in document.get("sources", {}).values():
+        if "hub" in source:
+            named = source.get("columns", {"sentence": "sentence"}).values()
+            columns.setdefault((source["hub"], source["file"]), {}).update(dict.fromkeys(named))
+    files: dict[str, dict[str, list[dict[str, str]]]] = {}
+    for (name, file), names in columns.items():
+        draw = random.Random(file)
+        rows = [
+            dict(zip(names, draw.sample(SENTENCES, len(names)), strict=True)) for _ in range(SIZES["train"])
+        ]
+        files.setdefault(name, {})[file.replace("*", "00002")] = rows
+    for name, contents in files.items():
+        hub_cache.add_dataset(name, NEWEST, contents)
+    return {NEWEST} if files else set()
 
 
 def add_hub_task(hub_cache: HubCache, task: Task) -> None:
@@ -88,17 +111,27 @@ def _write_folder(folder: Path, task: Task) -> None:
 
 def _rows(draw: random.Random, size: int, task: Task) -> Iterator[dict[str, Any]]:
     for _ in range(size):
+        if task.kind == RecordKind.RANKING:
+            query, positive, *negative = draw.sample(SENTENCES, 5)
+            yield {"query": query, "positive": [positive], "negative": negative}
+            continue
         first, second = draw.sample(SENTENCES, 2)
         yield {"sentence1": first, "sentence2": second, "score": round(draw.uniform(*task.score_range), 2)}
 
 
 def smaller(document: Mapping[str, Any]) -> list[str]:
     """Return the `--set`s that reduce a file's amounts, and nothing else."""
-    changes = {".".join(path): AMOUNTS[path[-1]] for path, _ in _walk(document) if path[-1] in AMOUNTS}
-    for name, source in document["sources"].items():
+    changes: dict[str, Any] = {
+        ".".join(path): AMOUNTS[path[-1]] for path, _ in _walk(document) if path[-1] in AMOUNTS
+    }
+    for name, source in document.get("sources", {}).items():
         if "task" in source:
             # The number is checked; that of the stand-ins is another.
             changes[f"sources.{name}.expected_size"] = 0
+    for path, value in _walk(document):
+        if path[-1] == "prepare":
+            steps = [{**step, **({"size": 1} if "size" in step else {})} for step in value]
+            changes |= {".".join(path): json.dumps(steps)} if steps != value else {}
     return [text for path, value in changes.items() for text in ("--set", f"{path}={value}")]
 
 

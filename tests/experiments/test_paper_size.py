@@ -1,16 +1,17 @@
 """Experiments on the hub's models and data run as their files stand, on tiny stand-ins under the same names.
 
 A new file with models at commits or data of the hub is tested without a line here, if `stand_ins.BUILDERS`
-knows its models.
+knows its models. An LLM that a file names is asked for under its own name, at an address on loopback.
 """
 
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_stand_in import KEY, chat_service
 from hub_cache import HubCache
 from small_experiment import Place, finished
-from stand_ins import add_models, add_tasks, smaller
+from stand_ins import add_files, add_models, add_tasks, smaller
 
 from synthbench.config.documents import read_document
 from synthbench.config.load import load_experiment
@@ -20,12 +21,14 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 def documents() -> dict[str, dict[str, Any]]:
     """Return the experiment files that name something on the hub."""
-    files = {file.stem: file.read_text(encoding="utf-8") for file in sorted(EXPERIMENTS.glob("*.yaml"))}
-    return {
-        name: read_document(EXPERIMENTS / f"{name}.yaml").data
-        for name, text in files.items()
-        if "revision: " in text or "origin: hub" in text
-    }
+    found = {file.stem: read_document(file).data for file in sorted(EXPERIMENTS.glob("*.yaml"))}
+    marks = ("'revision': ", "'origin': 'hub'", "'hub': ")
+    return {name: data for name, data in found.items() if any(mark in repr(data) for mark in marks)}
+
+
+def llm_key(document: dict[str, Any]) -> dict[str, str]:
+    """Return the environment variable in which a file's LLM looks for its key."""
+    return {document["llm"]["key_variable"]: KEY} if "llm" in document else {}
 
 
 FILES = documents()
@@ -33,6 +36,7 @@ FILES = documents()
 
 def test_there_are_files_of_paper_size() -> None:
     assert {"table2_ablation", "dino_table1", "dino_table3", "dino_table5"} <= FILES.keys()
+    assert {f"syncse_table{number}" for number in (2, 3, 4, 5, 6, 8, 13, 14)} <= FILES.keys()
 
 
 @pytest.mark.experiments
@@ -44,18 +48,26 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     data = tmp_path / "data"
     data.mkdir()
     commits = add_models(hub_cache, document) | add_tasks(hub_cache, data, document)
-    place = Place(tmp_path, tmp_path / "home", hub_cache.environment())
+    commits |= add_files(hub_cache, document)
+    place = Place(tmp_path, tmp_path / "home", {**hub_cache.environment(), **llm_key(document)})
     file = EXPERIMENTS / f"{name}.yaml"
     arguments = [*smaller(document), "--data", str(data), "--seeds", "0", "--set", "runtime.threads=1"]
 
-    called = finished(place.start("run", str(file), *arguments))
+    with chat_service() as base_url:
+        # The one thing that is no amount: nobody may be asked outside of this machine.
+        arguments += ["--set", f"llm.base_url={base_url}"] if "llm" in document else []
+        called = finished(place.start("run", str(file), *arguments))
 
     assert (called.code, called.errors) == (0, [])
     (report,) = (tmp_path / "reports" / name).glob("*")
     rows = {variant.name for variant in load_experiment(file).variants}
     tables = "".join(table.read_text(encoding="utf-8") for table in report.glob("*.md"))
     assert {row for row in rows if row not in tables} == set()
-    if (report / "table.md").is_file():
-        assert "published" in (report / "table.md").read_text(encoding="utf-8")
+    assert "published" in tables or not document.get("table", {}).keys() & {"published", "costs"}
+    if "llm" in document:
+        assert f"LLM: {document['llm']['model']} ({document['llm']['name']})." in tables
+        assert "reconstructed pools" in tables
+        assert (report / "costs.md").is_file()
+        assert KEY not in called.out + called.err + tables
     specs = [spec.read_text("utf-8") for spec in (place.home / "store").glob("artifacts/*/*/stage.json")]
     assert {commit for commit in commits if not any(commit in spec for spec in specs)} == set()

@@ -1,0 +1,61 @@
+"""A chat service on loopback under any model's name, in the place of that which an experiment file names."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from synthbench.sandbox.llm.answering import Answers
+from synthbench.sandbox.llm.settings import LLMSettings
+
+KEY = "sk-of-nobody-0815"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers with what the sandbox's LLM makes of the messages, to who has the key."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if self.headers["Authorization"] != f"Bearer {KEY}":
+            self._send(401, {"error": {"message": "wrong key", "type": "invalid_request_error"}})
+            return
+        text = Answers(LLMSettings(), body).choice(0)
+        message = {"role": "assistant", "content": text, "refusal": None}
+        num_asked = sum(len(each["content"].split()) for each in body["messages"])
+        num_said = len(text.split())
+        usage = {
+            "prompt_tokens": num_asked,
+            "completion_tokens": num_said,
+            "total_tokens": num_asked + num_said,
+        }
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+        answer = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": body["model"]}
+        self._send(200, {**answer, "choices": [choice], "usage": usage})
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing."""
+
+    def _send(self, status: int, body: object) -> None:
+        content = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+@contextmanager
+def chat_service() -> Iterator[str]:
+    """Serve in a thread; gives the base URL."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
