@@ -1,8 +1,8 @@
 """What is known of batches: which there are, and what became of the requests in them.
 
 To the cache a batch is a session that lives until it is collected: what it holds is under way to everybody,
-whether or not a process is running. It is written, with all its requests, before anything leaves; its id at
-the service comes later, and until then the token stands for it, which the service keeps, too.
+whether or not a process is running. It is written, then all its requests are, before anything leaves; its id
+at the service comes later, and until then the token stands for it, which the service keeps, too.
 """
 
 import time
@@ -23,7 +23,10 @@ def new_token() -> str:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch that is not collected; `id` is the service's, "" while nobody knows whether it arrived."""
+    """A batch that is not collected; `id` is the service's, "" while nobody knows whether it arrived.
+
+    `sent` is the time when it left, 0 if a kill came before.
+    """
 
     token: str
     sent: float
@@ -48,15 +51,19 @@ class BatchBook:
                     Path(alone.lock_file).unlink(missing_ok=True)
 
     def begin(self, token: str, endpoint: Endpoint) -> None:
-        """Write down that a batch is to leave; within the caller's transaction, as are its requests."""
-        values = (token, endpoint.name, endpoint.model, time.time())
-        self._database.execute(
-            "INSERT INTO batches (token, endpoint, model, sent) VALUES (?, ?, ?, ?)", values
-        )
+        """Write down that there will be a batch, before its requests."""
+        with self._database.errors():
+            self._database.execute(
+                "INSERT INTO batches (token, endpoint, model) VALUES (?, ?, ?)",
+                (token, endpoint.name, endpoint.model),
+            )
 
-    def drop(self, token: str) -> None:
-        """Take a batch back into which no request was written, within the same transaction."""
-        self._database.execute("DELETE FROM batches WHERE token = ?", (token,))
+    def leaves(self, token: str) -> Batch:
+        """Write down that the batch leaves, and return it."""
+        batch = Batch(token, time.time(), "")
+        with self._database.errors():
+            self._database.execute("UPDATE batches SET sent = ? WHERE token = ?", (batch.sent, token))
+        return batch
 
     def submitted(self, token: str, batch_id: str) -> None:
         """Write down what the service calls it."""
@@ -74,14 +81,14 @@ class BatchBook:
     def all_open(self) -> list[Batch]:
         """Return all batches that are not collected, the oldest first."""
         with self._database.errors():
-            rows = self._database.execute("SELECT token, sent, id FROM batches WHERE is_open ORDER BY sent")
+            rows = self._database.execute("SELECT token, sent, id FROM batches WHERE is_open ORDER BY rowid")
             return [Batch(*row) for row in rows.fetchall()]
 
     def open_at(self, endpoint: Endpoint) -> list[str]:
         """Return the tokens of all batches of the endpoint's model that are not collected."""
         with self._database.errors():
             rows = self._database.execute(
-                "SELECT token FROM batches WHERE is_open AND endpoint = ? AND model = ? ORDER BY sent",
+                "SELECT token FROM batches WHERE is_open AND endpoint = ? AND model = ? ORDER BY rowid",
                 (endpoint.name, endpoint.model),
             ).fetchall()
         return [token for (token,) in rows]

@@ -62,6 +62,9 @@ class Collector:
         batch = self._book.find(token)
         if batch is None or batch.id:
             return batch
+        if not batch.sent:
+            self._book.close(token, "ended before it left", is_free=True)
+            return None
         found = self._service.find(batch)
         if found is None:
             self._book.close(token, "ended before its batch arrived", is_free=False)

@@ -166,11 +166,12 @@ class _Batches:
         """Submit one batch of what waits; return False if there was nothing to submit."""
         token = new_token()
         with self._book.holding(token), tempfile.TemporaryFile(dir=self._folder) as file:
-            self._write(token, waiting, others, file)
-            batch = self._book.find(token)
-            if batch is not None:
-                self._send(batch, file)
-            return batch is not None
+            self._book.begin(token, self._endpoint)
+            if self._write(token, waiting, others, file):
+                self._send(self._book.leaves(token), file)
+                return True
+            self._book.close(token, "", is_free=True)
+            return False
 
     def _send(self, batch: Batch, file: IO[bytes]) -> None:
         try:
@@ -183,24 +184,21 @@ class _Batches:
         self._book.submitted(batch.token, batch_id)
         self._collector.say_submitted(Batch(batch.token, batch.sent, batch_id))
 
-    def _write(self, token: str, waiting: Iterator[ChatRequest], others: Spool, file: IO[bytes]) -> None:
-        """Note a batch with all its requests in one transaction, and write its file."""
+    def _write(self, token: str, waiting: Iterator[ChatRequest], others: Spool, file: IO[bytes]) -> int:
+        """Note the requests of a batch and write its file; return how many there are."""
         num_requests = 0
-        with self._cache.database.errors(), self._cache.database.transaction():
-            self._book.begin(token, self._endpoint)
-            for request in waiting:
-                num_requests += self._note(token, request, others, file)
-                if self._no_money or num_requests == MAX_REQUESTS or file.tell() >= MAX_BYTES:
-                    break
-            if not num_requests:
-                self._book.drop(token)
+        for request in waiting:
+            num_requests += self._note(token, request, others, file)
+            if self._no_money or num_requests == MAX_REQUESTS or file.tell() >= MAX_BYTES:
+                break
+        return num_requests
 
     def _note(self, token: str, request: ChatRequest, others: Spool, file: IO[bytes]) -> bool:
         """Tell whether a request is in the batch now; `others` are under way elsewhere, or answered."""
         key, cost = self._key(request), self._budget.expected(request)
         try:
             line = request_line(self._endpoint, key, request)
-            attempt = self._cache.note(key, cost, self._endpoint.pacing.budget_usd, token)
+            attempt = self._cache.send(key, cost, self._endpoint.pacing.budget_usd, token)
         except FailedAttemptError as error:
             self._fail(request, error.reason)
             return False

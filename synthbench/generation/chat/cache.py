@@ -111,33 +111,31 @@ class AnswerCache:
             ).fetchone()
         return Answer(*row) if row else None
 
-    def send(self, key: str, expected: Cost, budget: float | None = None) -> int | None:
-        """Note that a request is about to leave; return the attempt's number.
+    def send(
+        self, key: str, expected: Cost, budget: float | None = None, batch: str | None = None
+    ) -> int | None:
+        """Note that a request is about to leave, by itself or in a `batch`; return the attempt's number.
 
         None if there is an answer by now, or another session that lives is at it. Raises OverBudgetError if
         the experiment's account would pass `budget`, whoever else spends from it.
         """
         with self._database.errors(), self._database.transaction():
-            return self.note(key, expected, budget, self._session)
-
-    def note(self, key: str, expected: Cost, budget: float | None, session: str) -> int | None:
-        """Do as `send`, within the caller's transaction, for a batch that stands in a session's place."""
-        if self.find(key) is not None or self._is_under_way(key):
-            return None
-        spent = self.spent()
-        if budget is not None and spent + expected.usd > budget:
-            raise OverBudgetError(spent)
-        self._charge(self._account.experiment, expected.usd)
-        endpoint, account = self._endpoint, self._account
-        return self._database.execute(
-            "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
-            " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)",
-            (
-                *(key, endpoint.name, endpoint.model, account.experiment, account.stage),
-                *(session, time.time()),
-                *(expected.prompt_tokens, expected.completion_tokens, expected.usd),
-            ),
-        ).lastrowid
+            if self.find(key) is not None or self._is_under_way(key):
+                return None
+            spent = self.spent()
+            if budget is not None and spent + expected.usd > budget:
+                raise OverBudgetError(spent)
+            self._charge(self._account.experiment, expected.usd)
+            endpoint, account = self._endpoint, self._account
+            return self._database.execute(
+                "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
+                " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)",
+                (
+                    *(key, endpoint.name, endpoint.model, account.experiment, account.stage),
+                    *(batch or self._session, time.time()),
+                    *(expected.prompt_tokens, expected.completion_tokens, expected.usd),
+                ),
+            ).lastrowid
 
     def name_of(self, attempt: int) -> str:
         """Return what nobody else's attempt is called: the session and the attempt's number."""

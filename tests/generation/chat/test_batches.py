@@ -16,6 +16,7 @@ from faulty_server import Reply, error, said
 
 from synthbench.errors import PendingError, UserError
 from synthbench.generation.chat import batches, connection
+from synthbench.generation.chat.batch_lines import request_line
 from synthbench.generation.chat.batches import give_up_batch
 from synthbench.generation.chat.cache import FILE, AnswerCache, Cost, key_of
 from synthbench.generation.chat.client import ChatClient
@@ -324,6 +325,23 @@ def test_where_nobody_knows_whether_it_was_accepted_the_next_command_looks(
         "batch batch_0 of 'mine': 0 of 3 requests done; the same command collects it",
     )
     assert len(server.batches) == 1
+
+
+def test_what_never_left_costs_nothing(
+    tmp_path: Path, server: Batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(endpoint: Endpoint, key: str, request: ChatRequest) -> bytes:
+        if request.key == "r2":
+            raise KeyboardInterrupt
+        return request_line(endpoint, key, request)
+
+    monkeypatch.setattr(batches, "request_line", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        list(client(server, tmp_path, price=DOLLAR).answers(requests(4, max_tokens=5)))
+    monkeypatch.undo()
+    assert (attempts(tmp_path), spent(tmp_path)) == ({"sent": 2}, 1.0)
+    submit(client(server, tmp_path, price=DOLLAR), requests(4, max_tokens=5))
+    assert (attempts(tmp_path), spent(tmp_path)) == ({"refused": 2, "sent": 4}, 2.0)
 
 
 PROGRAM = """
