@@ -38,4 +38,4 @@ def ledger(
 def _give_up(folder: Path, batch: str) -> None:
     from synthbench.generation.chat.batches import give_up_batch
 
-    typer.echo(f"given up batch {batch}: {give_up_batch(folder, batch):,} requests are in doubt")
+    typer.echo(f"given up batch {batch}; of its requests are in doubt now: {give_up_batch(folder, batch):,}")

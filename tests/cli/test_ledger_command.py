@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from synthbench.cli.main import app
+from synthbench.generation.chat.batch_book import BatchBook
 from synthbench.generation.chat.cache import Answer, AnswerCache, Cost
 from synthbench.generation.chat.endpoint import Account, Endpoint
 
@@ -34,6 +35,35 @@ def test_each_stage_has_a_line_and_the_last_one_sums_up() -> None:
         "second ba987654: answers of 'mine' (model): 0 (0 + 0 tokens, 0.0000 US dollars); in doubt: 1 (8 + 4"
         " tokens, 0.5000 US dollars)",
         "paid: 0.2500 US dollars; in doubt: at most 0.5000",
+    ]
+
+
+@pytest.fixture
+def in_batch(tmp_path: Path) -> None:
+    """A request is in a batch that nobody has collected."""
+    endpoint = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
+    with AnswerCache(
+        tmp_path / "home" / "store" / "llm", endpoint, Account("first", "0123456789ab")
+    ) as cache:
+        book = BatchBook(cache.database)
+        book.begin("batch-1", endpoint)
+        cache.send("a", Cost(9, 3, 0.5), batch="batch-1")
+        book.leaves("batch-1")
+        book.submitted("batch-1", "batch_abc")
+
+
+@pytest.mark.usefixtures("in_batch")
+def test_what_is_in_batches_is_told_and_can_be_given_up() -> None:
+    amount = "1 (9 + 3 tokens, 0.5000 US dollars)"
+    first = "first 01234567: answers of 'mine' (model): 0 (0 + 0 tokens, 0.0000 US dollars)"
+    assert lines() == [
+        f"{first}; under way in batches: {amount}",
+        "paid: 0.0000 US dollars; in doubt: at most 0.0000; in batches: at most 0.5000",
+    ]
+    assert lines("--give-up", "batch_abc") == [
+        "given up batch batch_abc; of its requests are in doubt now: 1",
+        f"{first}; in doubt: {amount}",
+        "paid: 0.0000 US dollars; in doubt: at most 0.5000",
     ]
 
 
