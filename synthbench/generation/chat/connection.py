@@ -1,12 +1,14 @@
-"""One attempt at one request, through the `openai` package, and what its failure means."""
+"""One attempt at one request, through the `openai` package's transport, and what its failure means."""
 
 import asyncio
 import json
 import os
 import random
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
+from ssl import SSLError
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +20,8 @@ from synthbench.generation.chat.requests import ChatRequest
 from synthbench.generation.chat.waiting import seconds_asked_for
 
 if TYPE_CHECKING:
-    from openai import APIConnectionError, APIStatusError
+    from httpx2 import Response
+    from openai import APIStatusError
 
 SECONDS_TO_CONNECT = 10.0
 FIRST_BACKOFF = 0.5
@@ -88,13 +91,13 @@ class Connection:
         seconds, most = endpoint.pacing.timeout, endpoint.pacing.concurrency
         timeout = Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT))
         limits = Limits(max_connections=most, max_keepalive_connections=most)
-        self._client = AsyncOpenAI(
-            base_url=endpoint.base_url,
-            api_key=self._refusals.key or "none",
-            max_retries=0,
-            timeout=timeout,
-            http_client=DefaultAioHttpClient(limits=limits, timeout=timeout),
+        self._http = DefaultAioHttpClient(limits=limits, timeout=timeout)
+        client = AsyncOpenAI(
+            base_url=endpoint.base_url, api_key=self._refusals.key or "none", http_client=self._http
         )
+        self._url = f"{str(client.base_url).rstrip('/')}/chat/completions"
+        headers = {**client.default_headers, **client.auth_headers}
+        self._headers = {name: value for name, value in headers.items() if isinstance(value, str)}
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,28 +105,27 @@ class Connection:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._client.close()
+        await self._http.aclose()
 
     async def ask(self, request: ChatRequest, attempt: str) -> Answer:
         """Return the answer; a service's log has the attempt's name, as OpenAI's X-Client-Request-Id.
 
         Raises FailedAttemptError, or UserError if no request to this endpoint can succeed.
         """
-        from httpx2 import Response
-        from openai import APIConnectionError, APIStatusError
+        from aiohttp import ClientError
+        from httpx2 import HTTPError
 
+        body = json.dumps(body_of(self._endpoint, request), ensure_ascii=False)
         try:
             async with asyncio.timeout(self._endpoint.pacing.timeout):
-                response = await self._client.post(
-                    "/chat/completions",
-                    cast_to=Response,
-                    body=body_of(self._endpoint, request),
-                    options={"headers": {REQUEST_ID: attempt}},
+                # `AsyncOpenAI.post` comes to the same without retries, for half as much CPU again.
+                response = await self._http.post(
+                    self._url, content=body.encode(), headers={**self._headers, REQUEST_ID: attempt}
                 )
+            if not response.is_success:
+                raise self._refusals.of(_status_error(response))
             return read_reply(request, response.content, response.headers.get("content-type", ""))
-        except APIStatusError as error:
-            raise self._refusals.of(error) from None
-        except APIConnectionError as error:
+        except (HTTPError, ClientError, SSLError) as error:
             raise self._without_answer(error) from None
         except TimeoutError:
             raise FailedAttemptError(Kind.LOST, self._too_late()) from None
@@ -132,7 +134,7 @@ class Connection:
         except UnicodeEncodeError:
             raise FailedAttemptError(Kind.REFUSED, "its text is not valid Unicode") from None
 
-    def _without_answer(self, error: "APIConnectionError") -> FailedAttemptError:
+    def _without_answer(self, error: Exception) -> FailedAttemptError:
         from aiohttp import ClientConnectorError, ConnectionTimeoutError
 
         # httpx2 calls a connection that broke later a failure to connect, too: only the transport knows.
@@ -205,6 +207,18 @@ def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
     if endpoint.sends_sample:
         body.setdefault("seed", request.sample)
     return body
+
+
+def _status_error(response: "Response") -> "APIStatusError":
+    """Return the package's error of a reply that is none of success."""
+    from openai import APIStatusError
+
+    body: Any = response.text.strip()
+    with suppress(ValueError):
+        body = json.loads(body)
+    return APIStatusError(
+        "", response=response, body=body.get("error", body) if isinstance(body, dict) else body
+    )
 
 
 def gone(endpoint: Endpoint, reason: str) -> UserError:

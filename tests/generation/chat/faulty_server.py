@@ -14,13 +14,17 @@ Script = Callable[[int, dict[str, Any]], "Reply"]
 
 @dataclass(frozen=True)
 class Reply:
-    """What goes over the wire; `cut` closes the connection after so many bytes of the body."""
+    """What goes over the wire; `cut` closes the connection after so many bytes of the body.
+
+    `raw` goes over it instead, which need not be HTTP.
+    """
 
     status: int = 200
     body: bytes = b""
     content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
     cut: int | None = None
+    raw: bytes = b""
 
 
 @dataclass
@@ -78,8 +82,8 @@ def faulty_server(script: Script) -> Iterator[FaultyServer]:
             self._reply(reply)
 
         def _reply(self, reply: Reply) -> None:
-            self.close_connection = reply.cut is not None
-            if reply.cut == 0:
+            self.close_connection = reply.cut is not None or bool(reply.raw)
+            if self.wfile.write(reply.raw) or reply.cut == 0:
                 return
             self.send_response(reply.status)
             self.send_header("Content-Type", reply.content_type)

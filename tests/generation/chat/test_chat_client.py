@@ -117,6 +117,7 @@ def test_a_caller_that_leaves_early_leaves_nothing_under_way_and_no_answer_behin
         (Reply(200, b'{"choices": []}'), "in doubt"),
         (Reply(200, answer("cut").body, cut=20), "in doubt"),
         (Reply(cut=0), "in doubt"),
+        (Reply(raw=b"220 mail.example.org ESMTP\r\n\r\n"), "in doubt"),
     ],
 )
 def test_what_can_pass_is_asked_again_and_accounted_for(tmp_path: Path, fault: Reply, state: str) -> None:
