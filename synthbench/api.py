@@ -19,6 +19,7 @@ from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 from synthbench.generation.cost import WritingCost
 from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
 from synthbench.generation.language_model import LanguageModel
+from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writing import Writer
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
@@ -42,6 +43,7 @@ from synthbench.runtime import Progress, ProgressTask, Runtime
 
 __all__ = [
     "Amounts",
+    "Blank",
     "ChatAmount",
     "ChatAnswer",
     "ChatClient",
@@ -56,6 +58,8 @@ __all__ = [
     "GenerationContext",
     "Job",
     "LanguageModel",
+    "MaskedLanguageModel",
+    "MaskedModel",
     "Method",
     "ModelKind",
     "Need",

@@ -8,12 +8,13 @@ import numpy as np
 from rank_bm25 import BM25Okapi
 from scipy import sparse
 
+from synthbench_augsbert.top_k import best
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FREQUENT = 0.06  # words in a larger share of the sentences go through a dense product
 BLOCK_ROWS = 128  # queries scored at once: their scores stay in the processor's cache
-GROUPS = 128  # per query, the least number of score maxima from which the k-th best score is bounded
 
 
 def tokens(sentence: str) -> list[str]:
@@ -69,7 +70,7 @@ class BM25Index:
             scores = self.scores(start, min(start + BLOCK_ROWS, self.num_sentences))
             queries = np.arange(len(scores))
             scores[queries, start + queries] = -np.inf
-            yield _best(scores, k)
+            yield best(scores, k)
 
 
 def _word_counts(okapi: BM25Okapi) -> sparse.csr_array:
@@ -100,41 +101,3 @@ def _exactly_summable(weights: sparse.csr_array, counts: sparse.csr_array) -> sp
     scale = 52 - int(exponent)
     rounded = np.ldexp(np.rint(np.ldexp(weights.data, scale)), -scale)
     return sparse.csr_array((rounded, weights.indices, weights.indptr), shape=weights.shape)
-
-
-def _best(scores: "NDArray[np.float64]", k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
-    """Return columns and values of the k greatest scores of each row, of equal ones the lower column."""
-    bound = _lower_bound(scores, k)
-    rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
-    values = scores[rows, columns]
-    at_bound = values == bound[rows, 0]
-    # Where few sentences share a word, thousands score alike: leave out those that can't be among the k.
-    needed = ~at_bound | (_count_in_row(at_bound, rows) <= k)
-    rows, columns, values = rows[needed], columns[needed], values[needed]
-    order = np.lexsort((columns, -values, rows))
-    best = order[_starts(rows)[:, None] + np.arange(k)]
-    return columns[best], values[best]
-
-
-def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return for each element how many are marked from the beginning of its row up to itself."""
-    counted: NDArray[np.intp] = np.concatenate([[0], np.cumsum(marked)])
-    return counted[1:] - counted[_starts(rows)][rows]
-
-
-def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return where each row begins in the sorted `rows`, which names every row."""
-    starts: NDArray[np.intp] = np.searchsorted(rows, np.arange(rows[-1] + 1))
-    return starts
-
-
-def _lower_bound(scores: "NDArray[np.float64]", k: int) -> "NDArray[np.float64]":
-    """Return for each row a value that at least k of its scores reach and few exceed, shape (rows, 1).
-
-    It is the k-th greatest of the maxima of at least k disjoint groups of columns, and so itself a score.
-    """
-    rows, width = scores.shape
-    num_groups = min(max(GROUPS, 4 * k), width)
-    depth = width // num_groups
-    maxima = scores[:, : depth * num_groups].reshape(rows, depth, num_groups).max(axis=1)
-    return np.partition(maxima, num_groups - k, axis=1)[:, num_groups - k, None]

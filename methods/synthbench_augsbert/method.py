@@ -1,15 +1,18 @@
 """AugSBERT's in-domain augmentation: silver pairs for a bi-encoder (Thakur et al. 2021, section 3.1)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from synthbench.api import (
+    GeneratedData,
     GenerationContext,
     Method,
     Need,
     PairScorer,
+    Record,
     RecordKind,
     ScoredPair,
     SyntheticDataset,
@@ -20,9 +23,14 @@ from synthbench.api import (
     symmetric_scores,
 )
 from synthbench_augsbert.gold import GoldSentences, IndexPair
-from synthbench_augsbert.samplers import BM25Sampler, Candidates, RandomSampler
+from synthbench_augsbert.kde import KDESampler
+from synthbench_augsbert.samplers import BM25Sampler, Candidates, RandomSampler, Sampler
+from synthbench_augsbert.semantic import BM25SemanticSampler, SemanticSearchSampler, SemanticSettings
 
 BATCH_PAIRS = 1024  # scored in one call; all that a killed run has to score again
+INPUTS_PER_SECOND = 130  # of a cross-encoder with MiniLM's six layers, sentences of 13 words, one core
+CROSS_ENCODER = "cross_encoder"
+LABELLED = "labelled"
 
 
 class AugSBERT(Method):
@@ -37,9 +45,10 @@ class AugSBERT(Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
 
-    sampler: Annotated[RandomSampler | BM25Sampler, Field(discriminator="name")] = Field(
-        description="which new pairs of gold sentences are labelled"
-    )
+    sampler: Annotated[
+        RandomSampler | KDESampler | BM25Sampler | SemanticSearchSampler | BM25SemanticSampler,
+        Field(discriminator="name"),
+    ] = Field(description="which new pairs of gold sentences are labelled")
     cross_encoder: dict[str, Any] = Field(
         description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`"
     )
@@ -49,7 +58,15 @@ class AugSBERT(Method):
     seed: int = Field(0, ge=0, lt=2**32, description="of the sampling and of the cross-encoder's training")
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
+        """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev.
+
+        A sampler may need a bi-encoder beside it, or labelled random pairs in its place: those are the data
+        of a sampler `random` of that size, and shared with it.
+        """
+        if isinstance(self.sampler, KDESampler):
+            sampler = {"name": "random", "size": self.sampler.size}
+            settings = {**self.model_dump(mode="json"), "sampler": sampler}
+            return {LABELLED: GeneratedData("augsbert", settings, sources={"gold": "gold", "dev": "dev"})}
         trained = TrainedModel(
             trainer="cross-encoder",
             config=self.cross_encoder,
@@ -58,31 +75,56 @@ class AugSBERT(Method):
             evaluator="sts",
             selection="dev",
         )
-        return {"cross_encoder": trained}
+        if isinstance(self.sampler, SemanticSettings):
+            return {CROSS_ENCODER: trained, **self.sampler.needs(self.seed)}
+        return {CROSS_ENCODER: trained}
 
-    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+        """Tell how many pairs the cross-encoder would label; what KDE chooses from tells its own."""
+        if isinstance(self.sampler, KDESampler):
+            return
+        num_pairs = self.sampler.most_pairs(2 * num_records.get("gold", 0))
+        if not num_pairs:
+            return
+        num_inputs = num_pairs * (2 if self.both_orders else 1)
+        minutes = math.ceil(num_inputs / INPUTS_PER_SECOND / 60)
+        yield (
+            f"at most {num_pairs:,} pairs to label, {num_inputs:,} inputs of the cross-encoder: about "
+            f"{minutes:,} minutes of one core for a MiniLM of 6 layers"
+        )
+
+    def generate(
+        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
+    ) -> Iterator[Record | Unit]:
         """Yield one unit per silver pair, placed in the sampler's order, scored in batches of like length.
 
+        What KDE keeps of pairs that are labelled already comes as bare records: choosing takes seconds.
         Raises UserError if the gold data can't give the pairs asked for, or none is left.
         """
-        gold = GoldSentences.of(sources["gold"])
-        pairs = self._sample(gold, context).pairs
+        if isinstance(self.sampler, KDESampler):
+            return self.sampler.select(sources["gold"], context.dataset(LABELLED), self.seed, context)
+        return self._label_new_pairs(GoldSentences.of(sources["gold"]), self.sampler, context)
+
+    def _label_new_pairs(
+        self, gold: GoldSentences, sampler: Sampler, context: GenerationContext
+    ) -> Iterator[Unit]:
+        pairs = self._sample(gold, sampler, context).pairs
         lengths = [len(gold.texts[first]) + len(gold.texts[second]) for first, second in pairs]
-        scorer = context.pair_scorer("cross_encoder")
+        scorer = context.pair_scorer(CROSS_ENCODER)
         finished = context.finished_units
         with context.progress.task("labelling silver pairs", len(pairs)) as task:
             for batch in length_sorted_units(lengths, BATCH_PAIRS):
-                if any(str(position) not in finished for position in batch):
+                if any(sampler.unit_key(position, pairs[position]) not in finished for position in batch):
                     units = self._label(gold, pairs, batch, scorer)
                     yield from (unit for unit in units if unit.key not in finished)
                 task.advance(len(batch))
 
-    def _sample(self, gold: GoldSentences, context: GenerationContext) -> Candidates:
-        candidates = self.sampler.sample(gold, self.seed)
+    def _sample(self, gold: GoldSentences, sampler: Sampler, context: GenerationContext) -> Candidates:
+        candidates = sampler.sample(gold, self.seed, context)
         for reason, amount in candidates.dropped.items():
             context.count_dropped(reason, amount)
         if not candidates.pairs:
-            raise UserError(f"augsbert: sampler {self.sampler.description}: every pair found is a gold pair")
+            raise UserError(f"augsbert: sampler {sampler.description}: every pair found is a gold pair")
         return candidates
 
     def _label(
@@ -93,7 +135,8 @@ class AugSBERT(Method):
         scores = symmetric_scores(scorer, texts) if self.both_orders else scorer.score(texts)
         for position, score in zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True):
             record = self._record(gold, pairs[position], score)
-            yield Unit(key=str(position), position=position, records=(record,))
+            key = self.sampler.unit_key(position, pairs[position])
+            yield Unit(key=key, position=position, records=(record,))
 
     def _record(self, gold: GoldSentences, pair: IndexPair, score: float) -> ScoredPair:
         first, second = pair

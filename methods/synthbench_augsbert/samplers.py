@@ -2,14 +2,15 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from random import Random
 from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench.api import UserError
+from synthbench.api import GenerationContext, UserError
 from synthbench_augsbert.gold import GoldSentences, IndexPair
 
 
@@ -28,17 +29,27 @@ class Sampler(Protocol):
     def description(self) -> str:
         """Name and settings, as stored with every pair."""
 
-    def sample(self, gold: GoldSentences, seed: int) -> Candidates:
+    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return the candidates in an order that depends on `gold`, the settings and `seed` only.
 
         Raises UserError if the gold data can't give what the settings ask for.
         """
+
+    def unit_key(self, position: int, pair: IndexPair) -> str:
+        """Return the key under which a candidate's label is journalled."""
+
+    def most_pairs(self, num_sentences: int) -> int:
+        """Return how many pairs there can be at most of so many sentences."""
 
 
 class SamplerConfig(BaseModel):
     """What the configurations of all samplers share."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    def unit_key(self, position: int, pair: IndexPair) -> str:
+        """The place: what is sampled is the same on every run."""
+        return str(position)
 
 
 class RandomSampler(SamplerConfig):
@@ -52,7 +63,7 @@ class RandomSampler(SamplerConfig):
         """The name alone: a pair drawn is the same pair whatever the number of the others."""
         return self.name
 
-    def sample(self, gold: GoldSentences, seed: int) -> Candidates:
+    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Number all pairs, draw among the numbers that are not gold.
 
         Raises UserError if fewer than `size` new pairs exist.
@@ -67,6 +78,10 @@ class RandomSampler(SamplerConfig):
         skipped = [number - rank for rank, number in enumerate(taken)]
         drawn = Random(seed).sample(range(available), self.size)
         return Candidates(tuple(_pair_of(number + bisect_right(skipped, number)) for number in drawn))
+
+    def most_pairs(self, num_sentences: int) -> int:
+        """Return their number, whatever that of the sentences."""
+        return self.size
 
 
 class BM25Sampler(SamplerConfig):
@@ -83,7 +98,7 @@ class BM25Sampler(SamplerConfig):
         """Name and settings, as stored with every pair."""
         return f"bm25 k={self.k}"
 
-    def sample(self, gold: GoldSentences, seed: int) -> Candidates:
+    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
 
         Nothing is drawn, so `seed` changes nothing.
@@ -91,20 +106,46 @@ class BM25Sampler(SamplerConfig):
         """
         from synthbench_augsbert.bm25 import BM25Index
 
-        if self.k >= len(gold.texts):
-            raise UserError(
-                f"augsbert: sampler bm25: k {self.k} needs more than {self.k} distinct gold sentences, "
-                f"there are {len(gold.texts)}"
-            )
+        check_k(self.name, "k", self.k, gold)
         neighbours, _ = BM25Index(gold.texts).nearest(self.k)
-        directed = [(query, other) for query, row in enumerate(neighbours.tolist()) for other in row]
-        unordered = dict.fromkeys((min(pair), max(pair)) for pair in directed)
-        new = tuple(pair for pair in unordered if pair not in gold.pairs)
-        dropped = {
-            "neighbours of each other, kept once": len(directed) - len(unordered),
-            "gold pair": len(unordered) - len(new),
-        }
-        return Candidates(new, dropped)
+        return new_pairs([unordered(neighbours.tolist())], gold)
+
+    def most_pairs(self, num_sentences: int) -> int:
+        """Return how many pairs there can be."""
+        return self.k * num_sentences
+
+
+def check_k(sampler: str, key: str, k: int, gold: GoldSentences) -> None:
+    """Raise UserError unless every gold sentence has so many others."""
+    if k >= len(gold.texts):
+        raise UserError(
+            f"augsbert: sampler {sampler}: {key} {k} needs more than {k} distinct gold sentences, "
+            f"there are {len(gold.texts)}"
+        )
+
+
+def unordered(neighbours: Sequence[Sequence[int]]) -> list[IndexPair]:
+    """Return the pairs of each sentence with its neighbours, as (lower, higher); a pair may come twice."""
+    directed = ((query, other) for query, row in enumerate(neighbours) for other in row)
+    return [(min(pair), max(pair)) for pair in directed]
+
+
+def new_pairs(found: Sequence[Sequence[IndexPair]], gold: GoldSentences) -> Candidates:
+    """Return each pair that was found once, in order of appearance, without gold pairs; count the others.
+
+    `found` holds the pairs of one way of searching or of several.
+    """
+    distinct = [dict.fromkeys(pairs) for pairs in found]
+    together = dict.fromkeys(chain.from_iterable(distinct))
+    new = tuple(pair for pair in together if pair not in gold.pairs)
+    num_distinct = sum(map(len, distinct))
+    dropped = {
+        "neighbours of each other, kept once": sum(map(len, found)) - num_distinct,
+        "gold pair": len(together) - len(new),
+    }
+    if len(found) > 1:
+        dropped["found in both ways, kept once"] = num_distinct - len(together)
+    return Candidates(new, dropped)
 
 
 def _pair_number(pair: IndexPair) -> int:

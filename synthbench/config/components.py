@@ -9,9 +9,9 @@ from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems, parse, readable
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.generation.language_model import LanguageModel
+from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.pretrained import Pretrained
-from synthbench.plugins import GeneratedData, Method, Need, TrainedModel, component
+from synthbench.plugins import Method, Need, TrainedModel, component
 from synthbench.sources.models import Source
 
 
@@ -83,7 +83,7 @@ class ComponentParser:
             message = "the method uses an LLM; name one at the file's top level, such as `llm: sandbox`"
             self.problems.add(document, (*path, "method"), message)
         for name, need in _needs(known, is_valid=parsed is not None).items():
-            inner, config = (*path, name), dict(need.config)
+            inner, config = _place_of(name, document, path), dict(need.config)
             absent = [role for role in _roles(need) if role not in given]
             for role in absent if parsed is not None else ():
                 if role not in plugin.source_roles:
@@ -96,7 +96,8 @@ class ComponentParser:
                 self.configured(trainer, config, document, inner)
             else:
                 generator = self.plugin("methods", need.method, document, inner)
-                self.method(generator, config, need.sources, document, inner)
+                roles = [role for role, ours in need.sources.items() if ours in given]
+                self.method(generator, config, roles, document, inner)
         return parsed if isinstance(parsed, Method) else None
 
     def _check_sources(
@@ -162,19 +163,36 @@ def _needs(method: Any, *, is_valid: bool) -> Mapping[str, Need]:  # noqa: ANN40
 
 
 def _roles(need: Need) -> tuple[str, ...]:
-    return tuple(need.sources.values()) if isinstance(need, GeneratedData) else need.data
+    """Return the roles of ours that must have a source for the need to be met."""
+    if isinstance(need, TrainedModel):
+        return need.data
+    try:
+        optional = component("methods", need.method).optional_source_roles
+    except UserError:
+        optional = {}
+    return tuple(ours for role, ours in need.sources.items() if role not in optional)
 
 
-def _models(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Pretrained | LanguageModel]]:  # noqa: ANN401
+def _place_of(need: str, document: Document, path: KeyPath) -> KeyPath:
+    """Return where the settings of a need stand: under its name, dotted if nested, else beside the others."""
+    place, inner = (*path, *need.split(".")), document.data
+    for key in place:
+        if not isinstance(inner, Mapping) or key not in inner:
+            return path
+        inner = inner[key]
+    return place
+
+
+def _models(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Pretrained | NamedLanguageModel]]:  # noqa: ANN401
     """Yield every model that a plug-in's settings name, with its path."""
-    if isinstance(value, Pretrained | LanguageModel):
+    if isinstance(value, Pretrained | NamedLanguageModel):
         yield path, value
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
             yield from _models(getattr(value, name), (*path, name))
 
 
-def _checks(model: Pretrained | LanguageModel) -> Iterator[tuple[Callable[[], None], str]]:
+def _checks(model: Pretrained | NamedLanguageModel) -> Iterator[tuple[Callable[[], None], str]]:
     """Yield what can be looked at without loading a model, and the key that is at fault if it fails."""
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):

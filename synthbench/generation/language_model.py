@@ -18,24 +18,22 @@ if TYPE_CHECKING:
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
 LENGTH_LIMITS = ("max_position_embeddings", "sliding_window", "window_size")
+ARCHITECTURES = {"causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM"}
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
-class LanguageModel(BaseModel):
-    """`language_model:` of an experiment: which causal language model, and in which precision it computes."""
+class NamedLanguageModel(BaseModel):
+    """A language model of transformers as an experiment names it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
     model: str = Field(
         min_length=1,
         description="hub id, local folder, `package:module/path` (a folder in an installed package), or"
-        " `sandbox/lm`",
+        " `sandbox/lm`, and `sandbox/encoder` where words are guessed",
     )
     revision: str | None = Field(
         None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"
-    )
-    dtype: Literal["fp32", "bf16", "fp16"] = Field(
-        "fp32", description="of weights and products; logits, softmax and debiasing are always fp32"
     )
 
     def fingerprint(self) -> dict[str, str]:
@@ -57,37 +55,35 @@ class LanguageModel(BaseModel):
                 f"{self.model}: no tokenizer in {folder}: looked for {', '.join(TOKENIZER_FILES)}"
             )
 
-    def load(self, runtime: "Runtime") -> "CausalModel":
-        """Load model and tokenizer onto the runtime's device.
+    def _loaded(self, runtime: "Runtime", kind: str, dtype: str) -> "tuple[Any, PreTrainedTokenizerBase]":
+        """Load a "causal" or "masked" model, ready to compute on the runtime's device, and its tokenizer.
 
         Raises UserError if the model can't be found or loaded, or has no tokenizer.
         """
-        import torch
-
         use_threads(runtime)
         folder = reference.resolve(self.model, self.revision)
         device = device_name(runtime)
         tokenizer = self._tokenizer(folder)
-        model = self._model(folder)
+        model = self._model(folder, kind, dtype)
         model.requires_grad_(requires_grad=False)
-        return CausalModel(model.to(device).eval(), tokenizer, torch.device(device))
+        return model.to(device).eval(), tokenizer
 
-    def _model(self, folder: str) -> Any:  # noqa: ANN401 - transformers is untyped
+    def _model(self, folder: str, kind: str, dtype: str) -> Any:  # noqa: ANN401 - transformers is untyped
         import torch
+        import transformers
         from safetensors import SafetensorError
-        from transformers import AutoModelForCausalLM
 
         try:
             with quiet_transformers():
-                loaded: Any = AutoModelForCausalLM.from_pretrained(
-                    folder, dtype=getattr(torch, DTYPES[self.dtype]), output_loading_info=True
+                loaded: Any = getattr(transformers, ARCHITECTURES[kind]).from_pretrained(
+                    folder, dtype=getattr(torch, DTYPES[dtype]), output_loading_info=True
                 )
         except (OSError, ValueError, SafetensorError) as error:
             raise UserError(f"{self.model}: can't be loaded: {first_line(error)}") from error
         model, report = loaded
         if report["missing_keys"]:
             missing = min(report["missing_keys"])
-            raise UserError(f"{self.model}: its weights lack '{missing}'; is it a causal language model?")
+            raise UserError(f"{self.model}: its weights lack '{missing}'; is it a {kind} language model?")
         return model
 
     def _tokenizer(self, folder: str) -> "PreTrainedTokenizerBase":
@@ -103,6 +99,22 @@ class LanguageModel(BaseModel):
                 f"{self.model}: has no tokenizer; is tokenizer.json or vocab.json missing in its folder?"
             )
         return tokenizer
+
+
+class LanguageModel(NamedLanguageModel):
+    """`language_model:` of an experiment: which causal language model, and in which precision it computes."""
+
+    dtype: Literal["fp32", "bf16", "fp16"] = Field(
+        "fp32", description="of weights and products; logits, softmax and debiasing are always fp32"
+    )
+
+    def load(self, runtime: "Runtime") -> "CausalModel":
+        """Load model and tokenizer onto the runtime's device.
+
+        Raises UserError if the model can't be found or loaded, or has no tokenizer.
+        """
+        model, tokenizer = self._loaded(runtime, "causal", self.dtype)
+        return CausalModel(model, tokenizer, model.device)
 
 
 @dataclass(frozen=True)

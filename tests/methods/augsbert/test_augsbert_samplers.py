@@ -3,16 +3,19 @@
 import math
 from collections import Counter
 from itertools import combinations, pairwise
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from synthbench.api import ScoredPair, UserError
+from synthbench.api import GenerationContext, ScoredPair, UserError
 from synthbench_augsbert.gold import GoldSentences
 from synthbench_augsbert.samplers import BM25Sampler, RandomSampler
 
+NOTHING = cast("GenerationContext", None)
+"""These samplers ask for nothing while they sample."""
 WORDS = ["man", "plays", "guitar", "a", "a", "dog", "runs", "the"]
 SENTENCES = st.lists(
     st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join), min_size=1, max_size=30
@@ -63,27 +66,27 @@ def test_random_pairs_are_new_distinct_unordered_and_repeatable(
     if not available:
         return
 
-    pairs = sampler.sample(gold, seed).pairs
+    pairs = sampler.sample(gold, seed, NOTHING).pairs
 
     assert len(pairs) == len(set(pairs)) == sampler.size
     assert all(0 <= lower < higher < len(gold.texts) for lower, higher in pairs)
     assert gold.pairs.isdisjoint(pairs)
-    assert sampler.sample(gold, seed).pairs == pairs
+    assert sampler.sample(gold, seed, NOTHING).pairs == pairs
 
 
 @given(gold_sentences())
 def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: GoldSentences) -> None:
     new = set(combinations(range(len(gold.texts)), 2)) - gold.pairs
     if new:
-        assert set(RandomSampler(size=len(new)).sample(gold, seed=1).pairs) == new
+        assert set(RandomSampler(size=len(new)).sample(gold, 1, NOTHING).pairs) == new
     with pytest.raises(UserError, match=rf"size {len(new) + 1} is more than the {len(new)} pairs"):
-        RandomSampler(size=len(new) + 1).sample(gold, seed=1)
+        RandomSampler(size=len(new) + 1).sample(gold, 1, NOTHING)
 
 
 def test_every_new_pair_is_drawn_equally_often() -> None:
     gold = GoldSentences.of([pair("a", "b"), pair("c", "d"), pair("a", "e")])
     drawn = Counter(
-        chosen for seed in range(2000) for chosen in RandomSampler(size=2).sample(gold, seed).pairs
+        chosen for seed in range(2000) for chosen in RandomSampler(size=2).sample(gold, seed, NOTHING).pairs
     )
 
     assert len(drawn) == 7
@@ -98,19 +101,19 @@ def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
 ) -> None:
     k = data.draw(st.integers(1, len(gold.texts) - 1))
 
-    candidates = BM25Sampler(k=k).sample(gold, seed=0)
+    candidates = BM25Sampler(k=k).sample(gold, 0, NOTHING)
 
     assert len(candidates.pairs) == len(set(candidates.pairs))
     assert all(0 <= lower < higher < len(gold.texts) for lower, higher in candidates.pairs)
     assert gold.pairs.isdisjoint(candidates.pairs)
     assert len(candidates.pairs) + sum(candidates.dropped.values()) == k * len(gold.texts)
-    assert BM25Sampler(k=k).sample(gold, seed=9) == candidates
+    assert BM25Sampler(k=k).sample(gold, 9, NOTHING) == candidates
 
 
 @given(gold_sentences())
 @settings(deadline=None)
 def test_a_larger_k_only_adds_pairs(gold: GoldSentences) -> None:
-    found = [set(BM25Sampler(k=k).sample(gold, seed=0).pairs) for k in range(1, len(gold.texts))]
+    found = [set(BM25Sampler(k=k).sample(gold, 0, NOTHING).pairs) for k in range(1, len(gold.texts))]
 
     assert all(smaller <= larger for smaller, larger in pairwise(found))
 
@@ -120,7 +123,7 @@ def test_gold_pairs_among_the_neighbours_are_dropped_and_not_replaced() -> None:
         [pair("red fish", "blue fish"), pair("old house", "new house"), pair("tall tree", "oak tree")]
     )
 
-    candidates = BM25Sampler(k=1).sample(gold, seed=0)
+    candidates = BM25Sampler(k=1).sample(gold, 0, NOTHING)
 
     assert candidates.pairs == ()
     assert candidates.dropped == {"neighbours of each other, kept once": 3, "gold pair": 3}
@@ -130,7 +133,7 @@ def test_a_pair_found_from_both_sides_is_kept_once() -> None:
     sea, land = pair("red fish", "old house"), pair("new house", "blue fish")
     gold = GoldSentences.of([sea, land, pair("tall tree", "my boat"), pair("your boat", "oak tree")])
 
-    candidates = BM25Sampler(k=1).sample(gold, seed=0)
+    candidates = BM25Sampler(k=1).sample(gold, 0, NOTHING)
 
     assert candidates.pairs == ((0, 3), (1, 2), (4, 7), (5, 6))
     assert candidates.dropped == {"neighbours of each other, kept once": 4, "gold pair": 0}
@@ -140,7 +143,7 @@ def test_k_not_below_the_number_of_sentences_is_the_users_mistake() -> None:
     gold = GoldSentences.of([pair("a b", "a c"), pair("a b", "d")])
 
     with pytest.raises(UserError, match="k 3 needs more than 3 distinct gold sentences, there are 3"):
-        BM25Sampler(k=3).sample(gold, seed=0)
+        BM25Sampler(k=3).sample(gold, 0, NOTHING)
 
 
 @pytest.mark.parametrize("settings", [{"k": 0}, {"k": "5"}, {"k": 5, "size": 3}, {}])

@@ -1,0 +1,164 @@
+"""The nearest sentences of every sentence by the cosine of their vectors: exact, or by an inverted file."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from synthbench_augsbert.top_k import best
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+DECIMALS = 6  # vectors are single precision: what follows is noise, and would order equal vectors at random
+BLOCK_ROWS = 128  # queries compared at once with all sentences
+SAMPLE = 1000  # queries on which the index is set up, and as many others on which its recall is measured
+GOAL = 0.985  # recall at which the search stops probing more lists
+SPARE = 16  # neighbours asked of the index beyond k, for rounding to put in order
+FIRST_PROBES = 8
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Indices of the k nearest others of every sentence, best first, shape (num_sentences, k).
+
+    `how` says for people how they were found, and `recall` which share of the truly nearest they are: on a
+    sample, 1 if the search was exact.
+    """
+
+    indices: "NDArray[np.intp]"
+    recall: float
+    how: str
+
+
+def nearest(
+    vectors: "NDArray[np.float32]", k: int, *, exact_up_to: int, seed: int, threads: int | None = None
+) -> Neighbours:
+    """Compare every vector with all others up to so many vectors, beyond that with those of near lists.
+
+    Cosines are rounded to six decimals; of equal ones the lower index comes first. The result does not depend
+    on `threads`, which None leaves to the machine.
+    Raises ValueError unless 1 <= k < len(vectors).
+    """
+    if not 1 <= k < len(vectors):
+        raise ValueError(f"k = {k} of {len(vectors)} vectors")
+    units = _units(vectors)
+    if len(units) <= exact_up_to:
+        return Neighbours(_exact(units, k, np.arange(len(units)))[0], 1.0, "exact")
+    return _Approximate(units, k, seed, threads).search()
+
+
+def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return the vectors at length 1; one of length 0 stays, and is at cosine 0 from all."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.ascontiguousarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float32)
+
+
+def _exact(
+    units: "NDArray[np.float32]", k: int, queries: "NDArray[np.intp]"
+) -> "tuple[NDArray[np.intp], NDArray[np.floating]]":
+    """Return indices and cosines of the k nearest others of the vectors at `queries`."""
+    blocks = [queries[start : start + BLOCK_ROWS] for start in range(0, len(queries), BLOCK_ROWS)]
+    found = [_exact_block(units, k, block) for block in blocks]
+    return np.concatenate([ids for ids, _ in found]), np.concatenate([cosines for _, cosines in found])
+
+
+def _exact_block(
+    units: "NDArray[np.float32]", k: int, queries: "NDArray[np.intp]"
+) -> "tuple[NDArray[np.intp], NDArray[np.floating]]":
+    cosines = np.round(units[queries] @ units.T, DECIMALS)
+    cosines[np.arange(len(queries)), queries] = -np.inf
+    return best(cosines, k)
+
+
+class _Approximate:
+    """An inverted file: vectors stand in lists by their nearest centroid; a query looks into near lists only.
+
+    Into how many is doubled until the recall on a sample reaches `GOAL`.
+    """
+
+    def __init__(self, units: "NDArray[np.float32]", k: int, seed: int, threads: int | None) -> None:
+        self.units = units
+        self.k = k
+        self.threads = threads
+        self.num_lists = min(4 * math.isqrt(len(units)), len(units) // 39 or 1)
+        self.index = self._index(seed)
+        chosen = np.random.default_rng(seed).permutation(len(units))
+        self.tuning, self.testing = chosen[:SAMPLE], chosen[SAMPLE : 2 * SAMPLE]
+
+    def search(self) -> Neighbours:
+        """Choose the number of lists, look for all, and measure the recall on sentences not chosen by."""
+        with _faiss_threads(self.threads):
+            probes = self._probes()
+            found = [self._found(block) for block in self._blocks()]
+            recall = self._recall(self.testing if len(self.testing) else self.tuning)
+        how = f"inverted file, {probes} of {self.num_lists:,} lists"
+        return Neighbours(np.concatenate(found), recall, how)
+
+    def _index(self, seed: int) -> Any:  # noqa: ANN401 - faiss is untyped
+        import faiss
+
+        dimension = self.units.shape[1]
+        index = faiss.IndexIVFFlat(
+            faiss.IndexFlatIP(dimension), dimension, self.num_lists, faiss.METRIC_INNER_PRODUCT
+        )
+        index.cp.seed = seed % 2**31
+        index.cp.max_points_per_centroid = 64
+        # Sums of several threads come in any order: centroids are computed by one, and are always the same.
+        with _faiss_threads(1):
+            index.train(self.units)
+        with _faiss_threads(self.threads):
+            index.add(self.units)
+        return index
+
+    def _probes(self) -> int:
+        probes = min(FIRST_PROBES, self.num_lists)
+        self.index.nprobe = probes
+        while probes < self.num_lists and self._recall(self.tuning) < GOAL:
+            probes = min(2 * probes, self.num_lists)
+            self.index.nprobe = probes
+        return probes
+
+    def _recall(self, queries: "NDArray[np.intp]") -> float:
+        """Return which share of what was found is as near as the k-th nearest."""
+        _, cosines = _exact(self.units, self.k, queries)
+        found = self._cosines(queries, self._found(queries))
+        return float((found >= cosines[:, -1:]).mean())
+
+    def _blocks(self) -> "Iterator[NDArray[np.intp]]":
+        for start in range(0, len(self.units), SAMPLE):
+            yield np.arange(start, min(start + SAMPLE, len(self.units)))
+
+    def _found(self, queries: "NDArray[np.intp]") -> "NDArray[np.intp]":
+        """Return the k nearest others that the lists hold; what they don't, an exact search gives."""
+        wanted = min(self.k + 1 + SPARE, len(self.units))
+        _, ids = self.index.search(self.units[queries], wanted)
+        cosines = self._cosines(queries, ids)
+        cosines[(ids < 0) | (ids == queries[:, None])] = -np.inf
+        order = np.lexsort((ids, -cosines), axis=1)[:, : self.k]
+        nearest: NDArray[np.intp] = np.take_along_axis(ids, order, axis=1)
+        short = np.isinf(np.take_along_axis(cosines, order, axis=1)).any(axis=1)
+        if short.any():
+            nearest[short] = _exact(self.units, self.k, queries[short])[0]
+        return nearest
+
+    def _cosines(self, queries: "NDArray[np.intp]", ids: "NDArray[np.intp]") -> "NDArray[np.floating]":
+        pairs = np.einsum("qd,qkd->qk", self.units[queries], self.units[ids])
+        rounded: NDArray[np.floating] = np.round(pairs, DECIMALS)
+        return rounded
+
+
+@contextmanager
+def _faiss_threads(threads: int | None) -> Iterator[None]:
+    """Let faiss compute with so many threads for a while."""
+    import faiss
+
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)

@@ -1,0 +1,165 @@
+"""Silver pairs whose scores are spread as gold's, chosen from many random ones (Thakur et al. 2021, 3.1)."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from synthbench.api import GenerationContext, Record, ScoredPair, SyntheticDataset, UserError
+from synthbench_augsbert.samplers import SamplerConfig
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from synthbench_augsbert.density import Bandwidth
+
+POSITIVE = 0.5  # the least score of a pair of the positive class
+
+
+class KDESampler(SamplerConfig):
+    """Of `size` labelled random pairs those that bring the scores' distribution near gold's.
+
+    Where gold has scores of 0 and 1 only, all pairs scored 0.5 or more are kept, and as many others as gold's
+    ratio of classes asks for. Else a pair of score s is kept with probability min(1, gold's density at s /
+    silver's). What is drawn follows from the seed and the two sentences alone.
+    """
+
+    name: Literal["kde"] = "kde"
+    size: int = Field(200_000, ge=2, description="random pairs that are labelled, of which some are kept")
+    bandwidth: Literal["scott"] | Annotated[float, Field(gt=0, le=1)] = Field(
+        "scott",
+        description="the kernel's standard deviation; scott: that of the scores, gold's or silver's, times"
+        " n^(-1/5)",
+    )
+
+    @property
+    def description(self) -> str:
+        """Name and settings, as stored with every pair."""
+        return f"kde size={self.size} bandwidth={self.bandwidth}"
+
+    def select(
+        self, gold: SyntheticDataset, labelled: SyntheticDataset, seed: int, context: GenerationContext
+    ) -> Iterator[ScoredPair]:
+        """Yield those of the labelled pairs that are kept, in their order; all else is counted and told.
+
+        Held are one number for each labelled pair and draw, not the pairs themselves.
+        Raises UserError if the scores of gold, or of the labelled pairs, are all the same, or none is kept.
+        """
+        import numpy as np
+
+        gold_scores = np.array([record.score for record in gold if record.split == "train"])
+        silver_scores = np.array(labelled.column("score"))
+        check(gold_scores)
+        selection = choose(gold_scores, silver_scores, draws(labelled, seed), self.bandwidth)
+        context.progress.say(f"  kde: {selection.remark}")
+        context.count_dropped(
+            "kde: too many pairs of such a score", len(selection.kept) - int(selection.kept.sum())
+        )
+        if not selection.kept.any():
+            raise UserError(f"augsbert: sampler kde: none of {len(selection.kept):,} random pairs is kept")
+        for record, is_kept in zip(labelled, selection.kept.tolist(), strict=True):
+            if is_kept:
+                yield replace(record, id="", instruction=self.description)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which of the labelled pairs are kept, and what people should know of it."""
+
+    kept: "NDArray[np.bool_]"
+    remark: str
+
+
+def check(gold_scores: "NDArray[np.float64]") -> None:
+    """Raise UserError if gold's scores are all the same."""
+    different = set(gold_scores.tolist())
+    if len(different) < 2:
+        only = f"{different.pop():g}" if different else "missing"
+        raise UserError(
+            f"augsbert: sampler kde: all {len(gold_scores):,} gold scores are {only}; it needs gold pairs of "
+            + ("both classes, 0 and 1" if only in ("0", "1") else "different scores")
+        )
+
+
+def draws(pairs: Iterable[Record], seed: int) -> "NDArray[np.float64]":
+    """Return a number from 0 to 1 for each pair of sentences: of whatever order, and wherever it stands."""
+    import numpy as np
+
+    return np.fromiter((_draw(seed, *sorted(pair.texts())) for pair in pairs), np.float64)
+
+
+def _draw(seed: int, first: str, second: str) -> float:
+    content = f"kde\x1f{seed}\x1f{first}\x1f{second}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.sha256(content).digest()[:8]) / 2**64
+
+
+def choose(
+    gold: "NDArray[np.float64]",
+    silver: "NDArray[np.float64]",
+    drawn: "NDArray[np.float64]",
+    bandwidth: "Bandwidth",
+) -> Selection:
+    """Choose by the scores of gold and silver, and a number drawn for each silver pair.
+
+    Raises UserError if a density is asked of silver scores that are all equal.
+    """
+    import numpy as np
+
+    if np.isin(gold, (0.0, 1.0)).all():
+        kept = _by_class(gold, silver, drawn)
+        return Selection(kept, _told(silver, silver[kept], gold, how="by class", bins=2))
+    return _by_density(gold, silver, drawn, bandwidth)
+
+
+def _by_class(
+    gold: "NDArray[np.float64]", silver: "NDArray[np.float64]", drawn: "NDArray[np.float64]"
+) -> "NDArray[np.bool_]":
+    """Keep all positives, and of the negatives those with the lowest draws, at gold's ratio."""
+    import numpy as np
+
+    kept = silver >= POSITIVE
+    positives = int((gold >= POSITIVE).sum())
+    wanted = round(int(kept.sum()) * (len(gold) - positives) / positives)
+    negatives = np.flatnonzero(~kept)
+    kept[negatives[np.argsort(drawn[negatives], kind="stable")[:wanted]]] = True
+    return kept
+
+
+def _by_density(
+    gold: "NDArray[np.float64]",
+    silver: "NDArray[np.float64]",
+    drawn: "NDArray[np.float64]",
+    bandwidth: "Bandwidth",
+) -> Selection:
+    from synthbench_augsbert.density import Density
+
+    try:
+        of_gold, of_silver = (Density(scores, bandwidth) for scores in (gold, silver))
+    except ValueError as error:
+        raise UserError(
+            f"augsbert: sampler kde: all {len(silver):,} random pairs have the score {silver[0]:g}; the "
+            "cross-encoder has learned nothing to choose by"
+        ) from error
+    kept = drawn * of_silver.at(silver) < of_gold.at(silver)
+    how = f"by densities of bandwidths {of_gold.width:.3g} (gold) and {of_silver.width:.3g} (silver)"
+    return Selection(kept, _told(silver, silver[kept], gold, how=how))
+
+
+def _told(
+    before: "NDArray[np.float64]",
+    after: "NDArray[np.float64]",
+    gold: "NDArray[np.float64]",
+    *,
+    how: str,
+    bins: int = 20,
+) -> str:
+    from synthbench_augsbert.density import divergence
+
+    return (
+        f"kept {len(after):,} of {len(before):,} random pairs {how}; KL divergence of their scores from "
+        f"gold's ({bins} bins): {divergence(before, gold, bins):.3f} nats before, "
+        f"{divergence(after, gold, bins):.3f} after"
+    )

@@ -1,0 +1,115 @@
+"""The nearest sentences by a bi-encoder that was trained on gold, alone or with BM25's."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from synthbench.api import GenerationContext, Need, TrainedModel
+from synthbench_augsbert.gold import GoldSentences, IndexPair
+from synthbench_augsbert.samplers import Candidates, SamplerConfig, check_k, new_pairs, unordered
+
+BI_ENCODER = "sampler.bi_encoder"
+
+
+class SemanticSettings(SamplerConfig):
+    """What the samplers with a bi-encoder share."""
+
+    bi_encoder: dict[str, Any] = Field(
+        description="what finds them: the settings of the trainer `bi-encoder`, such as `base: {model: ...}`"
+    )
+    exact_up_to: int = Field(
+        50_000,
+        ge=1,
+        description="up to so many sentences each is compared with all; beyond, with those that an inverted"
+        " file has near it, at a recall that is told",
+    )
+
+    def needs(self, seed: int) -> Mapping[str, Need]:
+        """Return the bi-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
+        trained = TrainedModel(
+            trainer="bi-encoder",
+            config=self.bi_encoder,
+            data=("gold",),
+            seed=seed,
+            evaluator="sts",
+            selection="dev",
+        )
+        return {BI_ENCODER: trained}
+
+    def unit_key(self, position: int, pair: IndexPair) -> str:
+        """The pair: another number of threads may, in a rounding, find another neighbour."""
+        return f"{pair[0]}-{pair[1]}"
+
+    def semantic_pairs(
+        self, k: int, gold: GoldSentences, seed: int, context: GenerationContext
+    ) -> list[IndexPair]:
+        """Return sentence by sentence the pairs with its k nearest, nearest first, and tell the recall."""
+        from synthbench_augsbert.embeddings import nearest
+
+        vectors = context.encoder(BI_ENCODER).encode(gold.texts)
+        found = nearest(vectors, k, exact_up_to=self.exact_up_to, seed=seed, threads=context.runtime.threads)
+        context.progress.say(
+            f"  semantic search: {k} neighbours of {len(gold.texts):,} sentences ({found.how}), "
+            f"recall {found.recall:.3f}"
+        )
+        return unordered(found.indices.tolist())
+
+
+class SemanticSearchSampler(SemanticSettings):
+    """The `k` sentences nearest to each sentence by the cosine of a bi-encoder that was trained on gold.
+
+    k counts neighbours without the sentence itself. Neighbours that are gold pairs are dropped, not replaced.
+    """
+
+    name: Literal["semantic-search"] = "semantic-search"
+    k: int = Field(ge=1, description="neighbours of each sentence")
+
+    @property
+    def description(self) -> str:
+        """Name and settings, as stored with every pair."""
+        return f"semantic-search k={self.k}"
+
+    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
+        """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
+
+        Raises UserError if there are not more than `k` sentences.
+        """
+        check_k(self.name, "k", self.k, gold)
+        return new_pairs([self.semantic_pairs(self.k, gold, seed, context)], gold)
+
+    def most_pairs(self, num_sentences: int) -> int:
+        """Return how many pairs there can be."""
+        return self.k * num_sentences
+
+
+class BM25SemanticSampler(SemanticSettings):
+    """The pairs of both BM25 and semantic search, each once."""
+
+    name: Literal["bm25+semantic-search"] = "bm25+semantic-search"
+    k: int = Field(ge=1, description="neighbours of each sentence by BM25, and by the bi-encoder")
+    semantic_k: int | None = Field(
+        None, ge=1, description="neighbours by the bi-encoder, if not as many as by BM25; null: `k`"
+    )
+
+    @property
+    def description(self) -> str:
+        """Name and settings, as stored with every pair."""
+        return f"bm25+semantic-search k={self.k},{self.semantic_k or self.k}"
+
+    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
+        """Return BM25's pairs, then those that semantic search adds.
+
+        Raises UserError if there are not more sentences than neighbours are asked for.
+        """
+        from synthbench_augsbert.bm25 import BM25Index
+
+        semantic_k = self.semantic_k or self.k
+        check_k(self.name, "k", self.k, gold)
+        check_k(self.name, "semantic_k", semantic_k, gold)
+        by_words = unordered(BM25Index(gold.texts).nearest(self.k)[0].tolist())
+        return new_pairs([by_words, self.semantic_pairs(semantic_k, gold, seed, context)], gold)
+
+    def most_pairs(self, num_sentences: int) -> int:
+        """Return how many pairs there can be."""
+        return (self.k + (self.semantic_k or self.k)) * num_sentences

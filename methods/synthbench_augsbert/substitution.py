@@ -1,0 +1,135 @@
+"""The baseline beside AugSBERT: gold pairs in which a masked language model has replaced words."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import ClassVar
+
+from pydantic import Field
+
+from synthbench.api import (
+    Blank,
+    GenerationContext,
+    MaskedLanguageModel,
+    MaskedModel,
+    Method,
+    RecordKind,
+    ScoredPair,
+    SyntheticDataset,
+    Unit,
+    length_sorted_units,
+)
+
+BATCH_PAIRS = 64  # changed together; all that a killed run has to change again
+WORD = re.compile(r"\b[^\W\d_]+(?:['’-][^\W\d_]+)*\b")
+
+
+class ContextualSubstitution(Method):
+    """Gold pairs with a share of both sentences' words replaced by what a masked language model expects.
+
+    A pair keeps its gold score. It is the baseline "SBERT-NLPAug" of Thakur et al. 2021, section 5; the paper
+    gives no amounts, so the defaults are NLPAug's. Yields the new pairs only, as AugSBERT does.
+    """
+
+    version = 1
+    record_kind = RecordKind.SCORED_PAIR
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
+
+    language_model: MaskedLanguageModel = Field(description="the masked language model that writes the words")
+    share: float = Field(0.3, gt=0, le=1, description="of a sentence's words that are replaced, one at least")
+    top_k: int = Field(100, ge=1, description="a word is drawn among so many likeliest ones")
+    copies: int = Field(1, ge=1, description="new pairs of each gold pair")
+    seed: int = Field(0, ge=0, lt=2**32, description="of the words that are replaced, and by which")
+
+    def revisions(self) -> Mapping[str, str]:
+        """Return the content hash or commit of the language model."""
+        return self.language_model.fingerprint()
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit for each copy of a gold pair of split "train", in gold's order.
+
+        What is replaced, and by what, depends on the pair's id, the copy and the seed.
+        """
+        gold = [record for record in sources["gold"] if record.split == "train"]
+        copies = [(record, copy) for record in gold for copy in range(self.copies)]
+        lengths = [sum(map(len, record.texts())) for record, _ in copies]
+        keys = [f"{record.id}/{copy}" for record, copy in copies]
+        model = self.language_model.load(context.runtime)
+        with context.progress.task("replacing words", len(copies)) as task:
+            for batch in length_sorted_units(lengths, BATCH_PAIRS):
+                if any(keys[place] not in context.finished_units for place in batch):
+                    changed = self._changed([copies[place] for place in batch], model)
+                    for place, unit in zip(batch, changed, strict=True):
+                        if keys[place] not in context.finished_units:
+                            yield replace(unit, key=keys[place], position=place)
+                task.advance(len(batch))
+
+    def _changed(self, copies: Sequence[tuple[ScoredPair, int]], model: MaskedModel) -> Iterator[Unit]:
+        """Yield the units of a batch, finished ones too: the last bits of a guess depend on its batch."""
+        drafts = [
+            _Draft(text, f"{self.seed}\x1f{record.id}\x1f{copy}\x1f{side}", self.share)
+            for record, copy in copies
+            for side, text in enumerate(record.texts())
+        ]
+        while any(draft.places for draft in drafts):
+            turn = [draft for draft in drafts if draft.places]
+            blanks = [draft.next_blank() for draft in turn]
+            for draft, words in zip(turn, model.guesses(blanks, self.top_k), strict=True):
+                draft.fill(words)
+        for (record, _), first, second in zip(copies, drafts[::2], drafts[1::2], strict=True):
+            yield self._unit(record, first, second)
+
+    def _unit(self, gold: ScoredPair, first: "_Draft", second: "_Draft") -> Unit:
+        if not (first.num_replaced or second.num_replaced):
+            return Unit("", 0, (), {"no word could be replaced": 1})
+        record = ScoredPair(
+            sentence1=first.text,
+            sentence2=second.text,
+            score=gold.score,
+            source_id=gold.id,
+            method="contextual-substitution",
+            generator=self.language_model.model,
+            instruction=f"share={self.share:g} top_k={self.top_k}",
+            seed=self.seed,
+        )
+        return Unit("", 0, (record,))
+
+
+@dataclass
+class _Draft:
+    """A sentence in which one word after the other is replaced; `places` are those that still are to be."""
+
+    text: str
+    key: str
+    share: float
+    num_replaced: int = 0
+    places: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        number = len(WORD.findall(self.text))
+        wanted = max(1, round(self.share * number))
+        order = sorted(range(number), key=lambda place: _number(self.key, "word", place))
+        self.places = order[:wanted]
+
+    def next_blank(self) -> Blank:
+        found = list(WORD.finditer(self.text))[self.places[0]]
+        return Blank(self.text, *found.span())
+
+    def fill(self, words: Sequence[tuple[str, float]]) -> None:
+        """Draw one of the words by their probabilities, in the former one's case; none leaves the former."""
+        blank, place = self.next_blank(), self.places.pop(0)
+        if not words:
+            return
+        drawn = _number(self.key, "guess", place)
+        reached = zip(words, accumulate(probability for _, probability in words), strict=True)
+        word = next((word for (word, _), share in reached if drawn < share), words[-1][0])
+        self.text = blank.filled(word[0].upper() + word[1:] if blank.word[0].isupper() else word)
+        self.num_replaced += 1
+
+
+def _number(key: str, what: str, place: int) -> float:
+    """Return a number from 0 to 1 that depends on the arguments alone."""
+    content = f"{key}\x1f{what}\x1f{place}".encode(errors="surrogatepass")
+    return int.from_bytes(hashlib.sha256(content).digest()[:8]) / 2**64

@@ -1,0 +1,134 @@
+"""A masked language model, and which words it would write into a blank."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from synthbench.errors import UserError
+from synthbench.generation.language_model import NamedLanguageModel
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedTokenizerBase
+
+    from synthbench.runtime import Runtime
+
+BATCH = 32  # blanks in one pass; each has logits for the whole vocabulary at every token
+CONTEXT = "a"
+"""A word before others: tokens of a word's first piece are not those of a text's."""
+SPELLINGS = 4  # candidates beyond those wanted, for the blank's own word in other cases
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A word that is to be guessed: `text[start:end]`."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def word(self) -> str:
+        """What stands there now."""
+        return self.text[self.start : self.end]
+
+    def filled(self, word: str) -> str:
+        """Return the text with another word there."""
+        return self.text[: self.start] + word + self.text[self.end :]
+
+
+class MaskedLanguageModel(NamedLanguageModel):
+    """`language_model:` of a method that guesses words: which masked language model."""
+
+    def load(self, runtime: "Runtime") -> "MaskedModel":
+        """Load model and tokenizer onto the runtime's device.
+
+        Raises UserError if the model can't be found or loaded, or has no tokenizer or no token for a mask.
+        """
+        model, tokenizer = self._loaded(runtime, "masked", "fp32")
+        if tokenizer.mask_token is None:
+            raise UserError(f"{self.model}: its tokenizer has no mask; is it a masked language model?")
+        return MaskedModel(model, tokenizer)
+
+
+@dataclass(frozen=True)
+class MaskedModel:
+    """A masked language model of transformers with its tokenizer, ready to compute."""
+
+    model: Any
+    tokenizer: "PreTrainedTokenizerBase"
+
+    def guesses(self, blanks: Sequence[Blank], top_k: int) -> Iterator[list[tuple[str, float]]]:
+        """Yield for each blank the `top_k` likeliest other words, best first; probabilities sum to 1.
+
+        A word is one token of letters that stands for a whole word. The list is empty where the blank lies
+        beyond what the model reads, and shorter where the vocabulary is.
+        """
+        for start in range(0, len(blanks), BATCH):
+            batch = blanks[start : start + BATCH]
+            for blank, logits in zip(batch, self._logits(batch), strict=True):
+                yield [] if logits is None else self._best(blank, logits, top_k)
+
+    def _logits(self, blanks: Sequence[Blank]) -> "list[torch.Tensor | None]":
+        """Return for each blank the logits of the whole words, in the order of `_words`."""
+        import torch
+
+        mask = str(self.tokenizer.mask_token)
+        features = self.tokenizer(
+            [blank.filled(mask) for blank in blanks],
+            padding=True,
+            truncation=True,
+            max_length=self._max_length,
+            return_tensors="pt",
+        ).to(self.model.device)
+        with torch.inference_mode():
+            logits = self.model(**features).logits
+        ids, _ = self._words
+        found: list[torch.Tensor | None] = []
+        for row, blank in enumerate(blanks):
+            masks = (features["input_ids"][row] == self.tokenizer.mask_token_id).nonzero()[:, 0]
+            place = blank.text[: blank.start].count(mask)
+            found.append(logits[row, masks[place]][ids].float().cpu() if place < len(masks) else None)
+        return found
+
+    def _best(self, blank: Blank, logits: "torch.Tensor", top_k: int) -> list[tuple[str, float]]:
+        _, words = self._words
+        values, places = logits.topk(min(top_k + SPELLINGS, len(words)))
+        own = blank.word.casefold()
+        others = [
+            (words[place], value)
+            for place, value in zip(places.tolist(), values, strict=True)
+            if words[place].casefold() != own
+        ][:top_k]
+        if not others:
+            return []
+        shares = logits.new_tensor([float(value) for _, value in others]).double().softmax(0).tolist()
+        return [(word, share) for (word, _), share in zip(others, shares, strict=True)]
+
+    @cached_property
+    def _max_length(self) -> int | None:
+        """The longest text in tokens; None if nobody says."""
+        positions = getattr(self.model.config, "max_position_embeddings", None)
+        padding = getattr(self.model.config, "pad_token_id", None) or 0
+        # RoBERTa's positions begin behind the padding token's id, BERT's at 0: the smaller limit fits both.
+        limits = [positions - padding - 1 if positions else None, self.tokenizer.model_max_length]
+        return min((int(limit) for limit in limits if limit and limit < 10**6), default=None)
+
+    @cached_property
+    def _words(self) -> "tuple[list[int], list[str]]":
+        """The tokens that are a whole word when they stand behind another word, and these words."""
+        words = [str(self.tokenizer.decode([token])).strip() for token in range(len(self.tokenizer))]
+        lettered = [(token, word) for token, word in enumerate(words) if word.isalpha()]
+        before = self._ids([CONTEXT])[0]
+        written = self._ids([f"{CONTEXT} {word}" for _, word in lettered])
+        whole = [
+            (token, word)
+            for (token, word), ids in zip(lettered, written, strict=True)
+            if ids == [*before, token]
+        ]
+        return [token for token, _ in whole], [word for _, word in whole]
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        ids: list[list[int]] = self.tokenizer(texts, add_special_tokens=False)["input_ids"]
+        return ids

@@ -1,0 +1,148 @@
+"""Semantic search: neighbours by cosine, exact and approximate, and the pairs that are made of them."""
+
+import numpy as np
+import pytest
+from augsbert_context import Context, Vectors
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from synthbench.api import ScoredPair, TrainedModel, UserError
+from synthbench_augsbert import AugSBERT, embeddings
+from synthbench_augsbert.embeddings import nearest
+from synthbench_augsbert.gold import GoldSentences
+from synthbench_augsbert.samplers import BM25Sampler
+from synthbench_augsbert.semantic import BM25SemanticSampler, SemanticSearchSampler
+
+BI_ENCODER = {"base": {"model": "sandbox/encoder"}}
+VECTORS = arrays(
+    np.float32, st.tuples(st.integers(2, 30), st.just(3)), elements=st.sampled_from([-1.0, 0.0, 0.5, 2.0])
+)
+
+
+def in_clusters(number: int, seed: int = 0) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    centres = generator.standard_normal((12, 16))
+    noise = generator.standard_normal((number, 16))
+    return (centres[generator.integers(0, 12, number)] + 0.6 * noise).astype(np.float32)
+
+
+def gold_of(*pairs: tuple[str, str]) -> GoldSentences:
+    return GoldSentences.of(ScoredPair(sentence1=a, sentence2=b, score=0.5) for a, b in pairs)
+
+
+def context_of(vectors: dict[str, tuple[float, float]]) -> Context:
+    return Context(models={"sampler.bi_encoder": Vectors(vectors)})
+
+
+@given(VECTORS, st.data())
+@settings(deadline=None, max_examples=60)
+def test_neighbours_are_ordered_by_cosine_and_the_lower_index(
+    vectors: np.ndarray, data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, len(vectors) - 1))
+    norms = np.linalg.norm(vectors.astype(float), axis=1)
+    norms[norms == 0] = 1
+    cosines = np.round((vectors @ vectors.T) / norms / norms[:, None], 5)
+
+    found = nearest(vectors, k, exact_up_to=100, seed=0)
+
+    for query, others in enumerate(found.indices.tolist()):
+        rest = [other for other in range(len(vectors)) if other != query]
+        assert others == sorted(rest, key=lambda other: (-cosines[query, other], other))[:k]
+    assert (found.recall, found.how) == (1.0, "exact")
+
+
+def test_beyond_the_limit_an_index_finds_nearly_all_and_its_recall_is_measured() -> None:
+    vectors = in_clusters(2400)
+    exact = nearest(vectors, 5, exact_up_to=2400, seed=0)
+
+    found = nearest(vectors, 5, exact_up_to=2399, seed=0, threads=1)
+
+    shared = [len(set(a) & set(b)) / 5 for a, b in zip(exact.indices, found.indices, strict=True)]
+    assert np.mean(shared) > 0.96
+    assert found.recall == pytest.approx(np.mean(shared), abs=0.02)
+    assert found.how.startswith("inverted file, ")
+    assert all(query not in others for query, others in enumerate(found.indices.tolist()))
+    again = nearest(vectors, 5, exact_up_to=0, seed=0, threads=1)
+    np.testing.assert_array_equal(again.indices, found.indices)
+
+
+def test_lists_with_too_few_neighbours_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embeddings, "FIRST_PROBES", 1)
+    monkeypatch.setattr(embeddings, "GOAL", 0.0)
+    vectors = in_clusters(200)
+
+    found = nearest(vectors, 60, exact_up_to=0, seed=0)
+
+    assert all(len(set(others)) == 60 and min(others) >= 0 for others in found.indices.tolist())
+
+
+@pytest.mark.parametrize("k", [0, 3])
+def test_k_must_leave_the_sentence_itself_out(k: int) -> None:
+    with pytest.raises(ValueError, match=f"k = {k} of 3 vectors"):
+        nearest(np.eye(3, dtype=np.float32), k, exact_up_to=10, seed=0)
+
+
+def test_pairs_are_new_unordered_and_golds_own_are_not_replaced() -> None:
+    gold = gold_of(("a", "b"), ("c", "d"))
+    context = context_of({"a": (1, 0), "b": (0.99, 0.1), "c": (0, 1), "d": (0.3, 1)})
+
+    found = SemanticSearchSampler(k=1, bi_encoder=BI_ENCODER).sample(gold, 0, context)
+
+    assert found.pairs == ()
+    assert found.dropped == {"neighbours of each other, kept once": 2, "gold pair": 2}
+    assert context.progress.said == ["  semantic search: 1 neighbours of 4 sentences (exact), recall 1.000"]
+
+
+def test_both_samplers_pairs_count_once_and_bm25s_come_first() -> None:
+    sentences = [f"{word} {thing}" for word in ("red", "old", "new") for thing in ("fish", "house", "tree")]
+    gold = gold_of(*zip(sentences[::2], sentences[1::2], strict=False), ("red fish", "new tree"))
+    generator = np.random.default_rng(0)
+    context = context_of({text: tuple(generator.standard_normal(2)) for text in sentences})
+    by_words = BM25Sampler(k=2).sample(gold, 0, context)
+    by_vectors = SemanticSearchSampler(k=3, bi_encoder=BI_ENCODER).sample(gold, 0, context)
+
+    found = BM25SemanticSampler(k=2, semantic_k=3, bi_encoder=BI_ENCODER).sample(gold, 0, context)
+
+    added = tuple(pair for pair in by_vectors.pairs if pair not in by_words.pairs)
+    assert found.pairs == by_words.pairs + added
+    assert found.dropped["found in both ways, kept once"] >= len(by_vectors.pairs) - len(added) > 0
+    assert len(found.pairs) + sum(found.dropped.values()) == (2 + 3) * 9
+
+
+@pytest.mark.parametrize(
+    ("sampler", "message"),
+    [
+        ({"name": "semantic-search", "k": 4}, "sampler semantic-search: k 4 needs more than 4 distinct gold"),
+        (
+            {"name": "bm25+semantic-search", "k": 3, "semantic_k": 7},
+            r"sampler bm25\+semantic-search: semantic_k 7 needs more than 7 distinct",
+        ),
+    ],
+)
+def test_fewer_sentences_than_neighbours_are_the_users_mistake(
+    sampler: dict[str, object], message: str
+) -> None:
+    configured = AugSBERT(sampler={**sampler, "bi_encoder": BI_ENCODER}, cross_encoder={})
+
+    with pytest.raises(UserError, match=message):
+        configured.sampler.sample(gold_of(("a", "b"), ("c", "d")), 0, Context())
+
+
+def test_the_bi_encoder_is_trained_on_gold_and_shared_by_both_samplers() -> None:
+    expected = TrainedModel(
+        trainer="bi-encoder", config=BI_ENCODER, data=("gold",), seed=5, evaluator="sts", selection="dev"
+    )
+
+    for name in ("semantic-search", "bm25+semantic-search"):
+        sampler = {"name": name, "k": 3, "bi_encoder": BI_ENCODER}
+        needs = AugSBERT(sampler=sampler, cross_encoder={}, seed=5).needs()
+        assert list(needs) == ["cross_encoder", "sampler.bi_encoder"]
+        assert needs["sampler.bi_encoder"] == expected
+
+
+def test_a_finished_pair_is_known_by_its_sentences() -> None:
+    sampler = SemanticSearchSampler(k=3, bi_encoder=BI_ENCODER)
+
+    assert sampler.unit_key(7, (3, 12)) == "3-12"

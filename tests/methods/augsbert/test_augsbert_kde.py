@@ -1,0 +1,175 @@
+"""Which labelled random pairs KDE keeps: densities as scipy's, draws, classes, and what can't be done."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from augsbert_context import Context, Told
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import gaussian_kde
+
+from synthbench.api import GeneratedData, RecordKind, ScoredPair, SyntheticDataset, UserError
+from synthbench_augsbert import AugSBERT
+from synthbench_augsbert.density import Density, divergence
+from synthbench_augsbert.kde import choose, draws
+
+SETTINGS: dict[str, Any] = {"cross_encoder": {"base": {"model": "sandbox/encoder"}}}
+
+
+def kde(**changes: Any) -> AugSBERT:
+    return AugSBERT(sampler={"name": "kde", **changes}, **SETTINGS)
+
+
+def dataset(scores: "np.ndarray | list[float]", name: str = "s") -> SyntheticDataset:
+    records = (
+        ScoredPair(sentence1=f"{name} {index}", sentence2=f"{name} {index} again", score=float(score))
+        for index, score in enumerate(scores)
+    )
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
+
+
+def select(gold: "np.ndarray | list[float]", silver: "np.ndarray | list[float]", **changes: Any) -> Context:
+    """Run the method on gold and labelled pairs of these scores; the context holds what came of it."""
+    context = Context(datasets={"labelled": dataset(silver)}, progress=Told())
+    context.records = list(kde(**changes).generate({"gold": dataset(gold, "gold")}, context))
+    return context
+
+
+@pytest.mark.parametrize(
+    ("shape", "number"), [((2.0, 5.0), 300), ((0.4, 6.0), 3000), ((5.0, 0.5), 300), ((1.0, 1.0), 2)]
+)
+def test_the_density_is_scipys_reflected_at_both_ends(shape: tuple[float, float], number: int) -> None:
+    scores = np.random.default_rng(0).beta(*shape, number)
+    estimate = gaussian_kde(scores)  # Scott's rule
+    points = np.linspace(0, 1, 101)
+    expected = estimate(points) + estimate(-points) + estimate(2 - points)
+
+    found = Density(scores, "scott")
+
+    assert found.width == pytest.approx(np.sqrt(estimate.covariance[0, 0]))
+    np.testing.assert_allclose(found.at(points), expected, rtol=0, atol=1e-3 * expected.max())
+
+
+def test_a_bandwidth_of_ones_own_is_the_kernels_standard_deviation() -> None:
+    found = Density(np.array([0.5, 0.5]), 0.05)
+
+    peak = 1 / (0.05 * np.sqrt(2 * np.pi))
+    np.testing.assert_allclose(found.at(np.array([0.5, 0.45])), [peak, peak * np.exp(-0.5)], rtol=1e-4)
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=40), st.floats(0.001, 1))
+@settings(deadline=None, max_examples=25)
+def test_no_mass_is_lost_at_the_ends(scores: list[float], width: float) -> None:
+    middles = (np.arange(4_000) + 0.5) / 4_000
+
+    assert Density(np.array(scores), width).at(middles).mean() == pytest.approx(1, abs=1e-3)
+
+
+def test_the_divergence_is_that_of_histograms_with_half_a_count_more() -> None:
+    low, high = np.full(9, 0.01), np.full(9, 0.99)
+
+    # 9.5 and 0.5 of 19 in the two bins that differ, 0.5 of 19 in the others.
+    expected = (9.5 / 19) * np.log(9.5 / 0.5) + (0.5 / 19) * np.log(0.5 / 9.5)
+    assert divergence(low, high) == pytest.approx(expected)
+    assert divergence(low, low) == 0
+
+
+def test_pairs_are_kept_with_the_ratio_of_the_densities() -> None:
+    generator = np.random.default_rng(0)
+    gold, silver = generator.random(4000), generator.beta(1, 3, 40_000)
+
+    kept = choose(gold, silver, generator.random(len(silver)), 0.02).kept
+
+    # Beta(1, 3) has the density 3 (1 - s)^2, which is 1 at s = 0.423: below, a share of 1 in that is kept.
+    for low, high in ((0.1, 0.12), (0.2, 0.22), (0.3, 0.32)):
+        within = (silver >= low) & (silver < high)
+        expected = 1 / (3 * (1 - (low + high) / 2) ** 2)
+        assert kept[within].mean() == pytest.approx(expected, abs=0.1)
+    assert kept[(silver > 0.55) & (silver < 0.8)].mean() > 0.95
+
+
+def test_the_kept_scores_are_nearer_to_golds_and_the_run_says_by_how_much() -> None:
+    generator = np.random.default_rng(1)
+    gold, silver = generator.beta(2, 2, 300), generator.beta(1, 4, 1000)
+
+    found = select(gold, silver)
+
+    scores = np.array([record.score for record in found.records])
+    before, after = divergence(silver, gold), divergence(scores, gold)
+    assert after < before / 2
+    (line,) = found.progress.said
+    assert f"kept {len(scores):,} of 1,000 random pairs by densities of bandwidths" in line
+    assert line.endswith(f"gold's (20 bins): {before:.3f} nats before, {after:.3f} after")
+    assert found.dropped == {"kde: too many pairs of such a score": 1000 - len(scores)}
+
+
+def test_what_is_drawn_depends_on_seed_and_sentences_only() -> None:
+    pairs = list(dataset(np.zeros(50)))
+    swapped = [ScoredPair(sentence1=p.sentence2, sentence2=p.sentence1, score=0.9) for p in pairs]
+
+    drawn = draws(pairs, seed=3)
+
+    np.testing.assert_array_equal(draws(pairs[::-1], seed=3)[::-1], drawn)
+    np.testing.assert_array_equal(draws(swapped, seed=3), drawn)
+    assert not np.isin(draws(pairs, seed=4), drawn).any()
+    assert (drawn >= 0).all() and (drawn < 1).all()
+    assert 0.3 < drawn.mean() < 0.7
+
+
+def test_of_two_classes_all_positives_stay_and_negatives_at_golds_ratio() -> None:
+    gold = [1.0] * 40 + [0.0] * 60
+    silver = np.r_[np.linspace(0.5, 1, 20), np.linspace(0, 0.49, 180)]
+
+    found = select(gold, silver)
+
+    scores = [record.score for record in found.records]
+    assert Counter(score >= 0.5 for score in scores) == {True: 20, False: 30}
+    assert set(scores) <= set(silver.tolist()), "labels stay soft"
+    assert "by class; KL divergence" in found.progress.said[0]
+    assert found.progress.said[0].endswith(" 0.000 after")
+
+
+def test_where_negatives_are_too_few_all_stay() -> None:
+    found = select([1.0, 0.0, 0.0, 0.0], [0.9, 0.8, 0.1])
+
+    assert [record.score for record in found.records] == [0.9, 0.8, 0.1]
+
+
+def test_records_are_the_labelled_ones_as_kde_chose_them() -> None:
+    found = select([0.0, 0.5, 1.0], [0.2, 0.6, 0.9], bandwidth=0.5)
+
+    for record in found.records:
+        assert record.instruction == "kde size=200000 bandwidth=0.5"
+        assert record.sentence2 == f"{record.sentence1} again"
+        assert record.id == ""
+
+
+@pytest.mark.parametrize(
+    ("gold", "silver", "message"),
+    [
+        ([0.5] * 3, [0.1, 0.2], "all 3 gold scores are 0.5; it needs gold pairs of different scores"),
+        ([1.0] * 2, [0.1, 0.2], "all 2 gold scores are 1; it needs gold pairs of both classes, 0 and 1"),
+        ([0.1, 0.7], [0.3, 0.3], "all 2 random pairs have the score 0.3; the cross-encoder has learned"),
+        ([0.0, 1.0], [0.3, 0.2], "none of 2 random pairs is kept"),
+    ],
+)
+def test_scores_from_which_nothing_can_be_chosen_are_an_error(
+    gold: list[float], silver: list[float], message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        select(gold, silver)
+
+
+def test_the_random_pairs_are_those_of_the_random_sampler_and_shared_with_it() -> None:
+    chosen, random = kde(size=50), AugSBERT(sampler={"name": "random", "size": 50}, **SETTINGS)
+
+    (need,) = chosen.needs().values()
+
+    assert isinstance(need, GeneratedData)
+    assert AugSBERT.model_validate(need.config) == random
+    assert need.sources == {"gold": "gold", "dev": "dev"}
+    assert list(chosen.cost({"gold": 100})) == []
+    (line,) = random.cost({"gold": 100})
+    assert line.startswith("at most 50 pairs to label, 100 inputs of the cross-encoder: about 1 minutes")
