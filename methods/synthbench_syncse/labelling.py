@@ -1,6 +1,8 @@
 """A positive and a hard negative for each sentence."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 from synthbench.api import (
@@ -25,6 +27,15 @@ NEGATIVE = "negative"
 _TOKENS_PER_LABEL = 18
 _NUM_PRICED = 200
 _TYPICAL = "A sentence as long as those that are usually found in training data."
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A sentence that labels are asked for, and those that have come."""
+
+    place: int
+    text: Sentence
+    answers: dict[str, ChatAnswer] = field(default_factory=dict)
 
 
 class Labelling:
@@ -54,34 +65,41 @@ class Labelling:
         return amount(2 * num_sentences, priced, _TOKENS_PER_LABEL)
 
     def units(self, records: Iterable[Record], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each sentence that the filters let through; counts those that they don't."""
-        texts = self._usable(records, context)
-        places = {text.id: place for place, text in enumerate(texts)}
+        """Yield one unit for each sentence that the filters let through; counts those that they don't.
+
+        `records` are read twice, for there may be more than fit into memory.
+        """
+        usable = self._usable(records, context)
         generator = context.llm.model
-        halves: dict[str, dict[str, ChatAnswer]] = {}
-        with context.progress.task("asking for positives and hard negatives", len(texts)) as bar:
+        asked: dict[str, _Asked] = {}
+        with context.progress.task("asking for positives and hard negatives", sum(usable)) as bar:
             bar.advance(len(context.finished_units))
-            for answer in context.chat().answers(self._requests(texts, context)):
+            texts = compress(_sentences(records), usable)
+            for answer in context.chat().answers(self._requests(texts, asked, context.finished_units)):
                 kind, _, text_id = answer.request.key.partition("|")
-                answers = halves.setdefault(text_id, {})
-                answers[kind] = answer
-                if len(answers) == len(self._chats):
-                    del halves[text_id]
-                    place = places[text_id]
-                    yield Unit(text_id, place, *self._outcome(texts[place], answers, generator))
+                about = asked[text_id]
+                about.answers[kind] = answer
+                if len(about.answers) == len(self._chats):
+                    del asked[text_id]
+                    yield Unit(text_id, about.place, *self._outcome(about.text, about.answers, generator))
                     bar.advance()
 
-    def _usable(self, records: Iterable[Record], context: GenerationContext) -> Sequence[Sentence]:
-        texts = [record for record in records if isinstance(record, Sentence)]
-        reasons = [reason for _, reason in self._settings.filters.sifted(text.sentence for text in texts)]
-        for reason in filter(None, reasons):
-            context.count_dropped(f"sentence: {reason}")
-        return [text for text, reason in zip(texts, reasons, strict=True) if not reason]
+    def _usable(self, records: Iterable[Record], context: GenerationContext) -> bytearray:
+        """Return 1 for each sentence that is used, 0 for each that is not."""
+        usable = bytearray()
+        for _, reason in self._settings.filters.sifted(text.sentence for text in _sentences(records)):
+            usable.append(not reason)
+            if reason:
+                context.count_dropped(f"sentence: {reason}")
+        return usable
 
-    def _requests(self, texts: Iterable[Sentence], context: GenerationContext) -> Iterator[ChatRequest]:
-        for text in texts:
-            if text.id in context.finished_units:
+    def _requests(
+        self, texts: Iterable[Sentence], asked: dict[str, "_Asked"], finished: Collection[str]
+    ) -> Iterator[ChatRequest]:
+        for place, text in enumerate(texts):
+            if text.id in finished:
                 continue
+            asked[text.id] = _Asked(place, text)
             for kind, chats in self._chats.items():
                 chat = chats.chat(text.id, text.sentence)
                 yield ChatRequest(f"{kind}|{text.id}", chat.messages, self._sampling[kind], chat.sample)
@@ -112,3 +130,7 @@ class Labelling:
         return (
             Triplet(anchor=text.sentence, positive=found[POSITIVE], negative=found[NEGATIVE], **columns),
         ), {}
+
+
+def _sentences(records: Iterable[Record]) -> Iterator[Sentence]:
+    return (record for record in records if isinstance(record, Sentence))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA_VERSION = 1
+ROWS_AT_A_TIME = 1_000
+"""Rows that become Python objects together: they take some ten times the memory of a table's."""
 RECORDS_FILE = "records.parquet"
 FAILURES_FILE = "failures.parquet"
 MANIFEST_FILE = "manifest.json"
@@ -326,6 +328,6 @@ def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
 
 def from_table(kind: RecordKind, table: "pa.Table") -> Iterator[Record]:
     """Yield the records of a table that has this kind's schema."""
-    for batch in table.to_batches():
+    for batch in table.to_batches(max_chunksize=ROWS_AT_A_TIME):
         for row in batch.to_pylist():
             yield from_row(kind, row)

@@ -1,5 +1,6 @@
 """The generate stage: a method's records, journalled as they come, into a data set."""
 
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -90,18 +91,19 @@ class Generate(Operation):
             raise UserError(_llm_is_gone(work.llm.model)) from error
         finally:
             _say_what_was_asked(work)
-        dropped = Counter(context.dropped)
-        units = {}
-        for entry in work.journal.read():
-            units[entry["key"]] = (entry["position"], entry["records"])
-            dropped.update(entry.get("dropped", {}))
-        in_order = sorted(units, key=lambda key: (units[key][0], key))
-        journalled = [row for key in in_order for row in units[key][1]]
-        records = [self._complete(record) for record in (*map(_from_entry, journalled), *bare)]
+        places, dropped = _in_order(work.journal)
+        dropped.update(context.dropped)
+
+        def records() -> Iterator[Record]:
+            # Read again for each pass: all records at once may be more than fits into memory.
+            for entry in work.journal.at(places):
+                yield from map(self._complete, map(_from_entry, entry["records"]))
+            yield from map(self._complete, bare)
+
         dataset = SyntheticDataset.create(
             self.method.record_kind,
-            (record for record in records if record.kind != RecordKind.FAILURE),
-            failures=(record for record in records if record.kind == RecordKind.FAILURE),
+            (record for record in records() if record.kind != RecordKind.FAILURE),
+            failures=(record for record in records() if record.kind == RecordKind.FAILURE),
             method=self.method_name,
             version=self.version,
             config=dict(self.config()),
@@ -214,6 +216,17 @@ def _say_what_was_asked(work: Workspace) -> None:
     if work.llm is not None:
         for entry in entries(work.llm.answers, work.llm.account.experiment, work.llm.account.stage):
             work.progress.say(str(entry))
+
+
+def _in_order(journal: Journal) -> tuple["array[int]", Counter[str]]:
+    """Return where the units stand in the journal, in their order, and what all of them dropped."""
+    units: dict[str, tuple[int, int]] = {}
+    dropped: Counter[str] = Counter()
+    for place, entry in journal.located():
+        units[entry["key"]] = (entry["position"], place)
+        dropped.update(entry.get("dropped", {}))
+    in_order = sorted(units, key=lambda key: (units[key][0], key))
+    return array("Q", (units[key][1] for key in in_order)), dropped
 
 
 def _to_entry(unit: Unit) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Where a stage works until its artifact is committed; survives a kill."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,10 @@ class Journal:
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the complete entries, and cut off what a kill left of an incomplete one."""
+        return (entry for _, entry in self.located())
+
+    def located(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield the entries as `read` does, each with its place in the file."""
         if not self.file.exists():
             return
         with self.file.open("r+b") as stream:
@@ -61,9 +65,18 @@ class Journal:
                 entry = _entry(line)
                 if entry is None:
                     break
+                yield end, entry
                 end += len(line)
-                yield entry
             stream.truncate(end)
+
+    def at(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """Yield the entries at these places, in their order, one at a time."""
+        if not self.file.exists():
+            return
+        with self.file.open("rb") as stream:
+            for place in places:
+                stream.seek(place)
+                yield json.loads(stream.readline())
 
     def discard(self) -> None:
         """Forget all entries."""

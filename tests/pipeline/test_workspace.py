@@ -1,3 +1,4 @@
+import random
 import tempfile
 from pathlib import Path
 
@@ -25,6 +26,28 @@ def test_entries_are_read_as_they_were_written(entries: list[dict[str, object]])
         for entry in entries:
             journal.append(entry)
         assert list(journal.read()) == entries
+
+
+@settings(max_examples=25, deadline=None)
+@given(entries=ENTRIES, draw=st.randoms())
+def test_entries_are_found_again_where_they_stand_in_any_order(
+    entries: list[dict[str, object]], draw: random.Random
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        journal = journal_in(folder)
+        for entry in entries:
+            journal.append(entry)
+        located = list(journal.located())
+        draw.shuffle(located)
+        assert list(journal.at(place for place, _ in located)) == [entry for _, entry in located]
+
+
+def test_a_discarded_journal_is_empty_and_goes_on(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    for entry in ({"old": 1}, {"new": 1}):
+        journal.discard()
+        journal.append(entry)
+    assert list(journal.read()) == [{"new": 1}]
 
 
 def test_a_journal_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: Path) -> None:
