@@ -140,7 +140,8 @@ class Connection:
         # httpx2 calls a connection that broke later a failure to connect, too: only the transport knows.
         for cause in causes(error):
             if isinstance(cause, ClientConnectorError | ConnectionTimeoutError):
-                return FailedAttemptError(Kind.UNREACHABLE, self._refusals.without_key(str(cause)))
+                reason = self._refusals.without_key(_in_the_systems_words(cause))
+                return FailedAttemptError(Kind.UNREACHABLE, reason)
             if isinstance(cause, TimeoutError):
                 return FailedAttemptError(Kind.LOST, self._too_late())
         return FailedAttemptError(Kind.LOST, "the connection ended without an answer")
@@ -169,8 +170,11 @@ class Refusals:
     ) -> FailedAttemptError | UserError:
         """Return the meaning of a status and what was said; a UserError if no request can succeed."""
         said = self.without_key(said)[:_LONGEST_SAID]
-        if status in (401, 403):
-            return self._error(f"does not accept the key (HTTP {status}); {self._where_the_key_is()}")
+        if status == 401:
+            # What was said may repeat the key, or parts of it.
+            return self._error(f"does not accept the key (HTTP 401); {self._where_the_key_is()}")
+        if status == 403:
+            return self._error(f"lets nobody in with this key (HTTP 403: {said}); {self._where_the_key_is()}")
         if status == 404:
             return self._error(f"has no model '{self._endpoint.model}', or is elsewhere (HTTP 404: {said})")
         if code in _PAST_QUOTA:
@@ -187,6 +191,8 @@ class Refusals:
         said = body.get("message") if isinstance(body, dict) else body if isinstance(body, str) else ""
         if not isinstance(said, str):
             said = json.dumps(said)
+        if "html" in error.response.headers.get("content-type", ""):
+            said = "a web page, not the API's answer"
         return self.without_key(" ".join(said.split()))[:_LONGEST_SAID]
 
     def without_key(self, text: str) -> str:
@@ -231,6 +237,14 @@ def gone(endpoint: Endpoint, reason: str) -> UserError:
 def endpoint_error(endpoint: Endpoint, what: str) -> UserError:
     """Return the error of an endpoint that `what` is said of."""
     return UserError(f"the LLM '{endpoint.name}' at {endpoint.base_url} {what}")
+
+
+def _in_the_systems_words(error: Exception) -> str:
+    """Return "Connection refused" where the transport has much to say around it."""
+    cause = getattr(error, "os_error", None)
+    if cause is None or isinstance(cause, SSLError):
+        return str(error)
+    return os.strerror(cause.errno) if (cause.errno or 0) > 0 else cause.strerror or str(error)
 
 
 def _key(endpoint: Endpoint) -> str:

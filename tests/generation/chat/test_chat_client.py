@@ -207,7 +207,14 @@ def test_a_few_failures_are_counted_and_many_stop_the_run(
             error(401, f"Incorrect API key provided: {KEY}"),
             f"does not accept the key .HTTP 401.; see .* {VARIABLE}",
         ),
-        (error(403, f"{KEY} may not"), "does not accept the key"),
+        (
+            error(403, f"{KEY} may not"),
+            rf"lets nobody in with this key .HTTP 403: \*\*\* may not.; see .* {VARIABLE}",
+        ),
+        (
+            Reply(403, b"<html>Blocked</html>", "text/html"),
+            "lets nobody in with this key .HTTP 403: a web page, not the API's answer.",
+        ),
         (error(404, "No such model"), r"has no model 'model', or is elsewhere \(HTTP 404: No such model\)"),
         (
             error(429, f"{KEY} is out of quota", "insufficient_quota"),
@@ -241,7 +248,10 @@ def test_without_its_key_nobody_is_asked(tmp_path: Path, monkeypatch: pytest.Mon
 def test_an_endpoint_that_is_down_is_one_clear_line(tmp_path: Path) -> None:
     with faulty_server(echo) as server:
         pass
-    with pytest.raises(UserError, match=f"^the LLM 'mine' at {server.base_url} can't be reached .*goes on$"):
+    with pytest.raises(
+        UserError,
+        match=f"^the LLM 'mine' at {server.base_url} can't be reached .Connection refused.; .*goes on$",
+    ):
         list(client(server.base_url, tmp_path).answers(requests(50)))
     assert set(attempts(tmp_path)) == {"refused"}
 
