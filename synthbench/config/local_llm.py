@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -69,8 +70,9 @@ class LocalLLM(BaseModel):
         return reference.fingerprint(self.local, self.revision)
 
     def address(self) -> ChatModel:
-        """Return what it is called; it has no address."""
-        return ChatModel(NAME, "", self.local)
+        """Return what it is called: a folder by its name alone, wherever it lies. It has no address."""
+        folder = Path(self.local).expanduser()
+        return ChatModel(NAME, "", folder.resolve().name if folder.is_dir() else self.local)
 
     def at(self, address: ChatModel) -> Endpoint:
         """Return it as an endpoint, whose name tells its answers from those of other weights.

@@ -32,9 +32,9 @@ def test_a_run_asks_the_model_and_counts_its_tokens(
     plan = make_plan(asking.load())
     report, said = run(plan, store)
     assert not report.failed
-    assert all(read_dataset(store.folder(generated(plan).identity)).column("sentence2"))
+    assert len(read_dataset(store.folder(generated(plan).identity))) == 4
     (entry,) = entries(store.answers, "study")
-    assert (entry.model, entry.answered.num_attempts, entry.answered.usd) == (str(chat_model), 4, 0.0)
+    assert (entry.model, entry.answered.num_attempts, entry.answered.usd) == (chat_model.name, 4, 0.0)
     assert entry.answered.completion_tokens <= 4 * 40
     assert str(entry) in said
 

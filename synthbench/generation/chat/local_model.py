@@ -110,7 +110,7 @@ class LocalModel:
     def _prompt(self, place: int, request: ChatRequest) -> Prompt:
         parameters = Parameters.of(request.sampling)
         text = self._rendered([dict(message) for message in request.messages])
-        tokens = self._causal.tokenizer(text, add_special_tokens=False)["input_ids"]
+        tokens = self._causal.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         room = parameters.max_tokens or self._chat.max_new_tokens
         if self._context_length is not None:
             left = self._context_length - len(tokens)

@@ -93,10 +93,19 @@ def test_at_temperature_zero_it_writes_what_transformers_writes_greedily(
     )
 
 
+def test_a_folder_that_was_moved_gives_the_same_answers(
+    chat_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = texts(client(chat_model, tmp_path / "answers"), various(4))
+    moved = shutil.copytree(chat_model, tmp_path / "elsewhere" / chat_model.name)
+    monkeypatch.setattr(LanguageModel, "load", None)
+    assert texts(client(moved, tmp_path / "answers"), various(4)) == before
+
+
 def test_its_tokens_are_in_the_ledger_and_cost_nothing(chat_model: Path, tmp_path: Path) -> None:
     only(client(chat_model, tmp_path), request("a", "a dog", max_tokens=7, temperature=0))
     (entry,) = entries(tmp_path)
-    assert entry.model == str(chat_model)
+    assert entry.model == chat_model.name
     assert (entry.answered.num_attempts, entry.answered.completion_tokens, entry.answered.usd) == (1, 7, 0.0)
     assert entry.answered.prompt_tokens > 20
 
@@ -139,13 +148,17 @@ def test_what_the_checkpoint_recommends_changes_no_answer(
     assert only(client(changed, tmp_path / "recommended"), asked).text == plain.text
 
 
-def test_a_prompt_longer_than_the_model_reads_is_a_counted_failure(chat_model: Path, tmp_path: Path) -> None:
+def test_a_prompt_longer_than_the_model_reads_is_a_counted_failure(
+    chat_model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     found = texts(client(chat_model, tmp_path), [*various(25), request("long", "a guitar " * 3000)])
     assert found.pop("long") is None
-    assert len(list(filter(None, found.values()))) == 25
+    assert len(found) == 25
+    assert None not in found.values()
     answer = only(client(chat_model, tmp_path), request("long", "a guitar " * 3000))
     assert answer.failure.startswith("a prompt of ")
     assert answer.failure.endswith(" tokens, of 2,048 that the model reads")
+    assert capfd.readouterr() == ("", "")
 
 
 def test_an_instruction_is_put_before_the_users_words_where_the_template_knows_no_system(
