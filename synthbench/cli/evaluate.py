@@ -12,7 +12,7 @@ from synthbench.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
-    from synthbench.plugins import Evaluation
+    from synthbench.plugins import Evaluation, Evaluator
     from synthbench.runtime import Progress, Runtime
     from synthbench.sources.models import Source
     from synthbench.sources.tasks import TaskName
@@ -22,9 +22,10 @@ Origin = Literal["folder", "hub"]
 
 @dataclass(frozen=True)
 class Suite:
-    """Test sets that one evaluator scores: standard tasks, and files found in the data folder's `files`.
+    """Test sets and their evaluator: standard tasks, and files found in the data folder's `files`.
 
-    Printed are `counts`, title -> score or num_items, and `columns`, title -> score between 0 and 1.
+    Sets of scored pairs may have an evaluator of their own, `of_pairs`. Printed are `counts`, title -> score
+    or num_items, and `columns`, title -> score between 0 and 1, empty where a task has no such score.
     """
 
     evaluator: str
@@ -33,6 +34,7 @@ class Suite:
     columns: Mapping[str, str]
     needs: str
     files: str = ""
+    of_pairs: str = ""
 
 
 SUITES = {
@@ -62,6 +64,14 @@ SUITES = {
         needs="a folder with reranking/*.jsonl",
         files="reranking",
     ),
+    "transfer": Suite(
+        evaluator="transfer",
+        of_pairs="transfer-pairs",
+        tasks=("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"),
+        counts={"items": "num_items"},
+        columns={"accuracy": "accuracy", "on dev or in folds": "dev_accuracy", "F1": "f1"},
+        needs="SentEval's folders",
+    ),
 }
 
 
@@ -78,7 +88,7 @@ def evaluate(
         typer.Option(
             metavar="DIR",
             envvar="SYNTHBENCH_DATA",
-            help="Folder with SentEval's STS and SICK, or with reranking/*.jsonl.",
+            help="Folder with SentEval's tasks, or with reranking/*.jsonl.",
         ),
     ] = None,
     origin: Annotated[
@@ -127,6 +137,7 @@ def find_tasks(
 
     Raises UserError if the suite is unknown, none of its tasks is found, or one that is found is faulty.
     """
+    from synthbench.data.learning import with_learning
     from synthbench.sources.places import Places
 
     if suite not in SUITES:
@@ -137,12 +148,17 @@ def find_tasks(
     tasks: dict[str, SyntheticDataset] = {}
     missing: dict[str, str] = {}
     for name, source in _sources(SUITES[suite], data if origin == "folder" else None):
+        learning = _learning(SUITES[suite], source)
         try:
-            source.fingerprint(places)
+            for each in (source, *learning.values()):
+                each.fingerprint(places)
         except UserError as error:
             missing[name] = _absence(name, data if origin == "folder" else None, error)
             continue
         tasks[name] = source.load(places)
+        if learning:
+            learnt = ((split, each.load(places)) for split, each in learning.items())
+            tasks[name] = with_learning(tasks[name], learnt)
     if not tasks:
         where, instead = (f"--data {data}", "--origin hub takes them from the Hugging Face hub")
         if origin == "hub":
@@ -164,6 +180,19 @@ def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
         if path.stem not in suite.tasks:
             file = f"data:{path.relative_to(data).as_posix()}"
             yield path.stem, FileSource(file=file, format="reranking", split="test")
+
+
+def _learning(suite: Suite, source: "Source") -> "Mapping[str, Source]":
+    """Return what the suite's evaluator learns from, of a task that has it: split -> source."""
+    from synthbench.plugins import component
+    from synthbench.sources.models import TaskSource
+    from synthbench.sources.tasks import TASKS
+
+    if not isinstance(source, TaskSource):
+        return {}
+    splits = component("evaluators", suite.evaluator).learns_from
+    known = TASKS[source.task].parts
+    return {split: source.model_copy(update={"split": split}) for split in splits if split in known}
 
 
 def _check_folder(suite: Suite, data: Path | None) -> None:
@@ -198,16 +227,33 @@ def _evaluate(
 ) -> Mapping[str, "Evaluation"]:
     """Load the model and score all tasks of the suite; every sentence is encoded once."""
     from synthbench.models.device import use_threads
-    from synthbench.models.encoder import pair_scorer
+    from synthbench.models.encoder import CachingEncoder, CosineScorer
+    from synthbench.models.interfaces import Encoder
     from synthbench.models.loading import open_model
-    from synthbench.plugins import component
 
     use_threads(how[0])
     suite, tasks = what
-    evaluator = component("evaluators", SUITES[suite].evaluator)()
-    texts = (text for task in tasks.values() for text in evaluator.texts(task))
-    scorer = pair_scorer(open_model(model, revision, *how), texts)
-    return {name: evaluator.evaluate(scorer, task) for name, task in tasks.items()}
+    evaluators = {name: _evaluator(SUITES[suite], task) for name, task in tasks.items()}
+    opened = open_model(model, revision, *how)
+    if not isinstance(opened, Encoder):
+        if any(evaluator.needs_encoder for evaluator in evaluators.values()):
+            raise UserError(f"suite '{suite}' needs an encoder, {model} scores pairs only")
+        return {name: evaluator.evaluate(opened, tasks[name]) for name, evaluator in evaluators.items()}
+    encoder = CachingEncoder(opened)
+    encoder.encode([text for name, evaluator in evaluators.items() for text in evaluator.texts(tasks[name])])
+    return {
+        name: evaluator.evaluate(encoder if evaluator.needs_encoder else CosineScorer(encoder), tasks[name])
+        for name, evaluator in evaluators.items()
+    }
+
+
+def _evaluator(suite: Suite, task: "SyntheticDataset") -> "Evaluator":
+    from synthbench.data.records import RecordKind
+    from synthbench.plugins import component
+
+    is_of_pairs = task.kind == RecordKind.SCORED_PAIR
+    made: Evaluator = component("evaluators", (is_of_pairs and suite.of_pairs) or suite.evaluator)()
+    return made
 
 
 def _print_table(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> None:
@@ -221,7 +267,8 @@ def _print_table(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> None:
     for task, evaluation in evaluations.items():
         known = {"num_items": evaluation.num_items, **evaluation.scores}
         counts = [f"{known[name]:,.0f}" for name in suite.counts.values()]
-        table.add_row(task, *counts, *(f"{100 * known[name]:.2f}" for name in suite.columns.values()))
+        scores = (f"{100 * known[name]:.2f}" if name in known else "" for name in suite.columns.values())
+        table.add_row(task, *counts, *scores)
     Console().print(table)
 
 

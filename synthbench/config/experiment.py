@@ -62,6 +62,11 @@ class EvaluationPlan:
     train: tuple[str, ...] = ()
     dev: tuple[str, ...] = ()
 
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """The sources whose data may be missing: what is learnt from, too, where no task must be there."""
+        return (*self.if_found, *(() if self.tasks else (*self.train, *self.dev)))
+
 
 @dataclass(frozen=True)
 class AuditPlan:

@@ -19,10 +19,10 @@ from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.replacements import replacements
 from synthbench.config.rows import Row, RowProblems, rows_of
-from synthbench.config.runs import RunParser
+from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.substitution import substitute_models, substitute_oracle, substitute_tasks
-from synthbench.config.table import TableCheck, tasks_of
+from synthbench.config.table import TableCheck
 from synthbench.errors import did_you_mean
 from synthbench.sources.models import Source
 
@@ -73,7 +73,7 @@ class _Loader:
             check_data_folder(places, given_by, document, problems)
         notes: list[str] = []
         if with_data:
-            optional = {task for row in rows for task in tasks_of(row, "if_found")}
+            optional = {name for row in rows for name in _optional_sources(row)}
             notes = list(look_into_sources(self.sources, optional, places, document, problems))
         published: tuple[PublishedValue, ...] = ()
         if section is not None:
@@ -257,3 +257,13 @@ def _without_equal(variants: Sequence[Variant]) -> tuple[list[Variant], list[str
 
 def _configs(variant: Variant) -> list[RunConfig]:
     return [candidate.config for candidate in variant.candidates]
+
+
+def _optional_sources(row: Row) -> Iterator[str]:
+    """Yield the sources of a row whose data may be missing, as `EvaluationPlan.optional`, where readable."""
+    evaluate = row.document.data.get("evaluate")
+    for raw in evaluate.values() if isinstance(evaluate, dict) else ():
+        section = raw if isinstance(raw, dict) else {}
+        for key in ("if_found", *(() if section.get("tasks") else LEARNING)):
+            listed = section.get(key)
+            yield from (str(name) for name in (listed if isinstance(listed, list) else ()))

@@ -14,12 +14,11 @@ from synthbench.reporting.published import PublishedValue, chosen_costs, chosen_
 from synthbench.sources.models import Source
 
 
-def tasks_of(row: Row, *keys: str) -> Iterator[str]:
-    """Yield the test sources of a row; `keys`: only those listed under them."""
+def tasks_of(row: Row) -> Iterator[str]:
+    """Yield the test sources of a row."""
     evaluate = row.document.data.get("evaluate")
-    for path, task in named_tasks(evaluate if isinstance(evaluate, dict) else {}):
-        if not keys or path[1] in keys:
-            yield task
+    for _, task in named_tasks(evaluate if isinstance(evaluate, dict) else {}):
+        yield task
 
 
 class TableCheck:

@@ -3,7 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -139,13 +139,12 @@ class JoinLearning(Operation):
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Mark every record with what it is for."""
-        task = read_dataset(inputs["task"])
-        records = [replace(record, split="test") for record in task]
-        for name, folder in inputs.items():
-            split, _, of_source = name.partition(":")
-            if of_source:
-                records += [replace(record, split=split) for record in read_dataset(folder)]
-        write_dataset(task.with_records(records), work)
+        from synthbench.data.learning import with_learning
+
+        learning = [
+            (name.partition(":")[0], read_dataset(folder)) for name, folder in inputs.items() if ":" in name
+        ]
+        write_dataset(with_learning(read_dataset(inputs["task"]), learning), work)
 
 
 @dataclass(frozen=True)

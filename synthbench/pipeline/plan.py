@@ -113,7 +113,8 @@ class _Planner:
     def _check_sources(self) -> None:
         """Find out which sources are missing, before anything that depends on them is looked at."""
         configs = [c.config for variant in self.experiment.variants for c in variant.candidates]
-        optional = {task for config in configs for e in config.evaluations for task in e.if_found}
+        evaluations = [evaluation for config in configs for evaluation in config.evaluations]
+        optional = {name for evaluation in evaluations for name in evaluation.optional}
         for name, stage in self.sources.items():
             try:
                 stage.operation.outside()
@@ -124,6 +125,9 @@ class _Planner:
                     self.messages.update(dict.fromkeys(f"sources.{name}: {line}" for line in error.messages))
         if self.messages:
             raise UserError(*self.messages)
+        for evaluation in evaluations:
+            if not self.absent.isdisjoint((*evaluation.train, *evaluation.dev)):
+                self.absent.update(evaluation.if_found)
 
     def _run(self, variant: Variant, seed: int) -> PlannedRun:
         row = f"{variant.name}|{json.dumps(dict(variant.axes), sort_keys=True)}|{seed}"

@@ -226,3 +226,39 @@ def test_the_real_encoder_ranks_answers_as_well_as_it_did_elsewhere(tmp_path: Pa
     scores = json.loads(written.read_text(encoding="utf-8"))["tasks"]["semeval-cqa-a-2016-dev"]["scores"]
     found = [100 * scores[name] for name in ("map_answerable", "map_all")]
     assert found == pytest.approx([69.41, 60.02], abs=0.01)
+
+
+@pytest.fixture
+def mrpc(tmp_path: Path) -> Path:
+    """MRPC's files in their published sizes, with gold at random."""
+    folder, draw = tmp_path / "MRPC", random.Random(0)
+    folder.mkdir()
+    for split, size in (("train", 4076), ("test", 1725)):
+        pairs = ("\t".join([draw.choice("01"), "7", "8", *draw.sample(SENTENCES, 2)]) for _ in range(size))
+        lines = ["Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *pairs]
+        (folder / f"msr_paraphrase_{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_transfer_task_comes_with_what_its_classifier_learns_from(mrpc: Path) -> None:
+    tasks, missing = find_tasks("transfer", mrpc)
+    splits = tasks["MRPC"].column("split")
+    assert (splits.count("train"), splits.count("test")) == (4076, 1725)
+    assert set(missing) == {"MR", "CR", "SUBJ", "MPQA", "SST2", "TREC"}
+    (mrpc / "MRPC" / "msr_paraphrase_train.txt").unlink()
+    with pytest.raises(UserError, match=r"MRPC train: .* lacks msr_paraphrase_train"):
+        find_tasks("transfer", mrpc)
+
+
+def test_the_transfer_suite_scores_encoders_only(mrpc: Path, untrained: Path, tmp_path: Path) -> None:
+    written = tmp_path / "scores.json"
+    given = ("--suite", "transfer", "--data", str(mrpc), "--device", "cpu", "--json", str(written))
+    output, problem = _run(str(untrained), *given)
+    assert problem is None
+    scores = json.loads(written.read_text(encoding="utf-8"))["tasks"]["MRPC"]["scores"]
+    assert f"{100 * scores['accuracy']:.2f}" in output
+    assert f"{100 * scores['f1']:.2f}" in output
+    bert = json.loads((untrained / "model.json").read_text(encoding="utf-8"))["pretrained"]["model"]
+    build_cross_encoder(Pretrained(model=bert, num_layers=1), 0, "cpu").save(str(tmp_path / "cross"))
+    _, problem = _run(str(tmp_path / "cross"), *given)
+    assert str(problem) == f"suite 'transfer' needs an encoder, {tmp_path / 'cross'} scores pairs only"

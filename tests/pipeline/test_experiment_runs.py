@@ -371,6 +371,19 @@ def test_what_an_evaluator_learns_from_stands_beside_the_test_set(
     assert (score.num_items, score.scores) == (5, {"value": 0.5, "train": 4.0, "dev": 3.0})
 
 
+def test_a_task_that_may_be_missing_is_left_out_if_what_is_learnt_from_is_missing(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.change("evaluator: fake\n", "evaluator: learner\n      train: [gold]\n      dev: [gone]\n")
+    experiment.change("tasks: [test]", "if_found: [test]")
+    experiment.change("seeds:", "  gone: {file: gone.tsv, kind: scored_pair}\nseeds:")
+    plan = make_plan(experiment.load(seeds=(0,)))
+    assert plan.missing_tasks == ("test",)
+    experiment.change("if_found: [test]", "tasks: [test]")
+    with pytest.raises(UserError, match=r"sources.gone: .*gone.tsv: no such file"):
+        make_plan(experiment.load(seeds=(0,)))
+
+
 def test_of_several_seeds_the_best_on_dev_is_trained_to_the_end(
     experiment: ExperimentFile, store: Store, work_log: Path
 ) -> None:

@@ -1,0 +1,192 @@
+"""Transfer tasks: a logistic regression on frozen embeddings, as SentEval fits it."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from synthbench.api import (
+    Encoder,
+    Evaluation,
+    Evaluator,
+    PairScorer,
+    RecordKind,
+    SyntheticDataset,
+    UserError,
+)
+from synthbench_transfer.regression import Labelled, Outcome, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SPLITS = ("train", "dev", "test")
+POSITIVE = "1"
+
+
+class Transfer(Evaluator):
+    """Accuracy, in [0, 1], of a logistic regression that classifies sentences by their embeddings.
+
+    SentEval's protocol (Conneau and Kiela 2018), with its grids of C and its way of drawing folds. What the
+    evaluation gives decides: without `train`, nested folds of the test set (MR, CR, SUBJ, MPQA); with
+    `train`, folds of it choose C (TREC); with `train` and `dev`, dev does (SST2). A sentence's class is its
+    label.
+    """
+
+    version: ClassVar[int] = 1
+    record_kind: ClassVar[RecordKind] = RecordKind.SENTENCE
+    needs_encoder: ClassVar[bool] = True
+    learns_from: ClassVar[Collection[str]] = ("train", "dev")
+
+    folds: int = Field(
+        10, ge=2, le=100, description="folds that choose C; of nested folds the outer ones, too"
+    )
+    seed: int = Field(1111, ge=0, lt=2**32, description="decides which items make a fold")
+
+    @property
+    def main_score(self) -> str:
+        """Name of the score that tables print."""
+        return "accuracy"
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """The accuracy, and the one that the chosen C had on dev data or within folds."""
+        return ("accuracy", "dev_accuracy")
+
+    def check_learning(self, given: Collection[str]) -> None:
+        """Raise UserError if there is dev and nothing to train on."""
+        if "dev" in given and "train" not in given:
+            raise UserError("dev chooses C for a classifier that learns from `train`; give `train`, too")
+
+    def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
+        """Encode all items, fit and predict.
+
+        Raises UserError for an item without a class, classes with too few items for the folds, classes of
+        test or dev items that no train item has, and vectors that are not finite.
+        """
+        import numpy as np
+
+        if not isinstance(model, Encoder):
+            raise TypeError(f"{type(model).__name__} is not an Encoder")
+        name = str(task.manifest.config.get("task", "the task"))
+        classes = np.array(self._classes(task, name))
+        rows = _rows_of_splits(task, classes)
+        self._check(classes, rows, name)
+        features = self._features(model, task)
+        if not np.isfinite(features).all():
+            raise UserError(f"{name}: the model's vectors are not all finite")
+        parts = {split: Labelled(features[index], classes[index]) for split, index in rows.items()}
+        return self._evaluation(self._outcome(parts), parts["test"], task, rows["test"])
+
+    def _classes(self, task: SyntheticDataset, name: str) -> Sequence[str]:
+        labels = task.column("label")
+        if not all(labels):
+            record_id = task.column("id")[labels.index("")]
+            raise UserError(f"{name}: {record_id} has no label, which is a sentence's class")
+        return labels
+
+    def _features(self, model: Encoder, task: SyntheticDataset) -> "NDArray[np.float32]":
+        return model.encode(task.column("sentence"))
+
+    def _outcome(self, parts: Mapping[str, Labelled]) -> Outcome:
+        from threadpoolctl import threadpool_limits
+
+        protocol = Protocol(self.folds, self.seed)
+        # Sums over threads round by their number, and threads gain nothing on products with few columns.
+        with threadpool_limits(1):
+            if "dev" in parts:
+                return protocol.by_dev(parts["train"], parts["dev"], parts["test"])
+            if "train" in parts:
+                return protocol.by_folds(parts["train"], parts["test"])
+            return protocol.nested(parts["test"])
+
+    def _check(self, classes: "NDArray[np.str_]", rows: "Mapping[str, NDArray[np.int64]]", name: str) -> None:
+        """Require what fitting needs, so that nothing is encoded in vain."""
+        learnt = "train" if "train" in rows else "test"
+        numbers = Counter(classes[rows[learnt]].tolist())
+        if len(numbers) < 2:
+            raise UserError(f"{name}: all {learnt} items are of one class, {next(iter(numbers))}")
+        for split in rows:
+            unknown = sorted({*classes[rows[split]].tolist()} - numbers.keys())
+            if unknown:
+                raise UserError(f"{name}: no train item has the class '{unknown[0]}' of a {split} item")
+        rarest = min(numbers, key=lambda each: (numbers[each], each))
+        # What an outer fold takes away is not there for the inner ones.
+        left = numbers[rarest] if learnt == "train" else numbers[rarest] - -(-numbers[rarest] // self.folds)
+        if "dev" not in rows and left < self.folds:
+            raise UserError(
+                f"{name}: the class '{rarest}' has {numbers[rarest]} {learnt} items, too few for {self.folds}"
+                " folds; give fewer `folds`"
+            )
+
+    def _evaluation(
+        self, outcome: Outcome, test: Labelled, task: SyntheticDataset, rows: "NDArray[np.int64]"
+    ) -> Evaluation:
+        import numpy as np
+
+        ids = task.column("id")
+        return Evaluation(
+            scores={
+                "accuracy": float(np.mean(outcome.accuracies)),
+                "dev_accuracy": float(np.mean(outcome.dev_accuracies)),
+                "lowest_C": min(outcome.chosen),
+                "highest_C": max(outcome.chosen),
+                **self._further_scores(outcome, test),
+            },
+            main_score=self.main_score,
+            num_items=len(rows),
+            items={
+                "id": [ids[row] for row in rows],
+                "gold": test.classes.tolist(),
+                "predicted": outcome.predicted.tolist(),
+            },
+        )
+
+    def _further_scores(self, outcome: Outcome, test: Labelled) -> Mapping[str, float]:
+        return {}
+
+
+class TransferPairs(Transfer):
+    """The same of pairs by their embeddings u and v: the features are |u - v| and u * v (MRPC).
+
+    A pair is positive if its gold score is at least 0.5. F1 is that of the positive class.
+    """
+
+    version: ClassVar[int] = 1
+    record_kind: ClassVar[RecordKind] = RecordKind.SCORED_PAIR
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """The accuracies, and F1 of the positive class."""
+        return ("accuracy", "dev_accuracy", "f1")
+
+    def _classes(self, task: SyntheticDataset, name: str) -> Sequence[str]:
+        return [POSITIVE if score >= 0.5 else "0" for score in task.column("score")]
+
+    def _features(self, model: Encoder, task: SyntheticDataset) -> "NDArray[np.float32]":
+        import numpy as np
+
+        first, second = (model.encode(task.column(name)) for name in ("sentence1", "sentence2"))
+        return np.hstack([np.abs(first - second), first * second])
+
+    def _further_scores(self, outcome: Outcome, test: Labelled) -> Mapping[str, float]:
+        from sklearn.metrics import f1_score
+
+        return {"f1": float(f1_score(test.classes, outcome.predicted, pos_label=POSITIVE))}
+
+
+def _rows_of_splits(task: SyntheticDataset, classes: "NDArray[np.str_]") -> "dict[str, NDArray[np.int64]]":
+    """Return the rows of each split, shorter sentences first, as SentEval has them when it draws folds.
+
+    Data without any split "test" are a test set as a whole.
+    """
+    import numpy as np
+
+    lengths = [tuple(len(text.split()) for text in texts) for texts in task.text_rows()]
+    splits = task.column("split")
+    has_test = "test" in splits
+    rows: dict[str, list[int]] = {}
+    for row in sorted(range(len(lengths)), key=lambda row: (lengths[row], classes[row])):
+        rows.setdefault(splits[row] if has_test else "test", []).append(row)
+    return {split: np.array(rows[split]) for split in SPLITS if split in rows}
