@@ -120,6 +120,16 @@ class BatchBook:
             ).fetchone()
         return int(row[0])
 
+    def num_tokens(self, endpoint: Endpoint) -> int:
+        """Return how many tokens the prompts in all open batches of the endpoint's model have at most."""
+        with self._database.errors():
+            row = self._database.execute(
+                "SELECT total(prompt_tokens) FROM attempts JOIN batches ON session = token"
+                " WHERE state = 'sent' AND is_open AND attempts.endpoint = ? AND attempts.model = ?",
+                (endpoint.name, endpoint.model),
+            ).fetchone()
+        return int(row[0])
+
     def num_in_vain(self, key: str) -> int:
         """Return how often a request was in a batch that did not answer it."""
         with self._database.errors():

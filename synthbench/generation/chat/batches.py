@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -12,7 +13,7 @@ from synthbench.generation.chat.batch_collecting import Collector
 from synthbench.generation.chat.batch_lines import request_line
 from synthbench.generation.chat.batch_service import BatchService, MayBeThereError
 from synthbench.generation.chat.budget import Budget
-from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, OverBudgetError, key_of
+from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, Cost, OverBudgetError, key_of
 from synthbench.generation.chat.connection import CONTENT_FILTER, FailedAttemptError
 from synthbench.generation.chat.database import Database
 from synthbench.generation.chat.endpoint import Account, Endpoint
@@ -72,6 +73,14 @@ def give_up_batch(folder: Path, name: str) -> int:
     return num_requests
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """Why no more can be submitted now; with `error` unless something is under way that makes room."""
+
+    why: str
+    error: UserError | None
+
+
 class _Batches:
     """The requests of one session; used by one thread."""
 
@@ -85,7 +94,8 @@ class _Batches:
         self._collector = Collector(endpoint, cache, service)
         self._watch = FailureWatch(endpoint.name, endpoint.pacing.max_failure_rate)
         self._failed: list[ChatAnswer] = []
-        self._no_money: UserError | None = None
+        self._num_tokens = 0
+        self._limit: _Limit | None = None
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         """Do as `answers_in_batches`."""
@@ -148,18 +158,18 @@ class _Batches:
             self._watch.failed(request, reason)
 
     def _submit(self, new: Spool, others: Spool) -> None:
-        """Submit what the budget allows; raises UserError if that is nothing, and nothing is under way."""
+        """Submit what the limits allow; raises UserError if that is nothing, and nothing is under way."""
         waiting = iter(new)
-        while self._no_money is None and self._submit_one(waiting, others):
+        self._num_tokens = self._book.num_tokens(self._endpoint)
+        while self._limit is None and self._submit_one(waiting, others):
             pass
-        if self._no_money is None:
+        if self._limit is None:
             return
-        if not self._collector.pending:
-            raise self._no_money
+        if self._limit.error is not None and not self._collector.pending:
+            raise self._limit.error
         self._collector.pending.append(
-            f"{1 + sum(1 for _ in waiting):,} more requests to '{self._endpoint.name}' may cost more than"
-            f" llm.budget_usd ({self._endpoint.pacing.budget_usd:g} US dollars) leaves; the same command"
-            " submits what fits once batches have come to less"
+            f"{1 + sum(1 for _ in waiting):,} more requests to '{self._endpoint.name}' {self._limit.why}; the"
+            " same command submits what fits once batches are done"
         )
 
     def _submit_one(self, waiting: Iterator[ChatRequest], others: Spool) -> bool:
@@ -189,27 +199,42 @@ class _Batches:
         num_requests = 0
         for request in waiting:
             num_requests += self._note(token, request, others, file)
-            if self._no_money or num_requests == MAX_REQUESTS or file.tell() >= MAX_BYTES:
+            if self._limit or num_requests == MAX_REQUESTS or file.tell() >= MAX_BYTES:
                 break
         return num_requests
 
     def _note(self, token: str, request: ChatRequest, others: Spool, file: IO[bytes]) -> bool:
         """Tell whether a request is in the batch now; `others` are under way elsewhere, or answered."""
-        key, cost = self._key(request), self._budget.expected(request)
+        key, cost, pacing = self._key(request), self._budget.expected(request), self._endpoint.pacing
+        if (
+            pacing.enqueued_tokens is not None
+            and self._num_tokens + cost.prompt_tokens > pacing.enqueued_tokens
+        ):
+            self._limit = _too_many_tokens(pacing.enqueued_tokens, cost, is_empty=not self._num_tokens)
+            return False
         try:
             line = request_line(self._endpoint, key, request)
-            attempt = self._cache.send(key, cost, self._endpoint.pacing.budget_usd, token)
+            attempt = self._cache.send(key, cost, pacing.budget_usd, token)
         except FailedAttemptError as error:
             self._fail(request, error.reason)
             return False
         except OverBudgetError as error:
-            self._no_money = self._budget.no_money(error.spent, cost)
+            why = f"may cost more than llm.budget_usd ({pacing.budget_usd:g} US dollars) leaves"
+            self._limit = _Limit(why, self._budget.no_money(error.spent, cost))
             return False
         if attempt is None:
             others.add(request)
             return False
+        self._num_tokens += cost.prompt_tokens
         file.write(line)
         return True
+
+
+def _too_many_tokens(most: int, cost: Cost, *, is_empty: bool) -> _Limit:
+    error = UserError(
+        f"llm.enqueued_tokens: {most:,}: the next request alone may have {cost.prompt_tokens:,}"
+    )
+    return _Limit(f"have more tokens than llm.enqueued_tokens ({most:,}) leaves", error if is_empty else None)
 
 
 def _answer(request: ChatRequest, found: Answer) -> ChatAnswer:

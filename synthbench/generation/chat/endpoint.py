@@ -50,6 +50,9 @@ class Pacing(Traffic):
     requests_per_minute: int | None = Field(None, ge=1, description="most requests in a minute; null: any")
     tokens_per_minute: int | None = Field(None, ge=1, description="most tokens in a minute; null: any")
     batch: bool = Field(False, description="ask through the Batch API: cheaper, and answered within a day")
+    enqueued_tokens: int | None = Field(
+        None, ge=1, description="most tokens of prompts in batches that are not done; null: any"
+    )
 
 
 @dataclass(frozen=True)

@@ -446,7 +446,7 @@ def test_the_budget_submits_what_fits_and_the_rest_when_it_came_to_less(
     assert len(server.asked("batch_0")) == 2
     assert lines[1] == (
         "2 more requests to 'mine' may cost more than llm.budget_usd (2.5 US dollars) leaves; the same"
-        " command submits what fits once batches have come to less"
+        " command submits what fits once batches are done"
     )
     server.finish()
     submit(asking, asked)
@@ -458,6 +458,25 @@ def test_the_budget_submits_what_fits_and_the_rest_when_it_came_to_less(
     server.finish()
     assert texts(asking.answers(asked)) == echoes(4)
     assert spent(tmp_path) == 2.0
+
+
+def test_no_more_tokens_are_in_batches_than_the_service_allows(tmp_path: Path, server: Batches) -> None:
+    # "text 0" has six bytes, at most a token each, and eight are added for a message.
+    asking = client(server, tmp_path, enqueued_tokens=30)
+    assert submit(asking, requests(3))[1] == (
+        "batch batch_0 of 'mine': 2 requests submitted; the same command collects it",
+        "1 more requests to 'mine' have more tokens than llm.enqueued_tokens (30) leaves; the same command"
+        " submits what fits once batches are done",
+    )
+    other = ChatClient(asking.endpoint, tmp_path, Account("another", "stage"))
+    assert submit(other, requests(1, first=3))[1][0].startswith("1 more requests to 'mine' have more tokens")
+    with pytest.raises(UserError, match=r"^llm.enqueued_tokens: 10: the next request alone may have 14$"):
+        list(client(server, tmp_path / "elsewhere", enqueued_tokens=10).answers(requests(1)))
+    server.finish()
+    submit(asking, requests(3))
+    server.finish()
+    assert texts(asking.answers(requests(3))) == echoes(3)
+    assert [len(server.asked(name)) for name in server.batches] == [2, 1]
 
 
 def test_the_ledger_tells_what_is_under_way_in_batches(tmp_path: Path, server: Batches) -> None:
