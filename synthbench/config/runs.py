@@ -187,7 +187,7 @@ class RunParser:
         plugin = self.components.plugin("evaluators", section.evaluator, document, path)
         for index, source in enumerate(section.sources or ()):
             self.components.use(document, (*path, "sources", index), source, _kind(plugin))
-            if getattr(self.components.sources.get(source), "split", "dev") == "test":
+            if getattr(self.components.sources.get(source), "final_split", "dev") == "test":
                 self.problems.add(
                     document, (*path, "sources", index), f"'{source}' is a test set; select on dev"
                 )
@@ -268,7 +268,7 @@ class RunParser:
             for index, source in enumerate(names):
                 place = (*path, key, index)
                 self.components.use(document, place, source, _kind(plugin))
-                if getattr(self.components.sources.get(source), "split", key) == "test":
+                if getattr(self.components.sources.get(source), "final_split", key) == "test":
                     self.problems.add(document, place, f"'{source}' is a test set; nothing may learn from it")
 
     def _check_tasks(self, document: Document, evaluate: Mapping[str, Any]) -> None:

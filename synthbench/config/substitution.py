@@ -101,7 +101,11 @@ def _substitute(
     if substitute is None:
         problems.add(document, ("sources", name, key), f"the profile has no substitute for '{title}'")
         return source
-    return {"split": split, **substitute, **{key: source[key] for key in KEPT if key in source}}
+    kept = {key: source[key] for key in KEPT if key in source}
+    part = source.get("part")
+    if isinstance(part, dict) and "take" in part:
+        kept["split"] = part["take"]
+    return {"split": split, **substitute, **kept}
 
 
 def _content(source: Mapping[str, Any]) -> str:

@@ -106,7 +106,7 @@ class TableCheck:
         if not splits.keys() & set(printed.values()):
             self._add(("published",), f"{published.file} has none of the table's columns")
         for title, column in printed.items():
-            split = getattr(sources.get(title), "split", None)
+            split = getattr(sources.get(title), "final_split", None)
             if split is not None and splits.get(column, split) != split:
                 self._add(("published",), f"'{title}' is of the split {split}, published is {splits[column]}")
 

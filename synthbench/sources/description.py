@@ -2,6 +2,8 @@
 
 import random
 from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import replace
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -11,6 +13,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.sources.content import Content
+from synthbench.sources.parts import CONNECTS_PARTS, Part, divide
 from synthbench.sources.places import Places
 
 NUM_SENTENCES = {RecordKind.SCORED_PAIR: 2, RecordKind.PAIR: 2, RecordKind.TRIPLET: 3}
@@ -28,8 +31,8 @@ class Sample(BaseModel):
 class SourceBase(BaseModel, ABC):
     """Where records come from, which of them, and what is made of them.
 
-    With `as` the records are converted as `synthbench.data.conversions` does by default; the sample is then
-    drawn from the converted records.
+    With `part` they are divided as they are read. With `as` they are then converted as
+    `synthbench.data.conversions` does by default. A sample is drawn in the end.
     """
 
     model_config = ConfigDict(
@@ -37,7 +40,12 @@ class SourceBase(BaseModel, ABC):
     )
 
     sample: Sample | None = Field(None, description="take a random part; null: all")
-    # Left out of what identifies a source that is taken as it is, as it was before there was this key.
+    # These two are left out of what identifies a source that has none, as it was before there were such keys.
+    part: Part | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="divide the records and take one part of them; null: all",
+    )
     converted_to: Literal["scored_pair", "pair", "triplet", "sentence"] | None = Field(
         None,
         alias="as",
@@ -64,11 +72,18 @@ class SourceBase(BaseModel, ABC):
         """The kind of the records as they are read."""
 
     @property
+    def final_split(self) -> str | None:
+        """Which split the records are marked as in the end."""
+        return self.part.take if self.part is not None else getattr(self, "split", None)
+
+    @property
     def expected_records(self) -> int | None:
         """About how many records there will be, if that is known without reading; at most, if converted."""
         if self.sample is not None:
             return self.sample.size
         own = self._own_records()
+        if own is not None and self.part is not None:
+            own = round(own * self.part.shares[self.part.take])
         if own is None or self.converted_to != "sentence":
             return own
         return own * NUM_SENTENCES.get(self.own_kind, 1)
@@ -114,7 +129,7 @@ class SourceBase(BaseModel, ABC):
 
     def read(self, places: Places) -> Content:
         """Read, check, convert and sample as `load` does, without a manifest; raises UserError as it does."""
-        content = self._converted(self._read(places))
+        content = self._converted(self._divided(self._read(places)))
         if self.sample is None:
             return content
         total = len(content.records)
@@ -125,6 +140,27 @@ class SourceBase(BaseModel, ABC):
         records = [content.records[index] for index in sorted(chosen[: self.sample.size])]
         note = f"{self.sample.size} of {total} records, drawn with seed {self.sample.seed}"
         return Content(records, content.dropped, [*content.notes, note])
+
+    def _divided(self, content: Content) -> Content:
+        if self.part is None:
+            return content
+        try:
+            found = divide(content.records, self.part)
+        except UserError as error:
+            raise UserError(f"{self._title()}: {error}") from error
+        taken = [
+            replace(record, split=split)
+            for record, split in zip(content.records, found, strict=True)
+            if split == self.part.take
+        ]
+        if not taken:
+            raise UserError(f"{self._title()}: part: none of {len(found)} records is in {self.part.take}")
+        numbers = Counter(split for split in found if split is not None)
+        told = ", ".join(f"{numbers[split]} in {split}" for split in self.part.shares)
+        how = f"part {self.part.take} by {self.part.by}, with seed {self.part.seed}"
+        note = f"{how}, of {len(found)} records: {told}"
+        left_out = {CONNECTS_PARTS: found.count(None)} if None in found else {}
+        return Content(taken, {**content.dropped, **left_out}, [*content.notes, note])
 
     def _converted(self, content: Content) -> Content:
         if self.record_kind == self.own_kind:

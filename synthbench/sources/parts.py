@@ -1,0 +1,194 @@
+"""Train, dev and test parts of a source that has none: drawn by hashes of its texts, classes balanced."""
+
+import math
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from synthbench.data.preparing.step import digest
+from synthbench.data.records import Record
+from synthbench.errors import UserError
+from synthbench.sources.tasks import Split
+
+CONNECTS_PARTS = "would connect parts"
+MOST_CLASSES = 10
+_Groups = Sequence[Sequence[int]]
+
+
+class Part(BaseModel):
+    """One of the parts that a source is divided into; sources that differ in `take` alone share no record."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    take: Split = Field(description="the part that is taken, train, dev or test; records are marked as that")
+    shares: Mapping[Split, Annotated[float, Field(gt=0, lt=1)]] = Field(
+        {"train": 0.7, "dev": 0.1, "test": 0.2},
+        description="part -> its share of the records; their sum is 1",
+    )
+    by: Literal["sentence", "record", "subset"] = Field(
+        "sentence",
+        description="sentence: no sentence stands in two parts; record: no record does, and subsets are"
+        " divided alike (in-topic); subset: no subset does (cross-topic)",
+    )
+    seed: int = Field(0, ge=0, lt=2**32, description="decides which records are in which part")
+
+    @model_validator(mode="after")
+    def _adds_up(self) -> Self:
+        if not math.isclose(sum(self.shares.values()), 1, abs_tol=1e-6):
+            raise ValueError(f"shares: their sum is {sum(self.shares.values()):g}, not 1")
+        if self.take not in self.shares:
+            raise ValueError(f"take: shares has no '{self.take}', only {', '.join(self.shares)}")
+        return self
+
+
+def divide(records: Sequence[Record], part: Part) -> list[Split | None]:
+    """Return the part of each record; None: its sentences are in two parts, so it is in none.
+
+    What must stay together (records that share a sentence, a subset, or all their sentences) goes to the part
+    that is furthest behind its share of the classes, the largest groups first. A class is the label, or one
+    of at most ten different scores. Only records that hang together by their sentences and are more than the
+    largest part may hold are cut, where a search from one of their sentences has gone through a part's share.
+
+    Depends on texts, classes and seed alone. Raises UserError if a subset is needed and missing.
+    """
+    found: list[Split | None] = [None] * len(records)
+    keys = [_key(record) for record in records]
+    classes = _classes(records)
+    filling = _Filling(part.shares, len(records))
+    groups = _GROUPINGS[part.by](records, keys)
+    for rows in sorted(groups, key=_order(records, keys, classes, part)):
+        if part.by == "sentence" and len(rows) > filling.most:
+            cut = _cut(records, sorted(rows, key=keys.__getitem__), part)
+        else:
+            cut = dict.fromkeys(rows, filling.furthest_behind([classes[row] for row in rows]))
+        for row, split in cut.items():
+            found[row] = split
+            filling.add(split, classes[row])
+    return found
+
+
+class _Filling:
+    """How many records of each class each part has so far."""
+
+    def __init__(self, shares: Mapping[Split, float], total: int) -> None:
+        self.shares = shares
+        self._room = {split: math.ceil(share * total) for split, share in shares.items()}
+        self.most = max(self._room.values())
+        self._have: dict[Split, Counter[str]] = {split: Counter() for split in shares}
+
+    def add(self, split: Split, name: str) -> None:
+        self._have[split][name] += 1
+        self._room[split] -= 1
+
+    def furthest_behind(self, classes: Sequence[str]) -> Split:
+        """Return the part for records of these classes, among those with room for them if there are any."""
+        numbers = Counter(classes)
+        fitting = [split for split, room in self._room.items() if room >= len(classes)]
+
+        def progress(split: Split) -> float:
+            have = self._have[split]
+            done = sum(number * (have[name] + number / 2) for name, number in numbers.items())
+            return done / self.shares[split]
+
+        return min(fitting or self._room, key=progress)
+
+
+def _key(record: Record) -> str:
+    """Return what is equal for records of the same sentences, in whatever order."""
+    return "\x1f".join(sorted(text.strip() for text in record.texts()))
+
+
+def _classes(records: Sequence[Record]) -> list[str]:
+    scores = [str(getattr(record, "score", "")) for record in records]
+    are_classes = len({*scores}) <= MOST_CLASSES
+    return [
+        record.label or (score if are_classes else "") for record, score in zip(records, scores, strict=True)
+    ]
+
+
+def _order(
+    records: Sequence[Record], keys: Sequence[str], classes: Sequence[str], part: Part
+) -> Callable[[Sequence[int]], tuple[int, str, str, bytes]]:
+    """Return the sort key of groups: of one order of magnitude at random, but single records by stratum."""
+
+    def order(rows: Sequence[int]) -> tuple[int, str, str, bytes]:
+        key, *stratum = min((keys[row], records[row].subset, classes[row]) for row in rows)
+        subset, name = stratum if part.by == "record" else ("", "")
+        return -len(rows).bit_length(), subset, name, digest("part", part.seed, key, *stratum)
+
+    return order
+
+
+def _equal(records: Sequence[Record], keys: Sequence[str]) -> _Groups:
+    groups: dict[str, list[int]] = defaultdict(list)
+    for row, key in enumerate(keys):
+        groups[key].append(row)
+    return list(groups.values())
+
+
+def _subsets(records: Sequence[Record], keys: Sequence[str]) -> _Groups:
+    without = next((record.id for record in records if not record.subset), None)
+    if without is not None:
+        raise UserError(f"part.by: {without} has no subset; `columns: {{subset: ...}}` says where it stands")
+    return _equal(records, [record.subset for record in records])
+
+
+def _connected(records: Sequence[Record], keys: Sequence[str]) -> _Groups:
+    above: dict[str, str] = {}
+
+    def top(text: str) -> str:
+        while above.setdefault(text, text) != text:
+            above[text] = above[above[text]]
+            text = above[text]
+        return text
+
+    firsts = []
+    for record in records:
+        first, *others = (text.strip() for text in record.texts())
+        firsts.append(first)
+        for other in others:
+            above[top(other)] = top(first)
+    return _equal(records, [top(first) for first in firsts])
+
+
+_GROUPINGS: Mapping[str, Callable[[Sequence[Record], Sequence[str]], _Groups]] = {
+    "sentence": _connected,
+    "record": _equal,
+    "subset": _subsets,
+}
+
+
+def _cut(records: Sequence[Record], rows: Sequence[int], part: Part) -> dict[int, Split]:
+    """Return the part of each of these connected records, without those whose sentences are in two."""
+    place = {text: place for place, text in enumerate(_searched(records, rows))}
+    places = {row: [place[text.strip()] for text in records[row].texts()] for row in rows}
+    last = sorted(max(each) for each in places.values())
+    ends, done = [], 0.0
+    for share in part.shares.values():
+        done += share
+        ends.append(last[min(len(last), max(1, round(done * len(last)))) - 1])
+
+    def split_at(position: int) -> Split:
+        return next(split for split, end in zip(part.shares, ends, strict=True) if position <= end)
+
+    found = {row: {split_at(position) for position in each} for row, each in places.items()}
+    return {row: splits.pop() for row, splits in found.items() if len(splits) == 1}
+
+
+def _searched(records: Sequence[Record], rows: Sequence[int]) -> Iterator[str]:
+    """Yield the sentences of connected records, breadth first from that of the first record."""
+    beside: dict[str, dict[str, None]] = defaultdict(dict)
+    for row in rows:
+        texts = [text.strip() for text in records[row].texts()]
+        for text in texts:
+            beside[text].update(dict.fromkeys(texts))
+    start = records[rows[0]].texts()[0].strip()
+    seen, waiting = {start}, deque([start])
+    while waiting:
+        text = waiting.popleft()
+        yield text
+        new = [other for other in beside[text] if other not in seen]
+        seen.update(new)
+        waiting.extend(new)

@@ -1,0 +1,169 @@
+"""Parts of a source by a rule: what stays together, what is balanced, and what is left out."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from synthbench.config.documents import Document
+from synthbench.config.problems import Problems
+from synthbench.config.substitution import substitute_tasks
+from synthbench.data.records import ScoredPair
+from synthbench.errors import UserError
+from synthbench.sources.models import FileSource
+from synthbench.sources.parts import Part, divide
+from synthbench.sources.places import Places
+
+SENTENCES = st.integers(0, 12).map("sentence {}".format)
+PAIRS = st.lists(
+    st.builds(
+        ScoredPair,
+        sentence1=SENTENCES,
+        sentence2=SENTENCES,
+        score=st.sampled_from([0.0, 1.0]),
+        subset=st.sampled_from(["a", "b", "c"]),
+    ),
+    min_size=1,
+    max_size=30,
+)
+RULES = st.sampled_from(["sentence", "record", "subset"])
+quick = settings(deadline=None, max_examples=50)
+
+
+def part(**given: Any) -> Part:
+    return Part.model_validate({"take": "train", **given})
+
+
+def distinct(size: int, positive: int) -> list[ScoredPair]:
+    """Return pairs of which no two share a sentence, the first so many of them positive."""
+    return [
+        ScoredPair(
+            sentence1=f"{row} one", sentence2=f"{row} two", score=float(row < positive), subset=str(row % 3)
+        )
+        for row in range(size)
+    ]
+
+
+@quick
+@given(PAIRS, RULES, st.integers(0, 3))
+def test_what_must_stay_together_is_in_one_part(pairs: Sequence[ScoredPair], rule: str, seed: int) -> None:
+    found = divide(pairs, part(by=rule, seed=seed))
+    parts: dict[object, set[object]] = {}
+    for pair, split in zip(pairs, found, strict=True):
+        keys = {"sentence": pair.texts(), "record": [frozenset(pair.texts())], "subset": [pair.subset]}
+        for key in keys[rule] if split else ():
+            parts.setdefault(key, set()).add(split)
+    assert all(len(splits) == 1 for splits in parts.values())
+    assert rule == "sentence" or None not in found
+
+
+@quick
+@given(PAIRS, RULES, st.randoms(use_true_random=False))
+def test_the_order_of_the_records_does_not_matter(
+    pairs: Sequence[ScoredPair], rule: str, draw: random.Random
+) -> None:
+    rows = list(range(len(pairs)))
+    draw.shuffle(rows)
+    shuffled = divide([pairs[row] for row in rows], part(by=rule))
+    found = Counter(zip(pairs, divide(pairs, part(by=rule)), strict=True))
+    assert Counter(zip((pairs[row] for row in rows), shuffled, strict=True)) == found
+
+
+@quick
+@given(st.integers(20, 120), st.data(), st.sampled_from(["sentence", "record"]))
+def test_shares_and_classes_are_kept_where_nothing_hangs_together(
+    size: int, data: st.DataObject, rule: str
+) -> None:
+    positive = data.draw(st.integers(0, size))
+    pairs = distinct(size, positive)
+    shares = {"train": 0.6, "dev": 0.15, "test": 0.25}
+    found = divide(pairs, part(by=rule, shares=shares))
+    for split, share in shares.items():
+        scores = [pair.score for pair, each in zip(pairs, found, strict=True) if each == split]
+        assert len(scores) == pytest.approx(share * size, abs=2)
+        assert sum(scores) == pytest.approx(share * positive, abs=2)
+
+
+def test_each_subset_is_divided_alike_by_record() -> None:
+    pairs = distinct(300, 150)
+    found = divide(pairs, part(by="record"))
+    numbers = Counter((pair.subset, split) for pair, split in zip(pairs, found, strict=True))
+    for subset in "012":
+        assert numbers[subset, "test"] == pytest.approx(20, abs=2)
+
+
+def test_the_seed_decides() -> None:
+    pairs = distinct(50, 25)
+    assert divide(pairs, part()) == divide(pairs, part())
+    assert divide(pairs, part()) != divide(pairs, part(seed=1))
+
+
+def test_of_what_all_hangs_together_only_records_between_the_parts_are_left_out() -> None:
+    chain = [ScoredPair(sentence1=f"s{n}", sentence2=f"s{n + 1}", score=0.5) for n in range(100)]
+    found = divide(chain, part())
+    assert 1 <= found.count(None) <= 8
+    assert Counter(found)["train"] == pytest.approx(70, abs=8)
+    assert Counter(found)["test"] >= 10
+
+
+@pytest.mark.parametrize(
+    ("given", "fault"),
+    [
+        ({"shares": {"train": 0.7, "dev": 0.1}}, "shares: their sum is 0.8, not 1"),
+        ({"shares": {"dev": 0.5, "test": 0.5}}, "take: shares has no 'train', only dev, test"),
+        ({"by": "topic"}, "Input should be 'sentence', 'record' or 'subset'"),
+    ],
+)
+def test_a_rule_that_can_not_be_is_refused(given: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValidationError, match=fault):
+        part(**given)
+
+
+def source(**given: Any) -> FileSource:
+    description = {"file": "pairs.tsv", "kind": "scored_pair", **given}
+    return FileSource.model_validate_json(json.dumps(description))
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    rows = [f"{pair.sentence1}\t{pair.sentence2}\t{pair.score:g}\n" for pair in distinct(40, 20)]
+    (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tscore\n" + "".join(rows))
+    return Places(base=tmp_path)
+
+
+def test_a_source_takes_one_part_and_says_so(places: Places) -> None:
+    taken = {split: source(part={"take": split}) for split in ("train", "dev", "test")}
+    data = {split: each.load(places) for split, each in taken.items()}
+    assert {split: len(each) for split, each in data.items()} == {"train": 28, "dev": 4, "test": 8}
+    assert len({key for each in data.values() for key in each.column("id")}) == 40
+    assert set(data["dev"].column("split")) == {"dev"}
+    assert taken["dev"].final_split == "dev"
+    note = "part dev by sentence, with seed 0, of 40 records: 28 in train, 4 in dev, 8 in test"
+    assert data["dev"].manifest.notes == [note]
+    assert "part" not in source().model_dump()
+
+
+def test_a_sample_and_a_conversion_are_of_the_part(places: Places) -> None:
+    drawn = source(part={"take": "test"}, sample={"size": 10}, **{"as": "sentence"}).load(places)
+    whole = source(part={"take": "test"}, **{"as": "sentence"}).load(places)
+    assert (len(drawn), len(whole)) == (10, 16)
+    assert {*drawn.texts} < {*whole.texts}
+
+
+def test_a_rule_by_subset_needs_one(places: Places) -> None:
+    with pytest.raises(UserError, match=r"pairs.tsv: part.by: pairs.tsv/0002 has no subset; `columns: "):
+        source(part={"take": "test", "by": "subset"}).load(places)
+
+
+def test_a_profile_puts_the_same_split_in_the_place_of_a_part() -> None:
+    hub = {"hub": "org/name", "file": "pairs.tsv", "kind": "scored_pair", "part": {"take": "dev"}}
+    table = {"org/*": {"sandbox": "pairs", "size": 10}}
+    replaced = substitute_tasks(Document({"sources": {"gold": hub}}, {}), table, Problems())
+    assert replaced.data["sources"]["gold"] == {"split": "dev", "sandbox": "pairs", "size": 10}
