@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 SECONDS_TO_WAIT = 60.0
+PAGES_TO_WRITE_BACK = 4000
+"""The journal's length at which it is written back, which waits for the disk; SQLite's own is 1,000."""
 BATCH = "batch-"
 """How the tokens of batches begin, which stand in the place of a session."""
 _SCHEMA = """
@@ -51,6 +53,7 @@ class Database:
                 self._connection = sqlite3.connect(file, timeout=SECONDS_TO_WAIT, isolation_level=None)
                 self.execute("PRAGMA journal_mode = WAL")
                 self.execute("PRAGMA synchronous = NORMAL")
+                self.execute(f"PRAGMA wal_autocheckpoint = {PAGES_TO_WRITE_BACK}")
                 self._connection.executescript(_SCHEMA)
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
