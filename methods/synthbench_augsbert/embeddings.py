@@ -19,6 +19,7 @@ SAMPLE = 1000  # queries on which the index is set up, and as many others on whi
 GOAL = 0.985  # recall at which the search stops probing more lists
 SPARE = 16  # neighbours asked of the index beyond k, for rounding to put in order
 FIRST_PROBES = 8
+MOST_SHARE = 8  # beyond one list in so many, comparing with all sentences is as quick
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,16 @@ def nearest(
 ) -> Neighbours:
     """Compare every vector with all others up to so many vectors, beyond that with those of near lists.
 
-    Cosines are rounded to six decimals; of equal ones the lower index comes first. The result does not depend
-    on `threads`, which None leaves to the machine.
+    Cosines are rounded to six decimals; of equal ones the lower index comes first. Where near lists don't
+    hold enough of the nearest, all are compared after all. The result does not depend on `threads`, which
+    None leaves to the machine.
     Raises ValueError unless 1 <= k < len(vectors).
     """
     if not 1 <= k < len(vectors):
         raise ValueError(f"k = {k} of {len(vectors)} vectors")
     units = _units(vectors)
-    if len(units) <= exact_up_to:
-        return Neighbours(_exact(units, k, np.arange(len(units)))[0], 1.0, "exact")
-    return _Approximate(units, k, seed, threads).search()
+    found = _Approximate(units, k, seed, threads).search() if len(units) > exact_up_to else None
+    return found or Neighbours(_exact(units, k, np.arange(len(units)))[0], 1.0, "exact")
 
 
 def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
@@ -59,7 +60,7 @@ def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
 
 def _exact(
     units: "NDArray[np.float32]", k: int, queries: "NDArray[np.intp]"
-) -> "tuple[NDArray[np.intp], NDArray[np.floating]]":
+) -> "tuple[NDArray[np.intp], NDArray[np.float32]]":
     """Return indices and cosines of the k nearest others of the vectors at `queries`."""
     blocks = [queries[start : start + BLOCK_ROWS] for start in range(0, len(queries), BLOCK_ROWS)]
     found = [_exact_block(units, k, block) for block in blocks]
@@ -68,7 +69,7 @@ def _exact(
 
 def _exact_block(
     units: "NDArray[np.float32]", k: int, queries: "NDArray[np.intp]"
-) -> "tuple[NDArray[np.intp], NDArray[np.floating]]":
+) -> "tuple[NDArray[np.intp], NDArray[np.float32]]":
     cosines = np.round(units[queries] @ units.T, DECIMALS)
     cosines[np.arange(len(queries)), queries] = -np.inf
     return best(cosines, k)
@@ -89,14 +90,19 @@ class _Approximate:
         chosen = np.random.default_rng(seed).permutation(len(units))
         self.tuning, self.testing = chosen[:SAMPLE], chosen[SAMPLE : 2 * SAMPLE]
 
-    def search(self) -> Neighbours:
-        """Choose the number of lists, look for all, and measure the recall on sentences not chosen by."""
+    def search(self) -> Neighbours | None:
+        """Look for all in as many lists as it takes, and measure the recall on sentences not chosen by.
+
+        None if it takes too many to be worth it.
+        """
         with _faiss_threads(self.threads):
             probes = self._probes()
-            found = [self._found(block) for block in self._blocks()]
-            recall = self._recall(self.testing if len(self.testing) else self.tuning)
-        how = f"inverted file, {probes} of {self.num_lists:,} lists"
-        return Neighbours(np.concatenate(found), recall, how)
+            if probes is None:
+                return None
+            found = np.concatenate([self._found(block) for block in self._blocks()])
+        testing = self.testing if len(self.testing) else self.tuning
+        recall = self._recall(testing, found[testing], self._least_cosines(testing))
+        return Neighbours(found, recall, f"inverted file, {probes} of {self.num_lists:,} lists")
 
     def _index(self, seed: int) -> Any:  # noqa: ANN401 - faiss is untyped
         import faiss
@@ -114,19 +120,25 @@ class _Approximate:
             index.add(self.units)
         return index
 
-    def _probes(self) -> int:
+    def _probes(self) -> int | None:
+        least = self._least_cosines(self.tuning)
         probes = min(FIRST_PROBES, self.num_lists)
-        self.index.nprobe = probes
-        while probes < self.num_lists and self._recall(self.tuning) < GOAL:
-            probes = min(2 * probes, self.num_lists)
+        while probes <= max(FIRST_PROBES, self.num_lists // MOST_SHARE):
             self.index.nprobe = probes
-        return probes
+            if self._recall(self.tuning, self._found(self.tuning), least) >= GOAL:
+                return probes
+            probes *= 2
+        return None
 
-    def _recall(self, queries: "NDArray[np.intp]") -> float:
+    def _least_cosines(self, queries: "NDArray[np.intp]") -> "NDArray[np.float32]":
+        """Return the cosine of each query to its truly k-th nearest, shape (len(queries), 1)."""
+        return _exact(self.units, self.k, queries)[1][:, -1:]
+
+    def _recall(
+        self, queries: "NDArray[np.intp]", found: "NDArray[np.intp]", least: "NDArray[np.float32]"
+    ) -> float:
         """Return which share of what was found is as near as the k-th nearest."""
-        _, cosines = _exact(self.units, self.k, queries)
-        found = self._cosines(queries, self._found(queries))
-        return float((found >= cosines[:, -1:]).mean())
+        return float((self._cosines(queries, found) >= least).mean())
 
     def _blocks(self) -> "Iterator[NDArray[np.intp]]":
         for start in range(0, len(self.units), SAMPLE):
@@ -145,9 +157,9 @@ class _Approximate:
             nearest[short] = _exact(self.units, self.k, queries[short])[0]
         return nearest
 
-    def _cosines(self, queries: "NDArray[np.intp]", ids: "NDArray[np.intp]") -> "NDArray[np.floating]":
+    def _cosines(self, queries: "NDArray[np.intp]", ids: "NDArray[np.intp]") -> "NDArray[np.float32]":
         pairs = np.einsum("qd,qkd->qk", self.units[queries], self.units[ids])
-        rounded: NDArray[np.floating] = np.round(pairs, DECIMALS)
+        rounded: NDArray[np.float32] = np.round(pairs, DECIMALS)
         return rounded
 
 

@@ -1,5 +1,8 @@
 """Semantic search: neighbours by cosine, exact and approximate, and the pairs that are made of them."""
 
+import re
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from augsbert_context import Context, Vectors
@@ -7,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from synthbench.api import ScoredPair, TrainedModel, UserError
+from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, TrainedModel, UserError
 from synthbench_augsbert import AugSBERT, embeddings
 from synthbench_augsbert.embeddings import nearest
 from synthbench_augsbert.gold import GoldSentences
@@ -71,11 +74,20 @@ def test_beyond_the_limit_an_index_finds_nearly_all_and_its_recall_is_measured()
 def test_lists_with_too_few_neighbours_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embeddings, "FIRST_PROBES", 1)
     monkeypatch.setattr(embeddings, "GOAL", 0.0)
+    monkeypatch.setattr(embeddings, "SPARE", 0)
     vectors = in_clusters(200)
 
     found = nearest(vectors, 60, exact_up_to=0, seed=0)
 
     assert all(len(set(others)) == 60 and min(others) >= 0 for others in found.indices.tolist())
+
+
+def test_where_near_lists_do_not_suffice_all_are_compared() -> None:
+    without_clusters = np.random.default_rng(0).standard_normal((1600, 64)).astype(np.float32)
+
+    found = nearest(without_clusters, 3, exact_up_to=0, seed=0, threads=1)
+
+    assert (found.recall, found.how) == (1.0, "exact")
 
 
 @pytest.mark.parametrize("k", [0, 3])
@@ -142,7 +154,25 @@ def test_the_bi_encoder_is_trained_on_gold_and_shared_by_both_samplers() -> None
         assert needs["sampler.bi_encoder"] == expected
 
 
-def test_a_finished_pair_is_known_by_its_sentences() -> None:
-    sampler = SemanticSearchSampler(k=3, bi_encoder=BI_ENCODER)
+def test_what_a_killed_run_has_labelled_is_known_by_its_sentences_wherever_they_stand() -> None:
+    class Half:
+        def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+            return np.full(len(pairs), 0.5)
 
-    assert sampler.unit_key(7, (3, 12)) == "3-12"
+    generator = np.random.default_rng(0)
+    vectors = {f"sentence {number}": generator.standard_normal(2) for number in range(12)}
+    gold = SyntheticDataset.create(
+        RecordKind.SCORED_PAIR,
+        [ScoredPair(sentence1=text, sentence2="sentence 0", score=0.5, split="train") for text in vectors],
+    )
+    sampler = {"name": "semantic-search", "k": 3, "bi_encoder": BI_ENCODER}
+    method = AugSBERT(sampler=sampler, cross_encoder={}, both_orders=False)
+    models = {"cross_encoder": Half(), "sampler.bi_encoder": Vectors(vectors)}
+    expected = list(method.generate({"gold": gold}, Context(models)))
+    finished = frozenset(unit.key for unit in expected[::2])
+
+    after = list(method.generate({"gold": gold}, Context(models, finished_units=finished)))
+
+    assert after == expected[1::2]
+    assert len({unit.key for unit in expected}) == len(expected)
+    assert all(re.fullmatch(r"\d+-\d+", unit.key) for unit in expected)
