@@ -1,10 +1,12 @@
 """A model as the store keeps it: a folder with a description and, if trained, the checkpoint.
 
 `model.json` is {"kind": "encoder" | "pair_scorer", "pretrained": null | the fields of Pretrained}; the
-subfolder `model` is there unless the model is a pretrained one as it is.
+subfolder `model` is there unless the model is a pretrained one as it is. A scorer without any model has its
+name as "baseline" instead.
 """
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +43,11 @@ def save_untrained(base: Pretrained, folder: Path, kind: ModelKind = ModelKind.E
     _describe(folder, kind, base)
 
 
+def save_baseline(name: str, folder: Path) -> None:
+    """Note in `folder`, which must exist, that the pair scorer is the one of that name in `BASELINES`."""
+    _write({"kind": ModelKind.PAIR_SCORER.value, "baseline": name}, folder)
+
+
 def is_artifact(folder: Path) -> bool:
     """Say whether the folder is a model artifact."""
     return (folder / DESCRIPTION_FILE).is_file()
@@ -57,6 +64,11 @@ def load(folder: Path, runtime: "Runtime", progress: "Progress | None" = None) -
     What an untrained model lacks (random embeddings, a head) is drawn with seed 0. Raises UserError if the
     folder is no artifact, its checkpoint is missing, or a pair scorer has more than one output.
     """
+    baseline = _description(folder).get("baseline")
+    if baseline is not None:
+        from synthbench.models.baselines import BASELINES
+
+        return BASELINES[baseline]()
     return load_pretrained(_base(folder), model_kind(folder), runtime, progress)
 
 
@@ -77,6 +89,9 @@ def load_pretrained(
 
 def fingerprint(folder: Path) -> dict[str, str]:
     """Return {model: content hash or commit}; raises UserError if the folder is no artifact."""
+    baseline = _description(folder).get("baseline")
+    if baseline is not None:
+        return {"baseline": baseline}
     return _base(folder).fingerprint()
 
 
@@ -96,7 +111,10 @@ def _description(folder: Path) -> dict[str, Any]:
 
 
 def _describe(folder: Path, kind: ModelKind, base: Pretrained | None) -> None:
-    description = {"kind": kind.value, "pretrained": None if base is None else base.model_dump()}
+    _write({"kind": kind.value, "pretrained": None if base is None else base.model_dump()}, folder)
+
+
+def _write(description: Mapping[str, Any], folder: Path) -> None:
     temporary = folder / f"{DESCRIPTION_FILE}.partial"
     temporary.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
     temporary.replace(folder / DESCRIPTION_FILE)

@@ -1,0 +1,37 @@
+"""Baselines that no model is behind."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.errors import UserError
+from synthbench.models.interfaces import ModelKind
+from synthbench.plugins import Trainer, TrainingContext, TrainingSummary
+
+
+class Baseline(Trainer):
+    """Makes a pair scorer that has learnt nothing; takes no data."""
+
+    version = 1
+    model_kind = ModelKind.PAIR_SCORER
+    is_seeded: ClassVar[bool] = False
+    takes_data: ClassVar[bool] = False
+
+    scorer: Literal["jaccard", "constant"] = Field(
+        description="jaccard: the share of words in both sentences among the words in either; constant: the"
+        " same score for every pair, so that the evaluator `pairs` measures the majority class"
+    )
+
+    def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
+        """Note the scorer in the output folder; raises UserError if there is data."""
+        from synthbench.models.artifact import save_baseline
+
+        num_records = sum(dataset.manifest.num_records for dataset in data)
+        if num_records:
+            raise UserError(
+                f"trainer 'baseline' learns nothing, but got {num_records} records; leave `data` empty"
+            )
+        save_baseline(self.scorer, context.output)
+        return TrainingSummary()
