@@ -30,7 +30,7 @@ check: $(INSTALLED)
 check-latex: $(INSTALLED)
 	command -v pdflatex >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends \
 		texlive-latex-base texlive-latex-recommended)
-	$(BIN)/pytest -q tests/reporting/test_latex_compiles.py
+	$(BIN)/pytest -q tests/reporting -k "latex_compiles or pdflatex"
 
 ## bench: speed against peers and ceilings (minutes; with SYNTHBENCH_DATA set, on real data)
 bench: $(INSTALLED)
