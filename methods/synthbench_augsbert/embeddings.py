@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from synthbench_augsbert.tiles import DECIMALS, nearest_of_all
 from synthbench_augsbert.top_k import best
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-DECIMALS = 6  # vectors are single precision: what follows is noise, and would order equal vectors at random
 BLOCK_ROWS = 128  # queries compared at once with all sentences
 SAMPLE = 1000  # queries on which the index is set up, and as many others on which its recall is measured
 GOAL = 0.985  # recall at which the search stops probing more lists
@@ -49,7 +49,7 @@ def nearest(
         raise ValueError(f"k = {k} of {len(vectors)} vectors")
     units = _units(vectors)
     found = _Approximate(units, k, seed, threads).search() if len(units) > exact_up_to else None
-    return found or Neighbours(_exact(units, k, np.arange(len(units)))[0], 1.0, "exact")
+    return found or Neighbours(nearest_of_all(units, k), 1.0, "exact")
 
 
 def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":

@@ -19,7 +19,7 @@ class SemanticSettings(SamplerConfig):
         description="what finds them: the settings of the trainer `bi-encoder`, such as `base: {model: ...}`"
     )
     exact_up_to: int = Field(
-        50_000,
+        100_000,
         ge=1,
         description="up to so many sentences each is compared with all; beyond, with those that an inverted"
         " file has near it, at a recall that is told",

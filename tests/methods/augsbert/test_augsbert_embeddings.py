@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, TrainedModel, UserError
-from synthbench_augsbert import AugSBERT, embeddings
+from synthbench_augsbert import AugSBERT, embeddings, tiles
 from synthbench_augsbert.embeddings import nearest
 from synthbench_augsbert.gold import GoldSentences
 from synthbench_augsbert.samplers import BM25Sampler
@@ -54,6 +54,18 @@ def test_neighbours_are_ordered_by_cosine_and_the_lower_index(
         rest = [other for other in range(len(vectors)) if other != query]
         assert others == sorted(rest, key=lambda other: (-cosines[query, other], other))[:k]
     assert (found.recall, found.how) == (1.0, "exact")
+
+
+@given(st.integers(1, 6), st.integers(0, 99))
+@settings(deadline=None, max_examples=15)
+def test_neighbours_do_not_depend_on_how_the_products_are_cut(k: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    few_directions = generator.integers(-2, 3, (90, 3)).astype(np.float32)
+    expected = nearest(few_directions, k, exact_up_to=100, seed=0).indices
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tiles, "TILE", 16)
+        np.testing.assert_array_equal(nearest(few_directions, k, exact_up_to=100, seed=0).indices, expected)
 
 
 def test_beyond_the_limit_an_index_finds_nearly_all_and_its_recall_is_measured() -> None:

