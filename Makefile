@@ -41,6 +41,7 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/training.py
 	$(TEST_ENV) $(BIN)/python benchmarks/simcse.py
 	$(TEST_ENV) $(BIN)/python benchmarks/chat.py
+	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_samplers.py
 
 ## docs: renew the tables of keys in docs/experiment_files.md
 docs: $(INSTALLED)

@@ -55,7 +55,10 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class GeneratedData:
-    """Something a method needs first: the data set of another method; `sources` maps its roles to ours."""
+    """Something a method needs first: the data set of another method; `sources` maps its roles to ours.
+
+    An optional role of the other method is not handed on where ours has no source.
+    """
 
     method: str
     config: Mapping[str, Any]
@@ -147,7 +150,11 @@ class Method(Component, ABC):
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the models and data sets to be made before `generate`, by name."""
+        """Return the models and data sets to be made before `generate`, by name.
+
+        A need that has a section of settings is called as its key is, dotted if nested ("sampler.bi_encoder"):
+        faults are then told with that place.
+        """
         return {}
 
     def check_sources(self, given: Collection[str]) -> None:
