@@ -102,10 +102,12 @@ def _finished(
 
 
 def _fitted(data: Labelled, grid: Sequence[float]) -> "Iterator[LogisticRegression]":
-    """Yield a regression for each C, rising: each starts from the weights of the one before."""
+    """Yield a regression for each C.
+
+    Each starts from zero: from the weights of the one before, the solver ends elsewhere within its tolerance,
+    which is enough to choose another C in 4 of CR's 10 folds.
+    """
     from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(max_iter=MOST_STEPS, warm_start=True)
     for strength in grid:
-        model.set_params(C=strength)
-        yield model.fit(data.features, data.classes)
+        yield LogisticRegression(C=strength, max_iter=MOST_STEPS).fit(data.features, data.classes)
