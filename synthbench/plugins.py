@@ -152,8 +152,8 @@ class Method(Component, ABC):
     def needs(self) -> Mapping[str, Need]:
         """Return the models and data sets to be made before `generate`, by name.
 
-        A need that has a section of settings is called as its key is, dotted if nested ("sampler.bi_encoder"):
-        faults are then told with that place.
+        A need that has a section of settings is called as its key is, dotted if nested, as in
+        "sampler.bi_encoder": faults are then told with that place.
         """
         return {}
 
