@@ -35,7 +35,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         (
             "methods",
             "augsbert",
-            "sampler.k whole number, at least 1 required bm25: neighbours of each sentence",
+            "sampler.size whole number, at least 1 required random: number of pairs",
         ),
         (
             "trainers",
