@@ -1,7 +1,7 @@
 """AugSBERT's in-domain augmentation: silver pairs for a bi-encoder (Thakur et al. 2021, section 3.1)."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -11,7 +11,6 @@ from synthbench.api import (
     GenerationContext,
     Method,
     Need,
-    PairScorer,
     Record,
     RecordKind,
     ScoredPair,
@@ -19,15 +18,13 @@ from synthbench.api import (
     TrainedModel,
     Unit,
     UserError,
-    length_sorted_units,
-    symmetric_scores,
 )
 from synthbench_augsbert.gold import GoldSentences, IndexPair
 from synthbench_augsbert.kde import KDESampler
+from synthbench_augsbert.labelling import PairsToLabel, labelled
 from synthbench_augsbert.samplers import BM25Sampler, Candidates, RandomSampler, Sampler
 from synthbench_augsbert.semantic import BM25SemanticSampler, SemanticSearchSampler, SemanticSettings
 
-BATCH_PAIRS = 1024  # scored in one call; all that a killed run has to score again
 INPUTS_PER_SECOND = 130  # of a cross-encoder with MiniLM's six layers, sentences of 13 words, one core
 CROSS_ENCODER = "cross_encoder"
 LABELLED = "labelled"
@@ -109,15 +106,14 @@ class AugSBERT(Method):
         self, gold: GoldSentences, sampler: Sampler, context: GenerationContext
     ) -> Iterator[Unit]:
         pairs = self._sample(gold, sampler, context).pairs
-        lengths = [len(gold.texts[first]) + len(gold.texts[second]) for first, second in pairs]
+        to_label = PairsToLabel(
+            len(pairs),
+            texts=lambda place: (gold.texts[pairs[place][0]], gold.texts[pairs[place][1]]),
+            key=lambda place: sampler.unit_key(place, pairs[place]),
+            record=lambda place, score: self._record(gold, pairs[place], score),
+        )
         scorer = context.pair_scorer(CROSS_ENCODER)
-        finished = context.finished_units
-        with context.progress.task("labelling silver pairs", len(pairs)) as task:
-            for batch in length_sorted_units(lengths, BATCH_PAIRS):
-                if any(sampler.unit_key(position, pairs[position]) not in finished for position in batch):
-                    units = self._label(gold, pairs, batch, scorer)
-                    yield from (unit for unit in units if unit.key not in finished)
-                task.advance(len(batch))
+        return labelled(to_label, scorer, context, both_orders=self.both_orders)
 
     def _sample(self, gold: GoldSentences, sampler: Sampler, context: GenerationContext) -> Candidates:
         candidates = sampler.sample(gold, self.seed, context)
@@ -126,17 +122,6 @@ class AugSBERT(Method):
         if not candidates.pairs:
             raise UserError(f"augsbert: sampler {sampler.description}: every pair found is a gold pair")
         return candidates
-
-    def _label(
-        self, gold: GoldSentences, pairs: Sequence[IndexPair], batch: Sequence[int], scorer: PairScorer
-    ) -> Iterator[Unit]:
-        """Score a batch, the finished pairs in it too: the last bits of a score depend on its batch."""
-        texts = [(gold.texts[first], gold.texts[second]) for first, second in (pairs[i] for i in batch)]
-        scores = symmetric_scores(scorer, texts) if self.both_orders else scorer.score(texts)
-        for position, score in zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True):
-            record = self._record(gold, pairs[position], score)
-            key = self.sampler.unit_key(position, pairs[position])
-            yield Unit(key=key, position=position, records=(record,))
 
     def _record(self, gold: GoldSentences, pair: IndexPair, score: float) -> ScoredPair:
         first, second = pair

@@ -22,7 +22,7 @@ from synthbench.api import (
     Unit,
     UserError,
 )
-from synthbench_augsbert import AugSBERT, method
+from synthbench_augsbert import AugSBERT, AugSBERTDomain, labelling
 
 CROSS_ENCODER = {"base": "sandbox/encoder", "epochs": 1}
 NOUNS = ["man", "dog", "cat", "child", "bird", "woman"]
@@ -111,7 +111,7 @@ def in_order(units: list[Unit]) -> list[ScoredPair]:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(method, "BATCH_PAIRS", 8)
+    monkeypatch.setattr(labelling, "BATCH_PAIRS", 8)
 
 
 def test_both_orders_are_scored_once_each_and_averaged() -> None:
@@ -170,7 +170,7 @@ def test_no_gold_pair_is_labelled_and_every_dropped_neighbour_is_counted() -> No
 def test_the_order_of_the_data_does_not_depend_on_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = in_order(generate(augsbert(), Context(CountingScorer())))
 
-    monkeypatch.setattr(method, "BATCH_PAIRS", 1000)
+    monkeypatch.setattr(labelling, "BATCH_PAIRS", 1000)
 
     assert in_order(generate(augsbert(), Context(CountingScorer()))) == expected
 
@@ -275,3 +275,46 @@ def test_configuring_and_planning_import_nothing_heavy() -> None:
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert found.stdout.strip() == "[]"
+
+
+def domain(*pairs: tuple[str, str], split: str = "train") -> SyntheticDataset:
+    records = [
+        ScoredPair(sentence1=first, sentence2=second, score=0.123, split=split, id=f"target-{number}")
+        for number, (first, second) in enumerate(pairs)
+    ]
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
+
+
+def adapted(target: SyntheticDataset, context: Context) -> list[Unit]:
+    method = AugSBERTDomain.model_validate({"cross_encoder": CROSS_ENCODER})
+    return list(method.generate({"gold": gold_data(), "target": target}, context))
+
+
+def test_another_domains_pairs_get_the_cross_encoders_labels_in_place_of_their_own() -> None:
+    target = domain(("long ago", "a boat"), ("far away", "a ship sailed"), ("the dog runs", "a boat"))
+    context = Context(CountingScorer())
+
+    records = in_order(adapted(target, context))
+
+    assert [(record.sentence1, record.source_id) for record in records] == [
+        ("long ago", "target-0"),
+        ("far away", "target-1"),
+    ]
+    assert [record.score for record in records] == [
+        pytest.approx((one_way("long ago", "a boat") + one_way("a boat", "long ago")) / 2),
+        pytest.approx((one_way("far away", "a ship sailed") + one_way("a ship sailed", "far away")) / 2),
+    ]
+    assert context.dropped == {"shares a sentence with the source domain": 1}
+
+
+def test_a_target_without_pairs_of_its_own_is_refused() -> None:
+    for target in (domain(("the dog runs", "a boat")), domain(("long ago", "a boat"), split="test")):
+        with pytest.raises(UserError, match="no pair in split 'train' whose sentences are not in 'gold'"):
+            adapted(target, Context(CountingScorer()))
+
+
+def test_the_labeller_is_trained_on_the_source_domain_alone() -> None:
+    needs = AugSBERTDomain.model_validate({"cross_encoder": CROSS_ENCODER, "seed": 3}).needs()
+    trained = needs["cross_encoder"]
+    assert isinstance(trained, TrainedModel)
+    assert (trained.data, trained.selection, trained.seed) == (("gold",), "dev", 3)

@@ -1,0 +1,102 @@
+"""AugSBERT's domain adaptation: labels of one domain for another's pairs (Thakur et al. 2021, s. 3.2)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from synthbench.api import (
+    GenerationContext,
+    Method,
+    Need,
+    RecordKind,
+    ScoredPair,
+    SyntheticDataset,
+    TrainedModel,
+    Unit,
+    UserError,
+)
+from synthbench_augsbert.labelling import PairsToLabel, labelled
+
+CROSS_ENCODER = "cross_encoder"
+SHARED = "shares a sentence with the source domain"
+
+
+class AugSBERTDomain(Method):
+    """The pairs of a target domain, labelled by a cross-encoder that was trained on a source domain's gold.
+
+    Whatever scores the target's pairs have are not looked at. An experiment trains the bi-encoder on what
+    comes of it alone; trained on the source's gold it is the lower bound, on the target's the upper one.
+    """
+
+    version = 1
+    record_kind = RecordKind.SCORED_PAIR
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {
+        "gold": RecordKind.SCORED_PAIR,
+        "target": RecordKind.SCORED_PAIR,
+    }
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
+
+    cross_encoder: dict[str, Any] = Field(
+        description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`"
+    )
+    both_orders: bool = Field(
+        True, description="label with the mean score of (a, b) and (b, a); false: of (a, b) only"
+    )
+    seed: int = Field(0, ge=0, lt=2**32, description="of the cross-encoder's training")
+
+    def needs(self) -> Mapping[str, Need]:
+        """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
+        trained = TrainedModel(
+            trainer="cross-encoder",
+            config=self.cross_encoder,
+            data=("gold",),
+            seed=self.seed,
+            evaluator="sts",
+            selection="dev",
+        )
+        return {CROSS_ENCODER: trained}
+
+    def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
+        """Tell how many pairs the cross-encoder would label."""
+        if "target" in num_records:
+            num_inputs = num_records["target"] * (2 if self.both_orders else 1)
+            yield f"{num_records['target']:,} pairs to label, {num_inputs:,} inputs of the cross-encoder"
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit per pair of the target in split "train", in its order.
+
+        Pairs with a sentence of the source domain are left out and counted. Raises UserError if none is left.
+        """
+        known = set(sources["gold"].texts)
+        pairs = []
+        for each in sources["target"]:
+            if isinstance(each, ScoredPair) and each.split == "train":
+                if known.isdisjoint(each.texts()):
+                    pairs.append(each)
+                else:
+                    context.count_dropped(SHARED)
+        if not pairs:
+            raise UserError(
+                "augsbert-domain: the source 'target' has no pair in split 'train' whose sentences are not in"
+                " 'gold'"
+            )
+        to_label = PairsToLabel(
+            len(pairs),
+            texts=lambda place: (pairs[place].sentence1, pairs[place].sentence2),
+            key=str,
+            record=lambda place, score: self._record(pairs[place], score),
+        )
+        return labelled(to_label, context.pair_scorer(CROSS_ENCODER), context, both_orders=self.both_orders)
+
+    def _record(self, pair: ScoredPair, score: float) -> ScoredPair:
+        return ScoredPair(
+            sentence1=pair.sentence1,
+            sentence2=pair.sentence2,
+            score=score,
+            subset=pair.subset,
+            source_id=pair.id,
+            method="augsbert-domain",
+            generator="cross-encoder",
+            seed=self.seed,
+        )
