@@ -11,12 +11,12 @@ from synthbench.errors import UserError
 
 KeyPath = tuple[str | int, ...]
 
-COMPONENT_KEYS = (
-    *("method", "trainer", "evaluator", "name"),
-    *("source", "task", "file", "sandbox"),
-    *("endpoint", "local"),
-)
-"""Keys that say what a section is: a patch that sets one to another value replaces the whole section."""
+SOURCE_KEYS = ("task", "file", "sandbox")
+COMPONENT_KEYS = ("method", "trainer", "evaluator", "name", "source", *SOURCE_KEYS, "endpoint", "local")
+"""Keys that say what a section is: a patch that sets one to another value replaces the whole section.
+
+Those of sources do so in sources only: they may be settings of a method.
+"""
 
 
 @dataclass(frozen=True)
@@ -240,10 +240,10 @@ def _is_row(path: KeyPath) -> bool:
 
 
 def _is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
-    named = [key for key in COMPONENT_KEYS if key in over]
-    if not named:
-        return False
-    return any(under.get(key) != over[key] for key in named) and any(key in under for key in COMPONENT_KEYS)
+    is_method = "method" in under or "method" in over
+    known = [key for key in COMPONENT_KEYS if not (is_method and key in SOURCE_KEYS)]
+    is_named_anew = any(key in over and under.get(key) != over[key] for key in known)
+    return is_named_anew and any(key in under for key in known)
 
 
 def without_nulls(value: Any) -> Any:  # noqa: ANN401

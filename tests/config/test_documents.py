@@ -227,3 +227,15 @@ def test_merging_over_nothing_changes_nothing(data: dict[str, Any]) -> None:
 def test_flattened_leaves_expand_to_the_same_data(data: dict[str, Any]) -> None:
     leaves = dict(flatten(data))
     assert expand_dotted(Document(leaves)).data == data
+
+
+def test_keys_of_sources_are_settings_of_a_method() -> None:
+    """A method may have a setting `task`: a patch of it leaves the method and its other settings."""
+    section = {"method": "dino", "task": {"labels": {"a": 1}}, "decay": 100}
+    assert merge(Document(section), Document({"task": "nli"})).data == {**section, "task": "nli"}
+    assert merge(Document(section), Document({"task": {"labels": {"a": 2}}})).data == {
+        **section,
+        "task": {"labels": {"a": 2}},
+    }
+    assert merge(Document(section), Document({"source": "gold"})).data == {"source": "gold"}
+    assert merge(Document({"task": "STSb", "split": "dev"}), Document({"task": "STS12"})).data == {"task": "STS12"}
