@@ -87,8 +87,14 @@ class TextTask(_Section):
     labels: dict[str, TextLabel] = Field(min_length=1, description="label -> what is told the language model")
 
     @model_validator(mode="after")
-    def _counterlabels_fit(self) -> "TextTask":
+    def _labels_fit(self) -> "TextTask":
         _check_counterlabels(self.labels)
+        for name, label in self.labels.items():
+            if PLACEHOLDER in label.instruction:
+                raise ValueError(
+                    f"label '{name}': {PLACEHOLDER} stands for a given text, and here there is none; leave it"
+                    " out"
+                )
         return self
 
 

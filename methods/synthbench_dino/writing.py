@@ -133,6 +133,6 @@ def failure(written: Written, num_wanted: int, **provenance: Any) -> tuple[Failu
         return ()
     counts = Counter(attempt.outcome for attempt in written.attempts)
     told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    reason = told or "the prompt is longer than the model's context"
+    reason = told or "prompt and max_new_tokens together are longer than the model's context"
     raw = next((each.text for each in reversed(written.attempts) if each.outcome != "kept"), "")
     return (Failure(reason=reason, attempts=len(written.attempts), raw_text=raw, **provenance),)

@@ -71,7 +71,7 @@ class SynCSESentences(WithSentences, WithSeed, Method):
 
     def table_notes(self) -> tuple[str, ...]:
         """Tell that the pool is reconstructed, if it is."""
-        return pool_notes(self.sentence_pool)
+        return pool_notes(sentence=self.sentence_pool)
 
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash of the pool."""

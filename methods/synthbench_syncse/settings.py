@@ -105,7 +105,7 @@ class WithLabels(WithSeed):
 
     def table_notes(self) -> tuple[str, ...]:
         """Tell that pools are reconstructed, if any is."""
-        return pool_notes(self.positive_pool, self.negative_pool)
+        return pool_notes(positive=self.positive_pool, negative=self.negative_pool)
 
     def revisions(self) -> Mapping[str, str]:
         """Return the content hashes of the pools."""
@@ -133,13 +133,14 @@ def pool_revision(file: str | None, kind: str) -> dict[str, str]:
     return {name: fingerprint(pool_path(file), kind)}
 
 
-def pool_notes(*files: str | None) -> tuple[str, ...]:
-    """Return what tables say of data for which a shipped pool was used (a file that is None)."""
-    if None not in files:
-        return ()
+def pool_notes(**files: str | None) -> tuple[str, ...]:
+    """Return what tables say of the pools, each by its name; a file that is None is the shipped one's."""
+    own = ", ".join(f"{name} pool {file}" for name, file in files.items() if file is not None)
+    if None not in files.values():
+        return (f"Prompts, exemplars and examples for the LLM: {own}.",)
     return (
         f"Prompts, exemplars and examples for the LLM: {POOLS_NAME}, in our own words, as SynCSE's authors"
-        " released none.",
+        f" released none{f'; but {own}' if own else ''}.",
     )
 
 

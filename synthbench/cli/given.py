@@ -56,4 +56,8 @@ def _as_typed(
 
 
 def _is_runtime(assignment: str) -> bool:
-    return assignment.partition("=")[0].strip().split(".")[0] == "runtime"
+    """Tell whether a `--set` says how something is run or asked, which changes no result."""
+    from synthbench.config.llm import TRAFFIC
+
+    section, _, key = assignment.partition("=")[0].strip().partition(".")
+    return section == "runtime" or (section == "llm" and key in TRAFFIC)

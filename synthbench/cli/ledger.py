@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from synthbench.cli.options import home
+from synthbench.errors import UserError
 
 
 def ledger(
@@ -26,6 +27,9 @@ def ledger(
     if give_up is not None:
         _give_up(folder, give_up)
     found = entries(folder, experiment)
+    if experiment and not found:
+        known = dict.fromkeys(entry.experiment for entry in entries(folder))
+        raise UserError(f"{experiment}: asked no LLM; those that did: {', '.join(known) or 'none'}")
     for entry in found:
         typer.echo(f"{entry.experiment} {entry.stage[:8]}: {entry}")
     paid = sum(entry.answered.usd for entry in found)

@@ -15,6 +15,9 @@ from synthbench.plugins import ChatModel
 from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.settings import LLMSettings
 
+TRAFFIC = frozenset(Pacing.model_fields) - {"price"}
+"""Keys of `llm:` that say how an LLM is asked, and change neither an answer nor what it cost."""
+
 
 class SandboxEndpoint(BaseModel):
     """The name by which files know the generated world's chat model."""

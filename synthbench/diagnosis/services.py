@@ -27,7 +27,10 @@ def endpoint() -> Finding:
         )
     has_key = "OPENAI_API_KEY is set" if key else "OPENAI_API_KEY is not set"
     if not base:
-        advice = "for methods that ask an LLM set OPENAI_BASE_URL (such as http://localhost:8000/v1)"
+        advice = (
+            "experiments name their LLM themselves (`llm:`); to have one tried here set OPENAI_BASE_URL to"
+            " its address (such as http://localhost:8000/v1)"
+        )
         return note(ENDPOINT, f"OPENAI_BASE_URL is not set, {has_key}; nobody was contacted", advice)
     try:
         address = Address.of(base)

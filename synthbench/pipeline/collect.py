@@ -8,6 +8,7 @@ from typing import Any
 
 from synthbench.config.documents import flatten
 from synthbench.config.experiment import Experiment
+from synthbench.config.llm import TRAFFIC
 from synthbench.data.dataset import read_manifest
 from synthbench.pipeline.audit_results import audit_results
 from synthbench.pipeline.generation import Generate
@@ -78,6 +79,9 @@ def collect(
 def request(experiment: Experiment, overrides: Sequence[str]) -> str:
     """Return a hash of what is asked for: the file's content and the overrides, in whatever way it is run."""
     content = {key: value for key, value in experiment.resolved.items() if key != "runtime"}
+    llm = content.get("llm")
+    if isinstance(llm, dict):
+        content["llm"] = {key: value for key, value in llm.items() if key not in TRAFFIC}
     return _hash(json.dumps(content, default=str), *overrides)
 
 

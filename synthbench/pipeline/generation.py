@@ -27,6 +27,7 @@ from synthbench.runtime import Progress, Runtime
 
 SOURCE = "source:"
 NEED = "need:"
+_REASONS_SHOWN = 5
 LLM_KEY = "experiment.llm"
 """Where a configuration holds the LLM; no method has a setting of this name."""
 
@@ -116,6 +117,7 @@ class Generate(Operation):
                 # What was answered is kept in the cache; what failed is asked again by the same command.
                 work.journal.discard()
             raise UserError(f"{self.method_name} made no record at all: {_reasons(dataset, dropped)}")
+        work.progress.say(_what_came(dataset, dropped))
         write_dataset(dataset, work)
 
     def _endpoint(self, work: Workspace) -> Endpoint | None:
@@ -216,6 +218,20 @@ def _say_what_was_asked(work: Workspace) -> None:
     if work.llm is not None:
         for entry in entries(work.llm.answers, work.llm.account.experiment, work.llm.account.stage):
             work.progress.say(str(entry))
+
+
+def _what_came(dataset: SyntheticDataset, dropped: Mapping[str, int]) -> str:
+    """Say what the whole data set holds, with what earlier runs made of it, and what it does not hold."""
+    failed = Counter(getattr(failure, "reason", "") for failure in dataset.failures())
+    failures = f"; failures: {failed.total():,}" if failed else ""
+    if 0 < len(failed) <= _REASONS_SHOWN:
+        failures += f" ({_counted(failed)})"
+    lost = f"; dropped: {_counted(dropped)}" if dropped else ""
+    return f"  {len(dataset):,} {dataset.kind} records{failures}{lost}"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in Counter(counts).most_common())
 
 
 def _in_order(journal: Journal) -> tuple["array[int]", Counter[str]]:

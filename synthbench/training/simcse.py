@@ -88,6 +88,15 @@ class SimCSE(TrainingSettings):
         return base
 
     @model_validator(mode="after")
+    def _has_negatives(self) -> Self:
+        if self.batch_size == 1 and self.learns_from != "triplet":
+            raise ValueError(
+                f"batch_size 1 leaves a {self.learns_from} without negatives, and nothing to learn; take 2 or"
+                " more"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _weighs_what_is_there(self) -> Self:
         if self.hard_negative_weight and self.learns_from != "triplet":
             raise ValueError(

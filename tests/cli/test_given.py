@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from small_experiment import Place
 
-from synthbench.cli.given import Given, load_given
+from synthbench.cli.given import Given, _is_runtime, load_given
 
 
 def given(
@@ -47,6 +47,13 @@ def test_how_it_is_run_is_no_other_experiment(place: Place) -> None:
     found = given(place, "runtime.threads=3")
     assert (found.overrides, found.experiment.runtime.threads) == ((), 3)
     assert given(place, "runtime={threads: 3}", seeds="0").overrides == ("--seeds 0",)
+
+
+def test_how_an_llm_is_asked_is_no_other_experiment(place: Place) -> None:
+    assert [_is_runtime(f"llm.{key}=1") for key in ("budget_usd", "offline", "batch", "timeout")] == [
+        True
+    ] * 4
+    assert [_is_runtime(f"llm.{key}=1") for key in ("model", "name", "price.input", "noise")] == [False] * 4
 
 
 def test_a_profile_is_told_unless_it_changes_the_runtime_only(place: Place) -> None:

@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from synthbench.cli.main import app
+from synthbench.errors import UserError
 from synthbench.generation.chat.batch_book import BatchBook
 from synthbench.generation.chat.cache import Answer, AnswerCache, Cost
 from synthbench.generation.chat.endpoint import Account, Endpoint
@@ -76,3 +77,10 @@ def test_one_experiment_can_be_named() -> None:
 def test_where_nobody_was_asked_nothing_was_paid(tmp_path: Path) -> None:
     assert lines() == ["paid: 0.0000 US dollars; in doubt: at most 0.0000"]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("asked")
+def test_an_experiment_that_asked_nobody_is_a_mistake() -> None:
+    result = CliRunner().invoke(app, ["ledger", "thrid"])
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception) == "thrid: asked no LLM; those that did: first, second"

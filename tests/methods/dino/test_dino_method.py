@@ -186,7 +186,7 @@ class TestWhatComesToNothing:
         for unit in units[:3]:
             (failure,) = unit.records
             assert isinstance(failure, Failure)
-            assert failure.reason == "the prompt is longer than the model's context"
+            assert failure.reason == "prompt and max_new_tokens together are longer than the model's context"
             assert failure.attempts == 0
         assert all(pairs(unit) for unit in units[3:])
 

@@ -70,6 +70,16 @@ def test_the_documents_tasks_are_valid() -> None:
     assert set(DINOTexts.model_validate_json(json.dumps(texts)).labels) == {"sport", "politics"}
 
 
+def test_texts_from_scratch_have_no_place_for_a_given_one() -> None:
+    task = {
+        "language_model": {"model": "any"},
+        "size": 3,
+        "labels": {"a": {"instruction": 'X: "<X1>"\nY: "'}},
+    }
+    with pytest.raises(ValueError, match="label 'a': <X1> stands for a given text, and here there is none"):
+        DINOTexts.model_validate(task)
+
+
 def test_a_task_of_ones_own_needs_no_code(place: Place) -> None:
     place.change(OWN, labels(yes=label(score=1.0), no=label('Not <X1>\n"', score=0.0, counterlabels=["yes"])))
     called = place.call("validate", place.file)

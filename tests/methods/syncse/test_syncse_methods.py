@@ -63,8 +63,13 @@ def test_tables_say_that_pools_are_reconstructed_unless_all_are_ones_own(own_poo
         (note,) = method.table_notes()
         assert "reconstructed pools" in note
     assert SynCSEScratch(size=1, **sentences).table_notes() == SynCSENaive(size=1).table_notes() != ()
-    own = (SynCSEPartial(**labels), SynCSEScratch(size=1, **labels), SynCSESentences(size=1, **sentences))
-    assert [method.table_notes() for method in own] == [(), (), ()]
+    (note,) = SynCSEPartial(positive_pool=labels["positive_pool"]).table_notes()
+    assert note.endswith(f"released none; but positive pool {labels['positive_pool']}.")
+    own = f"positive pool {labels['positive_pool']}, negative pool {labels['negative_pool']}"
+    told = (f"Prompts, exemplars and examples for the LLM: {own}.",)
+    assert SynCSEPartial(**labels).table_notes() == SynCSEScratch(size=1, **labels).table_notes() == told
+    (note,) = SynCSESentences(size=1, **sentences).table_notes()
+    assert note.endswith(f"for the LLM: sentence pool {own_pools['sentence_pool']}.")
 
 
 def test_the_order_of_answers_changes_nothing() -> None:
