@@ -238,4 +238,5 @@ def test_keys_of_sources_are_settings_of_a_method() -> None:
         "task": {"labels": {"a": 2}},
     }
     assert merge(Document(section), Document({"source": "gold"})).data == {"source": "gold"}
-    assert merge(Document({"task": "STSb", "split": "dev"}), Document({"task": "STS12"})).data == {"task": "STS12"}
+    source = Document({"task": "STSb", "split": "dev"})
+    assert merge(source, Document({"task": "STS12"})).data == {"task": "STS12"}
