@@ -1,9 +1,7 @@
 """AugSBERT's domain adaptation: labels of one domain for another's pairs (Thakur et al. 2021, s. 3.2)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
-
-from pydantic import Field
+from typing import ClassVar
 
 from synthbench.api import (
     GenerationContext,
@@ -12,17 +10,15 @@ from synthbench.api import (
     RecordKind,
     ScoredPair,
     SyntheticDataset,
-    TrainedModel,
     Unit,
     UserError,
 )
-from synthbench_augsbert.labelling import PairsToLabel, labelled
+from synthbench_augsbert.labelling import CROSS_ENCODER, PairsToLabel, WithLabeller
 
-CROSS_ENCODER = "cross_encoder"
 SHARED = "shares a sentence with the source domain"
 
 
-class AugSBERTDomain(Method):
+class AugSBERTDomain(WithLabeller, Method):
     """The pairs of a target domain, labelled by a cross-encoder that was trained on a source domain's gold.
 
     Whatever scores the target's pairs have are not looked at. An experiment trains the bi-encoder on what
@@ -37,31 +33,14 @@ class AugSBERTDomain(Method):
     }
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
 
-    cross_encoder: dict[str, Any] = Field(
-        description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`"
-    )
-    both_orders: bool = Field(
-        True, description="label with the mean score of (a, b) and (b, a); false: of (a, b) only"
-    )
-    seed: int = Field(0, ge=0, lt=2**32, description="of the cross-encoder's training")
-
     def needs(self) -> Mapping[str, Need]:
         """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
-        trained = TrainedModel(
-            trainer="cross-encoder",
-            config=self.cross_encoder,
-            data=("gold",),
-            seed=self.seed,
-            evaluator="sts",
-            selection="dev",
-        )
-        return {CROSS_ENCODER: trained}
+        return {CROSS_ENCODER: self.labeller()}
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Tell how many pairs the cross-encoder would label."""
         if "target" in num_records:
-            num_inputs = num_records["target"] * (2 if self.both_orders else 1)
-            yield f"{num_records['target']:,} pairs to label, {num_inputs:,} inputs of the cross-encoder"
+            yield self.labelling_cost(num_records["target"])
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per pair of the target in split "train", in its order.
@@ -87,7 +66,7 @@ class AugSBERTDomain(Method):
             key=str,
             record=lambda place, score: self._record(pairs[place], score),
         )
-        return labelled(to_label, context.pair_scorer(CROSS_ENCODER), context, both_orders=self.both_orders)
+        return self.labelled(to_label, context)
 
     def _record(self, pair: ScoredPair, score: float) -> ScoredPair:
         return ScoredPair(

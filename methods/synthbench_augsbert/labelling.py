@@ -1,18 +1,82 @@
-"""Labelling pairs with a cross-encoder, resumable in the middle."""
+"""Labelling pairs with a cross-encoder that was trained on gold, resumable in the middle."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
 
 from synthbench.api import (
+    Component,
     GenerationContext,
     PairScorer,
     ScoredPair,
+    TrainedModel,
     Unit,
     length_sorted_units,
     symmetric_scores,
 )
 
 BATCH_PAIRS = 1024  # scored in one call; all that a killed run has to score again
+CROSS_ENCODER = "cross_encoder"
+INPUTS_PER_SECOND = 130  # of a cross-encoder with MiniLM's six layers, sentences of 13 words, one core
+
+
+class WithLabeller(Component):
+    """The settings of a method that labels with a cross-encoder; what it needs is called CROSS_ENCODER."""
+
+    cross_encoder: dict[str, Any] = Field(
+        description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`"
+    )
+    both_orders: bool = Field(
+        True, description="label with the mean score of (a, b) and (b, a); false: of (a, b) only"
+    )
+    seed: int = Field(
+        0, ge=0, lt=2**32, description="of all that is drawn, and of the cross-encoder's training"
+    )
+
+    def labeller(self) -> TrainedModel:
+        """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
+        return TrainedModel(
+            trainer="cross-encoder",
+            config=self.cross_encoder,
+            data=("gold",),
+            seed=self.seed,
+            evaluator="sts",
+            selection="dev",
+        )
+
+    def labelling_cost(self, most_pairs: int) -> str:
+        """Tell what labelling so many pairs at most would cost."""
+        num_inputs = most_pairs * (2 if self.both_orders else 1)
+        minutes = math.ceil(num_inputs / INPUTS_PER_SECOND / 60)
+        return (
+            f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of the cross-encoder: about "
+            f"{minutes:,} minutes of one core for a MiniLM of 6 layers"
+        )
+
+    def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit per pair, in its place, scored in batches of like length.
+
+        A label is the score, cut to [0, 1].
+        """
+        scorer = context.pair_scorer(CROSS_ENCODER)
+        lengths = [sum(map(len, pairs.texts(place))) for place in range(pairs.number)]
+        finished = context.finished_units
+        with context.progress.task("labelling silver pairs", pairs.number) as task:
+            for batch in length_sorted_units(lengths, BATCH_PAIRS):
+                if any(pairs.key(place) not in finished for place in batch):
+                    units = self._scored(pairs, batch, scorer)
+                    yield from (unit for unit in units if unit.key not in finished)
+                task.advance(len(batch))
+
+    def _scored(self, pairs: "PairsToLabel", batch: Sequence[int], scorer: PairScorer) -> Iterator[Unit]:
+        """Score a batch, the finished pairs in it too: the last bits of a score depend on its batch."""
+        texts = [pairs.texts(place) for place in batch]
+        scores = symmetric_scores(scorer, texts) if self.both_orders else scorer.score(texts)
+        for place, score in zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True):
+            yield Unit(key=pairs.key(place), position=place, records=(pairs.record(place, score),))
 
 
 @dataclass(frozen=True)
@@ -23,30 +87,3 @@ class PairsToLabel:
     texts: Callable[[int], tuple[str, str]]
     key: Callable[[int], str]
     record: Callable[[int, float], ScoredPair]
-
-
-def labelled(
-    pairs: PairsToLabel, scorer: PairScorer, context: GenerationContext, *, both_orders: bool
-) -> Iterator[Unit]:
-    """Yield one unit per pair, in its place, scored in batches of like length.
-
-    A label is the score, cut to [0, 1]; with `both_orders` the mean of (a, b)'s and (b, a)'s.
-    """
-    lengths = [sum(map(len, pairs.texts(place))) for place in range(pairs.number)]
-    finished = context.finished_units
-    with context.progress.task("labelling silver pairs", pairs.number) as task:
-        for batch in length_sorted_units(lengths, BATCH_PAIRS):
-            if any(pairs.key(place) not in finished for place in batch):
-                units = _scored(pairs, batch, scorer, both_orders=both_orders)
-                yield from (unit for unit in units if unit.key not in finished)
-            task.advance(len(batch))
-
-
-def _scored(
-    pairs: PairsToLabel, batch: Sequence[int], scorer: PairScorer, *, both_orders: bool
-) -> Iterator[Unit]:
-    """Score a batch, the finished pairs in it too: the last bits of a score depend on its batch."""
-    texts = [pairs.texts(place) for place in batch]
-    scores = symmetric_scores(scorer, texts) if both_orders else scorer.score(texts)
-    for place, score in zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True):
-        yield Unit(key=pairs.key(place), position=place, records=(pairs.record(place, score),))

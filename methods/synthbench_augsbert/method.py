@@ -1,8 +1,7 @@
 """AugSBERT's in-domain augmentation: silver pairs for a bi-encoder (Thakur et al. 2021, section 3.1)."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -15,22 +14,19 @@ from synthbench.api import (
     RecordKind,
     ScoredPair,
     SyntheticDataset,
-    TrainedModel,
     Unit,
     UserError,
 )
 from synthbench_augsbert.gold import GoldSentences, IndexPair
 from synthbench_augsbert.kde import KDESampler
-from synthbench_augsbert.labelling import PairsToLabel, labelled
+from synthbench_augsbert.labelling import CROSS_ENCODER, PairsToLabel, WithLabeller
 from synthbench_augsbert.samplers import BM25Sampler, Candidates, RandomSampler, Sampler
 from synthbench_augsbert.semantic import BM25SemanticSampler, SemanticSearchSampler, SemanticSettings
 
-INPUTS_PER_SECOND = 130  # of a cross-encoder with MiniLM's six layers, sentences of 13 words, one core
-CROSS_ENCODER = "cross_encoder"
 LABELLED = "labelled"
 
 
-class AugSBERT(Method):
+class AugSBERT(WithLabeller, Method):
     """New pairs of gold sentences, labelled by a cross-encoder that was trained on the gold pairs.
 
     Yields the silver pairs only; an experiment adds the gold pairs as another part of its data. Everything
@@ -46,13 +42,6 @@ class AugSBERT(Method):
         RandomSampler | KDESampler | BM25Sampler | SemanticSearchSampler | BM25SemanticSampler,
         Field(discriminator="name"),
     ] = Field(description="which new pairs of gold sentences are labelled")
-    cross_encoder: dict[str, Any] = Field(
-        description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`"
-    )
-    both_orders: bool = Field(
-        True, description="label with the mean score of (a, b) and (b, a); false: of (a, b) only"
-    )
-    seed: int = Field(0, ge=0, lt=2**32, description="of the sampling and of the cross-encoder's training")
 
     def needs(self) -> Mapping[str, Need]:
         """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev.
@@ -64,31 +53,17 @@ class AugSBERT(Method):
             sampler = {"name": "random", "size": self.sampler.size}
             settings = {**self.model_dump(mode="json"), "sampler": sampler}
             return {LABELLED: GeneratedData("augsbert", settings, sources={"gold": "gold", "dev": "dev"})}
-        trained = TrainedModel(
-            trainer="cross-encoder",
-            config=self.cross_encoder,
-            data=("gold",),
-            seed=self.seed,
-            evaluator="sts",
-            selection="dev",
-        )
         if isinstance(self.sampler, SemanticSettings):
-            return {CROSS_ENCODER: trained, **self.sampler.needs(self.seed)}
-        return {CROSS_ENCODER: trained}
+            return {CROSS_ENCODER: self.labeller(), **self.sampler.needs(self.seed)}
+        return {CROSS_ENCODER: self.labeller()}
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Tell how many pairs the cross-encoder would label; what KDE chooses from tells its own."""
         if isinstance(self.sampler, KDESampler):
             return
         num_pairs = self.sampler.most_pairs(2 * num_records.get("gold", 0))
-        if not num_pairs:
-            return
-        num_inputs = num_pairs * (2 if self.both_orders else 1)
-        minutes = math.ceil(num_inputs / INPUTS_PER_SECOND / 60)
-        yield (
-            f"at most {num_pairs:,} pairs to label, {num_inputs:,} inputs of the cross-encoder: about "
-            f"{minutes:,} minutes of one core for a MiniLM of 6 layers"
-        )
+        if num_pairs:
+            yield self.labelling_cost(num_pairs)
 
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
@@ -112,8 +87,7 @@ class AugSBERT(Method):
             key=lambda place: sampler.unit_key(place, pairs[place]),
             record=lambda place, score: self._record(gold, pairs[place], score),
         )
-        scorer = context.pair_scorer(CROSS_ENCODER)
-        return labelled(to_label, scorer, context, both_orders=self.both_orders)
+        return self.labelled(to_label, context)
 
     def _sample(self, gold: GoldSentences, sampler: Sampler, context: GenerationContext) -> Candidates:
         candidates = sampler.sample(gold, self.seed, context)

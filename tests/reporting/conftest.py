@@ -1,4 +1,7 @@
+import shutil
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -74,3 +77,22 @@ def small_result() -> ExperimentResult:
         averages={"Average": ["STSb", "SICK-R"]},
         decimals=1,
     )
+
+
+@pytest.fixture
+def compile_latex(tmp_path: Path) -> Callable[[str], str]:
+    """Let a real pdflatex, which `make check-latex` installs, set a document; gives its log."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed; make check-latex does that")
+
+    def compiled(document: str) -> str:
+        (tmp_path / "document.tex").write_text(document, encoding="utf-8")
+        command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "document.tex"]
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False
+        )
+        assert done.returncode == 0, done.stdout[-2000:]
+        assert (tmp_path / "document.pdf").stat().st_size > 1000
+        return done.stdout
+
+    return compiled

@@ -2,8 +2,7 @@
 
 import csv
 import io
-import shutil
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -120,18 +119,11 @@ def test_csv_has_a_line_for_each_cell_of_what_was_judged(audited: ExperimentResu
     assert (rows[0]["percent"], rows[0]["low"][:4], rows[0]["high"][:4]) == ("95.000000", "76.3", "99.1")
 
 
-@pytest.mark.skipif(
-    shutil.which("pdflatex") is None, reason="pdflatex is not installed; make check-latex does that"
-)
-def test_latex_is_set_by_a_real_pdflatex(audited: ExperimentResult, tmp_path: Path) -> None:
-    document = PREAMBLE + latex_audits(audited) + r"\end{document}"
-    (tmp_path / "audit.tex").write_text(document, encoding="utf-8")
-    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "audit.tex"]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "Overfull" not in done.stdout
+def test_latex_is_set_by_a_real_pdflatex(
+    audited: ExperimentResult, compile_latex: Callable[[str], str]
+) -> None:
+    log = compile_latex(PREAMBLE + latex_audits(audited) + r"\end{document}")
+    assert "Overfull" not in log
 
 
 def test_a_report_of_audits_alone_has_no_tables_of_scores(audited: ExperimentResult, tmp_path: Path) -> None:
