@@ -73,8 +73,9 @@ class Pairs(Evaluator):
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Score all pairs, choose thresholds on those of split "dev", measure on the others.
 
-        Raises UserError if the dev pairs or the others are all of one class, and if a score of the model is
-        not finite.
+        Where all are dev, as in a selection among checkpoints, they are measured with their own thresholds.
+        Raises UserError if the dev pairs or the others are all of one class, if the measure needs dev pairs
+        and there are none, and if a score of the model is not finite.
         """
         import numpy as np
 
@@ -82,22 +83,23 @@ class Pairs(Evaluator):
             raise TypeError(f"{type(model).__name__} is not a PairScorer")
         name = str(task.manifest.config.get("task", "the task"))
         is_dev = np.array([split == "dev" for split in task.column("split")])
-        if is_dev.all():
-            is_dev = ~is_dev
+        is_measured = is_dev if is_dev.all() else ~is_dev
         is_positive = np.array(task.column("score"), float) >= 0.5
-        scores = _scores(model, task, name)
-        for part, mask in (("dev", is_dev), ("test", ~is_dev)):
+        self.check_learning(("dev",) if is_dev.any() else ())
+        for part, mask in (("dev", is_dev), ("test", is_measured)):
             if mask.any() and len({*is_positive[mask].tolist()}) < 2:
                 raise UserError(f"{name}: all {mask.sum():,} {part} pairs are of one class")
+        scores = _scores(model, task, name)
         thresholds = Thresholds.best(scores[is_dev], is_positive[is_dev]) if is_dev.any() else None
+        ids = np.array(task.column("id"))
         return Evaluation(
-            scores=_measured(scores[~is_dev], is_positive[~is_dev], thresholds),
+            scores=_measured(scores[is_measured], is_positive[is_measured], thresholds),
             main_score=self.main_score,
-            num_items=int((~is_dev).sum()),
+            num_items=int(is_measured.sum()),
             items={
-                "id": [each for each, of_dev in zip(task.column("id"), is_dev, strict=True) if not of_dev],
-                "gold": is_positive[~is_dev].astype(float).tolist(),
-                "predicted": scores[~is_dev].tolist(),
+                "id": ids[is_measured].tolist(),
+                "gold": is_positive[is_measured].astype(float).tolist(),
+                "predicted": scores[is_measured].tolist(),
             },
         )
 

@@ -122,7 +122,7 @@ def _run_result(run: PlannedRun, store: Store, *, is_seeded: bool) -> RunResult:
         is_seeded=is_seeded,
         identity=_run_identity(run),
         parameters=dict(flatten(run.variant.parameters)),
-        chosen=_chosen(run, store),
+        chosen={**_chosen(run, store), **({"train.seed": summary["seed"]} if starts else {})},
         num_starts=len(starts) or 1,
         paused_at=starts[0].until if starts else 1.0,
         scores=tuple(_task_scores(task, stage, store) for task, stage in run.evaluations.items()),
@@ -146,31 +146,19 @@ def _place(folder: Path, store: Store) -> str:
 
 
 def _chosen(run: PlannedRun, store: Store) -> dict[str, Any]:
-    """Return what was chosen on dev: the values of `select`, and with which seed the training went on."""
     if run.model is None:
         return {}
-    chosen = _choice(run.model, store)
-    choice_of_start = _trained(run.model, store).inputs.get(PAUSED)
-    if choice_of_start is not None:
-        chosen["train.seed"] = _choice(choice_of_start, store)["seed"]
-    return chosen
+    file = store.folder(run.model.identity) / CHOICE_FILE
+    return dict(read_json(file)["chosen"]) if file.is_file() else {}
 
 
 def _starts(run: PlannedRun, store: Store) -> list[Train]:
     """Return the trainings that paused, of which the run's is one; none without seed optimisation."""
-    choice = None if run.model is None else _trained(run.model, store).inputs.get(PAUSED)
+    if run.model is None:
+        return []
+    choice = (chosen_input(run.model, store) or run.model).inputs.get(PAUSED)
     operations = [] if choice is None else [stage.operation for stage in choice.inputs.values()]
     return [operation for operation in operations if isinstance(operation, Train)]
-
-
-def _trained(model: Stage, store: Store) -> Stage:
-    """Return the training that made a model: the chosen one, where `select` ranges over several."""
-    return chosen_input(model, store) or model
-
-
-def _choice(stage: Stage, store: Store) -> dict[str, Any]:
-    file = store.folder(stage.identity) / CHOICE_FILE
-    return dict(read_json(file)["chosen"]) if file.is_file() else {}
 
 
 def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSummary]:

@@ -74,7 +74,16 @@ def test_without_dev_only_what_needs_no_threshold_is_measured() -> None:
 
 def test_dev_data_alone_is_measured_with_thresholds_chosen_on_itself() -> None:
     """As a selection among checkpoints does."""
-    assert evaluated([], [(0.9, 1), (0.8, 0), (0.1, 0)], measure="average_precision").num_items == 3
+    result = evaluated([], [(0.9, 1), (0.8, 0), (0.7, 1), (0.1, 0)])
+    assert result.num_items == 4
+    assert result.scores["threshold_f1"] == pytest.approx(0.4)
+    assert result.scores["f1"] == pytest.approx(2 * 2 / (2 + 3))
+    assert result.scores["accuracy"] == 0.75
+
+
+def test_a_threshold_is_never_chosen_on_what_is_tested() -> None:
+    with pytest.raises(UserError, match="measure f1 takes the threshold that is best on dev"):
+        evaluated([(0.9, 1), (0.1, 0)])
 
 
 @settings(deadline=None)
@@ -123,7 +132,7 @@ def test_all_measures_agree_with_scikit_learn(test: Scored, dev: Scored) -> None
     [
         ([(0.1, 0), (0.2, 0)], [(0.1, 0), (0.2, 1)], "TOY: all 2 test pairs are of one class"),
         ([(0.1, 0), (0.2, 1)], [(0.1, 1)], "TOY: all 1 dev pairs are of one class"),
-        ([(float("nan"), 0), (0.2, 1)], [], "TOY: the model's score of"),
+        ([(float("nan"), 0), (0.2, 1)], [(0.1, 0), (0.2, 1)], "TOY: the model's score of"),
     ],
 )
 def test_what_can_not_be_measured_is_said(test: Scored, dev: Scored, fault: str) -> None:
