@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from synthbench.config.aliases import without_aliases
 from synthbench.config.documents import Document, expand_dotted, merge
 from synthbench.config.experiment import row_label
 from synthbench.config.problems import Fault, Problems
@@ -19,7 +20,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Row:
-    """A variant with one value of each axis, all patches applied; `select` is still to be looked at."""
+    """A variant with one value of each axis, patched, without aliases; `select` is still to be looked at."""
 
     name: str
     axes: Mapping[str, str]
@@ -57,7 +58,7 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ro
                 idle.discard(name)
             for last in patches:
                 merged = merge(merged, last)
-            rows.append(Row(name, dict(combination), merged))
+            rows.append(Row(name, dict(combination), without_aliases(merged)))
     for name in (name for name, _ in variants if name in idle and rows):
         problems.add(document, ("variants", name), PATCHES_NOTHING)
     problems.note(*(Fault("", "", message) for message in twice))

@@ -52,6 +52,7 @@ class RunParser:
     def parse(self, document: Document) -> RunConfig | None:
         """Return the run's configuration, or None with its faults noted."""
         parse(RunSection, document.data, document, (), self.problems)
+        self._check_aliases(document)
         data, evaluate, audit = (_mapping(document.data, key) for key in ("data", "evaluate", "audit"))
         self._check_ends(document)
         parts = [self._part(document, name, raw) for name, raw in data.items() if isinstance(raw, dict)]
@@ -80,6 +81,13 @@ class RunParser:
                 flatten({key: document.data[key] for key in ("data", "train") if key in document.data})
             ),
         )
+
+    def _check_aliases(self, document: Document) -> None:
+        """Require that no name stands for a source of its own and for another one."""
+        for alias in _mapping(document.data, "aliases"):
+            if alias in self.components.sources:
+                message = f"'{alias}' is a source; what stands for one needs a name of its own"
+                self.problems.add(document, ("aliases", alias), message)
 
     def _check_ends(self, document: Document) -> None:
         """Require that the run is trained and tested, or that neither is there and its data are the end.

@@ -103,6 +103,10 @@ class SelectSection(Section):
 class RunSection(Section):
     """What defaults and variants describe: one run, but for its seed."""
 
+    aliases: dict[Name, Name] = Field(
+        default_factory=dict,
+        description="name -> the source that it stands for in this row, wherever the row names a source",
+    )
     data: dict[Name, Settings] = Field(
         default_factory=dict,
         description="name -> part of the training data; all parts are trained on together",
