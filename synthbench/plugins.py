@@ -135,6 +135,12 @@ class GenerationContext(Protocol):
         A method that yields units must count the same on every run, also where it skips finished units.
         """
 
+    def measure(self, name: str, value: float) -> None:
+        """Keep a finite number that people should know of the data, beside them; shown in the manifest.
+
+        A method that yields units must measure the same on every run.
+        """
+
 
 class Method(Component, ABC):
     """Makes training data; pure given its configuration and sources, knows nothing of files or tracking.

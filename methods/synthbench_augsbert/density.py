@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Bandwidth = Literal["scott"] | float
-HISTOGRAM_BINS = 20
 CELLS_PER_WIDTH = 64  # cells of the grid in one standard deviation of the kernel
 FEWEST_CELLS, MOST_CELLS = 2**8, 2**17
 KERNEL_REACH = 8.0  # standard deviations, beyond which the kernel is below 1e-14
@@ -68,9 +67,7 @@ def _num_cells(width: float) -> int:
     return int(min(max(wanted, FEWEST_CELLS), MOST_CELLS))
 
 
-def divergence(
-    scores: "NDArray[np.float64]", reference: "NDArray[np.float64]", bins: int = HISTOGRAM_BINS
-) -> float:
+def divergence(scores: "NDArray[np.float64]", reference: "NDArray[np.float64]", bins: int) -> float:
     """Return the Kullback-Leibler divergence of the scores' histogram from the reference's, in nats.
 
     Half a count is added to each bin, so that one that either of them leaves empty gives no infinity.

@@ -1,7 +1,7 @@
 """Silver pairs whose scores are spread as gold's, chosen from many random ones (Thakur et al. 2021, 3.1)."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from synthbench_augsbert.density import Bandwidth
 
+BINS = 20  # of the histograms that tell how near the kept scores are to gold's
 POSITIVE = 0.5  # the least score of a pair of the positive class
 
 
@@ -55,6 +56,8 @@ class KDESampler(SamplerConfig):
         check(gold_scores)
         selection = choose(gold_scores, silver_scores, draws(labelled, seed), self.bandwidth)
         context.progress.say(f"  kde: {selection.remark}")
+        for name, value in selection.measured.items():
+            context.measure(name, value)
         context.count_dropped(
             "kde: too many pairs of such a score", len(selection.kept) - int(selection.kept.sum())
         )
@@ -67,10 +70,40 @@ class KDESampler(SamplerConfig):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which of the labelled pairs are kept, and what people should know of it."""
+    """Which of the labelled pairs are kept, and what people should know of it.
+
+    `divergences` are the Kullback-Leibler divergences of all labelled pairs' scores from gold's, and of those
+    kept, in nats, by histograms of so many `bins`; `widths` are the bandwidths for gold and for silver, if
+    densities decided.
+    """
 
     kept: "NDArray[np.bool_]"
-    remark: str
+    divergences: tuple[float, float]
+    bins: int
+    widths: tuple[float, float] | None = None
+
+    @property
+    def remark(self) -> str:
+        """All of it in words."""
+        how = "by class"
+        if self.widths is not None:
+            how = f"by densities of bandwidths {self.widths[0]:.3g} (gold) and {self.widths[1]:.3g} (silver)"
+        return (
+            f"kept {int(self.kept.sum()):,} of {len(self.kept):,} random pairs {how}; KL divergence of their "
+            f"scores from gold's ({self.bins} bins): {self.divergences[0]:.3f} nats before, "
+            f"{self.divergences[1]:.3f} after"
+        )
+
+    @property
+    def measured(self) -> Mapping[str, float]:
+        """All of it by name."""
+        places = ("before", "after")
+        told = {
+            f"kde: KL divergence {place}, nats": value
+            for place, value in zip(places, self.divergences, strict=True)
+        }
+        widths = zip(("gold", "silver"), self.widths or (), strict=False)
+        return {**told, **{f"kde: bandwidth, {whose}": width for whose, width in widths}}
 
 
 def check(gold_scores: "NDArray[np.float64]") -> None:
@@ -110,7 +143,7 @@ def choose(
 
     if np.isin(gold, (0.0, 1.0)).all():
         kept = _by_class(gold, silver, drawn)
-        return Selection(kept, _told(silver, silver[kept], gold, how="by class", bins=2))
+        return Selection(kept, _divergences(gold, silver, kept, bins=2), bins=2)
     return _by_density(gold, silver, drawn, bandwidth)
 
 
@@ -144,22 +177,13 @@ def _by_density(
             "cross-encoder has learned nothing to choose by"
         ) from error
     kept = drawn * of_silver.at(silver) < of_gold.at(silver)
-    how = f"by densities of bandwidths {of_gold.width:.3g} (gold) and {of_silver.width:.3g} (silver)"
-    return Selection(kept, _told(silver, silver[kept], gold, how=how))
+    widths = (of_gold.width, of_silver.width)
+    return Selection(kept, _divergences(gold, silver, kept, bins=BINS), BINS, widths)
 
 
-def _told(
-    before: "NDArray[np.float64]",
-    after: "NDArray[np.float64]",
-    gold: "NDArray[np.float64]",
-    *,
-    how: str,
-    bins: int = 20,
-) -> str:
+def _divergences(
+    gold: "NDArray[np.float64]", silver: "NDArray[np.float64]", kept: "NDArray[np.bool_]", *, bins: int
+) -> tuple[float, float]:
     from synthbench_augsbert.density import divergence
 
-    return (
-        f"kept {len(after):,} of {len(before):,} random pairs {how}; KL divergence of their scores from "
-        f"gold's ({bins} bins): {divergence(before, gold, bins):.3f} nats before, "
-        f"{divergence(after, gold, bins):.3f} after"
-    )
+    return divergence(silver, gold, bins), divergence(silver[kept], gold, bins)

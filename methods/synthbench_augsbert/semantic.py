@@ -53,6 +53,7 @@ class SemanticSettings(SamplerConfig):
             f"  semantic search: {k} neighbours of {len(gold.texts):,} sentences ({found.how}), "
             f"recall {found.recall:.3f}"
         )
+        context.measure("semantic search: recall", found.recall)
         return unordered(found.indices.tolist())
 
 

@@ -191,6 +191,7 @@ def _key_figures(title: str, description: "Description") -> "Table":
         **{f"revision of {name}": revision for name, revision in each.revisions.items()},
         **{f"tokens, {name}": f"{count:,}" for name, count in each.tokens.items()},
         **({"cost": f"{each.cost_usd:.2f} US dollars"} if each.cost_usd else {}),
+        **{name: f"{value:.4g}" for name, value in each.measured.items()},
         "content": each.content_hash,
         **{f"note {number}": note for number, note in enumerate(each.notes, start=1)},
     }

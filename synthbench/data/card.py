@@ -38,6 +38,9 @@ def dataset_card(manifest: Manifest, columns: Sequence[str], splits: Mapping[str
     if manifest.dropped or manifest.num_failures:
         counts = manifest.dropped | ({"failures": manifest.num_failures} if manifest.num_failures else {})
         sections += ["## Left out", _table("Reason", "Records", counts)]
+    if manifest.measured:
+        found = (f"- {_one_line(name)}: {value:.4g}" for name, value in manifest.measured.items())
+        sections += ["## Measured", "\n".join(found)]
     if manifest.config:
         config = json.dumps(manifest.config, indent=1, ensure_ascii=False)
         sections += ["## Configuration", f"```json\n{config}\n```"]

@@ -45,6 +45,11 @@ class Manifest(BaseModel):
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
     notes: list[str] = Field(default_factory=list)
+    measured: dict[str, float] = Field(
+        default_factory=dict,
+        exclude_if=lambda value: not value,
+        description="what the method found on its way, by what it is",
+    )
     content_hash: str = ""
 
 

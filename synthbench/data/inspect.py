@@ -60,6 +60,7 @@ class Description(BaseModel):
     tokens: dict[str, int]
     cost_usd: float
     notes: list[str]
+    measured: dict[str, float]
     content_hash: str
 
     @property
@@ -100,6 +101,7 @@ def describe(dataset: SyntheticDataset) -> Description:
         num_sentences=len(sentences),
         distinct_1=distinct_1,
         distinct_2=distinct_2,
+        measured=manifest.measured,
         **manifest.model_dump(
             include={"dropped", "revisions", "tokens", "cost_usd", "notes", "content_hash"}
         ),

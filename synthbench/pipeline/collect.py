@@ -181,6 +181,7 @@ def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSumma
             cost_usd=manifest.cost_usd,
             llm=" and ".join(llm.model for llm in asked),
             notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *told),
+            measured=manifest.measured,
             content_hash=manifest.content_hash,
             stage=stage.identity,
             folder=_place(folder, store),

@@ -1,5 +1,6 @@
 """The generate stage: a method's records, journalled as they come, into a data set."""
 
+import math
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
@@ -111,6 +112,7 @@ class Generate(Operation):
             sources={role: source.manifest.content_hash for role, source in sources.items()},
             revisions=dict(self.outside()),
             dropped=dict(sorted(dropped.items())),
+            measured=context.measured,
         )
         if not len(dataset):
             if work.llm is not None:
@@ -153,6 +155,7 @@ class Context:
     endpoint: Endpoint | None = None
     local: LocalModel | None = None
     dropped: Counter[str] = field(default_factory=Counter)
+    measured: dict[str, float] = field(default_factory=dict)
 
     @property
     def runtime(self) -> Runtime:
@@ -199,6 +202,12 @@ class Context:
         """Count candidates that were dropped on purpose."""
         if amount:
             self.dropped[reason] += amount
+
+    def measure(self, name: str, value: float) -> None:
+        """Keep a number that people should know of the data."""
+        if not math.isfinite(value):
+            raise ValueError(f"'{name}' is {value}")
+        self.measured[name] = float(value)
 
     def _model(self, need: str) -> Encoder | PairScorer:
         from synthbench.models.artifact import load

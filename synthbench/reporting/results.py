@@ -41,12 +41,17 @@ class DatasetSummary(_Result):
     dropped: dict[str, int] = Field(default_factory=dict)
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
-    # These two are left out where there are none, so that results from before they were there stay the same.
+    # These three are left out where there are none, so that results from before they were stay the same.
     llm: str = Field("", exclude_if=lambda value: not value, description="the LLM that was asked for it")
     notes: tuple[str, ...] = Field(
         (),
         exclude_if=lambda value: not value,
         description="what must be known beside every table, a sentence each",
+    )
+    measured: dict[str, float] = Field(
+        default_factory=dict,
+        exclude_if=lambda value: not value,
+        description="what the method found on its way, by what it is",
     )
     content_hash: str
     stage: str

@@ -80,12 +80,17 @@ def test_the_name_of_the_target_tells_the_format(folder: Path, tmp_path: Path) -
         assert str(problem).endswith(message)
 
 
-def test_what_was_paid_is_shown_if_anything_was(folder: Path, tmp_path: Path) -> None:
+def test_what_was_paid_and_measured_is_shown_if_anything_was(folder: Path, tmp_path: Path) -> None:
     assert "US dollars" not in succeed("inspect", folder)
     records = list(open_dataset(folder))
     (tmp_path / "paid").mkdir()
-    SyntheticDataset.create(RecordKind.SCORED_PAIR, records, cost_usd=1.5).write(tmp_path / "paid")
-    assert "1.50 US dollars" in succeed("inspect", tmp_path / "paid")
+    dataset = SyntheticDataset.create(
+        RecordKind.SCORED_PAIR, records, cost_usd=1.5, measured={"kde: bandwidth, gold": 0.071239}
+    )
+    dataset.write(tmp_path / "paid")
+    output = succeed("inspect", tmp_path / "paid")
+    assert "1.50 US dollars" in output
+    assert "kde: bandwidth, gold" in output and "0.07124" in output
 
 
 def test_the_data_of_a_stage_are_named_by_the_beginning_of_its_identity(folder: Path) -> None:

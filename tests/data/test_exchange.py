@@ -33,6 +33,7 @@ PAIRS = SyntheticDataset.create(
     dropped={"a|b": 3},
     notes=["made\nby hand"],
     cost_usd=1.5,
+    measured={"recall\nof the search": 0.98765},
 )
 
 
@@ -104,6 +105,7 @@ def test_the_dataset_card_tells_what_the_manifest_knows(tmp_path: Path) -> None:
         "| a\\|b | 3 |",
         "| failures | 1 |",
         ' "lambda": 100',
+        "- recall of the search: 0.9877",
         "- made by hand",
     ):
         assert line in card.text.splitlines()

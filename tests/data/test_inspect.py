@@ -57,6 +57,7 @@ def test_origin_and_losses_come_from_records_and_manifest() -> None:
         tokens={"prompt": 10},
         cost_usd=0.5,
         notes=["n"],
+        measured={"recall": 0.5},
     )
     found = describe(data)
     assert (found.methods, found.generators, found.instructions) == ({"m": 2, "n": 1}, {"gpt2": 1}, {"i": 1})
@@ -69,7 +70,7 @@ def test_origin_and_losses_come_from_records_and_manifest() -> None:
         {"prompt": 10},
     )
     assert (found.cost_usd, found.notes, found.content_hash) == (0.5, ["n"], data.manifest.content_hash)
-    assert found.scores == {}
+    assert (found.measured, found.scores) == ({"recall": 0.5}, {})
 
 
 def test_many_scores_are_counted_by_the_nearest_tenth() -> None:

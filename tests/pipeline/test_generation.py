@@ -1,3 +1,4 @@
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import fakes
@@ -5,6 +6,7 @@ import pytest
 from fake_stages import RUNTIME, Data, in_process, run_job
 from fakes import FakeMethod, Lines, work_done
 
+from synthbench.api import GenerationContext, Record, Unit
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.pipeline.generation import Generate
@@ -71,6 +73,30 @@ def test_the_manifest_says_where_the_data_comes_from(store: Store) -> None:
     assert (manifest.kind, manifest.method, manifest.version) == (RecordKind.SCORED_PAIR, "fake", 1)
     assert manifest.sources == {"gold": gold.manifest.content_hash}
     assert manifest.config["size"] == 1
+
+
+class Measuring(FakeMethod):
+    """Finds a number on its way."""
+
+    found: float = 0.25
+
+    def generate(
+        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
+    ) -> Iterator[Record | Unit]:
+        context.measure("share of the rare", self.found)
+        return super().generate(sources, context)
+
+
+def test_what_a_method_measured_stays_beside_its_data(store: Store) -> None:
+    stage = Stage(Generate("fake", Measuring(size=1)), {"source:gold": GOLD}, "silver")
+    generate(store, stage)
+    assert SyntheticDataset.read(folder_of(store, stage)).manifest.measured == {"share of the rare": 0.25}
+
+
+def test_a_manifest_without_measurements_is_what_it_was(store: Store) -> None:
+    generate(store, generate_stage(size=1))
+    manifest = (folder_of(store, generate_stage(size=1)) / "manifest.json").read_text(encoding="utf-8")
+    assert "measured" not in manifest
 
 
 def test_every_record_names_its_method(store: Store) -> None:

@@ -36,6 +36,7 @@ class Context:
     datasets: Mapping[str, SyntheticDataset] = field(default_factory=dict)
     finished_units: frozenset[str] = frozenset()
     dropped: Counter[str] = field(default_factory=Counter)
+    measured: dict[str, float] = field(default_factory=dict)
     runtime: Runtime = field(default_factory=lambda: Runtime(device="cpu", threads=1))
     progress: Told = field(default_factory=Told)
     records: list[Any] = field(default_factory=list)
@@ -53,6 +54,9 @@ class Context:
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         self.dropped[reason] += amount
+
+    def measure(self, name: str, value: float) -> None:
+        self.measured[name] = value
 
 
 @dataclass

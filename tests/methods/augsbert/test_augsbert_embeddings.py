@@ -117,6 +117,7 @@ def test_pairs_are_new_unordered_and_golds_own_are_not_replaced() -> None:
     assert found.pairs == ()
     assert found.dropped == {"neighbours of each other, kept once": 2, "gold pair": 2}
     assert context.progress.said == ["  semantic search: 1 neighbours of 4 sentences (exact), recall 1.000"]
+    assert context.measured == {"semantic search: recall": 1.0}
 
 
 def test_both_samplers_pairs_count_once_and_bm25s_come_first() -> None:

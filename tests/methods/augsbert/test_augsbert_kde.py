@@ -72,8 +72,8 @@ def test_the_divergence_is_that_of_histograms_with_half_a_count_more() -> None:
 
     # 9.5 and 0.5 of 19 in the two bins that differ, 0.5 of 19 in the others.
     expected = (9.5 / 19) * np.log(9.5 / 0.5) + (0.5 / 19) * np.log(0.5 / 9.5)
-    assert divergence(low, high) == pytest.approx(expected)
-    assert divergence(low, low) == 0
+    assert divergence(low, high, 20) == pytest.approx(expected)
+    assert divergence(low, low, 20) == 0
 
 
 def test_pairs_are_kept_with_the_ratio_of_the_densities() -> None:
@@ -97,12 +97,18 @@ def test_the_kept_scores_are_nearer_to_golds_and_the_run_says_by_how_much() -> N
     found = select(gold, silver)
 
     scores = np.array([record.score for record in found.records])
-    before, after = divergence(silver, gold), divergence(scores, gold)
+    before, after = divergence(silver, gold, 20), divergence(scores, gold, 20)
     assert after < before / 2
     (line,) = found.progress.said
     assert f"kept {len(scores):,} of 1,000 random pairs by densities of bandwidths" in line
     assert line.endswith(f"gold's (20 bins): {before:.3f} nats before, {after:.3f} after")
     assert found.dropped == {"kde: too many pairs of such a score": 1000 - len(scores)}
+    assert found.measured == {
+        "kde: KL divergence before, nats": pytest.approx(before),
+        "kde: KL divergence after, nats": pytest.approx(after),
+        "kde: bandwidth, gold": pytest.approx(gold.std(ddof=1) * 300**-0.2),
+        "kde: bandwidth, silver": pytest.approx(silver.std(ddof=1) * 1000**-0.2),
+    }
 
 
 def test_what_is_drawn_depends_on_seed_and_sentences_only() -> None:
@@ -129,6 +135,7 @@ def test_of_two_classes_all_positives_stay_and_negatives_at_golds_ratio() -> Non
     assert set(scores) <= set(silver.tolist()), "labels stay soft"
     assert "by class; KL divergence" in found.progress.said[0]
     assert found.progress.said[0].endswith(" 0.000 after")
+    assert list(found.measured) == ["kde: KL divergence before, nats", "kde: KL divergence after, nats"]
 
 
 def test_where_negatives_are_too_few_all_stay() -> None:
