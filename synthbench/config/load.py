@@ -24,6 +24,7 @@ from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.substitution import substitute_models, substitute_oracle, substitute_tasks
 from synthbench.config.table import TableCheck
 from synthbench.errors import did_you_mean
+from synthbench.reporting.aggregate import place_of
 from synthbench.sources.models import Source
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class _Loader:
             self._check_unused(section, used_sources)
         problems.raise_if_any()
         assert section is not None, "a section that does not parse has problems"
-        distinct, equal = _without_equal(variants)
+        distinct, equal = _without_equal(variants, section.table.across)
         overridden = self.changes.resolved()
         return Experiment(
             name=section.experiment,
@@ -233,15 +234,22 @@ def _check_parts_of_all(document: Document, candidate: Candidate, problems: Prob
             problems.add(document, ("select", "over", path), message)
 
 
-def _without_equal(variants: Sequence[Variant]) -> tuple[list[Variant], list[str]]:
+def _without_equal(variants: Sequence[Variant], across: Sequence[str]) -> tuple[list[Variant], list[str]]:
     """Drop variants that compute what an earlier one computes, with a note on each.
 
-    A variant that is the same for several values of an axis loses the axis and comes behind the others.
+    A variant that is the same for several values of an axis loses the axis and comes behind the others; not
+    so on an axis of `across`, whose values are columns, each with its own cell.
     """
     distinct: list[Variant] = []
     notes: dict[str, None] = {}
     for variant in variants:
-        twin = next((known for known in distinct if _configs(known) == _configs(variant)), None)
+        place = place_of(variant.axes, across)
+        equals = (
+            known
+            for known in distinct
+            if place_of(known.axes, across) == place and _configs(known) == _configs(variant)
+        )
+        twin = next(equals, None)
         if twin is None:
             distinct.append(variant)
         elif twin.name == variant.name:

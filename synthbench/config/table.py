@@ -1,6 +1,6 @@
 """What the `table` section names: test sets, averages, variants, and a paper's figures."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from synthbench.config.documents import Document
@@ -9,6 +9,7 @@ from synthbench.config.problems import Problems
 from synthbench.config.rows import Row
 from synthbench.config.runs import named_tasks
 from synthbench.errors import UserError, did_you_mean
+from synthbench.reporting.aggregate import Place, column_names, place_of
 from synthbench.reporting.options import PublishedOptions, TableOptions
 from synthbench.reporting.published import PublishedValue, chosen_costs, chosen_values, read_published
 from synthbench.sources.models import Source
@@ -19,6 +20,11 @@ def tasks_of(row: Row) -> Iterator[str]:
     evaluate = row.document.data.get("evaluate")
     for _, task in named_tasks(evaluate if isinstance(evaluate, dict) else {}):
         yield task
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    listed = value if isinstance(value, list) else [value]
+    return tuple(each for each in listed if isinstance(each, str))
 
 
 class TableCheck:
@@ -34,36 +40,54 @@ class TableCheck:
         self.problems = problems
         self.table = document.section("table")
         self.tasks = dict.fromkeys(task for row in rows for task in tasks_of(row))
+        self.across = _texts(self.table.data.get("across"))
+        self.columns: dict[str, dict[str, None]] = {}
+        """What a column may be called -> its test sets."""
+        for row in rows:
+            for task in tasks_of(row):
+                for name in column_names(place_of(row.axes, self.across), task):
+                    self.columns.setdefault(name, {})[task] = None
         self.variants = {row.name for row in rows} | set(original.section("variants").data)
-        axes = original.section("grid").data.values()
-        self.values = {value for axis in axes if isinstance(axis, dict) for value in axis}
+        self.axes = original.section("grid").data
+        self.values = {value for axis in self.axes.values() if isinstance(axis, dict) for value in axis}
 
     def names(self) -> None:
         """Look at the names of test sets, averages and variants, as far as they are readable."""
         averages = self.table.data.get("averages")
         averages = averages if isinstance(averages, dict) else {}
         for name in averages:
-            if name in self.tasks:
-                self._add(("averages", name), f"'{name}' is a test set; an average needs a name of its own")
-            self._names(("averages", name), "test set", self.tasks, averages[name])
+            if name in self.columns:
+                what = "a test set" if name in self.tasks else "a value of the grid"
+                self._add(("averages", name), f"'{name}' is {what}; an average needs a name of its own")
+            self._names(("averages", name), "test set", self.columns, averages[name])
         self._names(
-            ("columns",), "test set or average", {**self.tasks, **averages}, self.table.data.get("columns")
+            ("columns",), "test set or average", {**self.columns, **averages}, self.table.data.get("columns")
         )
+        for axis in self.across:
+            if axis not in self.axes:
+                self._add(
+                    ("across",), f"no axis of the grid is called '{axis}'{did_you_mean(axis, self.axes)}"
+                )
         self._names(("ceiling",), "variant", self.variants, self.table.data.get("ceiling"))
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
         """Require one main score for each column, averages included: "all" and "mean" are not mixed."""
-        scores: dict[str, dict[str, None]] = {}
+        scores: dict[tuple[Place, str], dict[str, None]] = {}
         for variant in variants:
+            place = place_of(variant.axes, options.across)
             for plan in variant.candidates[0].config.evaluations:
                 for task in (*plan.tasks, *plan.if_found):
-                    scores.setdefault(task, {})[plan.evaluator.main_score] = None
-        shown = {task: (task,) for task in scores} | dict(options.averages)
-        for title, tasks in shown.items():
-            found = dict.fromkeys(score for task in tasks for score in scores.get(task, ()))
-            if len(found) > 1:
-                path = ("averages", title) if title in options.averages else ("columns",)
-                self._add(path, f"column '{title}' would mix {' and '.join(found)}; give each its own column")
+                    scores.setdefault((place, task), {})[plan.evaluator.main_score] = None
+        for (place, task), found in scores.items():
+            self._one_score(("columns",), column_names(place, task)[-1], found)
+        for title, names in options.averages.items():
+            over = [found for key, found in scores.items() if {*column_names(*key)} & {*names}]
+            self._one_score(("averages", title), title, [score for found in over for score in found])
+
+    def _one_score(self, path: tuple[str, ...], title: str, scores: Iterable[str]) -> None:
+        found = dict.fromkeys(scores)
+        if len(found) > 1:
+            self._add(path, f"column '{title}' would mix {' and '.join(found)}; give each its own column")
 
     def published(
         self, options: TableOptions, folder: Path, sources: Mapping[str, Source | None]
@@ -72,7 +96,8 @@ class TableCheck:
         published = options.published
         if published is None:
             return ()
-        titles = [*(options.columns or self.tasks), *options.averages]
+        columns = self.columns if self.across else options.columns or self.tasks
+        titles = [*columns, *options.averages]
         self._names(("published", "rows"), "variant", self.variants, list(published.rows))
         self._names(("published", "encoders"), "value of the grid", self.values, list(published.encoders))
         self._names(("published", "columns"), "test set or average", titles, list(published.columns))
@@ -106,9 +131,11 @@ class TableCheck:
         if not splits.keys() & set(printed.values()):
             self._add(("published",), f"{published.file} has none of the table's columns")
         for title, column in printed.items():
-            split = getattr(sources.get(title), "final_split", None)
-            if split is not None and splits.get(column, split) != split:
-                self._add(("published",), f"'{title}' is of the split {split}, published is {splits[column]}")
+            for task in self.columns.get(title, ()):
+                split = getattr(sources.get(task), "final_split", None)
+                if split is not None and splits.get(column, split) != split:
+                    what = f"'{title}' is of the split {split}, published is {splits[column]}"
+                    self._add(("published",), what)
 
     def _names(self, path: tuple[str, ...], what: str, known: Collection[str], listed: object) -> None:
         for index, name in enumerate(listed if isinstance(listed, list) else ()):

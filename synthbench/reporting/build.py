@@ -9,7 +9,7 @@ from synthbench.reporting import aggregate, alike
 from synthbench.reporting.aggregate import Measurement, RowKey
 from synthbench.reporting.noise import Sample, leads
 from synthbench.reporting.notes import figure_notes, table_notes
-from synthbench.reporting.options import TableOptions
+from synthbench.reporting.options import PublishedOptions, TableOptions
 from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.reporting.table import Axes, Cell, Column, Group, PublishedCell, Row, Table
@@ -25,7 +25,7 @@ def build_table(result: ExperimentResult) -> Table:
     options = TableOptions.model_validate(result.table)
     sources = _column_sources(result, options)
     members: dict[Axes, list[tuple[RowKey, Runs]]] = {}
-    for key, runs in aggregate.rows(result).items():
+    for key, runs in aggregate.rows(result, options.across).items():
         members.setdefault(key.axes, []).append((key, runs))
     groups = tuple(
         _with_published(_group(rows, sources, options), dict(rows), sources, result)
@@ -37,7 +37,7 @@ def build_table(result: ExperimentResult) -> Table:
     table = Table(
         name=result.experiment,
         caption=_caption(result, options),
-        axes=tuple(dict.fromkeys(axis for run in result.runs for axis in run.axes)),
+        axes=tuple(dict.fromkeys(axis for axes in members for axis, _ in axes)),
         columns=tuple(source.column for source in sources),
         groups=groups,
         decimals=options.decimals,
@@ -68,6 +68,14 @@ class _ColumnSource:
             return aggregate.average(runs, self.measurements)
         return aggregate.sample(runs, self.measurements[0])
 
+    def published_column(self, options: PublishedOptions) -> str:
+        """Return what the paper calls it: by its title, if its file gives it no other name."""
+        title = self.column.title
+        names = () if self.column.is_average else self.measurements[0].names
+        return options.columns.get(title) or next(
+            (options.columns[name] for name in sorted(names) if name in options.columns), title
+        )
+
     def cell(self, runs: Runs) -> Cell | None:
         sample = self.sample(runs)
         if sample is None:
@@ -81,17 +89,22 @@ class _ColumnSource:
 
 
 def _column_sources(result: ExperimentResult, options: TableOptions) -> tuple[_ColumnSource, ...]:
-    measured = aggregate.measurements(result)
-    names = options.columns or tuple(dict.fromkeys(one.task for one in measured))
+    measured = aggregate.measurements(result, options.across)
+    shown = options.columns or tuple(one.label for one in measured)
     sources = []
-    for name in dict.fromkeys([*names, *options.averages]):
+    for name in dict.fromkeys([*shown, *options.averages]):
         if name not in options.averages:
-            sources += [_source(result, (one,)) for one in measured if one.task == name]
+            sources += [_source(result, (one,)) for one in measured if _is_called(one, name, options)]
             continue
-        over = tuple(one for task in options.averages[name] for one in measured if one.task == task)
-        if not set(options.averages[name]) - {one.task for one in over}:
+        named = options.averages[name]
+        over = tuple(dict.fromkeys(one for other in named for one in measured if other in one.names))
+        if all(any(other in one.names for one in over) for other in named):
             sources.append(_source(result, over, average=name))
-    return tuple(sources)
+    return tuple(dict.fromkeys(sources))
+
+
+def _is_called(measurement: Measurement, name: str, options: TableOptions) -> bool:
+    return name in measurement.names if options.columns else name == measurement.label
 
 
 def _source(result: ExperimentResult, over: tuple[Measurement, ...], *, average: str = "") -> _ColumnSource:
@@ -112,16 +125,8 @@ def _with_published(
         return group
 
     def cells(row: Row) -> Iterator[PublishedCell | None]:
-        encoder = options.encoder_at(dict(row.axes).values())
-        printed = options.rows.get(row.variant)
-        values = {
-            value.column: value
-            for value in result.published
-            if value.row == printed and encoder in (None, value.encoder)
-        }
         for source, ours in zip(sources, row.cells, strict=True):
-            title = source.column.title
-            value = values.get(options.columns.get(title, title))
+            value = _published(source, row, options, result.published)
             if value is None or ours is None:
                 yield None
             else:
@@ -130,11 +135,25 @@ def _with_published(
     return Group(tuple(replace(row, published=tuple(cells(row))) for row in group.rows))
 
 
+def _published(
+    source: _ColumnSource, row: Row, options: PublishedOptions, values: Sequence[PublishedValue]
+) -> PublishedValue | None:
+    """Return what the paper printed for a row's cell, None if it has nothing of the kind."""
+    place = source.measurements[0].place
+    encoder = options.encoder_at(dict((*row.axes, *place)).values())
+    wanted = options.rows.get(row.variant), source.published_column(options)
+    fitting = [
+        value for value in values if (value.row, value.column) == wanted and encoder in (None, value.encoder)
+    ]
+    return fitting[-1] if fitting else None
+
+
 def _beside(
     value: PublishedValue, runs: Runs, source: _ColumnSource, result: ExperimentResult
 ) -> PublishedCell:
     scores = [score for one in source.measurements for score in aggregate.scores(runs, one)]
-    measured = alike.Measured(runs, scores, source.column.is_average, result.overrides)
+    here = [run for one in source.measurements for run in aggregate.runs_at(runs, one.place)]
+    measured = alike.Measured(here, scores, source.column.is_average, result.overrides)
     return PublishedCell(
         value.value,
         value.sd,

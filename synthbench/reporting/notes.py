@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from synthbench.reporting.aggregate import rows
+from synthbench.reporting.aggregate import measurements, rows
 from synthbench.reporting.noise import NOISE_RULE
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.published_notes import published_notes
@@ -213,7 +213,8 @@ def _marks(table: Table) -> Iterator[str]:
 
 
 def _not_found(result: ExperimentResult, options: TableOptions) -> Iterator[str]:
-    scored = {score.task for run in result.runs for score in run.scores}
+    measured = measurements(result, options.across)
+    scored = {name for one in measured for name in one.names}
     named = (name for name in options.columns or result.tasks if name not in options.averages)
     averaged = [task for over in options.averages.values() for task in over]
     missing = [task for task in dict.fromkeys([*named, *averaged]) if task not in scored]

@@ -1,11 +1,17 @@
 """What an experiment file may say about its table."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+
+def _listed(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
+    return (value,) if isinstance(value, str) else value
+
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]
+NameOrNames = Annotated[Names, BeforeValidator(_listed)]
 _CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
@@ -62,8 +68,15 @@ class TableOptions(BaseModel):
 
     model_config = _CONFIG
 
+    across: NameOrNames = Field(
+        (),
+        description="one axis of the grid, or several, whose values become columns; a row has all of them",
+    )
     columns: Names | None = Field(
-        None, min_length=1, description="test sets and averages, in order; null: all test sets"
+        None,
+        min_length=1,
+        description="test sets and averages, in order, and values of `across` (`VALUE`, or `VALUE: TASK`);"
+        " null: all test sets",
     )
     averages: Mapping[str, Annotated[Names, Field(min_length=1)]] = Field(
         default_factory=dict,

@@ -1,0 +1,207 @@
+"""A table whose columns are the values of an axis: each cell comes from the runs of its value."""
+
+import csv
+import io
+from collections.abc import Callable
+
+import pytest
+
+from synthbench.reporting.build import build_table
+from synthbench.reporting.csv_table import csv_table
+from synthbench.reporting.markdown import markdown_table
+from synthbench.reporting.published import PublishedValue
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.table import Table
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+
+
+@pytest.fixture
+def two_sets(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., ExperimentResult]:
+    """Two rows on two data sets: MRPC has a test set of its own, and so has STSb."""
+
+    def made(**options: object) -> ExperimentResult:
+        return make_result(
+            make_runs("gold", {"MRPC": (0.70, 0.71, 0.72)}, data_set="mrpc", items=7),
+            make_runs("silver", {"MRPC": (0.80, 0.81, 0.82)}, data_set="mrpc", items=7),
+            make_runs("gold", {"STSb": (0.50, 0.51, 0.52)}, data_set="stsb", items=9, dropped=2),
+            make_runs("silver", {"STSb": (0.50, 0.52, 0.54)}, data_set="stsb", items=9, dropped=2),
+            tasks=("MRPC", "STSb"),
+            **{"across": ["data_set"], **options},
+        )
+
+    return made
+
+
+def means(table: Table) -> dict[str, list[float | None]]:
+    return {
+        row.label: [None if cell is None else round(cell.mean, 6) for cell in row.cells] for row in table.rows
+    }
+
+
+def test_a_row_goes_over_all_values_of_the_axis(two_sets: Callable[..., ExperimentResult]) -> None:
+    table = build_table(two_sets())
+
+    assert table.header == ("variant", "MRPC", "STSb")
+    assert means(table) == {"gold": [71.0, 51.0], "silver": [81.0, 52.0]}
+    assert [[cell.is_bold for cell in row.cells if cell] for row in table.rows] == [
+        [False] * 2,
+        [True, False],
+    ]
+    assert "Items scored: MRPC 7, STSb 9 (2 dropped as leaks)." in table.notes
+
+
+def test_the_same_table_without_it_has_a_group_for_each_value(
+    two_sets: Callable[..., ExperimentResult],
+) -> None:
+    table = build_table(two_sets(across=[]))
+
+    assert table.header == ("data_set", "variant", "MRPC", "STSb")
+    assert len(table.groups) == 2
+
+
+def test_averages_are_taken_over_columns_seed_by_seed(two_sets: Callable[..., ExperimentResult]) -> None:
+    # Seed by seed (0.8 + 0.5) / 2 = 0.65, 0.665, 0.68.
+    table = build_table(two_sets(averages={"Average": ["mrpc", "STSb"]}))
+
+    average = table.rows[1].cells[2]
+    assert average is not None
+    assert (average.mean, average.standard_deviation) == pytest.approx((66.5, 1.5))
+
+
+def test_a_value_whose_only_test_set_others_have_too_names_its_column(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    runs = [make_runs("gold", {"STSb": (value,)}, size=size) for size, value in (("500", 0.5), ("1000", 0.6))]
+
+    table = build_table(make_result(*runs, across="size"))
+
+    assert table.header == ("variant", "500", "1000")
+    assert means(table) == {"gold": [50.0, 60.0]}
+
+
+def test_a_value_with_several_test_sets_stands_before_their_names(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    table = build_table(
+        make_result(
+            make_runs("gold", {"STSb": (0.5,), "SICK-R": (0.4,)}, size="500"),
+            make_runs("gold", {"STSb": (0.6,), "MRPC": (0.3,)}, size="1000"),
+            across=["size"],
+        )
+    )
+
+    assert table.header == ("variant", "500: STSb", "SICK-R", "1000: STSb", "MRPC")
+    assert means(table) == {"gold": [50.0, 40.0, 60.0, 30.0]}
+
+
+def test_columns_may_be_chosen_by_value_by_test_set_and_by_both(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    scores = {"STSb": (0.5,), "SICK-R": (0.4,)}
+    runs = [make_runs("gold", scores, size=size) for size in ("500", "1000", "2000")]
+
+    def header(*columns: str) -> tuple[str, ...]:
+        return build_table(make_result(*runs, across=["size"], columns=list(columns))).header[1:]
+
+    assert header("1000") == ("1000: STSb", "1000: SICK-R")
+    assert header("STSb") == ("500: STSb", "1000: STSb", "2000: STSb")
+    assert header("2000: SICK-R", "500", "500: STSb") == ("2000: SICK-R", "500: STSb", "500: SICK-R")
+
+
+def test_other_axes_still_group_and_several_axes_go_across_together(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    runs = [
+        make_runs("gold", {"STSb": (0.5,)}, base=base, language=language, size=size)
+        for base in ("small", "large")
+        for language in ("en", "es")
+        for size in ("1", "2")
+    ]
+
+    table = build_table(make_result(*runs, across=["language", "size"]))
+
+    assert table.header == ("base", "variant", "en, 1", "en, 2", "es, 1", "es, 2")
+    assert len(table.groups) == 2
+
+
+def test_what_a_row_lacks_is_an_empty_cell(two_sets: Callable[..., ExperimentResult]) -> None:
+    result = two_sets()
+    runs = tuple(run for run in result.runs if (run.variant, run.axes["data_set"]) != ("gold", "stsb"))
+
+    table = build_table(result.model_copy(update={"runs": runs}))
+
+    assert means(table) == {"gold": [71.0, None], "silver": [81.0, 52.0]}
+    assert "– Not scored." in table.notes
+
+
+def test_what_was_chosen_on_dev_names_the_value(two_sets: Callable[..., ExperimentResult]) -> None:
+    result = two_sets()
+    runs = tuple(run.model_copy(update={"chosen": {"k": 5}}) for run in result.runs if run.seed == 0)
+
+    notes = build_table(result.model_copy(update={"runs": runs})).notes
+
+    assert "Chosen on dev: silver (stsb): k = 5 for seed 0." in notes
+
+
+def test_columns_of_other_scores_stand_side_by_side(two_sets: Callable[..., ExperimentResult]) -> None:
+    result = two_sets()
+    runs = tuple(
+        run.model_copy(
+            update={
+                "scores": tuple(
+                    score.model_copy(update={"main_score": "f1", "scores": {"f1": 0.5}})
+                    if score.task == "MRPC"
+                    else score
+                    for score in run.scores
+                )
+            }
+        )
+        for run in result.runs
+    )
+
+    table = build_table(result.model_copy(update={"runs": runs}))
+
+    assert [column.metric for column in table.columns] == ["f1", "cosine_spearman"]
+    assert "Scores × 100: MRPC: f1; STSb: cosine_spearman." in table.notes
+    assert not [note for note in table.notes if "not comparable" in note]
+
+
+def test_published_figures_stand_below_their_columns(two_sets: Callable[..., ExperimentResult]) -> None:
+    values = tuple(
+        PublishedValue.model_validate(
+            {
+                "paper": "Doe 2021", "table": "5", "row": "SBERT", "encoder": encoder, "generator": "",
+                "column": column, "metric": "cosine", "split": "test", "aggregation": "none", "n": n,
+                "value": value, "sd": "", "flag": "",
+            }
+        )
+        for column, encoder, n, value in (
+            ("Paraphrases", "bert", "7", "70.1"),
+            ("STSb", "mbert", "8", "60.2"),
+        )
+    )  # fmt: skip
+    published = {
+        "file": "doe.csv",
+        "rows": {"gold": "SBERT"},
+        "columns": {"mrpc": "Paraphrases"},
+        "encoders": {"mrpc": "bert", "stsb": "mbert"},
+    }
+    result = two_sets(published=published).model_copy(update={"published": values})
+
+    table = build_table(result)
+
+    assert table.rows[0].published_line == ("published", "70.1", "60.2‡")
+    assert "‡ Not measured alike: STSb: 8 items published, 9 here." in table.notes
+
+
+def test_every_printer_shows_it(two_sets: Callable[..., ExperimentResult]) -> None:
+    table = build_table(two_sets())
+
+    assert "| variant | MRPC | STSb |" in markdown_table(table)
+    lines = list(csv.DictReader(io.StringIO(csv_table(table))))
+    assert [(line["row"], line["axis"], line["column"], line["mean"]) for line in lines[:2]] == [
+        ("gold", "", "MRPC", "71.000000"),
+        ("gold", "", "STSb", "51.000000"),
+    ]
