@@ -248,8 +248,8 @@ class SubstituteSection(Section):
     )
     tasks: dict[str, Settings] = Field(
         default_factory=dict,
-        description="pattern of a source's TASK/SPLIT, or HUB/FILE/KIND, -> the source used instead, with the"
-        " split, sample and `as` of the first; the first match counts",
+        description="pattern of a source's TASK/SPLIT, HUB/FILE/KIND or data:PATH/KIND -> the source used"
+        " instead, with the split, sample and `as` of the first; the first match counts",
     )
     oracle: Literal["sandbox"] | None = Field(
         None, description="judges every audit in the place of people and their sheets; null: as the file says"

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems
 from synthbench.config.schema import SubstituteSection
+from synthbench.sources.models import IN_DATA_FOLDER
 
 T = TypeVar("T")
 KEPT = ("split", "sample", "as")
@@ -77,7 +78,8 @@ def substitute_tasks(
     """Replace every source that names a task, or a file on the hub, by what its first pattern describes.
 
     Patterns match "TASK/SPLIT" or "HUB/FILE/KIND". Split, sample and conversion (`as`) are the source's own.
-    What no pattern matches is a problem. Without a table nothing changes.
+    What no pattern matches is a problem; a file in the data folder, by "data:PATH/KIND", stays in that case.
+    Without a table nothing changes.
     """
     sources = document.data.get("sources")
     if not table or not isinstance(sources, dict):
@@ -92,24 +94,31 @@ def _substitute(
     document: Document, named: tuple[str, Any], table: Mapping[str, Mapping[str, Any]], problems: Problems
 ) -> Any:  # noqa: ANN401 - a source's section, whatever stands in it
     name, source = named
-    key = next((key for key in ("task", "hub") if isinstance(source, dict) and key in source), None)
-    if key is None:
+    title = _title(source) if isinstance(source, dict) else ""
+    if not title:
         return source
-    of, split = (source.get("split", "test"), "test") if key == "task" else (_content(source), "train")
-    title = f"{source[key]}/{of}"
     substitute = _first_match(title, table)
+    if substitute is None and title.startswith(IN_DATA_FOLDER):
+        return source
     if substitute is None:
+        key = "task" if "task" in source else "hub"
         problems.add(document, ("sources", name, key), f"the profile has no substitute for '{title}'")
         return source
     kept = {key: source[key] for key in KEPT if key in source}
     part = source.get("part")
     if isinstance(part, dict) and "take" in part:
         kept["split"] = part["take"]
-    return {"split": split, **substitute, **kept}
+    return {"split": "test" if "task" in source else "train", **substitute, **kept}
 
 
-def _content(source: Mapping[str, Any]) -> str:
-    return f"{source.get('file')}/{source.get('kind', 'sentence')}"
+def _title(source: Mapping[str, Any]) -> str:
+    """Return what patterns are matched with; nothing for an own file, and for the sandbox."""
+    if "task" in source:
+        return f"{source['task']}/{source.get('split', 'test')}"
+    content = f"{source.get('file')}/{source.get('kind', 'sentence')}"
+    if "hub" in source:
+        return f"{source['hub']}/{content}"
+    return content if content.startswith(IN_DATA_FOLDER) else ""
 
 
 def _first_match(name: str, table: Mapping[str, T]) -> T | None:

@@ -2,18 +2,19 @@
 
 import random
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.data.conversions import convert, why_impossible
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
+from synthbench.data.records import Record, RecordKind
+from synthbench.errors import UserError, did_you_mean
 from synthbench.sources.content import Content
-from synthbench.sources.parts import CONNECTS_PARTS, Part, divide
+from synthbench.sources.parts import CONNECTS_PARTS, Part, classes, divide
 from synthbench.sources.places import Places
 
 NUM_SENTENCES = {RecordKind.SCORED_PAIR: 2, RecordKind.PAIR: 2, RecordKind.TRIPLET: 3}
@@ -26,13 +27,45 @@ class Sample(BaseModel):
 
     size: int = Field(ge=1, description="number of records")
     seed: int = Field(0, ge=0, lt=2**32, description="decides which records are drawn")
+    # Left out of what identifies a sample without it, as it was before there was this key.
+    balanced: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="as many of each class: the label, or one of at most ten different scores",
+    )
+
+    def choose(self, records: Sequence[Record]) -> list[int]:
+        """Return the places of the records drawn, in their order.
+
+        Raises UserError if there are too few, or too few of a class.
+        """
+        if self.size > len(records):
+            raise UserError(f"a sample of {self.size} from {len(records)} records")
+        shuffled = list(range(len(records)))
+        random.Random(self.seed).shuffle(shuffled)
+        if not self.balanced:
+            return sorted(shuffled[: self.size])
+        of_class: dict[str, list[int]] = defaultdict(list)
+        for name, place in zip(classes([records[place] for place in shuffled]), shuffled, strict=True):
+            of_class[name].append(place)
+        share, rest = divmod(self.size, len(of_class))
+        wanted = {name: share + (number < rest) for number, name in enumerate(sorted(of_class))}
+        lacking = (
+            f"{len(of_class[name])} of class '{name}', {number} wanted"
+            for name, number in wanted.items()
+            if len(of_class[name]) < number
+        )
+        if fault := next(lacking, None):
+            raise UserError(f"a balanced sample of {self.size}: {fault}")
+        return sorted(place for name, number in wanted.items() for place in of_class[name][:number])
 
 
 class SourceBase(BaseModel, ABC):
     """Where records come from, which of them, and what is made of them.
 
-    With `part` they are divided as they are read. With `as` they are then converted as
-    `synthbench.data.conversions` does by default. A sample is drawn in the end.
+    Of `subsets` alone, if any are named, records are taken. With `part` they are divided as they are read.
+    With `as` they are then converted as `synthbench.data.conversions` does by default. A sample is drawn in
+    the end.
     """
 
     model_config = ConfigDict(
@@ -40,7 +73,12 @@ class SourceBase(BaseModel, ABC):
     )
 
     sample: Sample | None = Field(None, description="take a random part; null: all")
-    # These two are left out of what identifies a source that has none, as it was before there were such keys.
+    # These three are left out of what identifies a source that has none, as it was before there were any.
+    subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="take the records of these subsets only, such as topics; null: all",
+    )
     part: Part | None = Field(
         None,
         exclude_if=lambda value: value is None,
@@ -81,7 +119,7 @@ class SourceBase(BaseModel, ABC):
         """About how many records there will be, if that is known without reading; at most, if converted."""
         if self.sample is not None:
             return self.sample.size
-        own = self._own_records()
+        own = None if self.subsets is not None else self._own_records()
         if own is not None and self.part is not None:
             own = round(own * self.part.shares[self.part.take])
         if own is None or self.converted_to != "sentence":
@@ -129,16 +167,33 @@ class SourceBase(BaseModel, ABC):
 
     def read(self, places: Places) -> Content:
         """Read, check, convert and sample as `load` does, without a manifest; raises UserError as it does."""
-        content = self._converted(self._divided(self._read(places)))
+        content = self._converted(self._divided(self._of_subsets(self._read(places))))
         if self.sample is None:
             return content
-        total = len(content.records)
-        if self.sample.size > total:
-            raise UserError(f"{self._title()}: a sample of {self.sample.size} from {total} records")
-        chosen = list(range(total))
-        random.Random(self.sample.seed).shuffle(chosen)
-        records = [content.records[index] for index in sorted(chosen[: self.sample.size])]
-        note = f"{self.sample.size} of {total} records, drawn with seed {self.sample.seed}"
+        try:
+            chosen = self.sample.choose(content.records)
+        except UserError as error:
+            raise UserError(f"{self._title()}: {error}") from error
+        how = ", as many of each class" if self.sample.balanced else ""
+        note = (
+            f"{self.sample.size} of {len(content.records)} records, drawn with seed {self.sample.seed}{how}"
+        )
+        records = [content.records[index] for index in chosen]
+        return Content(records, content.dropped, [*content.notes, note])
+
+    def _of_subsets(self, content: Content) -> Content:
+        if self.subsets is None:
+            return content
+        found = {record.subset for record in content.records}
+        unknown = [
+            f"{self._title()}: subsets: no record is of '{name}'{did_you_mean(name, found)}"
+            for name in self.subsets
+            if name not in found
+        ]
+        if unknown:
+            raise UserError(*unknown)
+        records = [record for record in content.records if record.subset in self.subsets]
+        note = f"{len(records)} of {len(content.records)} records: of the subsets {', '.join(self.subsets)}"
         return Content(records, content.dropped, [*content.notes, note])
 
     def _divided(self, content: Content) -> Content:

@@ -17,6 +17,7 @@ from synthbench.sources.tasks import Split
 
 OPTIONAL_FIELDS = ("id", "subset", "label")
 BY_NUMBER = (".tsv", ".csv")
+BLANK_TEXT = "blank text"
 _OF_CLASS = "of class "
 _Row = tuple[int, Mapping[str, Any]]
 
@@ -31,6 +32,8 @@ class Columns:
     split: Split
     scores: Mapping[str, float] | None = None
     """Class -> score, if the score's column holds classes."""
+    skip_blank: bool = False
+    """Leave out, and count, rows with a blank text."""
 
     @property
     def has_header(self) -> bool:
@@ -59,11 +62,9 @@ def read_file(path: Path, columns: Columns) -> Content:
     content, problems = Content(), Problems()
     lines: dict[str, int] = {}
     for line, row in _rows(path, columns, problems):
-        if columns.kind == RecordKind.SCORED_PAIR and is_blank(row["score"]):
-            content.drop(NO_GOLD_SCORE)
-            continue
-        if columns.scores is not None and str(row["score"]) not in columns.scores:
-            content.drop(f"{_OF_CLASS}{row['score']}")
+        reason = _left_out(row, columns)
+        if reason:
+            content.drop(reason)
             continue
         try:
             values = dict(_values(row, columns))
@@ -83,6 +84,16 @@ def read_file(path: Path, columns: Columns) -> Content:
     if not content.records:
         raise UserError(f"{path}: holds no {columns.kind} records")
     return content
+
+
+def _left_out(row: Mapping[str, Any], columns: Columns) -> str:
+    """Return why a row is left out, nothing if it is not."""
+    if columns.kind == RecordKind.SCORED_PAIR and is_blank(row["score"]):
+        return NO_GOLD_SCORE
+    if columns.scores is not None and str(row["score"]) not in columns.scores:
+        return f"{_OF_CLASS}{row['score']}"
+    texts = RECORD_TYPES[columns.kind].text_fields
+    return BLANK_TEXT if columns.skip_blank and any(is_blank(row[name]) for name in texts) else ""
 
 
 def _check_classes(path: Path, columns: Columns, content: Content, problems: Problems) -> None:

@@ -141,6 +141,6 @@ def _unavailable(task: Task, split: Split, reason: str) -> UserError:
 def _folder(task: Task) -> str:
     if task.is_in_senteval:
         return f"SentEval's folder {task.folder}"
-    parts = task.parts["test"]
+    parts = next(iter(task.parts.values()))
     names = (f"{task.folder}/{file.format(part)}" for part in parts for file in task.files)
-    return " and ".join(names)
+    return " and ".join(dict.fromkeys(names))

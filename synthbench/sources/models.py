@@ -10,7 +10,7 @@ from synthbench.data.dino import KINDS as DINO_KINDS
 from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.sources import files, hub, hub_files, reranking, senteval, transfer
+from synthbench.sources import files, hub, hub_files, question_pairs, reranking, senteval, transfer
 from synthbench.sources.content import Content, hashes
 from synthbench.sources.description import SourceBase
 from synthbench.sources.places import Origin, Places
@@ -23,14 +23,16 @@ IN_DATA_FOLDER = "data:"
 
 _READERS = {
     "reranking": reranking.read_task,
+    "question pairs": question_pairs.read_task,
     **dict.fromkeys(("semeval", "benchmark", "sick"), senteval.read_task),
 }
 
 
 class TaskSource(SourceBase):
-    """A standard task, of similarity, reranking or transfer, from a folder or the Hugging Face hub.
+    """A standard task, from a folder or the Hugging Face hub.
 
-    SICK-R has SemEval's splits (4,927 test pairs), SICK-R-all is one test set of all 9,927 pairs.
+    SICK-R has SemEval's splits (4,927 test pairs), SICK-R-all is one test set of all 9,927 pairs; so are MRPC
+    (1,725) and MRPC-all (5,801).
     """
 
     task: TaskName = Field(description="the standard task's name")
@@ -138,6 +140,12 @@ class FileSource(SourceBase):
         description="class -> score in [0, 1], where the column of the score holds classes; the class becomes"
         " the record's label, rows of other classes are left out; null: the column holds numbers",
     )
+    # Left out of what identifies a source that has none, as it was before there was this key.
+    skip_blank: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="rows with a blank text are left out and counted; false: they are an error",
+    )
     split: Split = Field("train", description="which split the records are marked as")
 
     @model_validator(mode="after")
@@ -167,7 +175,7 @@ class FileSource(SourceBase):
             raise ValueError(f"{self.file}: a file in {title} is a .jsonl file")
         if self.kind not in (None, *kinds):
             raise ValueError(f"a file in {title} holds {' or '.join(kinds)} records")
-        for name in ("columns", "score_range", "scores"):
+        for name in ("columns", "score_range", "scores", "skip_blank"):
             if name in self.model_fields_set:
                 raise ValueError(f"{name}: {title} knows its own; leave it out")
 
@@ -225,7 +233,9 @@ class FileSource(SourceBase):
         if self.format == "reranking":
             return reranking.read_file(self._path(places), self.split)
         names = {name: name for name in files.required_fields(self.own_kind)} | dict(self.columns)
-        columns = files.Columns(self.own_kind, names, self.score_range, self.split, self.scores)
+        columns = files.Columns(
+            self.own_kind, names, self.score_range, self.split, self.scores, self.skip_blank
+        )
         return files.read_file(self._path(places), columns)
 
     def _path(self, places: Places) -> Path:

@@ -55,17 +55,17 @@ def divide(records: Sequence[Record], part: Part) -> list[Split | None]:
     """
     found: list[Split | None] = [None] * len(records)
     keys = [_key(record) for record in records]
-    classes = _classes(records)
+    of_class = classes(records)
     filling = _Filling(part.shares, len(records))
     groups = _GROUPINGS[part.by](records, keys)
-    for rows in sorted(groups, key=_order(records, keys, classes, part)):
+    for rows in sorted(groups, key=_order(records, keys, of_class, part)):
         if part.by == "sentence" and len(rows) > filling.most:
             cut = _cut(records, sorted(rows, key=keys.__getitem__), part)
         else:
-            cut = dict.fromkeys(rows, filling.furthest_behind([classes[row] for row in rows]))
+            cut = dict.fromkeys(rows, filling.furthest_behind([of_class[row] for row in rows]))
         for row, split in cut.items():
             found[row] = split
-            filling.add(split, classes[row])
+            filling.add(split, of_class[row])
     return found
 
 
@@ -100,7 +100,8 @@ def _key(record: Record) -> str:
     return "\x1f".join(sorted(text.strip() for text in record.texts()))
 
 
-def _classes(records: Sequence[Record]) -> list[str]:
+def classes(records: Sequence[Record]) -> list[str]:
+    """Return the class of each record: the label, or one of at most ten different scores; else empty."""
     scores = [str(getattr(record, "score", "")) for record in records]
     are_classes = len({*scores}) <= MOST_CLASSES
     return [
@@ -109,12 +110,12 @@ def _classes(records: Sequence[Record]) -> list[str]:
 
 
 def _order(
-    records: Sequence[Record], keys: Sequence[str], classes: Sequence[str], part: Part
+    records: Sequence[Record], keys: Sequence[str], of_class: Sequence[str], part: Part
 ) -> Callable[[Sequence[int]], tuple[int, str, str, bytes]]:
     """Return the sort key of groups: of one order of magnitude at random, but single records by stratum."""
 
     def order(rows: Sequence[int]) -> tuple[int, str, str, bytes]:
-        key, *stratum = min((keys[row], records[row].subset, classes[row]) for row in rows)
+        key, *stratum = min((keys[row], records[row].subset, of_class[row]) for row in rows)
         subset, name = stratum if part.by == "record" else ("", "")
         return -len(rows).bit_length(), subset, name, digest("part", part.seed, key, *stratum)
 

@@ -87,9 +87,12 @@ def _folder(task: Task, split: Split, data: Path | None) -> Path:
 
 
 def _cure(task: Task) -> str:
-    cures = ["get it with the SentEval toolkit's download script (get_transfer_data.bash)"]
-    from_hub = f"take {task.hub_id} from the hub with origin: hub"
-    return ", or ".join(cures[: task.is_in_senteval] + [from_hub] * bool(task.hub_id))
+    cures = {
+        "get it with the SentEval toolkit's download script (get_transfer_data.bash)": task.is_in_senteval,
+        f"take {task.hub_id} from the hub with origin: hub": bool(task.hub_id),
+        f"how to get it: {task.described_in}": bool(task.described_in),
+    }
+    return ", or ".join(cure for cure, applies in cures.items() if applies)
 
 
 def record_id(task: Task, split: Split, part: str, number: int) -> str:

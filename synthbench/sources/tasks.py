@@ -1,4 +1,4 @@
-"""The standard tasks, similarity, reranking and transfer: their files, published sizes, places on the hub."""
+"""The standard tasks: their files, published sizes, places on the hub."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ TaskName = Literal[
     "STS17-en-ar",
     "STS17-es-en",
     "STS17-en-tr",
+    "STS14-15-es",
     "AskUbuntuDupQuestions",
     "MindSmallReranking",
     "SciDocsRR",
@@ -33,10 +34,18 @@ TaskName = Literal[
     "SST2",
     "TREC",
     "MRPC",
+    "MRPC-all",
+    "AskUbuntuPairs",
+    "QuoraPairs",
+    "SprintPairs",
+    "SuperUserPairs",
 ]
 Split = Literal["train", "dev", "test"]
-Layout = Literal["semeval", "benchmark", "sick", "reranking", "file per class", "sst", "trec", "mrpc"]
+Layout = Literal[
+    "semeval", "benchmark", "sick", "reranking", "file per class", "sst", "trec", "mrpc", "question pairs"
+]
 RERANKING_FOLDER = "reranking"
+AUGSBERT_DATA = "docs/augsbert.md, Data of the paper"
 CLASSIFICATION: tuple[Layout, ...] = ("file per class", "sst", "trec")
 """Layouts of sentences with a label."""
 
@@ -50,7 +59,8 @@ class Task:
     for the part, in `folder`. `columns` are the numbers of columns that a line may have. `left_out` names
     parts that copies of the data may hold but that are not scored. `hub_files` are patterns with {} for the
     hub's split name, at the commit `hub_revision`; without a `hub_id` no data set on the hub is known for the
-    task. `is_in_senteval` says whether the SentEval toolkit has the folder.
+    task. `is_in_senteval` says whether the SentEval toolkit has the folder, `described_in` where people read
+    how to get what neither it nor the hub has.
     """
 
     name: TaskName
@@ -65,6 +75,7 @@ class Task:
     hub_files: tuple[str, ...] = ("{}.jsonl.gz", "data/{}-*.parquet")
     left_out: tuple[str, ...] = ()
     is_in_senteval: bool = True
+    described_in: str = ""
 
     @property
     def kind(self) -> RecordKind:
@@ -143,6 +154,24 @@ def _reranking(name: TaskName, hub_id: str, revision: str, num_queries: int) -> 
         hub_id=hub_id,
         hub_revision=revision,
         is_in_senteval=False,
+    )
+
+
+def _question_pairs(name: TaskName, folder: str, train: int, held_out: int) -> Task:
+    """Return one of the forums of Shah et al. 2018; `held_out` is the size of each of dev and test.
+
+    The sizes are those of Thakur et al. 2021, Table 4, where dev and test are rounded to thousands.
+    """
+    return Task(
+        name=name,
+        layout="question pairs",
+        folder=folder,
+        files=("{}.pos.txt", "{}.neg.txt", "corpus.tsv.gz"),
+        columns=(),
+        parts={"train": {"train": train}, "dev": {"dev": held_out}, "test": {"test": held_out}},
+        score_range=(0.0, 1.0),
+        is_in_senteval=False,
+        described_in=AUGSBERT_DATA,
     )
 
 
@@ -264,6 +293,27 @@ _TASKS = (
     # Track 4b is a set about the quality of translations, which the hub does not have.
     _sts17("es-en", "STS17-es-en", "track4a.es-en", left_out=("track4b.es-en",)),
     _sts17("en-tr", "STS17-en-tr", "track6.tr-en"),
+    # The Spanish pairs of SemEval 2014, with its 65 trial pairs, and 2015, scored from 0 to 4. Parts are
+    # named by year, for both years have pairs of Wikipedia. On the hub, PlanTL-GOB-ES/sts-es lacks the trial.
+    Task(
+        name="STS14-15-es",
+        layout="semeval",
+        folder="STS14-15-es",
+        files=("STS.input.{}.txt", "STS.gs.{}.txt"),
+        columns=(2,),
+        parts={
+            "train": {
+                "2014.li65": 65,
+                "2014.news": 480,
+                "2014.wikipedia": 324,
+                "2015.newswire": 500,
+                "2015.wikipedia": 251,
+            }
+        },
+        score_range=(0.0, 4.0),
+        is_in_senteval=False,
+        described_in=AUGSBERT_DATA,
+    ),
     # Lei et al.'s 189 dev and 186 test queries that have a relevant candidate; 14 of them have no other.
     _reranking(
         "AskUbuntuDupQuestions",
@@ -295,5 +345,17 @@ _TASKS = (
     ),
     _transfer("TREC", "trec", "{}.label", 1, {"train": {"train_5500": 5452}, "test": {"TREC_10": 500}}),
     _transfer("MRPC", "mrpc", "msr_paraphrase_{}.txt", 5, {"train": {"train": 4076}, "test": {"test": 1725}}),
+    _transfer(
+        "MRPC-all",
+        "mrpc",
+        "msr_paraphrase_{}.txt",
+        5,
+        {"test": {"train": 4076, "test": 1725}},
+        folder="MRPC",
+    ),
+    _question_pairs("AskUbuntuPairs", "askubuntu", 919_706, 101_000),
+    _question_pairs("QuoraPairs", "quora", 254_142, 10_000),
+    _question_pairs("SprintPairs", "sprint", 919_100, 101_000),
+    _question_pairs("SuperUserPairs", "superuser", 919_706, 101_000),
 )
 TASKS: Mapping[str, Task] = {task.name: task for task in _TASKS}

@@ -167,3 +167,14 @@ def test_a_profile_puts_the_same_split_in_the_place_of_a_part() -> None:
     table = {"org/*": {"sandbox": "pairs", "size": 10}}
     replaced = substitute_tasks(Document({"sources": {"gold": hub}}, {}), table, Problems())
     assert replaced.data["sources"]["gold"] == {"split": "dev", "sandbox": "pairs", "size": 10}
+
+
+def test_a_profile_may_replace_a_file_of_the_data_folder_and_else_leaves_it() -> None:
+    bws = {"file": "data:bws.csv", "kind": "scored_pair", "subsets": ["Cloning"], "sample": {"size": 5}}
+    table = {"data:bws*": {"sandbox": "pairs", "size": 10}}
+    problems = Problems()
+    sources = {"bws": bws, "other": {**bws, "file": "data:other.csv"}, "own": {**bws, "file": "bws.csv"}}
+    replaced = substitute_tasks(Document({"sources": sources}, {}), table, problems).data["sources"]
+    assert replaced["bws"] == {"split": "train", "sandbox": "pairs", "size": 10, "sample": {"size": 5}}
+    assert (replaced["other"], replaced["own"]) == (sources["other"], sources["own"])
+    problems.raise_if_any()

@@ -260,6 +260,7 @@ PUBLISHED: Mapping[tuple[TaskName, Split], int] = {
     ("STS17-en-ar", "test"): 250,
     ("STS17-es-en", "test"): 250,
     ("STS17-en-tr", "test"): 250,
+    ("STS14-15-es", "train"): 1620,
     ("AskUbuntuDupQuestions", "test"): 375,
     ("MindSmallReranking", "test"): 0,
     ("SciDocsRR", "test"): 3978,
@@ -275,6 +276,19 @@ PUBLISHED: Mapping[tuple[TaskName, Split], int] = {
     ("TREC", "test"): 500,
     ("MRPC", "train"): 4076,
     ("MRPC", "test"): 1725,
+    ("MRPC-all", "test"): 5801,
+    ("AskUbuntuPairs", "train"): 919706,
+    ("AskUbuntuPairs", "dev"): 101000,
+    ("AskUbuntuPairs", "test"): 101000,
+    ("QuoraPairs", "train"): 254142,
+    ("QuoraPairs", "dev"): 10000,
+    ("QuoraPairs", "test"): 10000,
+    ("SprintPairs", "train"): 919100,
+    ("SprintPairs", "dev"): 101000,
+    ("SprintPairs", "test"): 101000,
+    ("SuperUserPairs", "train"): 919706,
+    ("SuperUserPairs", "dev"): 101000,
+    ("SuperUserPairs", "test"): 101000,
 }
 
 
@@ -289,6 +303,20 @@ def test_a_track_of_sts17_is_read_from_the_organisers_files(tmp_path: Path) -> N
     note = "STS.input.track4b.es-en.txt is left out: STS17-es-en is scored without track4b.es-en"
     assert dataset.manifest.notes == [note]
     assert "take mteb/biosses-sts from the hub" in fault(tmp_path, "BIOSSES")
+
+
+def test_the_spanish_pairs_of_two_years_are_one_set_scored_from_0_to_4(tmp_path: Path) -> None:
+    folder = tmp_path / "STS14-15-es"
+    folder.mkdir()
+    for part in TASKS["STS14-15-es"].parts["train"]:
+        (folder / f"STS.input.{part}.txt").write_text("una frase\totra frase\n", encoding="utf-8")
+        (folder / f"STS.gs.{part}.txt").write_text("3\n", encoding="utf-8")
+    dataset = TaskSource(task="STS14-15-es", split="train", expected_size=5).load(Places(data=tmp_path))
+    assert dataset.column("score") == [0.75] * 5
+    assert dataset.column("subset")[:2] == ["2014.li65", "2014.news"]
+    assert "how to get it: docs/augsbert.md, Data of the paper" in fault(
+        tmp_path / "none", "STS14-15-es", "train"
+    )
 
 
 def test_the_table_of_tasks_adds_up_to_the_published_sizes() -> None:

@@ -97,3 +97,57 @@ def test_a_sample_is_told_in_the_manifest(sentences: Places) -> None:
 def test_a_sample_larger_than_its_source_is_refused(sentences: Places) -> None:
     with pytest.raises(UserError, match=r"own\.txt: a sample of 101 from 100 records"):
         parse(file="own.txt", sample={"size": 101}).load(sentences)
+
+
+CLASSES = {"file": "pairs.tsv", "kind": "scored_pair"}
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Places:
+    """Ten duplicates and thirty others, about two topics."""
+    lines = ["sentence1\tsentence2\tscore\ttopic"]
+    lines += [
+        f"one {row}\tother {row}\t{int(row < 10)}\t{'cloning' if row % 2 else 'guns'}" for row in range(40)
+    ]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return Places(base=tmp_path)
+
+
+def test_a_balanced_sample_has_as_many_of_each_class(pairs: Places) -> None:
+    drawn = {
+        size: parse(**CLASSES, sample={"size": size, "balanced": True}).load(pairs) for size in (6, 9, 20)
+    }
+    counts = {
+        size: [data.column("score").count(score) for score in (0.0, 1.0)] for size, data in drawn.items()
+    }
+    assert counts == {6: [3, 3], 9: [5, 4], 20: [10, 10]}
+    assert set(drawn[6].column("id")) < set(drawn[20].column("id"))
+    assert drawn[20].column("id") == sorted(drawn[20].column("id"))
+    assert drawn[6].manifest.notes == ["6 of 40 records, drawn with seed 0, as many of each class"]
+    with pytest.raises(UserError, match=r"pairs\.tsv: a balanced sample of 22: 10 of class '1\.0', 11"):
+        parse(**CLASSES, sample={"size": 22, "balanced": True}).load(pairs)
+
+
+def test_a_source_may_be_some_of_the_subsets_alone(pairs: Places) -> None:
+    columns = {"subset": "topic"}
+    data = parse(**CLASSES, columns=columns, subsets=["guns"], sample={"size": 5}).load(pairs)
+    assert data.column("subset") == ["guns"] * 5
+    assert data.manifest.notes[0] == "20 of 40 records: of the subsets guns"
+    with pytest.raises(UserError, match=r"subsets: no record is of 'gun'; did you mean 'guns'"):
+        parse(**CLASSES, columns=columns, subsets=["gun"]).load(pairs)
+
+
+def test_what_a_source_may_say_since_later_is_in_no_identity_while_it_does_not(pairs: Places) -> None:
+    config = parse(**CLASSES, sample={"size": 3}).load(pairs).manifest.config
+    assert not {"subsets", "part", "skip_blank"} & config.keys()
+    assert config["sample"] == {"size": 3, "seed": 0}
+
+
+def test_rows_with_a_blank_text_are_left_out_and_counted_if_wanted(pairs: Places) -> None:
+    file = pairs.base / "pairs.tsv"
+    file.write_text(file.read_text(encoding="utf-8") + "alone\t \t0\tguns\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"pairs\.tsv:42: sentence2 is empty"):
+        parse(**CLASSES).load(pairs)
+    data = parse(**CLASSES, skip_blank=True).load(pairs)
+    assert len(data) == 40
+    assert data.manifest.dropped == {"blank text": 1}
