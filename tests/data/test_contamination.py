@@ -1,0 +1,171 @@
+"""Test sentences in training data, against figures worked out by hand and by comparing everything."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from record_strategies import PROPERTY
+
+from synthbench.data.contamination.index import Check, TestIndex
+from synthbench.data.contamination.search import Counts, Findings, TestOverlap, search
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.likeness import bare, grams, similarity
+from synthbench.data.records import Ranking, RecordKind, Triplet
+from synthbench.data.streaming import batches_of, text_batches
+from synthbench.errors import UserError
+from synthbench.sources.models import TaskSource
+from synthbench.sources.places import Places
+from synthbench.sources.tasks import Split, TaskName
+
+Rows = Sequence[tuple[str, ...]]
+TEXTS = st.lists(st.sampled_from(["a", "A,", "bee", "b ee", "cat.", "CAT"]), min_size=1, max_size=4).map(
+    " ".join
+)
+FEW = settings(PROPERTY, max_examples=20)
+PAIRS = st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=8)
+LONG = "one two three four five six seven eight nine ten eleven twelve thirteen"
+
+
+def overlap(training: Rows, test: Rows) -> TestOverlap:
+    index = TestIndex({"test": test})
+    return search([training], index).overlaps(index)[0]
+
+
+def test_a_small_test_set_by_hand() -> None:
+    test = [("A dog barks.", "A cat."), ("a dog, barks", "Two birds"), ("Two  birds", "Snow falls")]
+    training = [("A dog barks.", "x y z"), ("two birds!", "A dog barks. "), ("A dog barks.", "")]
+    found = overlap(training, test)
+    assert (found.num_items, found.num_sentences, found.items_as_pairs) == (3, 6, 1)
+    assert found.checks[Check.EXACT] == Counts(training_sentences=2, sentences=1, items=1, whole_items=0)
+    same_words = Counts(training_sentences=3, sentences=4, items=3, whole_items=1)
+    assert found.checks[Check.NORMALISED] == same_words
+    assert found.checks[Check.GRAMS] == same_words
+    assert found.checks[Check.NEAR] == same_words
+
+
+def test_thirteen_words_in_a_row_are_enough_and_twelve_are_not() -> None:
+    test = [(f"So {LONG}, and more",), (LONG.removeprefix("one "),)]
+    found = overlap([(f"Count: {LONG}!",)], test)
+    assert (found.checks[Check.GRAMS].sentences, found.checks[Check.NORMALISED].sentences) == (1, 0)
+
+
+def test_shorter_sentences_are_found_whole_only() -> None:
+    assert overlap([("a cat sat on the mat today",)], [("a cat sat",)]).checks[Check.GRAMS].sentences == 0
+
+
+def test_a_letter_changed_in_a_long_sentence_leaves_a_near_duplicate() -> None:
+    found = overlap([(LONG.replace("seven", "sevem"),)], [(LONG,)])
+    assert (found.checks[Check.NEAR].sentences, found.checks[Check.GRAMS].sentences) == (1, 0)
+
+
+@FEW
+@given(PAIRS, PAIRS)
+def test_every_check_finds_what_comparing_everything_finds(training: Rows, test: Rows) -> None:
+    alike = {
+        Check.EXACT: lambda left, right: left == right,
+        Check.NORMALISED: lambda left, right: bare(left) == bare(right),
+        Check.GRAMS: lambda left, right: not set(grams(bare(left))).isdisjoint(grams(bare(right))),
+        Check.NEAR: lambda left, right: similarity(bare(left), bare(right)) >= 0.8,
+    }
+    found = overlap(training, test)
+    left = {text for row in training for text in row}
+    right = {text for row in test for text in row}
+    for check, is_alike in alike.items():
+        in_training = {text for text in right if any(is_alike(other, text) for other in left)}
+        assert found.checks[check] == Counts(
+            training_sentences=sum(any(is_alike(text, other) for other in right) for text in left),
+            sentences=len(in_training),
+            items=sum(not in_training.isdisjoint(row) for row in test),
+            whole_items=sum(in_training.issuperset(row) for row in test),
+        )
+    pairs = {frozenset(map(bare, row)) for row in training}
+    assert found.items_as_pairs == sum(frozenset(map(bare, row)) in pairs for row in test)
+
+
+@FEW
+@given(PAIRS, PAIRS, PAIRS)
+def test_two_parts_together_find_what_one_data_set_of_both_finds(one: Rows, other: Rows, test: Rows) -> None:
+    index = TestIndex({"test": test})
+    apart = search([one], index).together(search([other], index))
+    whole = search([one, other], index)
+    assert (apart.sentences, apart.pairs, apart.num_records) == (
+        whole.sentences,
+        whole.pairs,
+        whole.num_records,
+    )
+
+
+def test_sentences_near_in_embedding_are_found_from_the_cosine_on() -> None:
+    angles = {"north": 0.0, "nearly north": 0.3, "east": 1.5, "nowhere": None}
+
+    def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = [(0.0, 0.0) if angles[t] is None else (np.cos(angles[t]), np.sin(angles[t])) for t in texts]
+        return np.array(rows, dtype=np.float32) * 7
+
+    index = TestIndex({"test": [("north", "nowhere")]}, encode=encode, similar=0.95)
+    training = [("nearly north",), ("east",), ("nowhere",)]
+    found = search([training], index).overlaps(index)[0].checks[Check.EMBEDDING]
+    assert found == Counts(training_sentences=1, sentences=1, items=1, whole_items=0)
+
+
+def test_triplets_and_rankings_pair_their_first_sentence_with_the_others() -> None:
+    triplets = [Triplet(anchor="a", positive="b", negative="c")]
+    rankings = [Ranking(query="a", candidates=("b", "d"), grades=(1.0, 0.0), further_queries=("c",))]
+    index = TestIndex({"test": [("b", "a"), ("c", "a"), ("b", "c"), ("a", "d")]})
+
+    def pairs_in(data: SyntheticDataset) -> int:
+        return search(batches_of(data), index).overlaps(index)[0].items_as_pairs
+
+    assert pairs_in(SyntheticDataset.create(RecordKind.TRIPLET, triplets)) == 2
+    assert pairs_in(SyntheticDataset.create(RecordKind.RANKING, rankings)) == 3
+
+
+@pytest.mark.parametrize("kind", [RecordKind.TRIPLET, RecordKind.RANKING])
+def test_a_stored_data_set_is_streamed_as_its_records_are(kind: RecordKind, tmp_path: Path) -> None:
+    records = {
+        RecordKind.TRIPLET: [Triplet(anchor="a", positive="b", negative="c")] * 3,
+        RecordKind.RANKING: [
+            Ranking(query="q", candidates=("x", "y"), grades=(1, 0), further_queries=("r",))
+        ],
+    }[kind]
+    data = SyntheticDataset.create(kind, records)
+    data.write(tmp_path)
+    (rows,) = text_batches(tmp_path)
+    assert rows == [record.texts() for record in data]
+
+
+def test_what_holds_no_sentences_is_said_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("\n \n", encoding="utf-8")
+    (tmp_path / "latin.txt").write_bytes(b"caf\xe9\n")
+    SyntheticDataset.create(RecordKind.FAILURE, []).write(tmp_path)
+    wrong = {"empty.txt": "holds no records", "latin.txt": "not UTF-8", ".": "holds failure records"}
+    for name, message in wrong.items():
+        with pytest.raises(UserError, match=message):
+            list(text_batches(tmp_path / name))
+    (tmp_path / "records.parquet").write_bytes(b"PAR1")
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace('"failure"', '"pair"'), encoding="utf-8")
+    with pytest.raises(UserError, match="damaged"):
+        list(text_batches(tmp_path))
+
+
+@pytest.mark.experiments
+def test_sentences_of_stsb_in_dinos_real_texts(real_data: Path) -> None:
+    places = Places(data=real_data)
+
+    def rows(task: TaskName, split: Split = "test") -> Rows:
+        return list(TaskSource(task=task, split=split).load(places).text_rows())
+
+    def found(**tests: Rows) -> Findings:
+        file = real_data / "synthetic/dino-gpt2xl/x1.txt"
+        return search(text_batches(file), TestIndex(tests))
+
+    stsb = found(dev=rows("STSb", "dev"), test=rows("STSb"))
+    assert stsb.training[Check.EXACT] == {"dev": 138, "test": 138}
+    assert (stsb.anywhere[Check.EXACT], stsb.anywhere[Check.NORMALISED]) == (249, 250)
+    others = found(STS12=rows("STS12"), STS13=rows("STS13"))
+    assert others.training[Check.EXACT] == {"STS12": 955, "STS13": 584}
