@@ -116,9 +116,7 @@ def build_cross_encoder(
     """
     from sentence_transformers import CrossEncoder
 
-    if base.static or base.pooling is not None:
-        raise UserError(f"{base.model}: a cross-encoder has no `static` or `pooling`; they are an encoder's")
-    folder = reference.resolve(base.model, base.revision)
+    folder = _folder_of_pair_reader(base)
     with _seeded(seed), quiet_transformers(), _loading_errors(base):
         model: CrossEncoder = CrossEncoder(
             folder,
@@ -127,13 +125,49 @@ def build_cross_encoder(
             max_length=base.max_length,
             config_kwargs=_layers_kept(folder, base),
         )
-        _check_vocabulary(base, model.tokenizer)
-        if getattr(model.config, "pad_token_id", None) is None:
-            raise UserError(
-                f"{base.model}: a cross-encoder needs a model that pads, and its configuration has no "
-                "pad_token_id; take an encoder such as BERT as the base, not a language model"
-            )
+        _check_pair_reader(base, model)
         return model
+
+
+def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str) -> "CrossEncoder":
+    """Load a checkpoint without its head; behind its [CLS] vector stand a new layer with tanh and the score.
+
+    `seed` governs both. What is saved of it, `build_cross_encoder` loads. Raises UserError as that does.
+    """
+    from sentence_transformers import CrossEncoder
+    from sentence_transformers.base.modules import Dense, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from torch import nn
+
+    folder = _folder_of_pair_reader(base)
+    with _seeded(seed), quiet_transformers(), _loading_errors(base):
+        length = {} if base.max_length is None else {"model_max_length": base.max_length}
+        transformer = Transformer(folder, config_kwargs=_layers_kept(folder, base), processor_kwargs=length)
+        dimension = transformer.get_embedding_dimension()
+        modules = [
+            transformer,
+            Pooling(dimension, "cls"),
+            Dense(dimension, size, activation_function=nn.Tanh()),
+            Dense(size, 1, activation_function=nn.Identity(), module_output_name="scores"),
+        ]
+        model = CrossEncoder(modules=modules, device=device)
+        _check_pair_reader(base, model)
+        return model
+
+
+def _folder_of_pair_reader(base: Pretrained) -> str:
+    if base.static or base.pooling is not None:
+        raise UserError(f"{base.model}: a cross-encoder has no `static` or `pooling`; they are an encoder's")
+    return reference.resolve(base.model, base.revision)
+
+
+def _check_pair_reader(base: Pretrained, model: "CrossEncoder") -> None:
+    _check_vocabulary(base, model.tokenizer)
+    if getattr(model.config, "pad_token_id", None) is None:
+        raise UserError(
+            f"{base.model}: a cross-encoder needs a model that pads, and its configuration has no "
+            "pad_token_id; take an encoder such as BERT as the base, not a language model"
+        )
 
 
 def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind, PairScorer
@@ -14,7 +14,8 @@ from synthbench.training.settings import LearningRate, Scheduler, TrainingSettin
 class CrossEncoder(TrainingSettings):
     """Fine-tunes a cross-encoder; learning rate and batch size as in Thakur et al. 2021, section 4.
 
-    The paper names no schedule for it; linear with a tenth of warm-up is sentence-transformers' habit.
+    The paper names no schedule for it; linear with a tenth of warm-up is sentence-transformers' habit. Nor
+    does it name the activation of its hidden layer; tanh is that of BERT's own head.
     """
 
     version = 1
@@ -23,6 +24,14 @@ class CrossEncoder(TrainingSettings):
     learning_rate: LearningRate = 1e-5
     scheduler: Scheduler = "linear"
     warmup_ratio: WarmupRatio = 0.1
+    hidden_size: int | None = Field(
+        None,
+        ge=1,
+        le=65_536,
+        exclude_if=lambda size: size is None,
+        description="size of a layer with tanh between the vector of [CLS] and the score; null: the head that"
+        " the base's own architecture has",
+    )
 
     @field_validator("base")
     @classmethod
@@ -39,13 +48,17 @@ class CrossEncoder(TrainingSettings):
         from synthbench.models.artifact import save_cross_encoder
         from synthbench.models.device import device_name
         from synthbench.models.pair_scorer import LengthBatchedPairScorer
-        from synthbench.models.pretrained import build_cross_encoder
+        from synthbench.models.pretrained import build_cross_encoder, build_with_hidden_layer
         from synthbench.training.examples import training_table
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import BINARY_CROSS_ENTROPY
 
         table = training_table(data, BINARY_CROSS_ENTROPY)
-        model = build_cross_encoder(self.base, context.seed, device_name(context.runtime))
+        device = device_name(context.runtime)
+        if self.hidden_size is None:
+            model = build_cross_encoder(self.base, context.seed, device)
+        else:
+            model = build_with_hidden_layer(self.base, self.hidden_size, context.seed, device)
 
         def scorer() -> PairScorer:
             return LengthBatchedPairScorer(model, context.runtime.batch_tokens)

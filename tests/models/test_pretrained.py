@@ -7,9 +7,19 @@ import pytest
 import torch
 from hub_cache import SENTENCES
 from pydantic import ValidationError
+from sentence_transformers import CrossEncoder
+from transformers import AutoModel
 
 from synthbench.errors import UserError
-from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.interfaces import ModelKind
+from synthbench.models.loading import checkpoint_kind
+from synthbench.models.pair_scorer import LengthBatchedPairScorer
+from synthbench.models.pretrained import (
+    Pretrained,
+    build_cross_encoder,
+    build_encoder,
+    build_with_hidden_layer,
+)
 
 TEXTS = [*SENTENCES[:5], "a dog", "the piano eats the small cat , the dog and two boys ."]
 PAIRS = [(first, second) for first in TEXTS[:3] for second in TEXTS[3:]]
@@ -139,6 +149,51 @@ def test_a_saved_cross_encoder_keeps_head_and_layers(bert: Path, tmp_path: Path)
     model.save(str(tmp_path))
     again = build_cross_encoder(Pretrained(model=str(tmp_path)), seed=2, device="cpu")
     assert again.predict(PAIRS) == pytest.approx(model.predict(PAIRS), abs=1e-6)
+
+
+def with_hidden_layer(model: Path, seed: int = 1, **fields: Any) -> CrossEncoder:
+    return build_with_hidden_layer(Pretrained(model=str(model), **fields), 6, seed, "cpu")
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta"])
+def test_a_hidden_layer_with_tanh_stands_between_cls_and_the_sigmoid(
+    family: str, request: pytest.FixtureRequest
+) -> None:
+    folder: Path = request.getfixturevalue(family)
+    model = with_hidden_layer(folder, num_layers=2).eval()
+    tokens = model.tokenizer(*map(list, zip(*PAIRS, strict=True)), padding=True, return_tensors="pt")
+    transformer = AutoModel.from_pretrained(folder, num_hidden_layers=2).eval()
+    (hidden, hidden_bias), (last, last_bias) = (
+        (model[place].linear.weight, model[place].linear.bias) for place in (2, 3)
+    )
+
+    with torch.inference_mode():
+        cls = transformer(**tokens).last_hidden_state[:, 0]
+        expected = torch.sigmoid(torch.tanh(cls @ hidden.T + hidden_bias) @ last.T + last_bias)[:, 0]
+
+    assert (len(hidden), model.num_labels) == (6, 1)
+    assert model.predict(PAIRS) == pytest.approx(expected.numpy(), abs=1e-6)
+    assert LengthBatchedPairScorer(model).score(PAIRS) == pytest.approx(expected.numpy(), abs=1e-5)
+
+
+def test_a_hidden_layer_follows_the_seed_and_is_saved_with_the_model(bert: Path, tmp_path: Path) -> None:
+    first, same, other = (with_hidden_layer(bert, seed, max_length=9) for seed in (1, 1, 2))
+    scores = first.predict(PAIRS)
+    first.save(str(tmp_path))
+
+    again = build_cross_encoder(Pretrained(model=str(tmp_path)), seed=2, device="cpu")
+
+    assert (scores == same.predict(PAIRS)).all()
+    assert not np.allclose(scores, other.predict(PAIRS))
+    assert again.predict(PAIRS) == pytest.approx(scores, abs=1e-6)
+    assert (again.max_seq_length, checkpoint_kind(tmp_path)) == (9, ModelKind.PAIR_SCORER)
+
+
+def test_a_hidden_layer_needs_a_base_that_reads_pairs_too(bert: Path) -> None:
+    with pytest.raises(UserError, match="they are an encoder's"):
+        with_hidden_layer(bert, pooling="cls")
+    with pytest.raises(UserError, match="num_layers is 9, the model has only"):
+        with_hidden_layer(bert, num_layers=9)
 
 
 @pytest.mark.parametrize("field", [{"static": True}, {"pooling": "mean"}])

@@ -213,11 +213,14 @@ def test_the_saved_encoder_loads_and_is_the_one_that_was_scored(bert: Path, tmp_
     assert spearman(CosineScorer(encoder), DEV) == pytest.approx(summary.dev_score, abs=1e-6)
 
 
-def test_the_saved_cross_encoder_loads_and_is_the_one_that_was_scored(bert: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", [{}, {"hidden_size": 7}])
+def test_the_saved_cross_encoder_loads_and_is_the_one_that_was_scored(
+    settings: dict[str, Any], bert: Path, tmp_path: Path
+) -> None:
     from synthbench.models.artifact import load
 
     context = context_in(tmp_path, select=lambda scorer: spearman(scorer, DEV))
-    summary = trainer("cross-encoder", bert, max_steps=12).train([toy_pairs(100)], context)
+    summary = trainer("cross-encoder", bert, max_steps=12, **settings).train([toy_pairs(100)], context)
     scorer = load(context.output, context.runtime)
     assert isinstance(scorer, PairScorer)
     assert spearman(scorer, DEV) == pytest.approx(summary.dev_score, abs=1e-6)

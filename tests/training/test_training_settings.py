@@ -62,6 +62,11 @@ def test_a_wrong_value_is_refused(fields: dict[str, Any], complaint: str) -> Non
         BiEncoder(base=BASE, **fields)
 
 
+def test_a_cross_encoder_without_a_hidden_layer_is_what_it_was_before_there_was_one() -> None:
+    assert "hidden_size" not in CrossEncoder(base=BASE).model_dump(mode="json")
+    assert CrossEncoder(base=BASE, hidden_size=200).model_dump(mode="json")["hidden_size"] == 200
+
+
 @pytest.mark.parametrize("field", [{"static": True}, {"pooling": "cls"}])
 def test_a_cross_encoder_needs_a_base_that_reads_pairs(field: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="no static and no pooling"):
