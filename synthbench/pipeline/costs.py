@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from synthbench.data.dataset import read_manifest
 from synthbench.pipeline.generation import SOURCE, Generate
-from synthbench.pipeline.operations import ReadSource, read_dataset
+from synthbench.pipeline.operations import DATASET_FOLDER, ReadSource
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.status import StageStatus
 from synthbench.pipeline.store import Store
@@ -27,16 +28,15 @@ def _asking(operation: Generate, sizes: Mapping[str, int]) -> Iterator[str]:
 
 
 def _num_records(stage: Stage, store: Store) -> Mapping[str, int]:
-    sizes: dict[str, int] = {}
-    for name, source in stage.inputs.items():
-        number = _size(source, store)
-        if name.startswith(SOURCE) and number is not None:
-            sizes[name.removeprefix(SOURCE)] = number
-    return sizes
+    sources = {
+        name.removeprefix(SOURCE): source for name, source in stage.inputs.items() if name.startswith(SOURCE)
+    }
+    sizes = {role: _size(source, store) for role, source in sources.items()}
+    return {role: number for role, number in sizes.items() if number is not None}
 
 
 def _size(source: Stage, store: Store) -> int | None:
     if store.has(source.identity):
-        return len(read_dataset(store.folder(source.identity)))
+        return read_manifest(store.folder(source.identity) / DATASET_FOLDER).num_records
     operation = source.operation
     return operation.source.expected_records if isinstance(operation, ReadSource) else None

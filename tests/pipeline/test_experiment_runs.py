@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
-from fakes import FakeTrainer, Lines, work_done
+from fakes import FakeMethod, FakeTrainer, Lines, work_done
 
 from synthbench.errors import UserError
 from synthbench.pipeline.collect import collect
+from synthbench.pipeline.costs import costs
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import Plan, make_plan
 from synthbench.pipeline.runner import Report, Runner, matching
@@ -364,6 +365,17 @@ def test_a_model_made_for_a_method_is_planned_before_it(experiment: ExperimentFi
     assert labels.index(need) < labels.index("generate fake for silver seed 0")
     report, _ = run(plan, store)
     assert need in [str(stage) for stage in report.executed]
+
+
+def test_a_plan_reckons_with_a_methods_sources_alone_where_its_model_is_there_already(
+    experiment: ExperimentFile, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeMethod, "cost", lambda self, sizes: (f"{self.size} of {dict(sizes)}",))
+    experiment.change("size: 3", "size: 3\n      labeller: {model: org/judge}")
+    run(make_plan(experiment.load("seeds=[0]")), store)
+    plan = make_plan(experiment.load("seeds=[0]", "data.silver.size=2", variants=("silver",)))
+    ((_, lines),) = costs(statuses(plan, store), store)
+    assert lines == ("2 of {'gold': 4}",)
 
 
 def test_what_an_evaluator_learns_from_stands_beside_the_test_set(
