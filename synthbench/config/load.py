@@ -18,7 +18,7 @@ from synthbench.config.outside import (
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.replacements import replacements
-from synthbench.config.rows import Row, RowProblems, rows_of
+from synthbench.config.rows import Row, RowProblems, check_values, rows_of
 from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.substitution import substitute_models, substitute_oracle, substitute_tasks
@@ -37,7 +37,8 @@ SELECTED_FROM = ("data", "train")
 def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data: bool = False) -> Experiment:
     """Read and validate an experiment file and look for the local models that it names.
 
-    Order of patches: defaults, grid axes in the order of the file, variant, profile, `--set`. `with_data`
+    Order of patches: defaults, grid axes in the order of the file, variant, what the axes' values say of
+    this variant, profile, `--set`. `with_data`
     reads every source, too, that lies on this machine; what was not read is told in the notes.
 
     Raises one UserError with every fault found.
@@ -65,6 +66,8 @@ class _Loader:
             check_llm(section.llm, document, problems)
         corpora = parse(Corpora, document.data.get("corpora", {}), document, ("corpora",), problems)
         rows = rows_of(document, self.changes.run, problems)
+        if rows:
+            check_values(document, self.original, problems)
         variants, used_sources = self._variants(self._wanted(rows))
         table = TableCheck(document, self.original, rows, problems)
         if rows:

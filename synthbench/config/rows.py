@@ -2,18 +2,21 @@
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from synthbench.config.aliases import without_aliases
-from synthbench.config.documents import Document, expand_dotted, merge
+from synthbench.config.documents import Document, KeyPath, expand_dotted, merge
 from synthbench.config.experiment import row_label
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import RunSection
+from synthbench.errors import did_you_mean
 
 Patches = Sequence[Document]
 
 PATCHES_NOTHING = "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
+OF_VARIANTS = "variants"
+"""The key under which a value of an axis patches single variants, after the variant's own patch."""
 _NAMED = 3
 """How many rows a message names before it counts the others."""
 
@@ -47,16 +50,16 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ro
     idle = {name for name, patch in variants if patch.data}
     rows: list[Row] = []
     for combination in itertools.product(*_axes(document)):
+        values = [_value(document, axis, value) for axis, value in combination]
         crossed = defaults
-        for axis, value in combination:
-            crossed = merge(
-                crossed, expand_dotted(document.section("grid").section(axis).section(value), twice)
-            )
+        for value, _ in values:
+            crossed = merge(crossed, expand_dotted(value, twice))
         for name, patch in variants:
             merged = merge(crossed, patch)
             if merged.data != crossed.data:
                 idle.discard(name)
-            for last in patches:
+            own = [expand_dotted(of_variants.section(name), twice) for _, of_variants in values]
+            for last in (*own, *patches):
                 merged = merge(merged, last)
             rows.append(Row(name, dict(combination), without_aliases(merged)))
     for name in (name for name, _ in variants if name in idle and rows):
@@ -74,6 +77,38 @@ def _axes(document: Document) -> list[list[tuple[str, str]]]:
         else []
         for axis, values in grid.items()
     ]
+
+
+def _value(document: Document, axis: str, value: str) -> tuple[Document, Document]:
+    """Return the patch of an axis's value for all rows, and those for single variants."""
+    patch = document.section("grid").section(axis).section(value)
+    shared = {key: each for key, each in patch.data.items() if key != OF_VARIANTS}
+    of_variants = patch.section(OF_VARIANTS)
+    readable = of_variants.data if isinstance(of_variants.data, dict) else {}
+    patches = {name: each for name, each in readable.items() if isinstance(each, dict)}
+    return replace(patch, data=shared), replace(of_variants, data=patches)
+
+
+def check_values(document: Document, original: Document, problems: Problems) -> None:
+    """Require that the variants which an axis's values patch are there, in the file if not from outside."""
+    known = {*original.section("variants").data, original.data.get("baseline")} - {None}
+    for path, named in _named_variants(document):
+        patches = named if isinstance(named, dict) else {}
+        if not isinstance(named, dict):
+            problems.add(document, path, "must be a mapping: variant -> patch")
+        for name, patch in patches.items():
+            if name not in known:
+                message = f"no variant is called '{name}'{did_you_mean(name, known)}"
+                problems.add(document, (*path, name), message)
+            elif not isinstance(patch, dict):
+                problems.add(document, (*path, name), "must be a patch, a mapping")
+
+
+def _named_variants(document: Document) -> Iterator[tuple[KeyPath, object]]:
+    for axis, values in document.section("grid").data.items():
+        for value, patch in values.items() if isinstance(values, dict) else ():
+            if isinstance(patch, dict) and OF_VARIANTS in patch:
+                yield ("grid", axis, value, OF_VARIANTS), patch[OF_VARIANTS]
 
 
 def _variants(document: Document, twice: list[str], problems: Problems) -> list[tuple[str, Document]]:

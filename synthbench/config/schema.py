@@ -68,7 +68,9 @@ class ExperimentSection(Section):
     )
     defaults: Settings = Field(default_factory=dict, description="the run that every row starts from")
     grid: dict[Name, Annotated[dict[Name, Settings], Field(min_length=1)]] = Field(
-        default_factory=dict, description="axis -> value -> patch; every variant is crossed with every value"
+        default_factory=dict,
+        description="axis -> value -> patch; every variant is crossed with every value; `variants` in a value"
+        " patches single variants after their own patches",
     )
     variants: dict[Name, Settings | None] = Field(
         default_factory=dict, description="row -> patch over the defaults"

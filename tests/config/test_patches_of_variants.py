@@ -1,0 +1,68 @@
+"""A value of an axis may patch single variants: an amount that depends on data set and method."""
+
+from experiment_files import ExperimentFile
+
+GRID = """
+grid:
+  data_set:
+    first:
+      train.strength: 0.1
+    second:
+      train.strength: 0.2
+      variants:
+        silver: {data.silver.size: 7, train.strength: 0.9}
+"""
+
+
+def strengths(experiment: ExperimentFile, *assignments: str) -> dict[str, object]:
+    rows = experiment.load(*assignments).variants
+    return {row.label: row.parameters["train.strength"] for row in rows}
+
+
+def test_it_changes_this_variant_at_this_value_after_the_variants_own_patch(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.change("      size: 3\n", "      size: 3\n    train.strength: 0.5\n").append(GRID)
+    sizes = {
+        row.label: row.parameters["data.silver.size"]
+        for row in experiment.load().variants
+        if row.name == "silver"
+    }
+    assert sizes == {"silver [data_set=first]": 3, "silver [data_set=second]": 7}
+    assert strengths(experiment) == {
+        "plain [data_set=first]": 0.1,
+        "plain [data_set=second]": 0.2,
+        "silver [data_set=first]": 0.5,
+        "silver [data_set=second]": 0.9,
+    }
+
+
+def test_what_comes_from_outside_lies_over_it(experiment: ExperimentFile) -> None:
+    experiment.append(GRID)
+    assert strengths(experiment, "train.strength=0.3")["silver [data_set=second]"] == 0.3
+
+
+def test_a_variant_that_is_taken_away_from_outside_may_stay_there(experiment: ExperimentFile) -> None:
+    experiment.append(GRID)
+    assert list(strengths(experiment, "variants.silver=null")) == [
+        "plain [data_set=first]",
+        "plain [data_set=second]",
+    ]
+
+
+def test_a_variant_that_is_not_there_and_what_is_no_patch_are_told_with_their_line(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.append(GRID).change("        silver: {", "        plain: 3\n        silvr: {")
+    line = experiment.line("plain: 3")
+    assert experiment.faults() == [
+        f"study.yaml:{line}: grid.data_set.second.variants.plain: must be a patch, a mapping",
+        f"study.yaml:{line + 1}: grid.data_set.second.variants.silvr: no variant is called 'silvr'; did you"
+        " mean 'silver'?",
+    ]
+
+
+def test_variants_of_a_value_are_a_mapping(experiment: ExperimentFile) -> None:
+    experiment.append("grid:\n  data_set:\n    first: {variants: [silver], train.strength: 0.1}\n")
+    (message,) = experiment.faults()
+    assert "grid.data_set.first.variants: must be a mapping: variant -> patch" in message
