@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from synthbench.reporting import latex_text, markdown
-from synthbench.reporting.grids import Grid, Line, latex_grid, markdown_grid, rich_grid
+from synthbench.reporting.grids import Grid, Line, latex_document, markdown_document, terminal_grid
 from synthbench.reporting.notes import cost_notes
 from synthbench.reporting.options import PublishedCosts, TableOptions
 from synthbench.reporting.published import PublishedValue
@@ -28,30 +27,17 @@ FIELDS = (
 
 def terminal_costs(result: ExperimentResult) -> "RenderableType":
     """Return what rich prints: title, table and notes."""
-    from rich.console import Group
-    from rich.text import Text
-
-    return Group(Text(TITLE), rich_grid(cost_grid(result)), *(Text(note) for note in _notes(result)))
+    return terminal_grid(cost_grid(result), _notes(result))
 
 
 def markdown_costs(result: ExperimentResult) -> str:
     """Return title, table and notes."""
-    notes = [f"- {markdown.escape(note)}" for note in _notes(result)]
-    return "\n".join([f"**{TITLE}**", "", *markdown_grid(cost_grid(result)), "", *notes]) + "\n"
+    return markdown_document(cost_grid(result), _notes(result))
 
 
 def latex_costs(result: ExperimentResult) -> str:
     """Return a `table` environment; it needs the booktabs package only."""
-    notes = r" \\".join(f"\n{latex_text.escape(note)}" for note in _notes(result))
-    lines = [
-        r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew.",
-        *(r"\begin{table}", r"\centering", r"\small", r"\setlength{\belowcaptionskip}{6pt}"),
-        rf"\caption{{{TITLE}}}",
-        *latex_grid(cost_grid(result)),
-        *(r"\par\medskip", rf"\begin{{minipage}}{{\linewidth}}\footnotesize{notes}", r"\end{minipage}"),
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    return latex_document(cost_grid(result), _notes(result))
 
 
 def csv_costs(result: ExperimentResult) -> str:

@@ -14,6 +14,13 @@ FORMATS = ("pdf", "png")
 FONT_SIZE = 8.0
 SMALL_FONT_SIZE = 7.0
 GUIDE_COLOUR, GUIDE_WIDTH = "#DDDDDD", 0.5
+# Okabe and Ito's colours, which the colour-blind can tell apart; in grey print markers and dashes do it.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "^", "v", "P", "X", "p")
+DASHES = ("-", "--", "-.", ":")
+CEILING_COLOUR, CEILING_MARKER = "#333333", "D"
+TEXT_COLOUR = "#555555"
+NARROWEST, WIDEST = 3.4, 6.9  # inches, from a paper's column to the width of its text
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # it comes with matplotlib, so every machine has it
     "font.size": FONT_SIZE,

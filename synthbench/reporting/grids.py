@@ -1,11 +1,13 @@
 """Tables of texts, for what is no table of scores, and their printers."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synthbench.reporting import latex_text, markdown
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table as RichTable
 
 Line = tuple[str, ...]
@@ -19,6 +21,34 @@ class Grid:
     header: Line
     body: tuple[Line, ...]
     foot: tuple[Line, ...] = ()
+
+
+def terminal_grid(grid: Grid, notes: Iterable[str]) -> "RenderableType":
+    """Return what rich prints: title, grid and notes."""
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(Text(grid.title), rich_grid(grid), *map(Text, notes))
+
+
+def markdown_document(grid: Grid, notes: Iterable[str]) -> str:
+    """Return title, grid and notes."""
+    listed = [f"- {markdown.escape(note)}" for note in notes]
+    return "\n".join([f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), "", *listed]) + "\n"
+
+
+def latex_document(grid: Grid, notes: Iterable[str]) -> str:
+    """Return a `table` environment; it needs the booktabs package only."""
+    foot = r" \\".join(f"\n{latex_text.escape(note)}" for note in notes)
+    lines = [
+        r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew.",
+        *(r"\begin{table}", r"\centering", r"\small", r"\setlength{\belowcaptionskip}{6pt}"),
+        rf"\caption{{{latex_text.escape(grid.title)}}}",
+        *latex_grid(grid),
+        *(r"\par\medskip", rf"\begin{{minipage}}{{\linewidth}}\footnotesize{foot}", r"\end{minipage}"),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def rich_grid(grid: Grid) -> "RichTable":

@@ -6,7 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from synthbench.reporting.figure_files import FONT_SIZE, GUIDE_COLOUR, GUIDE_WIDTH, SMALL_FONT_SIZE
+from synthbench.reporting.figure_files import (
+    CEILING_COLOUR,
+    CEILING_MARKER,
+    COLOURS,
+    FONT_SIZE,
+    GUIDE_COLOUR,
+    GUIDE_WIDTH,
+    MARKERS,
+    NARROWEST,
+    SMALL_FONT_SIZE,
+    TEXT_COLOUR,
+    WIDEST,
+)
+from synthbench.reporting.figure_text import text_height, text_width, wrapped
 from synthbench.reporting.noise import interval_half_width
 from synthbench.reporting.table import MISSING, Cell, Group, Row, Table
 
@@ -14,20 +27,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which the colour-blind can tell apart; in grey print the markers do it.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = ("o", "s", "^", "v", "P", "X", "p")
-CEILING_COLOUR, CEILING_MARKER = "#333333", "D"
-TEXT_COLOUR = "#555555"
-
-# Inches, from a paper's column to the width of its text.
-NARROWEST, WIDEST = 3.4, 6.9
+# Inches.
 PANEL_WIDTH, PANEL_GAP, ROW_SPACING, AXIS_HEIGHT = 1.2, 0.1, 0.07, 0.3
 PANELS_PER_LINE = 5
 LABEL_LENGTH = 28
-POINTS_PER_INCH = 72
-LINE_HEIGHT = 1.3  # of the font's size
-LINE_FILL = 0.94  # lines of a wrapped text differ in width, its average must leave them room
 MARGIN = 0.07
 SMALLEST_RANGE = 1.0
 
@@ -61,15 +64,15 @@ def scores_figure(table: Table) -> "Figure":
     lines = tuple(_lines(table))
     num_down = math.ceil(len(table.columns) / PANELS_PER_LINE)
     num_across = math.ceil(len(table.columns) / num_down)
-    label_width = max(_width(part) for line in lines for part in line.label.splitlines())
+    label_width = max(text_width(part) for line in lines for part in line.label.splitlines())
     width = min(max(label_width + num_across * PANEL_WIDTH, NARROWEST), WIDEST)
     panel_width = (width - label_width) / num_across
-    titles = [_wrapped(column.title, panel_width - PANEL_GAP) for column in table.columns]
-    caption = _wrapped(table.caption, width)
-    notes = "\n".join(_wrapped(note, width, SMALL_FONT_SIZE) for note in table.figure_notes)
+    titles = [wrapped(column.title, panel_width - PANEL_GAP) for column in table.columns]
+    caption = wrapped(table.caption, width)
+    notes = "\n".join(wrapped(note, width, SMALL_FONT_SIZE) for note in table.figure_notes)
 
-    height = num_down * (_panel_height(lines) + max(map(_height, titles)) + AXIS_HEIGHT)
-    height += _height(caption) + _height(notes, SMALL_FONT_SIZE) + AXIS_HEIGHT
+    height = num_down * (_panel_height(lines) + max(map(text_height, titles)) + AXIS_HEIGHT)
+    height += text_height(caption) + text_height(notes, SMALL_FONT_SIZE) + AXIS_HEIGHT
     figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.06, hspace=0.04))
     figure.suptitle(caption, x=0.01, horizontalalignment="left", size=FONT_SIZE)
     figure.supxlabel(notes, x=0.01, horizontalalignment="left", size=SMALL_FONT_SIZE, color=TEXT_COLOUR)
@@ -181,27 +184,8 @@ def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
 
 
 def _panel_height(lines: Sequence[_Line]) -> float:
-    return len(lines) * (max(_height(line.label) for line in lines) + ROW_SPACING)
+    return len(lines) * (max(text_height(line.label) for line in lines) + ROW_SPACING)
 
 
 def _folded(label: str) -> str:
     return "\n".join(textwrap.wrap(label, LABEL_LENGTH))
-
-
-def _wrapped(text: str, inches: float, font_size: float = FONT_SIZE) -> str:
-    letters = LINE_FILL * inches * len(text) / max(_width(text, font_size), font_size / POINTS_PER_INCH)
-    return "\n".join(textwrap.wrap(text, max(int(letters), 1)))
-
-
-def _width(text: str, font_size: float = FONT_SIZE) -> float:
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    points, _, _ = text_to_path.get_text_width_height_descent(
-        text, FontProperties(size=font_size), ismath=False
-    )
-    return float(points) / POINTS_PER_INCH
-
-
-def _height(text: str, font_size: float = FONT_SIZE) -> float:
-    return len(text.splitlines()) * LINE_HEIGHT * font_size / POINTS_PER_INCH
