@@ -1,7 +1,7 @@
 """Classification of pairs, such as duplicate or not, by a model's score."""
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,11 @@ from synthbench.api import (
     RecordKind,
     SyntheticDataset,
     UserError,
+)
+from synthbench_pairs.influence import (
+    average_precision_influence,
+    f1_influence,
+    partial_auc_influence,
 )
 from synthbench_pairs.measures import Thresholds, f1, partial_auc
 
@@ -102,6 +107,22 @@ class Pairs(Evaluator):
                 "predicted": scores[is_measured].tolist(),
             },
         )
+
+    def influence(
+        self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
+    ) -> "NDArray[np.float64]":
+        """Return how each pair moves the chosen measure, thresholds held as they were chosen on dev."""
+        import numpy as np
+
+        is_positive, predicted = items["gold"] >= 0.5, items["predicted"]
+        if self.measure == "f1":
+            return f1_influence(is_positive, predicted >= scores["threshold_f1"])
+        if self.measure == "accuracy":
+            is_right = (predicted >= scores["threshold_accuracy"]) == is_positive
+            return np.asarray(is_right - is_right.mean(), float)
+        if self.measure == "average_precision":
+            return average_precision_influence(predicted, is_positive)
+        return partial_auc_influence(predicted, is_positive)
 
 
 def _scores(model: PairScorer, task: SyntheticDataset, name: str) -> "NDArray[np.float64]":

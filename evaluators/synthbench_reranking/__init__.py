@@ -1,7 +1,7 @@
 """Reranking: how far up a model puts the relevant ones among a query's given candidates."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -107,6 +107,17 @@ class Reranking(Evaluator):
                 **{measure: values[measure].tolist() for measure in MEASURES},
             },
         )
+
+    def influence(
+        self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
+    ) -> "NDArray[np.float64]":
+        """Return how each query moves the mean average precision: not at all if it is not counted."""
+        import numpy as np
+
+        counts = np.stack([items["num_relevant"], items["num_candidates"]], axis=1)
+        counted = _is_counted(counts)[self.queries]
+        values = items["map"]
+        return np.asarray(np.where(counted, values - values[counted].mean(), 0.0) / counted.mean(), float)
 
 
 def _is_counted(counts: "NDArray[np.int64]") -> Mapping[str, "NDArray[np.bool_]"]:

@@ -1,7 +1,7 @@
 """Semantic textual similarity: correlation of model scores with human judgements."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -14,6 +14,7 @@ from synthbench.api import (
     SyntheticDataset,
     UserError,
 )
+from synthbench_sts.influence import spearman_influence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,6 +85,23 @@ class STS(Evaluator):
                 "predicted": predicted.tolist(),
             },
         )
+
+    def influence(
+        self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
+    ) -> "NDArray[np.float64]":
+        """Return how each pair moves the Spearman correlation: of its subset's, unless over all pairs."""
+        import numpy as np
+
+        gold, predicted, subsets = items["gold"], items["predicted"], items["subset"]
+        if self.aggregation == "all":
+            return spearman_influence(gold, predicted)
+        names = np.unique(subsets)
+        found = np.zeros(len(gold))
+        for name in names:
+            mask = subsets == name
+            share = 1 / len(names) if self.aggregation == "mean" else mask.mean()
+            found[mask] = spearman_influence(gold[mask], predicted[mask]) * share / mask.mean()
+        return found
 
 
 def correlations(

@@ -1,0 +1,149 @@
+"""What lies between two rows, and how sure that is: over seeds, and over seeds and items."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from synthbench.reporting.statistics.samples import Sample, t_quantile
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A source of noise in a difference: its part of the squared standard error, and how well it is known."""
+
+    squared_error: float
+    degrees_of_freedom: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A difference of two means with its sources of noise; without any it is known exactly."""
+
+    value: float
+    noise: tuple[Noise, ...]
+
+    @property
+    def standard_error(self) -> float:
+        """Square root of what all sources add up to."""
+        return math.sqrt(sum(source.squared_error for source in self.noise))
+
+    @property
+    def degrees_of_freedom(self) -> float:
+        """The sources' degrees of freedom, as harmonic mean weighted by their shares of the squared error.
+
+        With one source they are that source's. With several Satterthwaite (1946) squares the shares, which is
+        right for true shares; estimated from two degrees of freedom they make the interval too short
+        (docs/statistics.md has the coverage of both). Infinite without noise.
+        """
+        squared_error = sum(source.squared_error for source in self.noise)
+        if squared_error == 0.0:
+            return math.inf
+        return squared_error / sum(
+            source.squared_error / source.degrees_of_freedom for source in self.noise if source.squared_error
+        )
+
+    @property
+    def half_width(self) -> float:
+        """How far the 95 % confidence interval reaches to either side."""
+        error = self.standard_error
+        return t_quantile(self.degrees_of_freedom) * error if error else 0.0
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided p value, by Student's t, of a difference of 0."""
+        from scipy.special import stdtr
+
+        if self.standard_error == 0.0:
+            return float(self.value == 0.0)
+        return float(2 * stdtr(self.degrees_of_freedom, -abs(self.value) / self.standard_error))
+
+    def with_items(self, items: Sequence[Noise]) -> "Difference":
+        """Return the same difference with the noise of the items added."""
+        return Difference(self.value, (*self.noise, *items))
+
+
+def over_seeds(row: Sample, other: Sample) -> Difference | None:
+    """Return `row` minus `other` with the noise between seeds; None where nobody knows it.
+
+    Rows of the same seeds are paired: Student's t of their differences, seed by seed. Others are compared by
+    their two variances with Welch's degrees of freedom (Welch 1947). A row that no seed changes has no noise;
+    a seeded row with a single seed has an unknown one. Scores that are no numbers have no difference.
+    """
+    if row.variance is None or other.variance is None or not (row.is_finite and other.is_finite):
+        return None
+    if is_paired(row, other):
+        others = dict(zip(other.seeds, other.values, strict=True))
+        gains = [value - others[seed] for seed, value in zip(row.seeds, row.values, strict=True)]
+        return Difference(fmean(gains), (Noise(variance(gains) / len(gains), len(gains) - 1),))
+    return Difference(row.mean - other.mean, _welch(row, other))
+
+
+def is_paired(row: Sample, other: Sample) -> bool:
+    """Say whether both rows are of the same seeds, two or more."""
+    same = set(row.seeds) == set(other.seeds) and row.is_seeded and other.is_seeded
+    return same and len(row.seeds) == len(other.seeds) == row.num_seeds > 1
+
+
+def _welch(row: Sample, other: Sample) -> tuple[Noise, ...]:
+    """Return the noise of two rows as one source; () if no seed changes either."""
+    found = [
+        (sample.variance / sample.num_seeds, sample.num_seeds - 1)
+        for sample in (row, other)
+        if sample.is_seeded and sample.variance is not None
+    ]
+    squared_error = sum(error for error, _ in found)
+    if squared_error == 0.0:
+        return (Noise(0.0, min(freedom for _, freedom in found)),) if found else ()
+    freedom = squared_error**2 / sum(error**2 / freedom for error, freedom in found)
+    return (Noise(squared_error, freedom),)
+
+
+def effect_size(row: Sample, other: Sample) -> float | None:
+    """Return Hedges' g (1981): the difference in standard deviations between seeds.
+
+    The deviation is the root mean square of both rows', or that of the one that seeds change, and the
+    small-sample factor 1 - 3 / (4 nu - 1). None where there is no deviation.
+    """
+    seeded = [sample for sample in (row, other) if sample.is_seeded]
+    variances = [sample.variance for sample in seeded if sample.variance is not None]
+    freedom = sum(sample.num_seeds - 1 for sample in seeded)
+    if not seeded or len(variances) < len(seeded) or not fmean(variances) > 0.0:
+        return None
+    bias = 1 - 3 / (4 * freedom - 1)
+    return bias * (row.mean - other.mean) / math.sqrt(fmean(variances))
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Return the p values adjusted for their number by Holm (1979), each at least as large as before."""
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    for position, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - position) * p_values[index]))
+        adjusted[index] = highest
+    return tuple(adjusted)
+
+
+def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> float | None:
+    """Return the true difference that would be found with this power at the 5 % level; None if none is noisy.
+
+    For a comparison with the root mean square of the standard errors, and the median of the degrees of
+    freedom, by the noncentral t distribution.
+    """
+    from statistics import median
+
+    from scipy.optimize import brentq
+    from scipy.special import nctdtr
+
+    noisy = [each for each in differences if each.standard_error > 0.0]
+    if not noisy:
+        return None
+    error = math.sqrt(fmean(each.standard_error**2 for each in noisy))
+    freedom = median(each.degrees_of_freedom for each in noisy)
+    needed = t_quantile(freedom)
+
+    def missed(shift: float) -> float:
+        found = 1 - nctdtr(freedom, shift, needed) + nctdtr(freedom, shift, -needed)
+        return float(found) - power
+
+    return error * float(brentq(missed, 0.0, 4 * needed + 4))

@@ -1,0 +1,145 @@
+"""Differences of rows over seeds, and over seeds and items."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import nct, t, ttest_1samp, ttest_ind, ttest_rel
+
+from synthbench.reporting.statistics.differences import (
+    Difference,
+    Noise,
+    effect_size,
+    holm,
+    least_detectable,
+    over_seeds,
+)
+from synthbench.reporting.statistics.samples import Sample
+
+VALUES = st.lists(st.integers(0, 10_000).map(lambda value: value / 10_000), min_size=3, max_size=6)
+P_VALUES = st.lists(st.floats(0, 1), max_size=8)
+
+
+def sample(*values: float, is_seeded: bool = True) -> Sample:
+    return Sample(values, is_seeded, tuple(range(len(values))))
+
+
+@given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=3, max_size=6))
+def test_rows_of_the_same_seeds_are_paired(pairs: list[tuple[int, int]]) -> None:
+    one, other = ([value / 1000 for value in values] for values in zip(*pairs, strict=True))
+    if len({first - second for first, second in pairs}) == 1:
+        return
+    expected = ttest_rel(one, other)
+
+    found = over_seeds(sample(*one), sample(*other))
+
+    assert found is not None
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-6)
+    low, high = expected.confidence_interval(0.95)
+    assert found.half_width == pytest.approx((high - low) / 2, rel=1e-6)
+
+
+def test_pairs_go_by_seed_and_not_by_place() -> None:
+    row = Sample((0.5, 0.7), seeds=(0, 1))
+    other = Sample((0.6, 0.4), seeds=(1, 0))
+
+    found = over_seeds(row, other)
+
+    assert found is not None
+    assert (found.value, found.half_width) == pytest.approx((0.1, 0.0))
+
+
+@given(VALUES, VALUES)
+def test_rows_of_other_seeds_are_compared_as_welch_does(one: list[float], other: list[float]) -> None:
+    if len(set(one)) == 1 or len(set(other)) == 1:
+        return
+    row = Sample(tuple(one), seeds=tuple(range(100, 100 + len(one))))
+
+    found = over_seeds(row, sample(*other))
+
+    assert found is not None
+    expected = ttest_ind(one, other, equal_var=False)
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-6)
+    assert found.degrees_of_freedom == pytest.approx(expected.df, rel=1e-6)
+
+
+def test_a_row_that_no_seed_changes_is_a_constant() -> None:
+    values = (0.70, 0.71, 0.73)
+
+    found = over_seeds(sample(*values), sample(0.7, is_seeded=False))
+
+    assert found is not None
+    assert found.p_value == pytest.approx(ttest_1samp(values, 0.7).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("row", "other"),
+    [
+        (sample(0.9), sample(0.1, 0.2)),
+        (sample(0.9), sample(0.1)),
+        (sample(0.9), sample(0.1, is_seeded=False)),
+        (sample(0.9, math.nan), sample(0.1, 0.2)),
+        (sample(0.9, 0.8), sample(0.1, math.inf)),
+    ],
+)
+def test_no_noise_is_made_up_where_none_is_known(row: Sample, other: Sample) -> None:
+    assert over_seeds(row, other) is None
+
+
+def test_items_widen_the_interval_and_bring_their_own_degrees_of_freedom() -> None:
+    # Errors of 3 and 1 with 2 and 200 degrees: 1 / nu = 3/4 / 2 + 1/4 / 200, so nu = 2.6578.
+    found = Difference(1.0, (Noise(3.0, 2.0),)).with_items([Noise(1.0, 200.0)])
+
+    assert found.standard_error == 2.0
+    assert found.degrees_of_freedom == pytest.approx(2.6578, abs=1e-4)
+    assert found.half_width == pytest.approx(2.0 * t.ppf(0.975, 2.6578), rel=1e-4)
+
+
+def test_one_source_of_noise_keeps_its_degrees_of_freedom() -> None:
+    assert Difference(1.0, (Noise(3.0, 2.0), Noise(0.0, 9.0))).degrees_of_freedom == pytest.approx(2.0)
+    assert Difference(1.0, (Noise(0.0, 2.0), Noise(3.0, 9.0))).degrees_of_freedom == pytest.approx(9.0)
+
+
+def test_a_difference_without_noise_is_certain() -> None:
+    assert Difference(0.1, ()).p_value == 0.0
+    assert Difference(0.0, ()).p_value == 1.0
+    assert Difference(0.1, ()).half_width == 0.0
+
+
+def test_effect_size_by_hand() -> None:
+    # Deviation 1 in both, difference 2, four degrees: 2 * (1 - 3 / 15).
+    assert effect_size(sample(2.0, 3.0, 4.0), sample(0.0, 1.0, 2.0)) == pytest.approx(1.6)
+    # A constant row has no deviation: two degrees are left, 1 - 3 / 7.
+    assert effect_size(sample(2.0, 3.0, 4.0), sample(1.0, is_seeded=False)) == pytest.approx(2 * 4 / 7)
+    assert effect_size(sample(1.0, 1.0), sample(0.0, 0.0)) is None
+    assert effect_size(sample(1.0), sample(0.0, 0.1)) is None
+
+
+def test_holm_by_hand() -> None:
+    # 0.01 x 4, 0.02 x 3, 0.02 x 2 is no less than that before it, 0.9.
+    assert holm([0.02, 0.9, 0.01, 0.02]) == pytest.approx((0.06, 0.9, 0.04, 0.06))
+    assert holm([]) == ()
+
+
+@given(P_VALUES)
+def test_holm_never_lowers_keeps_the_order_and_bounds_by_bonferroni(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+
+    assert all(
+        p <= new <= min(1, p * len(p_values)) + 1e-12 for p, new in zip(p_values, adjusted, strict=True)
+    )
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    assert [adjusted[index] for index in order] == sorted(adjusted)
+
+
+def test_the_least_detectable_difference_is_found_four_times_out_of_five() -> None:
+    differences = [Difference(value, (Noise(0.04, 4.0),)) for value in (0.0, 1.0)]
+
+    shift = least_detectable(differences)
+
+    assert shift is not None
+    needed = t.ppf(0.975, 4)
+    power = nct.sf(needed, 4, shift / 0.2) + nct.cdf(-needed, 4, shift / 0.2)
+    assert power == pytest.approx(0.8)
+    assert least_detectable([Difference(0.3, ())]) is None
