@@ -117,8 +117,11 @@ def scores(runs: Sequence[RunResult], measurement: Measurement) -> tuple[TaskSco
 
 def sample(runs: Sequence[RunResult], measurement: Measurement) -> Sample | None:
     """Return the main score over the seeds, None if no run has it."""
-    values = tuple(score.scores[score.main_score] for score in scores(runs, measurement))
-    return Sample(values, _is_seeded(runs_at(runs, measurement.place))) if values else None
+    at = runs_at(runs, measurement.place)
+    found = [
+        (run.seed, score.scores[score.main_score]) for run in at for score in scores((run,), measurement)
+    ]
+    return _sample(found, at)
 
 
 def average(runs: Sequence[RunResult], over: Sequence[Measurement]) -> Sample | None:
@@ -127,13 +130,17 @@ def average(runs: Sequence[RunResult], over: Sequence[Measurement]) -> Sample | 
     for run in runs:
         of_seeds.setdefault(run.seed, []).append(run)
     values = []
-    for of_seed in of_seeds.values():
+    for seed, of_seed in of_seeds.items():
         samples = [sample(of_seed, measurement) for measurement in over]
         complete = [one.mean for one in samples if one is not None]
         if complete and len(complete) == len(over):
-            values.append(sum(complete) / len(complete))
-    return Sample(tuple(values), _is_seeded(runs)) if values else None
+            values.append((seed, sum(complete) / len(complete)))
+    return _sample(values, runs)
 
 
-def _is_seeded(runs: Sequence[RunResult]) -> bool:
-    return any(run.is_seeded for run in runs)
+def _sample(values: Sequence[tuple[int, float]], runs: Sequence[RunResult]) -> Sample | None:
+    """Return scores by seed as a sample, None if there are none."""
+    if not values:
+        return None
+    seeds, found = zip(*values, strict=True)
+    return Sample(found, any(run.is_seeded for run in runs), seeds)
