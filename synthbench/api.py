@@ -24,16 +24,14 @@ from synthbench.generation.sampling import Sampling
 from synthbench.generation.writing import Writer
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.labelling import length_sorted_units, symmetric_scores
+from synthbench.needs import GeneratedData, Need, TrainedModel
 from synthbench.plugins import (
     ChatModel,
     Component,
     Evaluation,
     Evaluator,
-    GeneratedData,
     GenerationContext,
     Method,
-    Need,
-    TrainedModel,
     Trainer,
     TrainingContext,
     TrainingSummary,

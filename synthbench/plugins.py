@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,7 +16,12 @@ from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.estimate import ChatAmount
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.needs import Need
 from synthbench.runtime import Progress, Runtime
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Component(BaseModel):
@@ -36,36 +41,6 @@ class Component(BaseModel):
         Enters the identity of the stage. Raises UserError if something named is missing.
         """
         return {}
-
-
-@dataclass(frozen=True)
-class TrainedModel:
-    """Something a method needs first: a model trained by a shared trainer on the method's own sources.
-
-    `data` and `selection` name source roles of the method; `config` is the trainer's configuration.
-    """
-
-    trainer: str
-    config: Mapping[str, Any]
-    data: tuple[str, ...]
-    seed: int
-    evaluator: str = ""
-    selection: str = ""
-
-
-@dataclass(frozen=True)
-class GeneratedData:
-    """Something a method needs first: the data set of another method; `sources` maps its roles to ours.
-
-    An optional role of the other method is not handed on where ours has no source.
-    """
-
-    method: str
-    config: Mapping[str, Any]
-    sources: Mapping[str, str]
-
-
-Need = TrainedModel | GeneratedData
 
 
 @dataclass(frozen=True)
@@ -167,6 +142,12 @@ class Method(Component, ABC):
         """Raise UserError if these settings don't go with the optional roles that have a source.
 
         `given` are the roles that have one; that all `source_roles` are among them is looked at elsewhere.
+        """
+
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        """Raise UserError if these settings can make nothing of the sources, by role.
+
+        Asked when the sources are read, before anything is spent on what the method needs. Should be quick.
         """
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
@@ -289,6 +270,17 @@ class Evaluator(Component, ABC):
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
         """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
         return task.texts
+
+    def influence(
+        self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
+    ) -> "NDArray[np.float64] | None":
+        """Return how each item moves the main score, of shape (items,); None if nobody knows.
+
+        `items` and `scores` are those of an `Evaluation`. The influence is the score's derivative by the
+        item's weight in the test set, times the number of items, so that it adds up to 0 and the mean of a
+        value has the influences value - mean. Intervals that hold for other test items come from it.
+        """
+        return None
 
     @abstractmethod
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:

@@ -13,9 +13,13 @@ from synthbench.api import (
     Unit,
     UserError,
 )
+from synthbench_augsbert.gold import check_scores
 from synthbench_augsbert.labelling import CROSS_ENCODER, PairsToLabel, WithLabeller
 
 SHARED = "shares a sentence with the source domain"
+NOTHING_OF_ITS_OWN = (
+    "augsbert-domain: the source 'target' has no pair in split 'train' whose sentences are not in 'gold'"
+)
 
 
 class AugSBERTDomain(WithLabeller, Method):
@@ -42,24 +46,22 @@ class AugSBERTDomain(WithLabeller, Method):
         if "target" in num_records:
             yield self.labelling_cost(num_records["target"])
 
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        """Raise UserError if gold's or dev's scores are all equal, or the target has no pair of its own."""
+        check_scores("augsbert-domain", sources)
+        if not any(is_own for _, is_own in _target_pairs(sources)):
+            raise UserError(NOTHING_OF_ITS_OWN)
+
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per pair of the target in split "train", in its order.
 
         Pairs with a sentence of the source domain are left out and counted. Raises UserError if none is left.
         """
-        known = set(sources["gold"].texts)
-        pairs = []
-        for each in sources["target"]:
-            if isinstance(each, ScoredPair) and each.split == "train":
-                if known.isdisjoint(each.texts()):
-                    pairs.append(each)
-                else:
-                    context.count_dropped(SHARED)
+        found = list(_target_pairs(sources))
+        pairs = [pair for pair, is_own in found if is_own]
+        context.count_dropped(SHARED, len(found) - len(pairs))
         if not pairs:
-            raise UserError(
-                "augsbert-domain: the source 'target' has no pair in split 'train' whose sentences are not in"
-                " 'gold'"
-            )
+            raise UserError(NOTHING_OF_ITS_OWN)
         to_label = PairsToLabel(
             len(pairs),
             texts=lambda place: (pairs[place].sentence1, pairs[place].sentence2),
@@ -79,3 +81,11 @@ class AugSBERTDomain(WithLabeller, Method):
             generator="cross-encoder",
             seed=self.seed,
         )
+
+
+def _target_pairs(sources: Mapping[str, SyntheticDataset]) -> Iterator[tuple[ScoredPair, bool]]:
+    """Yield the target's pairs of split "train", and whether none of their sentences stands in gold."""
+    known = set(sources["gold"].texts)
+    for pair in sources["target"]:
+        if pair.split == "train":
+            yield pair, known.isdisjoint(pair.texts())

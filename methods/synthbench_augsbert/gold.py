@@ -1,9 +1,10 @@
 """What the samplers know of the gold data: its sentences, and which pairs of them are labelled already."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from synthbench.api import Record, UserError
+from synthbench.api import Record, SyntheticDataset, UserError
 
 IndexPair = tuple[int, int]
 
@@ -19,6 +20,11 @@ class GoldSentences:
     texts: tuple[str, ...]
     source_ids: tuple[str, ...]
     pairs: frozenset[IndexPair]
+
+    @property
+    def num_new_pairs(self) -> int:
+        """How many pairs of these sentences are no gold pairs."""
+        return math.comb(len(self.texts), 2) - len(self.pairs)
 
     @classmethod
     def of(cls, records: Iterable[Record]) -> "GoldSentences":
@@ -45,3 +51,27 @@ class GoldSentences:
                 "at least 2 are needed to make new pairs"
             )
         return cls(tuple(index), tuple(source_ids), frozenset(pairs))
+
+
+def check_scores(method: str, sources: Mapping[str, SyntheticDataset]) -> None:
+    """Raise UserError unless gold's scores differ, and dev's if there is dev.
+
+    From equal ones a labeller learns nothing, and nothing can be chosen by them.
+    """
+    gold = sources["gold"]
+    splits = zip(gold.column("score"), gold.column("split"), strict=True)
+    _check_different(
+        f"{method}: source 'gold', split 'train'", [score for score, split in splits if split == "train"]
+    )
+    if "dev" in sources:
+        _check_different(f"{method}: source 'dev'", sources["dev"].column("score"))
+
+
+def _check_different(where: str, scores: Sequence[float]) -> None:
+    different = set(scores)
+    if not different:
+        raise UserError(f"{where}: there are no pairs")
+    if len(different) == 1:
+        only = f"{different.pop():g}"
+        wanted = "of both classes, 0 and 1," if only in ("0", "1") else "of different scores"
+        raise UserError(f"{where}: all {len(scores):,} scores are {only}; pairs {wanted} are needed")

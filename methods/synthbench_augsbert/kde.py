@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from synthbench.api import GenerationContext, Record, ScoredPair, SyntheticDataset, UserError
-from synthbench_augsbert.samplers import SamplerConfig
+from synthbench_augsbert.gold import GoldSentences
+from synthbench_augsbert.samplers import SamplerConfig, check_size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,19 +42,22 @@ class KDESampler(SamplerConfig):
         """Name and settings, as stored with every pair."""
         return f"kde size={self.size} bandwidth={self.bandwidth}"
 
+    def check(self, gold: GoldSentences) -> None:
+        """Raise UserError if there are fewer than `size` new pairs."""
+        check_size(self.name, self.size, gold)
+
     def select(
         self, gold: SyntheticDataset, labelled: SyntheticDataset, seed: int, context: GenerationContext
     ) -> Iterator[ScoredPair]:
         """Yield those of the labelled pairs that are kept, in their order; all else is counted and told.
 
         Held are one number for each labelled pair and draw, not the pairs themselves.
-        Raises UserError if the scores of gold, or of the labelled pairs, are all the same, or none is kept.
+        Raises UserError if the labelled pairs' scores are all the same, or none is kept. Gold's must differ.
         """
         import numpy as np
 
         gold_scores = np.array([record.score for record in gold if record.split == "train"])
         silver_scores = np.array(labelled.column("score"))
-        check(gold_scores)
         selection = choose(gold_scores, silver_scores, draws(labelled, seed), self.bandwidth)
         context.progress.say(f"  kde: {selection.remark}")
         for name, value in selection.measured.items():
@@ -104,17 +108,6 @@ class Selection:
         }
         widths = zip(("gold", "silver"), self.widths or (), strict=False)
         return {**told, **{f"kde: bandwidth, {whose}": width for whose, width in widths}}
-
-
-def check(gold_scores: "NDArray[np.float64]") -> None:
-    """Raise UserError if gold's scores are all the same."""
-    different = set(gold_scores.tolist())
-    if len(different) < 2:
-        only = f"{different.pop():g}" if different else "missing"
-        raise UserError(
-            f"augsbert: sampler kde: all {len(gold_scores):,} gold scores are {only}; it needs gold pairs of "
-            + ("both classes, 0 and 1" if only in ("0", "1") else "different scores")
-        )
 
 
 def draws(pairs: Iterable[Record], seed: int) -> "NDArray[np.float64]":

@@ -1,7 +1,7 @@
 """Labelling pairs with a cross-encoder that was trained on gold, resumable in the middle."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +20,32 @@ from synthbench.api import (
 
 BATCH_PAIRS = 1024  # scored in one call; all that a killed run has to score again
 CROSS_ENCODER = "cross_encoder"
+SEED_OPTIMIZATION = "seed_optimization"
 INPUTS_PER_SECOND = 130  # of a cross-encoder with MiniLM's six layers, sentences of 13 words, one core
+
+
+def trained_on_gold(trainer: str, settings: Mapping[str, Any], seed: int) -> TrainedModel:
+    """Return a need: a model trained on gold and, if the role "dev" is given, selected on dev.
+
+    `settings` are those of the trainer, beside which `seed_optimization` may stand.
+    """
+    return TrainedModel(
+        trainer=trainer,
+        config={key: value for key, value in settings.items() if key != SEED_OPTIMIZATION},
+        data=("gold",),
+        seed=seed,
+        evaluator="sts",
+        selection="dev",
+        seed_optimization=settings.get(SEED_OPTIMIZATION),
+    )
 
 
 class WithLabeller(Component):
     """The settings of a method that labels with a cross-encoder; what it needs is called CROSS_ENCODER."""
 
     cross_encoder: dict[str, Any] = Field(
-        description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`"
+        description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`;"
+        " `seed_optimization`, as `train` has it, may stand beside them"
     )
     both_orders: bool = Field(
         True, description="label with the mean score of (a, b) and (b, a); false: of (a, b) only"
@@ -38,14 +56,7 @@ class WithLabeller(Component):
 
     def labeller(self) -> TrainedModel:
         """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
-        return TrainedModel(
-            trainer="cross-encoder",
-            config=self.cross_encoder,
-            data=("gold",),
-            seed=self.seed,
-            evaluator="sts",
-            selection="dev",
-        )
+        return trained_on_gold("cross-encoder", self.cross_encoder, self.seed)
 
     def labelling_cost(self, most_pairs: int) -> str:
         """Tell what labelling so many pairs at most would cost."""

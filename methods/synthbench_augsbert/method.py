@@ -17,7 +17,7 @@ from synthbench.api import (
     Unit,
     UserError,
 )
-from synthbench_augsbert.gold import GoldSentences, IndexPair
+from synthbench_augsbert.gold import GoldSentences, IndexPair, check_scores
 from synthbench_augsbert.kde import KDESampler
 from synthbench_augsbert.labelling import CROSS_ENCODER, PairsToLabel, WithLabeller
 from synthbench_augsbert.samplers import BM25Sampler, Candidates, RandomSampler, Sampler
@@ -64,6 +64,16 @@ class AugSBERT(WithLabeller, Method):
         num_pairs = self.sampler.most_pairs(2 * num_records.get("gold", 0))
         if num_pairs:
             yield self.labelling_cost(num_pairs)
+
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        """Raise UserError if gold's or dev's scores are all equal, or gold can't give the pairs asked for."""
+        check_scores("augsbert", sources)
+        gold = GoldSentences.of(sources["gold"])
+        self.sampler.check(gold)
+        if not gold.num_new_pairs:
+            raise UserError(
+                f"augsbert: every pair of the {len(gold.texts)} gold sentences is a gold pair; none is new"
+            )
 
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext

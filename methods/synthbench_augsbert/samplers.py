@@ -29,10 +29,13 @@ class Sampler(Protocol):
     def description(self) -> str:
         """Name and settings, as stored with every pair."""
 
+    def check(self, gold: GoldSentences) -> None:
+        """Raise UserError if the gold sentences can't give what the settings ask for; quick."""
+
     def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return the candidates in an order that depends on `gold`, the settings and `seed` only.
 
-        Raises UserError if the gold data can't give what the settings ask for.
+        Raises UserError as `check` does.
         """
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
@@ -63,20 +66,19 @@ class RandomSampler(SamplerConfig):
         """The name alone: a pair drawn is the same pair whatever the number of the others."""
         return self.name
 
+    def check(self, gold: GoldSentences) -> None:
+        """Raise UserError if there are fewer than `size` new pairs."""
+        check_size(self.name, self.size, gold)
+
     def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Number all pairs, draw among the numbers that are not gold.
 
-        Raises UserError if fewer than `size` new pairs exist.
+        Raises UserError as `check` does.
         """
+        self.check(gold)
         taken = sorted(_pair_number(pair) for pair in gold.pairs)
-        available = math.comb(len(gold.texts), 2) - len(taken)
-        if self.size > available:
-            raise UserError(
-                f"augsbert: sampler random: size {self.size} is more than the {available} pairs "
-                f"of the {len(gold.texts)} gold sentences that are not gold pairs"
-            )
         skipped = [number - rank for rank, number in enumerate(taken)]
-        drawn = Random(seed).sample(range(available), self.size)
+        drawn = Random(seed).sample(range(gold.num_new_pairs), self.size)
         return Candidates(tuple(_pair_of(number + bisect_right(skipped, number)) for number in drawn))
 
     def most_pairs(self, num_sentences: int) -> int:
@@ -98,21 +100,34 @@ class BM25Sampler(SamplerConfig):
         """Name and settings, as stored with every pair."""
         return f"bm25 k={self.k}"
 
+    def check(self, gold: GoldSentences) -> None:
+        """Raise UserError if there are not more than `k` sentences."""
+        check_k(self.name, "k", self.k, gold)
+
     def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
 
         Nothing is drawn, so `seed` changes nothing.
-        Raises UserError if there are not more than `k` sentences.
+        Raises UserError as `check` does.
         """
         from synthbench_augsbert.bm25 import BM25Index
 
-        check_k(self.name, "k", self.k, gold)
+        self.check(gold)
         neighbours, _ = BM25Index(gold.texts).nearest(self.k)
         return new_pairs([unordered(neighbours.tolist())], gold)
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return how many pairs there can be."""
         return self.k * num_sentences
+
+
+def check_size(sampler: str, size: int, gold: GoldSentences) -> None:
+    """Raise UserError unless there are so many new pairs."""
+    if size > gold.num_new_pairs:
+        raise UserError(
+            f"augsbert: sampler.size {size} is more than the {gold.num_new_pairs} pairs "
+            f"of the {len(gold.texts)} gold sentences that are not gold pairs"
+        )
 
 
 def check_k(sampler: str, key: str, k: int, gold: GoldSentences) -> None:

@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from synthbench.api import GenerationContext, Need, TrainedModel
+from synthbench.api import GenerationContext, Need
 from synthbench_augsbert.gold import GoldSentences, IndexPair
+from synthbench_augsbert.labelling import trained_on_gold
 from synthbench_augsbert.samplers import Candidates, SamplerConfig, check_k, new_pairs, unordered
 
 BI_ENCODER = "sampler.bi_encoder"
@@ -16,7 +17,8 @@ class SemanticSettings(SamplerConfig):
     """What the samplers with a bi-encoder share."""
 
     bi_encoder: dict[str, Any] = Field(
-        description="what finds them: the settings of the trainer `bi-encoder`, such as `base: {model: ...}`"
+        description="what finds them: the settings of the trainer `bi-encoder`, such as `base: {model: ...}`;"
+        " `seed_optimization`, as `train` has it, may stand beside them"
     )
     exact_up_to: int = Field(
         100_000,
@@ -27,15 +29,7 @@ class SemanticSettings(SamplerConfig):
 
     def needs(self, seed: int) -> Mapping[str, Need]:
         """Return the bi-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
-        trained = TrainedModel(
-            trainer="bi-encoder",
-            config=self.bi_encoder,
-            data=("gold",),
-            seed=seed,
-            evaluator="sts",
-            selection="dev",
-        )
-        return {BI_ENCODER: trained}
+        return {BI_ENCODER: trained_on_gold("bi-encoder", self.bi_encoder, seed)}
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
         """The pair: another number of threads may, in a rounding, find another neighbour."""
@@ -71,12 +65,16 @@ class SemanticSearchSampler(SemanticSettings):
         """Name and settings, as stored with every pair."""
         return f"semantic-search k={self.k}"
 
+    def check(self, gold: GoldSentences) -> None:
+        """Raise UserError if there are not more than `k` sentences."""
+        check_k(self.name, "k", self.k, gold)
+
     def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
 
-        Raises UserError if there are not more than `k` sentences.
+        Raises UserError as `check` does.
         """
-        check_k(self.name, "k", self.k, gold)
+        self.check(gold)
         return new_pairs([self.semantic_pairs(self.k, gold, seed, context)], gold)
 
     def most_pairs(self, num_sentences: int) -> int:
@@ -98,16 +96,20 @@ class BM25SemanticSampler(SemanticSettings):
         """Name and settings, as stored with every pair."""
         return f"bm25+semantic-search k={self.k},{self.semantic_k or self.k}"
 
+    def check(self, gold: GoldSentences) -> None:
+        """Raise UserError if there are not more sentences than neighbours are asked for."""
+        check_k(self.name, "k", self.k, gold)
+        check_k(self.name, "semantic_k", self.semantic_k or self.k, gold)
+
     def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return BM25's pairs, then those that semantic search adds.
 
-        Raises UserError if there are not more sentences than neighbours are asked for.
+        Raises UserError as `check` does.
         """
         from synthbench_augsbert.bm25 import BM25Index
 
+        self.check(gold)
         semantic_k = self.semantic_k or self.k
-        check_k(self.name, "k", self.k, gold)
-        check_k(self.name, "semantic_k", semantic_k, gold)
         by_words = unordered(BM25Index(gold.texts).nearest(self.k)[0].tolist())
         return new_pairs([by_words, self.semantic_pairs(semantic_k, gold, seed, context)], gold)
 

@@ -68,8 +68,7 @@ def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
     store = _open_store()
     folder = _places_for_results(given, output)
     report = _execute(plan, store, _runtime(experiment, jobs), progress, (jobs, force))
-    is_data_faulty = all(stage.operation.comes_first for stage, _ in report.failed.values())
-    if report.failed and report.only_user_errors and is_data_faulty:
+    if report.is_data_faulty:
         raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
     failures = tuple(
         f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()

@@ -7,11 +7,13 @@ from pydantic import BaseModel
 
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems, parse, readable
+from synthbench.config.schema import SeedOptimizationSection
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.pretrained import Pretrained
-from synthbench.plugins import Method, Need, TrainedModel, component
+from synthbench.needs import Need, TrainedModel
+from synthbench.plugins import Method, Trainer, component
 from synthbench.sources.models import Source
 
 
@@ -94,11 +96,31 @@ class ComponentParser:
             if isinstance(need, TrainedModel):
                 trainer = self.plugin("trainers", need.trainer, document, inner)
                 self.configured(trainer, config, document, inner)
+                self._check_seed_optimization(need, trainer, given, document, inner)
             else:
                 generator = self.plugin("methods", need.method, document, inner)
                 roles = [role for role, ours in need.sources.items() if ours in given]
                 self.method(generator, config, roles, document, inner)
         return parsed if isinstance(parsed, Method) else None
+
+    def _check_seed_optimization(
+        self,
+        need: TrainedModel,
+        trainer: type[Trainer] | None,
+        given: Collection[str],
+        document: Document,
+        path: KeyPath,
+    ) -> None:
+        if need.seed_optimization is None:
+            return
+        place = (*path, "seed_optimization")
+        parse(SeedOptimizationSection, need.seed_optimization, document, place, self.problems)
+        if need.selection not in given:
+            message = f"needs a source for the role '{need.selection}': it decides which training goes on"
+            self.problems.add(document, place, message)
+        elif trainer is not None and not (trainer.is_seeded and trainer.can_pause):
+            message = f"trainer '{need.trainer}' can't begin with several seeds and go on with one"
+            self.problems.add(document, place, message)
 
     def _check_sources(
         self, method: Method, given: Collection[str], document: Document, path: KeyPath

@@ -72,13 +72,14 @@ class Generate(Operation):
         """Return the revisions of what the method reads from outside."""
         return self._revisions
 
+    def check(self, inputs: Mapping[str, Path]) -> None:
+        """Let the method look at its sources, if it does so; reading them takes a while."""
+        if type(self.method).check_data is not Method.check_data:
+            self.method.check_data(_sources(inputs))
+
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Generate what the journal does not hold yet, then write the data set in the units' order."""
-        sources = {
-            name.removeprefix(SOURCE): read_dataset(folder)
-            for name, folder in inputs.items()
-            if name.startswith(SOURCE)
-        }
+        sources = _sources(inputs)
         finished = frozenset(entry["key"] for entry in work.journal.read())
         endpoint = self._endpoint(work)
         local = LocalModel(endpoint, work.runtime, work.progress) if endpoint and endpoint.local else None
@@ -214,6 +215,15 @@ class Context:
 
         limit_threads(self.runtime)
         return load(model_folder(self.inputs[NEED + need]), self.runtime, self.progress)
+
+
+def _sources(inputs: Mapping[str, Path]) -> dict[str, SyntheticDataset]:
+    """Return the method's sources by role."""
+    return {
+        name.removeprefix(SOURCE): read_dataset(folder)
+        for name, folder in inputs.items()
+        if name.startswith(SOURCE)
+    }
 
 
 def _llm_is_gone(llm: ChatModel) -> str:

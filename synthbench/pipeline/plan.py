@@ -15,7 +15,9 @@ from synthbench.config.experiment import (
     SeedOptimization,
     Variant,
 )
+from synthbench.config.schema import SeedOptimizationSection
 from synthbench.errors import UserError
+from synthbench.needs import GeneratedData, Need
 from synthbench.pipeline.auditing import AuditLabels
 from synthbench.pipeline.generation import NEED, SOURCE, Generate
 from synthbench.pipeline.operations import (
@@ -29,7 +31,7 @@ from synthbench.pipeline.operations import (
     Train,
 )
 from synthbench.pipeline.stage import Stage
-from synthbench.plugins import GeneratedData, Method, Need, component
+from synthbench.plugins import Method, component
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class _Planner:
         self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimization, address: "_Address"
     ) -> Stage:
         """Return the choice among trainings with several seeds, none of them another run's, that pause."""
-        seeds = [_sum(address.seed * how.seeds, turn) for turn in range(how.seeds)]
+        seeds = [_sum(training.seed * how.seeds, turn) for turn in range(how.seeds)]
         starts = {}
         for seed in seeds:
             inner = address.within(f"seed {seed}", f"{address.label}, {how.at:.0%} with seed {seed}")
@@ -231,6 +233,10 @@ class _Planner:
             evaluator = _configured("evaluators", need.evaluator, {})
             inputs["dev:0"] = sources[need.selection]
             operation = Train(need.trainer, trainer, need.seed, need.evaluator, evaluator)
+        if need.seed_optimization is not None:
+            section = SeedOptimizationSection.model_validate(need.seed_optimization)
+            how = SeedOptimization(section.seeds, section.at)
+            inputs[PAUSED] = self._best_start(operation, inputs, how, address)
         return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
 
     def _evaluations(

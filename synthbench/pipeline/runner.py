@@ -38,6 +38,7 @@ class Report:
     """What a run did, of `num_needed` stages that were not there.
 
     `pending` stages wait for what comes on another day, `held_up` ones for them; `skipped` ones never come.
+    If the given data is faulty, which is the user's to mend, nothing was computed.
     """
 
     num_needed: int = 0
@@ -46,6 +47,7 @@ class Report:
     failed: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
     skipped: list[Stage] = field(default_factory=list)
     pending: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
+    is_data_faulty: bool = False
     held_up: list[Stage] = field(default_factory=list)
     only_user_errors: bool = True
 
@@ -165,12 +167,28 @@ class Runner:
         rest = {identity: stage for identity, stage in needed.items() if identity not in first}
         with self.progress.task("stages", len(needed)) as overall:
             self._carry_out(first, again, report, overall)
-            if report.failed and report.only_user_errors:
-                report.skipped += rest.values()
+            if not report.failed:
+                self._check(rest, report)
+            report.is_data_faulty = bool(report.failed) and report.only_user_errors
+            if report.is_data_faulty:
+                report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
                 overall.advance(len(rest))
             else:
                 self._carry_out(rest, again, report, overall)
         return report
+
+    def _check(self, stages: Mapping[str, Stage], report: Report) -> None:
+        """Let each stage look at the given data among its inputs, all of which is there now."""
+        for identity, stage in stages.items():
+            given = {
+                name: self.store.folder(source.identity)
+                for name, source in stage.inputs.items()
+                if source.operation.comes_first
+            }
+            try:
+                stage.operation.check(given)
+            except UserError as error:
+                report.failed[identity] = (stage, error.messages)
 
     def _carry_out(
         self, stages: Mapping[str, Stage], again: frozenset[str], report: Report, overall: ProgressTask

@@ -37,6 +37,12 @@ class Operation(ABC):
         """Return what is read from outside the store: name -> content hash or commit."""
         return {}
 
+    def check(self, inputs: Mapping[str, Path]) -> None:  # noqa: B027 - most have nothing to look at
+        """Raise UserError if given data leaves nothing to be computed; `inputs` are those that come first.
+
+        Asked once they are there, before anything else is computed.
+        """
+
     @abstractmethod
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Compute the artifact into `work.output`; after a kill, called again with `work.folder` kept."""

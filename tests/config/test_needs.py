@@ -64,3 +64,56 @@ def test_an_optional_role_without_a_source_is_not_handed_on(tmp_path: Path, samp
 
     labels = [str(stage) for stage in planned.stages.values()]
     assert sum("augsbert" in label for label in labels) >= 2
+
+
+OPTIMIZED = (
+    "cross_encoder: {base",
+    "cross_encoder: {seed_optimization: {seeds: 3, at: 0.5}, max_steps: 8, base",
+)
+WITH_DEV = (
+    ("sources: {gold: gold}", "sources: {gold: gold, dev: dev}"),
+    ("seeds: [0]", "  dev: {sandbox: pairs, split: dev, size: 40}\nseeds: [0]"),
+)
+
+
+@pytest.mark.parametrize("sampler", ["{name: random, size: 9}", KDE])
+def test_several_seeds_of_a_labeller_begin_and_the_best_on_dev_is_finished(
+    tmp_path: Path, sampler: str
+) -> None:
+    planned = make_plan(load_experiment(written(tmp_path, sampler, OPTIMIZED, *WITH_DEV)))
+
+    stages = [stage for stage in planned.stages.values() if "cross_encoder" in stage.label]
+    *starts, choice, training = stages
+    assert [stage.operation.config().get("seed") for stage in starts] == [0, 1, 2]
+    assert {stage.operation.config().get("until") for stage in starts} == {0.5}
+    assert (choice.kind, list(choice.inputs.values())) == ("select", starts)
+    assert (training.kind, training.inputs["paused"]) == ("train", choice)
+    assert "until" not in training.operation.config()
+    assert "seed_optimization" not in training.operation.config()
+    assert {*training.inputs} == {"data:0", "dev:0", "paused"}
+
+
+def test_a_bi_encoder_that_searches_may_begin_with_several_seeds_too(tmp_path: Path) -> None:
+    sampler = SEMANTIC.replace("{base", "{seed_optimization: {}, max_steps: 8, base")
+    planned = make_plan(load_experiment(written(tmp_path, sampler, *WITH_DEV)))
+
+    kinds = [stage.kind for stage in planned.stages.values() if "sampler.bi_encoder" in stage.label]
+    assert kinds == ["train"] * 5 + ["select", "train"]
+
+
+def test_seed_optimization_of_a_labeller_needs_dev(tmp_path: Path) -> None:
+    (fault,) = faults(written(tmp_path, KDE, OPTIMIZED))
+    assert fault == (
+        "data.silver.cross_encoder.seed_optimization: needs a source for the role 'dev': it decides which "
+        "training goes on"
+    )
+
+
+@pytest.mark.parametrize(
+    ("section", "fault"),
+    [("{sets: 3}", "seed_optimization.sets: unknown key"), ("{at: 2}", "seed_optimization.at: "), ("5", "")],
+)
+def test_a_faulty_seed_optimization_is_told_where_it_stands(tmp_path: Path, section: str, fault: str) -> None:
+    optimized = (OPTIMIZED[0], OPTIMIZED[1].replace("{seeds: 3, at: 0.5}", section))
+    (found,) = faults(written(tmp_path, SEMANTIC, optimized, *WITH_DEV))
+    assert found.startswith(f"data.silver.cross_encoder.{fault}")

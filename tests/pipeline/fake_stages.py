@@ -48,6 +48,11 @@ class Work(Operation):
     def outside(self) -> Mapping[str, str]:
         return self.reads
 
+    def check(self, inputs: Mapping[str, Path]) -> None:
+        if self.behaviour == "refuses its data":
+            names = [(folder / "name.txt").read_text(encoding="utf-8") for folder in inputs.values()]
+            raise UserError(f"{self.name} can do nothing with {', '.join(names)}")
+
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         note_work(self.name)
         for folder in inputs.values():

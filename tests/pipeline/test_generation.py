@@ -6,7 +6,7 @@ import pytest
 from fake_stages import RUNTIME, Data, in_process, run_job
 from fakes import FakeMethod, Lines, work_done
 
-from synthbench.api import GenerationContext, Record, Unit
+from synthbench.api import GenerationContext, Record, Unit, UserError
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.pipeline.generation import Generate
@@ -85,6 +85,23 @@ class Measuring(FakeMethod):
     ) -> Iterator[Record | Unit]:
         context.measure("share of the rare", self.found)
         return super().generate(sources, context)
+
+
+class Picky(FakeMethod):
+    """Wants more gold than there is."""
+
+    def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
+        raise UserError(f"{len(sources['gold'])} gold pairs are too few")
+
+
+def test_a_method_may_look_at_its_sources_before_its_needs_are_met(store: Store) -> None:
+    run_job(store, GOLD)
+    with pytest.raises(UserError, match="3 gold pairs are too few"):
+        Generate("fake", Picky()).check({"source:gold": store.folder(GOLD.identity)})
+
+
+def test_the_sources_of_one_that_does_not_look_are_not_read_before(tmp_path: Path) -> None:
+    Generate("fake", FakeMethod()).check({"source:gold": tmp_path / "missing"})
 
 
 def test_what_a_method_measured_stays_beside_its_data(store: Store) -> None:

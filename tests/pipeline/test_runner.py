@@ -103,6 +103,25 @@ def test_sources_are_read_before_anything_else(store: Store, work_log: Path) -> 
     assert work_done(work_log) == ["one", "two", "training"]
 
 
+def test_data_that_leave_nothing_to_be_done_stop_the_run_before_anything_is_spent(
+    store: Store, work_log: Path
+) -> None:
+    data, training = stage("data", first=True), stage("training", stage("other", first=True))
+    picky = stage("picky", data, training, behaviour="refuses its data")
+    report, _ = carry_out(store, stage("end", picky))
+    assert report.is_data_faulty
+    assert report.failed[picky.identity][1] == ("picky can do nothing with data",)
+    assert sorted(work_done(work_log)) == ["data", "other"]
+    assert sorted(names(report.skipped)) == ["end", "training"]
+
+
+def test_data_are_not_looked_at_for_what_is_there(store: Store) -> None:
+    done, data = stage("done", stage("data", first=True)), stage("data", first=True)
+    carry_out(store, done)
+    report, _ = carry_out(store, stage("done", data, behaviour="refuses its data"), stage("more"))
+    assert names(report.executed) == ["more"]
+
+
 def test_forcing_a_stage_executes_it_and_all_that_depends_on_it(store: Store, work_log: Path) -> None:
     graph = Graph([diamond(), stage("other")])
     carry_out(store, *graph.targets)

@@ -156,8 +156,6 @@ def test_records_are_the_labelled_ones_as_kde_chose_them() -> None:
 @pytest.mark.parametrize(
     ("gold", "silver", "message"),
     [
-        ([0.5] * 3, [0.1, 0.2], "all 3 gold scores are 0.5; it needs gold pairs of different scores"),
-        ([1.0] * 2, [0.1, 0.2], "all 2 gold scores are 1; it needs gold pairs of both classes, 0 and 1"),
         ([0.1, 0.7], [0.3, 0.3], "all 2 random pairs have the score 0.3; the cross-encoder has learned"),
         ([0.0, 1.0], [0.3, 0.2], "none of 2 random pairs is kept"),
     ],

@@ -1,0 +1,134 @@
+"""What AugSBERT finds wrong with its sources before a labeller is trained on them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from synthbench.api import Method, RecordKind, ScoredPair, SyntheticDataset, UserError
+from synthbench_augsbert import AugSBERT, AugSBERTDomain
+
+BASE = {"base": {"model": "sandbox/encoder"}}
+RANDOM = {"name": "random", "size": 2}
+FOUR_SENTENCES = [("a dog", "a cat"), ("my boat", "your boat")]
+
+
+def pairs(
+    texts: Sequence[tuple[str, str]], scores: Sequence[float], split: str = "train"
+) -> SyntheticDataset:
+    records = [
+        ScoredPair(sentence1=first, sentence2=second, score=score, split=split)
+        for (first, second), score in zip(texts, scores, strict=True)
+    ]
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
+
+
+GOLD = pairs(FOUR_SENTENCES, [0.2, 0.9])
+
+
+def augsbert(**sampler: Any) -> AugSBERT:
+    return AugSBERT.model_validate({"sampler": sampler, "cross_encoder": BASE})
+
+
+def domain() -> AugSBERTDomain:
+    return AugSBERTDomain.model_validate({"cross_encoder": BASE})
+
+
+def fault(method: Method, sources: Mapping[str, SyntheticDataset]) -> str:
+    with pytest.raises(UserError) as caught:
+        method.check_data(sources)
+    (message,) = caught.value.messages
+    return message
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        RANDOM,
+        {"name": "kde", "size": 4},
+        {"name": "bm25", "k": 3},
+        {"name": "semantic-search", "k": 3, "bi_encoder": BASE},
+        {"name": "bm25+semantic-search", "k": 1, "semantic_k": 3, "bi_encoder": BASE},
+    ],
+)
+def test_good_data_pass(sampler: dict[str, Any]) -> None:
+    augsbert(**sampler).check_data({"gold": GOLD, "dev": pairs(FOUR_SENTENCES, [1, 0], "dev")})
+
+
+@pytest.mark.parametrize("sampler", [RANDOM, {"name": "kde", "size": 4}])
+@pytest.mark.parametrize(
+    ("score", "wanted"),
+    [(1, "of both classes, 0 and 1,"), (0, "of both classes, 0 and 1,"), (0.5, "of different scores")],
+)
+def test_gold_of_one_class_or_one_score_teaches_no_labeller(
+    sampler: dict[str, Any], score: float, wanted: str
+) -> None:
+    gold = pairs(FOUR_SENTENCES, [score, score])
+
+    assert fault(augsbert(**sampler), {"gold": gold}) == (
+        f"augsbert: source 'gold', split 'train': all 2 scores are {score}; pairs {wanted} are needed"
+    )
+
+
+def test_gold_without_pairs_to_train_on_is_an_error() -> None:
+    gold = pairs(FOUR_SENTENCES, [0, 1], split="dev")
+
+    assert fault(augsbert(**RANDOM), {"gold": gold}) == (
+        "augsbert: source 'gold', split 'train': there are no pairs"
+    )
+
+
+def test_by_dev_pairs_of_one_score_no_labeller_is_chosen() -> None:
+    dev = pairs(FOUR_SENTENCES, [0.5, 0.5], split="dev")
+
+    for method in (augsbert(**RANDOM), domain()):
+        message = fault(method, {"gold": GOLD, "dev": dev, "target": pairs([("c", "d")], [0])})
+        assert "source 'dev': all 2 scores are 0.5; pairs of different scores are needed" in message
+
+
+@pytest.mark.parametrize(
+    ("sampler", "key"),
+    [
+        ({"name": "bm25", "k": 4}, "sampler bm25: k 4"),
+        ({"name": "semantic-search", "k": 4, "bi_encoder": BASE}, "sampler semantic-search: k 4"),
+        (
+            {"name": "bm25+semantic-search", "k": 1, "semantic_k": 4, "bi_encoder": BASE},
+            "sampler bm25+semantic-search: semantic_k 4",
+        ),
+    ],
+)
+def test_as_many_neighbours_as_sentences_are_too_many(sampler: dict[str, Any], key: str) -> None:
+    assert fault(augsbert(**sampler), {"gold": GOLD}) == (
+        f"augsbert: {key} needs more than 4 distinct gold sentences, there are 4"
+    )
+
+
+@pytest.mark.parametrize("name", ["random", "kde"])
+def test_more_random_pairs_than_there_are_new_ones_are_too_many(name: str) -> None:
+    assert fault(augsbert(name=name, size=5), {"gold": GOLD}) == (
+        "augsbert: sampler.size 5 is more than the 4 pairs of the 4 gold sentences that are not gold pairs"
+    )
+
+
+def test_where_all_pairs_are_gold_none_is_new() -> None:
+    gold = pairs([("a", "b"), ("b", "c"), ("a", "c")], [0, 0.5, 1])
+
+    assert fault(augsbert(name="bm25", k=1), {"gold": gold}) == (
+        "augsbert: every pair of the 3 gold sentences is a gold pair; none is new"
+    )
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_target_domain_without_pairs_of_its_own_is_an_error(split: str) -> None:
+    texts = [("a dog", "a whale")] if split == "train" else [("a whale", "a shark")]
+    target = pairs(texts, [0.5], split)
+
+    assert fault(domain(), {"gold": GOLD, "target": target}) == (
+        "augsbert-domain: the source 'target' has no pair in split 'train' whose sentences are not in 'gold'"
+    )
+
+
+def test_a_target_domain_that_shares_some_sentences_is_none() -> None:
+    target = pairs([("a dog", "a whale"), ("a shark", "a whale")], [0.5, 0.5])
+
+    domain().check_data({"gold": GOLD, "target": target})
