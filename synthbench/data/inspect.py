@@ -11,7 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.near_identity import normalised
-from synthbench.data.records import RECORD_TYPES, RecordKind
+from synthbench.data.records import RecordKind
+from synthbench.data.streaming import text_columns
 
 MAX_LABELS = 11
 
@@ -76,9 +77,7 @@ def describe(dataset: SyntheticDataset) -> Description:
     section 5.2).
     """
     table, manifest = dataset.table, dataset.manifest
-    record_type = RECORD_TYPES[dataset.kind]
-    further = (name for name in record_type.optional_fields if name in table.column_names)
-    names = (*record_type.text_fields, *further)
+    names = text_columns(dataset.kind, table.column_names)
     columns = [_texts(table, name) for name in names]
     sentences = pc.unique(pa.concat_arrays(columns))
     distinct_1, distinct_2 = _distinct_n_grams(sentences)
@@ -106,6 +105,17 @@ def describe(dataset: SyntheticDataset) -> Description:
             include={"dropped", "revisions", "tokens", "cost_usd", "notes", "content_hash"}
         ),
     )
+
+
+def shared_sentences(first: SyntheticDataset, second: SyntheticDataset) -> int:
+    """Return how many distinct sentences stand in both data sets."""
+    known, others = (_distinct_sentences(data) for data in (first, second))
+    return int(pc.sum(pc.is_in(known, others)).as_py() or 0)
+
+
+def _distinct_sentences(dataset: SyntheticDataset) -> pa.Array:
+    names = text_columns(dataset.kind, dataset.table.column_names)
+    return pc.unique(pa.concat_arrays([_texts(dataset.table, name) for name in names]))
 
 
 def _counts(table: pa.Table, column: str) -> dict[str, int]:

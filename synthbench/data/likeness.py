@@ -1,12 +1,16 @@
 """When two sentences are the same but for their writing, and when they are nearly the same."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from rensa import RMinHash
+
+    Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 NUM_PERMUTATIONS = 128
 NUM_BANDS = 32
@@ -38,6 +42,15 @@ def similarity(first: str, second: str) -> float:
     return shared / (len(left) + len(right) - shared)
 
 
+def directions(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return vectors, shape (n, dimension), scaled to length 1; one of length 0 stays."""
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return scaled
+
+
 class NearDuplicates:
     """Finds the nearly equal among known sentences: by MinHash, then by their exact similarity."""
 
@@ -63,7 +76,8 @@ class NearDuplicates:
 def _sketches(bare_texts: Sequence[str]) -> "list[RMinHash]":
     from rensa import RMinHash
 
-    return RMinHash.from_token_sets(map(_shingles, bare_texts), NUM_PERMUTATIONS, SEED)
+    made: list[RMinHash] = RMinHash.from_token_sets(map(_shingles, bare_texts), NUM_PERMUTATIONS, SEED)
+    return made
 
 
 def _shingles(bare_text: str) -> list[str]:

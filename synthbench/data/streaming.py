@@ -34,9 +34,20 @@ def text_batches(path: Path) -> Iterator[Rows]:
 
 def batches_of(dataset: SyntheticDataset) -> Iterator[Rows]:
     """Yield the sentences of each record of an opened data set, many records at a time."""
-    names = _columns(dataset.kind, dataset.table.column_names)
-    for batch in dataset.table.select(names).to_batches(max_chunksize=AT_ONCE):
+    return table_batches(dataset.kind, dataset.table)
+
+
+def table_batches(kind: RecordKind, table: "pa.Table") -> Iterator[Rows]:
+    """Yield the sentences of each record of a table that has this kind's schema."""
+    for batch in table.select(text_columns(kind, table.column_names)).to_batches(max_chunksize=AT_ONCE):
         yield _rows(batch)
+
+
+def text_columns(kind: RecordKind, known: Sequence[str]) -> list[str]:
+    """Return the columns with sentences, in the order of `Record.texts`."""
+    first, *others = RECORD_TYPES[kind].text_fields
+    further = [name for name in RECORD_TYPES[kind].optional_fields if name in known]
+    return [first, *further, *others]
 
 
 def _batches(path: Path) -> Iterator[Rows]:
@@ -74,19 +85,12 @@ def _stored(folder: Path) -> Iterator[Rows]:
     file = folder / RECORDS_FILE
     try:
         with pq.ParquetFile(file) as parquet:
-            names = _columns(kind, parquet.schema_arrow.names)
+            names = text_columns(kind, parquet.schema_arrow.names)
             for batch in parquet.iter_batches(batch_size=AT_ONCE, columns=names):
                 yield _rows(batch.select(names))
     except (pa.ArrowException, OSError, KeyError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"{file}: damaged, not readable as Parquet: {reason}") from error
-
-
-def _columns(kind: RecordKind, known: Sequence[str]) -> list[str]:
-    """Return the columns with sentences, in the order of `Record.texts`."""
-    first, *others = RECORD_TYPES[kind].text_fields
-    further = [name for name in RECORD_TYPES[kind].optional_fields if name in known]
-    return [first, *further, *others]
 
 
 def _rows(batch: "pa.RecordBatch") -> Rows:

