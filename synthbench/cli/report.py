@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,8 +10,22 @@ from synthbench.cli.console import console
 from synthbench.cli.given import load_given
 from synthbench.cli.options import Assignments, File, Profile, Seeds, Variants, home
 
+if TYPE_CHECKING:
+    from synthbench.reporting.results import ExperimentResult
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
+
 OutputFolder = Annotated[
     Path, typer.Option(help="Folder for tables and plot, in a folder of the experiment's name.")
+]
+
+Cell = Annotated[
+    tuple[str, str],
+    typer.Option(
+        metavar="ROW COLUMN",
+        show_default=False,
+        help="Print the runs behind a cell of the table, down to their data, and write nothing."
+        " A row of several axes is named as 'bm25 [base=static]'.",
+    ),
 ]
 
 
@@ -22,6 +36,7 @@ def report(
     variant: Variants = None,
     seeds: Seeds = None,
     output: OutputFolder = Path("reports"),
+    trace: Cell = ("", ""),
 ) -> None:
     """Write tables and plot of the last tracked run of this file and these overrides; computes nothing."""
 
@@ -34,9 +49,22 @@ def report(
     name = given.experiment.name
     tracker = MlflowTracker(home())
     result = tracker.load(name, request(given.experiment, given.overrides))
+    if trace != ("", ""):
+        _print_trace(result, trace, tracker)
+        return
     console().print(terminal_report(result))
     print_files(write_report(result, report_folder(output, name, given.overrides)))
     print(f"MLflow: {tracker.place}")
+
+
+def _print_trace(result: "ExperimentResult", cell: tuple[str, str], tracker: "MlflowTracker") -> None:
+    from synthbench.reporting.trace import trace
+
+    row, column = cell
+    for headline, lines in trace(result, row, column, tracker.run_ids(result)):
+        print(headline)
+        for line in lines:
+            print(f"  {line}")
 
 
 def print_files(files: Sequence[Path]) -> None:

@@ -124,9 +124,7 @@ class RunWriter:
         self.client.set_terminated(run_id)
 
     def _known(self, kind: str) -> list["Run"]:
-        same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{EXPERIMENT_TAG}` = '{self.result.identity}'"
-        found = self.client.search_runs([self.experiment_id], same, max_results=MAX_RUNS)
-        return list(found)
+        return _runs_of(self.client, self.experiment_id, self.result, kind)
 
     def _create(self, name: str, tags: Mapping[str, str]) -> str:
         all_tags = {EXPERIMENT_TAG: self.result.identity, **tags}
@@ -167,6 +165,17 @@ class RunWriter:
                 (folder / "report").mkdir(exist_ok=True)
                 shutil.copyfile(file, folder / "report" / file.name)
             self.client.log_artifacts(run_id, name)
+
+
+def run_ids(client: "MlflowClient", experiment_id: str, result: ExperimentResult) -> dict[str, str]:
+    """Return the id of the finished MLflow run of each of a result's runs, by the run's identity."""
+    finished = (run for run in _runs_of(client, experiment_id, result, "run") if _is_finished(run))
+    return {run.data.tags[IDENTITY_TAG]: str(run.info.run_id) for run in finished}
+
+
+def _runs_of(client: "MlflowClient", experiment_id: str, result: ExperimentResult, kind: str) -> list["Run"]:
+    same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{EXPERIMENT_TAG}` = '{result.identity}'"
+    return list(client.search_runs([experiment_id], same, max_results=MAX_RUNS))
 
 
 def _now() -> str:

@@ -14,7 +14,14 @@ from urllib.parse import urlsplit
 from synthbench.errors import UserError, did_you_mean
 from synthbench.privacy import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
-from synthbench.tracking.mlflow_runs import KIND_TAG, LOGGED_TAG, REQUEST_TAG, RESULT_FILE, RunWriter
+from synthbench.tracking.mlflow_runs import (
+    KIND_TAG,
+    LOGGED_TAG,
+    REQUEST_TAG,
+    RESULT_FILE,
+    RunWriter,
+    run_ids,
+)
 from synthbench.tracking.redaction import mask_password_of, redacted
 
 if TYPE_CHECKING:
@@ -97,6 +104,16 @@ class MlflowTracker:
             if not fitting:
                 raise UserError(_no_such_result(experiment, [run.info.run_name for run in finished]))
             return _read_result(client, fitting[0].info.run_id)
+
+    def run_ids(self, result: ExperimentResult) -> dict[str, str]:
+        """Return the id of the MLflow run of each of a result's runs, by the run's identity.
+
+        Raises UserError if MLflow can't be reached.
+        """
+        with self._failures_in_one_line("mend it and run the same command again"):
+            client = self._client()
+            experiment = client.get_experiment_by_name(result.experiment)
+            return {} if experiment is None else run_ids(client, experiment.experiment_id, result)
 
     @property
     def place(self) -> str:

@@ -116,6 +116,19 @@ def test_report_writes_the_same_bytes_without_the_store(
     assert tables(place, "again") == tables(place)
 
 
+def test_a_cell_is_traced_to_its_runs_in_mlflow(finished_run: tuple[Place, Called], tracking: Any) -> None:
+    place, _ = finished_run
+    called = place.call("report", place.file, "--trace", "augsbert", "test", "--output", "traced")
+    assert (called.code, called.err) == (0, "")
+    lines = called.out.splitlines()
+    traced = [tracking.get_run(line.split()[-1]) for line in lines if line.startswith("  MLflow run ")]
+    scores = [float(line.split()[3]) for line in lines if not line.startswith(" ")]
+    assert len(scores) == 2
+    for run, score in zip(traced, scores, strict=True):
+        assert any(100 * value == pytest.approx(score, abs=1e-4) for value in run.data.metrics.values())
+    assert not (place.folder / "traced").exists()
+
+
 def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Place) -> None:
     def reported(*arguments: str) -> str:
         called = copy.call("report", copy.file, *arguments)
