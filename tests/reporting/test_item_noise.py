@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from synthbench.reporting.statistics.item_noise import Influences, item_variances, pairs_of
+from synthbench.reporting.statistics.item_noise import Influences, ItemNoise, item_variances
 
 Array = NDArray[np.float64]
 
@@ -82,4 +82,13 @@ def test_all_pairs_of_rows_come_in_the_order_of_the_rows() -> None:
         for one, other in combinations(range(3), 2)
     }
 
-    assert pairs_of(("0", "1", "2"), item_variances(influences)) == alone
+    noise = ItemNoise(
+        axes={},
+        task="A",
+        evaluator="sts",
+        num_items=40,
+        variants=("0", "1", "2"),
+        squared_errors=item_variances(influences),
+    )
+
+    assert noise.by_pair() == alone

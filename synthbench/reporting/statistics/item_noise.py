@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from pydantic import BaseModel, ConfigDict
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -23,6 +25,28 @@ class Influences:
     values: "NDArray[np.float64]"
     seeds: tuple[int, ...]
     is_seeded: bool = True
+
+
+class ItemNoise(BaseModel):
+    """What the choice of test items adds to the noise, for each pair of rows at one point of the grid.
+
+    `squared_errors` are those of `item_variances`, of the main scores in [-1, 1] or [0, 1], for the pairs of
+    `variants` in the order of itertools.combinations. So a report needs no per-item files.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    axes: dict[str, str]
+    task: str
+    evaluator: str
+    num_items: int
+    variants: tuple[str, ...]
+    squared_errors: tuple[float, ...]
+
+    def by_pair(self) -> Mapping[frozenset[str], float]:
+        """Return the squared errors by pair of variants."""
+        pairs = (frozenset(pair) for pair in combinations(self.variants, 2))
+        return dict(zip(pairs, self.squared_errors, strict=True))
 
 
 def item_variances(rows: Sequence[Influences]) -> tuple[float, ...]:
@@ -86,9 +110,3 @@ def _interaction(covariances: "NDArray[np.float64]") -> float:
     if num_seeds < 2:
         return 0.0
     return float((covariances.diagonal().mean() - covariances.mean()) / (num_seeds - 1))
-
-
-def pairs_of(rows: Sequence[str], variances: Sequence[float]) -> Mapping[frozenset[str], float]:
-    """Return the variances by pair of rows, as `item_variances` orders them."""
-    pairs = (frozenset(pair) for pair in combinations(rows, 2))
-    return dict(zip(pairs, variances, strict=True))

@@ -1,0 +1,91 @@
+"""From the per-item scores of all runs to what the choice of test items does to each comparison."""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.config.experiment import Variant
+from synthbench.pipeline.operations import ITEMS_FILE, SCORES_FILE, Evaluate, read_json
+from synthbench.pipeline.plan import PlannedRun
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import Store
+from synthbench.reporting.statistics.item_noise import Influences, ItemNoise, item_variances
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Place = tuple[tuple[str, str], ...]
+Scored = tuple[PlannedRun, Stage]
+
+
+def item_noise(
+    runs: Sequence[PlannedRun], is_seeded: Callable[[Variant], bool], store: Store
+) -> Iterator[ItemNoise]:
+    """Yield the items' noise for each point of the grid, test set and evaluator with two rows or more.
+
+    `is_seeded` says of a row whether seeds make a difference to it. Left out are rows whose noise between
+    seeds nobody knows, evaluators that don't say how items move their score, and rows that were scored on
+    other items than the first. One test set is in memory at a time.
+    """
+    for (axes, task, evaluator), scored in _by_test_set(runs).items():
+        rows = _influences(scored, is_seeded, store)
+        if len(rows) > 1:
+            influences = tuple(rows.values())
+            yield ItemNoise(
+                axes=dict(axes),
+                task=task,
+                evaluator=evaluator,
+                num_items=influences[0].values.shape[1],
+                variants=tuple(rows),
+                squared_errors=item_variances(influences),
+            )
+
+
+def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Place, str, str], list[Scored]]:
+    found: dict[tuple[Place, str, str], list[Scored]] = {}
+    for run in runs:
+        axes = tuple(sorted(dict(run.variant.axes).items()))
+        for task, stage in run.evaluations.items():
+            found.setdefault((axes, task, stage.operation.component), []).append((run, stage))
+    return found
+
+
+def _influences(
+    scored: Sequence[Scored], is_seeded: Callable[[Variant], bool], store: Store
+) -> dict[str, Influences]:
+    """Return the influences of each row whose seeds, and items, make it comparable."""
+    import numpy as np
+
+    rows: dict[str, list[Scored]] = {}
+    for run, stage in scored:
+        rows.setdefault(run.variant.name, []).append((run, stage))
+    found: dict[str, Influences] = {}
+    first: NDArray[Any] | None = None
+    for name, members in rows.items():
+        seeded = is_seeded(members[0][0].variant)
+        if seeded and len(members) < 2:
+            continue
+        lines = [_influence(stage, store.folder(stage.identity)) for _, stage in members]
+        first = next((ids for ids, _ in lines if ids is not None), None) if first is None else first
+        values = [line for ids, line in lines if line is not None and np.array_equal(ids, first)]
+        if len(values) == len(members):
+            seeds = tuple(run.seed for run, _ in members)
+            found[name] = Influences(np.stack(values), seeds, seeded)
+    return found
+
+
+def _influence(stage: Stage, folder: Path) -> "tuple[NDArray[Any] | None, NDArray[np.float64] | None]":
+    """Return the items' ids and how they move the main score; None where nobody knows."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    assert isinstance(stage.operation, Evaluate)
+    file = folder / ITEMS_FILE
+    if not file.is_file():
+        return None, None
+    table = pq.read_table(file, use_threads=False)
+    items = {name: table.column(name).to_numpy() for name in table.column_names}
+    values = stage.operation.evaluator.influence(items, read_json(folder / SCORES_FILE)["scores"])
+    is_usable = values is not None and len(values) > 1 and bool(np.isfinite(values).all())
+    return items.get("id"), values if is_usable else None
