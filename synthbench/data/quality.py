@@ -22,6 +22,7 @@ BLEU_SENTENCES = 200
 DIVERSITY_SENTENCES = 2_000
 NEAR_QUERIES = 2_000
 NEAR_SENTENCES = 300_000
+NEAR_SENTENCES_OF_RUNS = 20_000
 PAIRS = 50_000
 NEIGHBOURS = 1_000
 TRAIN_SENTENCES = 20_000
@@ -89,6 +90,31 @@ def examine(dataset: SyntheticDataset, encode: "Encode | None" = None, encoder: 
             "to_train": _to_train(dataset, encode),
         }
     return Quality.model_validate(found)
+
+
+def key_figures(dataset: SyntheticDataset) -> dict[str, float]:
+    """Return the figures by name that are cheap enough to be looked at after every run.
+
+    Those of the whole data set are of `describe`; near-duplicates and trivial pairs are on samples.
+    """
+    from synthbench.data.inspect import describe
+
+    if not len(dataset):
+        return {}
+    whole = describe(dataset)
+    sentences = _texts(dataset.kind, dataset.table, NEAR_SENTENCES_OF_RUNS)
+    sampled = {**_near_duplicates(sentences), **_trivial_pairs(dataset)}
+    num_words = sum(words.mean for words in whole.words.values()) / len(whole.words)
+    exact = {
+        "num_sentences": float(whole.num_sentences),
+        "mean_words": num_words,
+        "distinct_1": whole.distinct_1,
+        "distinct_2": whole.distinct_2,
+        "identical": whole.share_identical,
+        "duplicates": whole.num_unordered_duplicates / whole.num_records,
+    }
+    names = ("near_duplicates", "same_words", "no_common_word")
+    return exact | {name: value for name in names if isinstance(value := sampled.get(name), float)}
 
 
 def vendi_score(vectors: "NDArray[np.float32]") -> float:

@@ -11,6 +11,7 @@ from synthbench.config.experiment import Experiment
 from synthbench.config.llm import TRAFFIC
 from synthbench.data.dataset import read_manifest
 from synthbench.pipeline.audit_results import audit_results
+from synthbench.pipeline.examining import examined
 from synthbench.pipeline.generation import Generate
 from synthbench.pipeline.job import environment
 from synthbench.pipeline.llm_costs import cost_results, generations
@@ -66,7 +67,7 @@ def collect(
         table=experiment.table.model_dump(mode="json"),
         published=experiment.published,
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
-        runs=results,
+        runs=examined(runs, results, store),
         audits=audits,
         costs=cost_results(plan, store),
         failures=(*failures, *(() if only_late else unfinished)),

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.auditing.report import Audit
+from synthbench.reporting.overlaps import Overlap
 from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.published_audit import PublishedAudit
 
@@ -53,6 +54,11 @@ class DatasetSummary(_Result):
         exclude_if=lambda value: not value,
         description="what the method found on its way, by what it is",
     )
+    figures: dict[str, float] = Field(
+        default_factory=dict,
+        exclude_if=lambda value: not value,
+        description="what the data are like: see `synthbench.data.quality.key_figures`",
+    )
     content_hash: str
     stage: str
     folder: str = Field("", description="where it is kept, below the home of the store")
@@ -72,6 +78,11 @@ class RunResult(_Result):
     paused_at: float = Field(1.0, description="after which share of the steps dev chose")
     scores: tuple[TaskScores, ...]
     datasets: tuple[DatasetSummary, ...] = ()
+    overlaps: tuple[Overlap, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="what of its test sets stands in its training data",
+    )
     history: tuple[tuple[int, str, float], ...] = Field((), description="(step, name, value) of the training")
     dev_score: float | None = None
     num_steps: int = 0

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from synthbench.reporting import aggregate
+from synthbench.reporting.overlaps import NORMALISED
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 NAME_LENGTH = 250
@@ -56,8 +57,12 @@ def experiment_digest(result: ExperimentResult) -> str:
 
 
 def run_points(run: RunResult) -> list[Point]:
-    """Return all scores as `<task>/<score>`, the training curves, the dev score, steps and seconds."""
-    return [*_scores(run), *_training(run)]
+    """Return all scores as `<task>/<score>`, the training curves, the dev score, steps and seconds.
+
+    `data/<part>/<figure>` are the training data's, `overlap/<task>` the share of the test set's
+    items of which a sentence, normalised, stands in them.
+    """
+    return [*_scores(run), *_training(run), *_data(run)]
 
 
 def run_parameters(run: RunResult) -> dict[str, str]:
@@ -114,6 +119,14 @@ def _scores(run: RunResult) -> Iterator[Point]:
         evaluator = [scores.evaluator] if tasks.count(scores.task) > 1 else []
         for name, value in scores.scores.items():
             yield Point(legal_name(scores.task, *evaluator, name), value)
+
+
+def _data(run: RunResult) -> Iterator[Point]:
+    for dataset in run.datasets:
+        for name, value in dataset.figures.items():
+            yield Point(legal_name("data", dataset.part, name), value)
+    for overlap in run.overlaps:
+        yield Point(legal_name("overlap", overlap.task), overlap.sharing[NORMALISED] / overlap.num_items)
 
 
 def _training(run: RunResult) -> Iterator[Point]:

@@ -8,7 +8,8 @@ from mlflow.utils.validation import _validate_metric_name, _validate_param_name
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
-from synthbench.reporting.results import AuditResult, ExperimentResult, RunResult, TaskScores
+from synthbench.reporting.overlaps import Overlap
+from synthbench.reporting.results import AuditResult, DatasetSummary, ExperimentResult, RunResult, TaskScores
 from synthbench.tracking.payload import (
     experiment_digest,
     experiment_points,
@@ -149,3 +150,15 @@ def test_note_leaves_out_a_table_that_is_too_long() -> None:
     result = ExperimentResult(experiment="e", identity="i", description="What for", runs=())
 
     assert experiment_tags(result, "x" * 9000)["mlflow.note.content"] == "What for"
+
+
+def test_what_the_data_are_like_and_share_with_the_tests_is_tracked() -> None:
+    dataset = DatasetSummary(
+        part="x2", kind="pair", num_records=1, figures={"distinct_1": 0.5}, content_hash="c", stage="s"
+    )
+    counts = {"sharing": {"exact": 0, "normalised": 2}, "whole": {}, "as_pairs": 0, "by_part": {}}
+    overlap = Overlap(task="STSb", items="pairs", num_items=8, **counts)
+    points = {
+        point.name: point.value for point in run_points(make_run(datasets=(dataset,), overlaps=(overlap,)))
+    }
+    assert points | {"data/x2/distinct_1": 0.5, "overlap/STSb": 0.25} == points

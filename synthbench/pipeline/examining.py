@@ -1,0 +1,136 @@
+"""What the training data of a run are like, and what of its test sets stands in them.
+
+It is no stage: nothing depends on it. It is looked at when the results are collected, and then kept.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.data.dataset import read_manifest
+from synthbench.data.records import RecordKind
+from synthbench.pipeline.operations import DATASET_FOLDER, JoinLearning, read_dataset
+from synthbench.pipeline.plan import PlannedRun
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import Store, write_atomically
+from synthbench.reporting.overlaps import Overlap
+from synthbench.reporting.results import RunResult
+
+if TYPE_CHECKING:
+    from synthbench.data.contamination.index import TestIndex
+
+VERSION = 1
+"""Raise it whenever the same data give other figures."""
+ITEMS = {RecordKind.RANKING: "queries", RecordKind.SENTENCE: "sentences"}
+
+
+def examined(runs: Sequence[PlannedRun], results: Sequence[RunResult], store: Store) -> tuple[RunResult, ...]:
+    """Return the runs' results with the figures of their data and what of their test sets stands in these.
+
+    Data that are no longer in the store are left out.
+    """
+    examiner = _Examiner(store)
+    return tuple(examiner.examine(run, result) for run, result in zip(runs, results, strict=True))
+
+
+class _Examiner:
+    """Looks at data sets of the store, at each once."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._indexes: dict[tuple[tuple[str, str], ...], TestIndex] = {}
+
+    def examine(self, run: PlannedRun, result: RunResult) -> RunResult:
+        datasets = tuple(
+            dataset.model_copy(update={"figures": self._figures(dataset.stage)})
+            for dataset in result.datasets
+        )
+        parts = {dataset.part: dataset.stage for dataset in datasets}
+        tests = {task: _scored(stage).identity for task, stage in run.evaluations.items()}
+        overlaps = self._overlaps(parts, {task: each for task, each in tests.items() if self._is_there(each)})
+        return result.model_copy(update={"datasets": datasets, "overlaps": overlaps})
+
+    def _figures(self, part: str) -> dict[str, float]:
+        from synthbench.data.quality import key_figures
+
+        known = self._kept("figures", part)
+        if known is None:
+            known = key_figures(read_dataset(self.store.folder(part)))
+            self._keep(known, "figures", part)
+        return dict(known)
+
+    def _overlaps(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> tuple[Overlap, ...]:
+        if not parts or not tests:
+            return ()
+        key = (*parts.items(), *tests.items())
+        known = self._kept("overlaps", *map(list, key))
+        if known is None:
+            known = [overlap.model_dump(mode="json") for overlap in self._search(parts, tests)]
+            self._keep(known, "overlaps", *map(list, key))
+        return tuple(map(Overlap.model_validate, known))
+
+    def _search(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> list[Overlap]:
+        from synthbench.data.contamination.index import Check
+        from synthbench.data.contamination.search import Findings, search
+        from synthbench.data.streaming import text_batches
+
+        index = self._index(tests)
+        found = {
+            name: search(text_batches(self.store.folder(identity)), index) for name, identity in parts.items()
+        }
+        by_part = {name: findings.overlaps(index) for name, findings in found.items()}
+        together = reduce(Findings.together, found.values()).overlaps(index)
+        return [
+            Overlap(
+                task=each.name,
+                items=ITEMS.get(self._kind(tests[each.name]), "pairs"),
+                num_items=each.num_items,
+                sharing={check.value: counts.items for check, counts in each.checks.items()},
+                whole={check.value: counts.whole_items for check, counts in each.checks.items()},
+                as_pairs=each.items_as_pairs,
+                by_part={name: of[place].checks[Check.NORMALISED].items for name, of in by_part.items()},
+            )
+            for place, each in enumerate(together)
+        ]
+
+    def _index(self, tests: Mapping[str, str]) -> "TestIndex":
+        """Return the index of these test sets; the last one is kept, as rows mostly share their tests."""
+        from synthbench.data.contamination.index import TestIndex
+
+        key = tuple(tests.items())
+        if key not in self._indexes:
+            rows = {task: read_dataset(self.store.folder(each)).text_rows() for task, each in key}
+            self._indexes = {key: TestIndex(rows)}
+        return self._indexes[key]
+
+    def _kind(self, identity: str) -> RecordKind:
+        return read_manifest(self.store.folder(identity) / DATASET_FOLDER).kind
+
+    def _is_there(self, identity: str) -> bool:
+        return (self.store.folder(identity) / DATASET_FOLDER).is_dir()
+
+    def _kept(self, *key: object) -> Any:  # noqa: ANN401 - JSON
+        try:
+            return json.loads(self._file(key).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def _keep(self, value: object, *key: object) -> None:
+        # Without room for it the figures are only looked at again.
+        with suppress(OSError):
+            self._file(key).parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._file(key), json.dumps(value, ensure_ascii=False) + "\n")
+
+    def _file(self, key: tuple[object, ...]) -> Path:
+        digest = hashlib.sha256(json.dumps([VERSION, *key]).encode()).hexdigest()
+        return self.store.root / "examined" / f"{digest}.json"
+
+
+def _scored(evaluation: Stage) -> Stage:
+    """Return the test set of an evaluation, without what its evaluator learns from."""
+    task = evaluation.inputs["task"]
+    return task.inputs["task"] if isinstance(task.operation, JoinLearning) else task

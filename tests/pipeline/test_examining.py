@@ -1,0 +1,94 @@
+"""What results say of the data that a row was trained on, and of the test sets in these."""
+
+import json
+from pathlib import Path
+
+import pytest
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines
+
+from synthbench.pipeline.collect import collect
+from synthbench.pipeline.executors import InProcess
+from synthbench.pipeline.plan import Plan, make_plan
+from synthbench.pipeline.runner import Runner
+from synthbench.pipeline.store import Store
+from synthbench.reporting.overlaps import Overlap
+from synthbench.reporting.results import RunResult
+
+HEADER = "sentence1\tsentence2\tscore\n"
+GOLD = "A dog.\ta cat\t0.5\nsnow falls\train falls\t0.5\n"
+TEST = "a dog\tA cat!\t0.5\nSnow falls.\tsun\t0.5\nsun\tmoon\t0.5\nA dog.\ta cat\t0.5\n"
+
+
+@pytest.fixture
+def plan(experiment: ExperimentFile, store: Store) -> Plan:
+    """A finished experiment whose gold pairs stand in its test set, and out of which one pair is dropped."""
+    (experiment.folder / "gold.tsv").write_text(HEADER + GOLD, encoding="utf-8")
+    (experiment.folder / "test.tsv").write_text(HEADER + TEST, encoding="utf-8")
+    experiment.change("tasks: [test]", "tasks: [test]\n      exclude: [gold]")
+    planned = make_plan(experiment.load("seeds=[0]"))
+    assert not Runner(store, InProcess(), RUNTIME, Lines()).run(planned).failed
+    return planned
+
+
+def test_each_row_says_what_of_its_test_sets_as_scored_stands_in_its_data(plan: Plan, store: Store) -> None:
+    plain, silver = collect(plan, store).runs
+    (overlap,) = plain.overlaps
+    assert overlap == Overlap(
+        task="test",
+        items="pairs",
+        num_items=3,
+        sharing={"exact": 0, "normalised": 2, "13-gram": 2, "near-duplicate": 2},
+        whole={"exact": 0, "normalised": 1, "13-gram": 1, "near-duplicate": 1},
+        as_pairs=1,
+        by_part={"gold": 2},
+    )
+    assert set(silver.overlaps[0].by_part) == {"gold", "silver"}
+
+
+def test_each_part_of_the_data_has_its_figures(plan: Plan, store: Store) -> None:
+    (gold,) = collect(plan, store).runs[0].datasets
+    assert {name: round(value, 3) for name, value in gold.figures.items()} == {
+        "num_sentences": 4,
+        "mean_words": 2,
+        "distinct_1": 0.75,
+        "distinct_2": 1.0,
+        "identical": 0,
+        "duplicates": 0,
+        "near_duplicates": 0,
+        "same_words": 0,
+        "no_common_word": 0,
+    }
+
+
+def test_what_was_looked_at_is_kept_and_looked_at_again_if_it_is_lost_or_damaged(
+    plan: Plan, store: Store
+) -> None:
+    first = collect(plan, store).runs
+    kept = sorted((store.root / "examined").iterdir())
+    times = [file.stat().st_mtime_ns for file in kept]
+    assert collect(plan, store).runs == first
+    assert [file.stat().st_mtime_ns for file in kept] == times
+    kept[0].write_text("{", encoding="utf-8")
+    kept[1].unlink()
+    assert collect(plan, store).runs == first
+    assert all(json.loads(file.read_text(encoding="utf-8")) for file in kept)
+
+
+def test_results_of_runs_without_these_figures_stay_as_they_were(plan: Plan, store: Store) -> None:
+    run = collect(plan, store).runs[0]
+    old = run.model_copy(update={"overlaps": (), "datasets": ()})
+    assert "overlaps" not in old.model_dump(mode="json")
+    assert RunResult.model_validate_json(old.model_dump_json()).overlaps == ()
+    read = RunResult.model_validate_json(run.model_dump_json())
+    assert (read.overlaps, read.datasets) == (run.overlaps, run.datasets)
+
+
+def test_test_sets_that_are_gone_from_the_store_are_left_out(
+    plan: Plan, store: Store, tmp_path: Path
+) -> None:
+    for stage in plan.stages.values():
+        if stage.kind == "exclude":
+            store.folder(stage.identity).rename(tmp_path / "gone")
+    assert collect(plan, store).runs[0].overlaps == ()
