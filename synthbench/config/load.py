@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.config.documents import Document, expand_dotted, merge, read_document
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
+from synthbench.config.figures import FiguresCheck
 from synthbench.config.outside import (
     check_data_folder,
     check_llm,
@@ -82,12 +83,14 @@ class _Loader:
         published: tuple[PublishedValue, ...] = ()
         if section is not None:
             table.main_scores(section.table, variants)
+            figures = FiguresCheck(document, self.original, rows, problems)
+            figures.check(section.table.figures, variants)
             published = table.published(section.table, self.file.parent, self.sources)
             published = (*published, *table.published_costs(section.table, self.file.parent))
             self._check_unused(section, used_sources)
         problems.raise_if_any()
         assert section is not None, "a section that does not parse has problems"
-        distinct, equal = _without_equal(variants, section.table.across)
+        distinct, equal = _without_equal(variants, section.table.kept_axes)
         overridden = self.changes.resolved()
         return Experiment(
             name=section.experiment,
@@ -237,20 +240,20 @@ def _check_parts_of_all(document: Document, candidate: Candidate, problems: Prob
             problems.add(document, ("select", "over", path), message)
 
 
-def _without_equal(variants: Sequence[Variant], across: Sequence[str]) -> tuple[list[Variant], list[str]]:
+def _without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[list[Variant], list[str]]:
     """Drop variants that compute what an earlier one computes, with a note on each.
 
     A variant that is the same for several values of an axis loses the axis and comes behind the others; not
-    so on an axis of `across`, whose values are columns, each with its own cell.
+    so on an axis in `kept`, whose values are columns, or points of a curve.
     """
     distinct: list[Variant] = []
     notes: dict[str, None] = {}
     for variant in variants:
-        place = place_of(variant.axes, across)
+        place = place_of(variant.axes, kept)
         equals = (
             known
             for known in distinct
-            if place_of(known.axes, across) == place and _configs(known) == _configs(variant)
+            if place_of(known.axes, kept) == place and _configs(known) == _configs(variant)
         )
         twin = next(equals, None)
         if twin is None:

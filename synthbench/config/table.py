@@ -48,6 +48,8 @@ class TableCheck:
                 for name in column_names(place_of(row.axes, self.across), task):
                     self.columns.setdefault(name, {})[task] = None
         self.variants = {row.name for row in rows} | set(original.section("variants").data)
+        if isinstance(baseline := original.data.get("baseline"), str):
+            self.variants.add(baseline)
         self.axes = original.section("grid").data
         self.values = {value for axis in self.axes.values() if isinstance(axis, dict) for value in axis}
 
@@ -69,6 +71,19 @@ class TableCheck:
                     ("across",), f"no axis of the grid is called '{axis}'{did_you_mean(axis, self.axes)}"
                 )
         self._names(("ceiling",), "variant", self.variants, self.table.data.get("ceiling"))
+        self._compared(self.table.data.get("compare_to"))
+
+    def _compared(self, baselines: object) -> None:
+        """Look at the names of `compare_to`: a baseline, or several with the rows compared with each."""
+        if isinstance(baselines, str) and baselines not in self.variants:
+            self._add(("compare_to",), f"no variant is called '{baselines}'{self._near(baselines)}")
+        for name, rows in baselines.items() if isinstance(baselines, dict) else ():
+            if name not in self.variants:
+                self._add(("compare_to", name), f"no variant is called '{name}'{self._near(name)}")
+            self._names(("compare_to", name), "variant", self.variants, rows)
+
+    def _near(self, name: str) -> str:
+        return did_you_mean(name, self.variants)
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
         """Require one main score for each column, averages included: "all" and "mean" are not mixed."""
@@ -102,7 +117,9 @@ class TableCheck:
         self._names(("published", "encoders"), "value of the grid", self.values, list(published.encoders))
         self._names(("published", "columns"), "test set or average", titles, list(published.columns))
         try:
-            values = chosen_values(published, read_published(folder / Path(published.file).expanduser()))
+            files = (folder / Path(name).expanduser() for name in published.file)
+            read = [value for file in files for value in read_published(file)]
+            values = chosen_values(published, read)
         except UserError as error:
             self.problems.add_error(self.document, ("table", "published"), error)
             return ()
@@ -129,7 +146,7 @@ class TableCheck:
         splits = {value.column: value.split for value in values}
         printed = {title: published.columns.get(title, title) for title in titles}
         if not splits.keys() & set(printed.values()):
-            self._add(("published",), f"{published.file} has none of the table's columns")
+            self._add(("published",), f"{' and '.join(published.file)} has none of the table's columns")
         for title, column in printed.items():
             for task in self.columns.get(title, ()):
                 split = getattr(sources.get(task), "final_split", None)

@@ -2,17 +2,19 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from synthbench.config.documents import flatten
 from synthbench.config.experiment import Experiment
 from synthbench.config.llm import TRAFFIC
-from synthbench.data.dataset import read_manifest
+from synthbench.data.dataset import SyntheticDataset, read_manifest
+from synthbench.data.records import RecordKind
 from synthbench.pipeline.audit_results import audit_results
 from synthbench.pipeline.examining import examined
 from synthbench.pipeline.generation import Generate
+from synthbench.pipeline.item_noise import item_noise
 from synthbench.pipeline.job import environment
 from synthbench.pipeline.llm_costs import cost_results, generations
 from synthbench.pipeline.operations import (
@@ -31,6 +33,7 @@ from synthbench.pipeline.operations import (
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
+from synthbench.reporting.histograms import score_counts
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
 
 
@@ -50,7 +53,10 @@ def collect(
     `overrides` made the experiment another than its file's.
     """
     runs = [run for run in plan.runs if _is_finished(run, store)]
-    results = tuple(_run_result(run, store, is_seeded=plan.experiment.is_seeded(run.variant)) for run in runs)
+    counted = plan.experiment.table.counted_parts
+    results = tuple(
+        _run_result(run, store, counted, is_seeded=plan.experiment.is_seeded(run.variant)) for run in runs
+    )
     audits, unjudged = audit_results(plan, store)
     unfinished = (*(f"{run.label} is not finished" for run in plan.runs if run not in runs), *unjudged)
     only_late = bool(pending) and not failures
@@ -66,8 +72,10 @@ def collect(
         source=to_yaml(experiment.resolved),
         table=experiment.table.model_dump(mode="json"),
         published=experiment.published,
+        baseline=str(experiment.resolved.get("baseline") or ""),
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
         runs=examined(runs, results, store),
+        item_noise=tuple(item_noise(runs, experiment.is_seeded, store)),
         audits=audits,
         costs=cost_results(plan, store),
         failures=(*failures, *(() if only_late else unfinished)),
@@ -110,11 +118,11 @@ def _is_finished(run: PlannedRun, store: Store) -> bool:
     return all(store.has(stage.identity) for stage in ends)
 
 
-def _run_result(run: PlannedRun, store: Store, *, is_seeded: bool) -> RunResult:
+def _run_result(run: PlannedRun, store: Store, counted: Collection[str], *, is_seeded: bool) -> RunResult:
     model = None if run.model is None else model_folder(store.folder(run.model.identity))
     has_summary = model is not None and (model / SUMMARY_FILE).is_file()
     summary = read_json(model / SUMMARY_FILE) if model is not None and has_summary else {}
-    datasets = _datasets(run.data.get("" if model is None else model.name, {}), store)
+    datasets = _datasets(run.data.get("" if model is None else model.name, {}), store, counted)
     starts = _starts(run, store)
     return RunResult(
         variant=run.variant.name,
@@ -162,7 +170,7 @@ def _starts(run: PlannedRun, store: Store) -> list[Train]:
     return [operation for operation in operations if isinstance(operation, Train)]
 
 
-def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSummary]:
+def _datasets(parts: Mapping[str, Stage], store: Store, counted: Collection[str]) -> Iterator[DatasetSummary]:
     for name, stage in parts.items():
         folder = store.folder(stage.identity) / DATASET_FOLDER
         if not folder.is_dir():
@@ -183,10 +191,16 @@ def _datasets(parts: Mapping[str, Stage], store: Store) -> Iterator[DatasetSumma
             llm=" and ".join(llm.model for llm in asked),
             notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *told),
             measured=manifest.measured,
+            score_counts=_score_counts(folder) if name in counted else (),
             content_hash=manifest.content_hash,
             stage=stage.identity,
             folder=_place(folder, store),
         )
+
+
+def _score_counts(folder: Path) -> tuple[int, ...]:
+    dataset = SyntheticDataset.read(folder)
+    return score_counts(dataset.column("score")) if dataset.kind is RecordKind.SCORED_PAIR else ()
 
 
 def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:

@@ -5,7 +5,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +17,7 @@ GUIDE_COLOUR, GUIDE_WIDTH = "#DDDDDD", 0.5
 # Okabe and Ito's colours, which the colour-blind can tell apart; in grey print markers and dashes do it.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "v", "P", "X", "p")
-DASHES = ("-", "--", "-.", ":")
+DASHES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
 CEILING_COLOUR, CEILING_MARKER = "#333333", "D"
 TEXT_COLOUR = "#555555"
 NARROWEST, WIDEST = 3.4, 6.9  # inches, from a paper's column to the width of its text

@@ -49,6 +49,11 @@ def _unfinished(result: ExperimentResult) -> Iterator[str]:
     yield from (f"Pending: {what}" for what in result.pending)
 
 
+def data_notes(result: ExperimentResult) -> tuple[str, ...]:
+    """Return what must be known of the experiment and its data beside what shows no scores."""
+    return (*_overrides(result), *_data(result), *_unfinished(result))
+
+
 def cost_notes(result: ExperimentResult) -> tuple[str, ...]:
     """Return what must be known of the experiment beside costs, as beside audits where nothing is scored."""
     return (*_overrides(result), *_data(result)) if result.has_scores else audit_notes(result)
@@ -63,6 +68,12 @@ def figure_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
         *_not_alike(table),
         *_marks(table),
     )
+
+
+def curve_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
+    """Return what stands below curves, which leave a gap where nothing was scored."""
+    no_score = f"{MISSING} Not scored."
+    return tuple(note for note in figure_notes(table, result) if note != no_score)
 
 
 def _overrides(result: ExperimentResult) -> Iterator[str]:

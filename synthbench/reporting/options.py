@@ -11,6 +11,10 @@ def _listed(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
 
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]
+def _compared_with_all(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
+    return {value: ()} if isinstance(value, str) else value
+
+
 NameOrNames = Annotated[Names, BeforeValidator(_listed)]
 _CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -20,7 +24,9 @@ class PublishedOptions(BaseModel):
 
     model_config = _CONFIG
 
-    file: str = Field(min_length=1, description="the published table, a CSV; relative to the experiment file")
+    file: Annotated[NameOrNames, Field(min_length=1)] = Field(
+        description="the published table, a CSV, or several; relative to the experiment file"
+    )
     encoder: str | None = Field(
         None, description="only rows with this encoder, where the paper has a row for several; null: any"
     )
@@ -63,6 +69,56 @@ class PublishedCosts(BaseModel):
     )
 
 
+class CurvesOptions(BaseModel):
+    """`table.figures.curves`: scores against an amount."""
+
+    model_config = _CONFIG
+
+    axis: str | None = Field(
+        None,
+        description="axis of the grid along which a line goes; without `records` its values are numbers",
+    )
+    records: Names = Field(
+        (), description="parts of `data` whose records are counted for x; empty: x is the value on `axis`"
+    )
+
+    @model_validator(mode="after")
+    def _has_amounts(self) -> Self:
+        if self.axis is None and not self.records:
+            raise ValueError("needs `axis:`, `records:` or both")
+        return self
+
+
+class DensitiesOptions(BaseModel):
+    """`table.figures.densities`: how the scores of pairs are distributed."""
+
+    model_config = _CONFIG
+
+    parts: Annotated[Names, Field(min_length=1)] = Field(
+        description="parts of `data`, scored pairs, of which each row gives a line"
+    )
+    reference: str | None = Field(
+        None, description="the part that they are compared with, drawn once; null: compared with none"
+    )
+
+
+class FiguresOptions(BaseModel):
+    """`table.figures`: what is drawn beside the scores."""
+
+    model_config = _CONFIG
+
+    curves: CurvesOptions | None = Field(
+        None, description="scores against an amount, with intervals (`curves.*`); null: not drawn"
+    )
+    densities: DensitiesOptions | None = Field(
+        None, description="distributions of the pairs' scores (`densities.*`); null: not drawn"
+    )
+    early_dev: bool = Field(
+        default=False,
+        description="how dev scores on the way rank the seeds, against those in the end (`early_dev.*`)",
+    )
+
+
 class TableOptions(BaseModel):
     """The `table` section of an experiment file; every field may be left out."""
 
@@ -88,7 +144,28 @@ class TableOptions(BaseModel):
     costs: PublishedCosts | None = Field(
         None, description="a paper's US dollars per sentence, printed beside ours; null: none"
     )
+    figures: FiguresOptions = Field(FiguresOptions(), description="figures beside that of the scores")
+    compare_to: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(
+        None,
+        description="the row that all others at its point of the grid are compared with (`comparisons.*`); or"
+        " several, each with a list of the rows compared with it, [] for all; null: `baseline`",
+    )
     notes: Names = Field((), description="what else must be known beside the table, a sentence each")
     caption: str = Field("", description="empty: the experiment's description, or its name")
     ceiling: Names = Field((), description="variants set apart below a rule, never compared with the others")
     decimals: int = Field(2, ge=0, le=6, description="digits behind the point; scores are printed × 100")
+
+    @property
+    def kept_axes(self) -> tuple[str, ...]:
+        """The axes on which a row has each of its values, though it may be the same for several."""
+        curves = self.figures.curves
+        along = () if curves is None or curves.axis is None else (curves.axis,)
+        return (*self.across, *along)
+
+    @property
+    def counted_parts(self) -> frozenset[str]:
+        """The parts of the data whose scores are counted for a figure."""
+        densities = self.figures.densities
+        if densities is None:
+            return frozenset()
+        return frozenset((*densities.parts, *((densities.reference,) if densities.reference else ())))

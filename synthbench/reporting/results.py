@@ -8,6 +8,7 @@ from synthbench.auditing.report import Audit
 from synthbench.reporting.overlaps import Overlap
 from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.published_audit import PublishedAudit
+from synthbench.reporting.statistics.item_noise import ItemNoise
 
 
 class _Result(BaseModel):
@@ -42,7 +43,7 @@ class DatasetSummary(_Result):
     dropped: dict[str, int] = Field(default_factory=dict)
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
-    # These three are left out where there are none, so that results from before they were stay the same.
+    # These five are left out where there are none, so that results from before they were stay the same.
     llm: str = Field("", exclude_if=lambda value: not value, description="the LLM that was asked for it")
     notes: tuple[str, ...] = Field(
         (),
@@ -53,6 +54,11 @@ class DatasetSummary(_Result):
         default_factory=dict,
         exclude_if=lambda value: not value,
         description="what the method found on its way, by what it is",
+    )
+    score_counts: tuple[int, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="how many scores each hundredth of [0, 1] holds, where a figure asks for it",
     )
     figures: dict[str, float] = Field(
         default_factory=dict,
@@ -143,8 +149,18 @@ class ExperimentResult(_Result):
     source: str = Field("", description="the resolved experiment as YAML")
     table: dict[str, Any] = Field(default_factory=dict, description="the experiment's table options")
     published: tuple[PublishedValue, ...] = Field((), description="a paper's figures for the table's rows")
+    baseline: str = Field(
+        "",
+        exclude_if=lambda value: not value,
+        description="the row of the unpatched defaults, if it has a name",
+    )
     tasks: tuple[str, ...] = Field((), description="test sets in the order of the file")
     runs: tuple[RunResult, ...]
+    item_noise: tuple[ItemNoise, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="what the test items do to each comparison of rows",
+    )
     audits: tuple[AuditResult, ...] = ()
     costs: tuple[CostResult, ...] = Field((), exclude_if=lambda value: not value)
     failures: tuple[str, ...] = ()
@@ -155,7 +171,8 @@ class ExperimentResult(_Result):
     @property
     def has_scores(self) -> bool:
         """Whether there is a table of scores to show: there is none where data are only made or audited."""
-        return bool(self.tasks) or not (self.audits or self.costs)
+        counted = any(data.score_counts for run in self.runs for data in run.datasets)
+        return bool(self.tasks) or not (self.audits or self.costs or counted)
 
     @property
     def title(self) -> str:

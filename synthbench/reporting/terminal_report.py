@@ -6,6 +6,7 @@ from synthbench.reporting.audit_tables import terminal_audits
 from synthbench.reporting.build import build_table
 from synthbench.reporting.cost_tables import terminal_costs
 from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.studies import terminal_studies
 from synthbench.reporting.terminal import terminal_table
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def terminal_report(result: ExperimentResult) -> "RenderableType":
-    """Return what rich prints: the table of scores, if there are any, below it audits and costs."""
+    """Return what rich prints: the table of scores, if there are any, below it audits, costs and studies."""
     from rich.console import Group
     from rich.text import Text
 
@@ -24,5 +25,6 @@ def terminal_report(result: ExperimentResult) -> "RenderableType":
         parts.append(terminal_audits(result))
     if result.costs:
         parts.append(terminal_costs(result))
+    parts += terminal_studies(result)
     first, *others = parts
     return Group(first, *(piece for part in others for piece in (Text(""), part)))

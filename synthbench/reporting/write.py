@@ -18,13 +18,16 @@ from synthbench.reporting.latex import latex_table
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.scores_figure import scores_figure
+from synthbench.reporting.studies import FIGURES as STUDY_FIGURES
+from synthbench.reporting.studies import TABLES as STUDY_TABLES
+from synthbench.reporting.studies import study_figures, study_tables
 from synthbench.reporting.table import Table
 
 NAME_LENGTH = 80
 WRITERS = {"table.tex": latex_table, "table.md": markdown_table, "table.csv": csv_table}
 AUDIT_WRITERS = {"audit.tex": latex_audits, "audit.md": markdown_audits, "audit.csv": csv_audits}
 COST_WRITERS = {"costs.tex": latex_costs, "costs.md": markdown_costs, "costs.csv": csv_costs}
-FIGURES = {"scores": scores_figure}
+FIGURES = ("scores", *STUDY_FIGURES)
 
 
 def report_folder(output: Path, experiment: str, overrides: Sequence[str]) -> Path:
@@ -56,7 +59,7 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
 
     They are table.tex, table.md, table.csv, scores.pdf and scores.png, the figures only if there is a score;
     audit.tex, audit.md and audit.csv, if data were audited, and costs.tex, costs.md and costs.csv, if an LLM
-    was asked for them; of an experiment without training only these.
+    was asked for them; of an experiment without training only these; and what `table.figures` asks for.
     Each file appears whole or not at all. Raises UserError if the folder can't be written.
     """
     table = build_table(result)
@@ -67,7 +70,7 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
             _write_whole(folder / name, content)
             written.append(folder / name)
         figures = {f"{name}.{ending}" for name in FIGURES for ending in FORMATS}
-        tables = (*WRITERS, *AUDIT_WRITERS, *COST_WRITERS)
+        tables = (*WRITERS, *AUDIT_WRITERS, *COST_WRITERS, *STUDY_TABLES)
         for stale in {folder / name for name in (*tables, *figures)} - {*written}:
             stale.unlink(missing_ok=True)
     return written
@@ -81,10 +84,12 @@ def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, byt
         yield name, audit_writer(result).encode()
     for name, cost_writer in COST_WRITERS.items() if result.costs else ():
         yield name, cost_writer(result).encode()
-    if table.columns:
-        with figure_style():
-            for name, draw in FIGURES.items():
-                yield from figure_files(name, draw(table)).items()
+    for name, text in study_tables(result):
+        yield name, text.encode()
+    with figure_style():
+        if table.columns:
+            yield from figure_files("scores", scores_figure(table)).items()
+        yield from study_figures(result)
 
 
 @contextmanager

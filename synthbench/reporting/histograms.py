@@ -1,0 +1,61 @@
+"""Scores in [0, 1] as counts, how dense they lie, and how far they are from others."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FINE_BINS = 100
+BINS = 20
+"""For divergences; a whole number of the fine ones."""
+KERNEL_REACH = 8.0  # standard deviations, beyond which the kernel is below 1e-14
+
+
+def score_counts(scores: Sequence[float]) -> tuple[int, ...]:
+    """Return how many scores each of `FINE_BINS` equal bins holds; the last one includes 1."""
+    import numpy as np
+
+    edges = np.linspace(0.0, 1.0, FINE_BINS + 1)
+    # The same numbers as the coarse bins' edges to the last bit, so that both count alike.
+    edges[:: FINE_BINS // BINS] = np.linspace(0.0, 1.0, BINS + 1)
+    return tuple(np.histogram(np.asarray(scores, np.float64), edges)[0].tolist())
+
+
+def coarse(counts: Sequence[int]) -> tuple[int, ...]:
+    """Return the counts of the `BINS` bins for divergences."""
+    width = FINE_BINS // BINS
+    return tuple(sum(counts[start : start + width]) for start in range(0, FINE_BINS, width))
+
+
+def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
+    """Return the Kullback-Leibler divergence from the reference, in nats, over `BINS` bins.
+
+    Half a count is added to each bin, so that one that either of them leaves empty gives no infinity.
+    """
+    import numpy as np
+
+    shares = [np.asarray(coarse(each), np.float64) + 0.5 for each in (counts, reference)]
+    ours, theirs = (each / each.sum() for each in shares)
+    return float((ours * np.log(ours / theirs)).sum())
+
+
+def density(counts: Sequence[int]) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+    """Return the middles of the fine bins and a Gaussian kernel density there, reflected at 0 and 1.
+
+    The bandwidth is Scott's, the standard deviation times n^(-1/5), but a bin at least.
+    """
+    import numpy as np
+    from scipy.ndimage import gaussian_filter1d
+
+    middles = (np.arange(FINE_BINS) + 0.5) / FINE_BINS
+    weights = np.asarray(counts, np.float64)
+    total = weights.sum()
+    mean = float(weights @ middles) / total
+    variance = float(weights @ (middles - mean) ** 2) / max(total - 1, 1)
+    bandwidth = max(variance**0.5 * total**-0.2, 1 / FINE_BINS)
+    smoothed = gaussian_filter1d(
+        weights * FINE_BINS / total, bandwidth * FINE_BINS, mode="reflect", truncate=KERNEL_REACH
+    )
+    return middles, np.asarray(smoothed, np.float64)

@@ -1,0 +1,64 @@
+"""The figures that `table.figures` asks for, with the numbers behind them in every format."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from synthbench.reporting.curves import csv_curves, curves
+from synthbench.reporting.curves_figure import curves_figure
+from synthbench.reporting.densities import csv_densities, densities, density_grid
+from synthbench.reporting.densities import grid_notes as density_notes
+from synthbench.reporting.densities_figure import densities_figure
+from synthbench.reporting.early_dev import csv_early_dev, early_dev, early_dev_grid
+from synthbench.reporting.early_dev import grid_notes as early_dev_notes
+from synthbench.reporting.early_dev_figure import early_dev_figure
+from synthbench.reporting.figure_files import figure_files
+from synthbench.reporting.grids import Grid, latex_document, markdown_document, terminal_grid
+from synthbench.reporting.results import ExperimentResult
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+FIGURES = ("curves", "densities", "early_dev")
+TABLES = (
+    "curves.csv",
+    *(f"{name}.{ending}" for name in ("densities", "early_dev") for ending in ("tex", "md", "csv")),
+)
+
+
+def study_tables(result: ExperimentResult) -> Iterator[tuple[str, str]]:
+    """Yield the names and contents of the tables."""
+    found_curves = curves(result)
+    if found_curves is not None:
+        yield "curves.csv", csv_curves(found_curves)
+    found_densities, found_early = densities(result), early_dev(result)
+    for name, grid, notes in _grids(result):
+        yield f"{name}.tex", latex_document(grid, notes)
+        yield f"{name}.md", markdown_document(grid, notes)
+    if found_densities is not None:
+        yield "densities.csv", csv_densities(found_densities)
+    if found_early is not None:
+        yield "early_dev.csv", csv_early_dev(found_early)
+
+
+def study_figures(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
+    """Yield the names and contents of the figures; call it within `figure_style`."""
+    found_curves, found_densities, found_early = curves(result), densities(result), early_dev(result)
+    if found_curves is not None:
+        yield from figure_files("curves", curves_figure(found_curves)).items()
+    if found_densities is not None:
+        yield from figure_files("densities", densities_figure(found_densities)).items()
+    if found_early is not None:
+        yield from figure_files("early_dev", early_dev_figure(found_early)).items()
+
+
+def terminal_studies(result: ExperimentResult) -> "Iterator[RenderableType]":
+    """Yield what rich prints of the tables."""
+    return (terminal_grid(grid, notes) for _, grid, notes in _grids(result))
+
+
+def _grids(result: ExperimentResult) -> Iterator[tuple[str, Grid, tuple[str, ...]]]:
+    found_densities, found_early = densities(result), early_dev(result)
+    if found_densities is not None:
+        yield "densities", density_grid(found_densities), density_notes(found_densities)
+    if found_early is not None:
+        yield "early_dev", early_dev_grid(found_early), early_dev_notes(found_early)

@@ -1,0 +1,85 @@
+"""What figures may name, and what they take."""
+
+import pytest
+from experiment_files import ExperimentFile
+
+SIZES = """
+grid:
+  size:
+    "{0}": {{data.gold.prepare: [{{step: sample, size: 1}}]}}
+    "{1}": {{data.gold.prepare: [{{step: sample, size: 2}}]}}
+"""
+
+
+def with_figures(experiment: ExperimentFile, figures: str, *values: str) -> ExperimentFile:
+    experiment.change("  columns: [test]\n", f"  figures: {figures}\n")
+    return experiment.append(SIZES.format(*(values or ("100", "2000"))))
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        "{curves: {axis: size}}",
+        "{curves: {records: [gold, silver]}}",
+        "{densities: {parts: [silver], reference: gold}}",
+        "{curves: null, densities: null, early_dev: false}",
+    ],
+)
+def test_figures_of_what_there_is(experiment: ExperimentFile, figures: str) -> None:
+    assert with_figures(experiment, figures).faults() == []
+
+
+@pytest.mark.parametrize(
+    ("figures", "fault"),
+    [
+        (
+            "{curves: {axis: sizes}}",
+            "curves.axis: no axis of the grid is called 'sizes'; did you mean 'size'?",
+        ),
+        ("{curves: {}}", "curves: needs `axis:`, `records:` or both"),
+        (
+            "{curves: {records: [silvr]}}",
+            "curves.records: no part of `data` is called 'silvr'; did you mean 'silver'?",
+        ),
+        (
+            "{densities: {parts: [silver], reference: golden}}",
+            "densities.reference: no part of `data` is called 'golden'; did you mean 'gold'?",
+        ),
+        ("{early_dev: true}", "early_dev: ranks seeds, of which there are 2; needs 3"),
+    ],
+)
+def test_what_there_is_not_is_told(experiment: ExperimentFile, figures: str, fault: str) -> None:
+    (found,) = with_figures(experiment, figures).faults()
+    assert found.endswith(f"table.figures.{fault}")
+
+
+def test_an_axis_of_words_has_no_amounts_but_for_the_records(experiment: ExperimentFile) -> None:
+    with_figures(experiment, "{curves: {axis: size}}", "few", "2000")
+    (found,) = experiment.faults()
+    assert found.endswith(
+        "curves.axis: 'few' is no amount; a curve needs numbers as values of its axis, or `records:`"
+    )
+
+    experiment.change("{axis: size}", "{axis: size, records: [gold]}")
+    assert experiment.faults() == []
+
+
+def test_early_dev_scores_need_a_selection(experiment: ExperimentFile) -> None:
+    with_figures(experiment, "{early_dev: true}").change("seeds: [0, 1]", "seeds: [0, 1, 2]")
+    assert experiment.faults() == []
+    assert experiment.faults("seeds=[0]", variants=("plain",)) == []
+
+    experiment.change("    selection: {evaluator: fake, sources: [dev]}\n", "")
+    assert "needs train.selection" in experiment.faults()[0]
+
+
+def test_a_row_that_the_axis_does_not_change_has_a_point_at_each_amount(experiment: ExperimentFile) -> None:
+    experiment.change(
+        "variants:\n", "variants:\n  other:\n    data.gold: null\n    data.alone: {source: gold}\n"
+    )
+    with_figures(experiment, "{curves: {axis: size}}")
+    labels = [variant.label for variant in experiment.load().variants]
+    assert [label for label in labels if label.startswith("other")] == [
+        "other [size=100]",
+        "other [size=2000]",
+    ]

@@ -1,0 +1,211 @@
+"""Scores against an amount: which points, where, and how they are drawn.
+
+Intervals are worked out with a table of Student's t: 4.303 for two degrees of freedom.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from matplotlib.container import ErrorbarContainer
+
+from synthbench.reporting.curves import csv_curves, curves
+from synthbench.reporting.curves_figure import curves_figure
+from synthbench.reporting.figure_files import figure_style
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+ALONG_SIZE = {"curves": {"axis": "gold_size"}}
+
+
+@pytest.fixture(autouse=True)
+def style() -> Iterator[None]:
+    with figure_style():
+        yield
+
+
+@pytest.fixture
+def sizes(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
+    """Two encoders at three sizes that are named in no order."""
+    scores = {"1000": (0.60, 0.61, 0.62), "250": (0.50, 0.51, 0.52), "4000": (0.70, 0.71, 0.72)}
+    return make_result(
+        *(
+            make_runs(name, {"STSb": tuple(one + more for one in values)}, gold_size=size)
+            for size, values in scores.items()
+            for name, more in (("bi-encoder", 0.0), ("cross-encoder", 0.1))
+        ),
+        figures=ALONG_SIZE,
+    )
+
+
+def points(result: ExperimentResult) -> dict[tuple[str, str], list[tuple[float, float]]]:
+    found = curves(result)
+    assert found is not None
+    return {
+        (title, line.label): [(point.x, round(point.cell.mean, 6)) for point in line.points]
+        for title, lines in found.panels
+        for line in lines
+    }
+
+
+def with_records(runs: tuple[RunResult, ...], **parts: int) -> tuple[RunResult, ...]:
+    data = tuple(
+        DatasetSummary(part=part, kind="scored_pair", num_records=number, content_hash=part, stage="s")
+        for part, number in parts.items()
+    )
+    return tuple(run.model_copy(update={"datasets": data}) for run in runs)
+
+
+def test_a_line_for_each_variant_from_the_smallest_amount_to_the_largest(sizes: ExperimentResult) -> None:
+    assert points(sizes) == {
+        ("STSb", "bi-encoder"): [(250, 51), (1000, 61), (4000, 71)],
+        ("STSb", "cross-encoder"): [(250, 61), (1000, 71), (4000, 81)],
+    }
+
+
+def test_the_table_may_go_across_the_same_axis_or_another(
+    sizes: ExperimentResult, make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    across = sizes.model_copy(update={"table": {"across": ["gold_size"], "figures": ALONG_SIZE}})
+    assert points(across) == points(sizes)
+
+    rows = [
+        make_runs("gold", {task: (score,)}, gold_size=size, data_set=data_set)
+        for data_set, task in (("mrpc", "MRPC"), ("stsb", "STSb"))
+        for size, score in (("5", 0.5), ("6", 0.6))
+    ]
+    result = make_result(*rows, across="data_set", figures=ALONG_SIZE)
+    assert points(result) == {("MRPC", "gold"): [(5, 50), (6, 60)], ("STSb", "gold"): [(5, 50), (6, 60)]}
+
+
+def test_other_axes_make_lines_of_their_own(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    rows = [
+        make_runs("gold", {"A": (0.5,)}, base=base, gold_size=size)
+        for base in ("small", "large")
+        for size in ("5", "6")
+    ]
+    assert list(points(make_result(*rows, figures=ALONG_SIZE))) == [
+        ("A", "gold (small)"),
+        ("A", "gold (large)"),
+    ]
+
+
+def test_records_of_the_data_are_an_amount_too_and_none_of_them_is_zero(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [
+        with_records(make_runs("gold-only", {"A": (0.5,)}), gold=100),
+        with_records(make_runs("bm25", {"A": (0.6,)}), gold=100, silver=3964),
+        with_records(make_runs("kde", {"A": (0.7,)}), gold=100, silver=230364),
+    ]
+
+    found = points(make_result(*rows, figures={"curves": {"records": ["silver"]}}))
+
+    assert found == {("A", "gold-only"): [(0, 50)], ("A", "bm25"): [(3964, 60)], ("A", "kde"): [(230364, 70)]}
+
+
+def test_each_column_counts_its_own_records(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    rows = [
+        with_records(make_runs("bm25", {task: (0.5,)}, data_set=task), silver=number)
+        for task, number in (("A", 10), ("B", 20))
+    ]
+    result = make_result(
+        *rows,
+        across="data_set",
+        averages={"both": ["A", "B"]},
+        figures={"curves": {"records": ["silver"]}},
+    )
+    assert points(result) == {("A", "bm25"): [(10, 50)], ("B", "bm25"): [(20, 50)]}
+
+
+def test_what_was_not_scored_has_no_point_and_nothing_at_all_no_figure(sizes: ExperimentResult) -> None:
+    runs = tuple(run for run in sizes.runs if run.axes["gold_size"] != "1000" or run.variant == "bi-encoder")
+    partial = sizes.model_copy(update={"runs": runs})
+    assert points(partial)["STSb", "cross-encoder"] == [(250, 61), (4000, 81)]
+
+    assert curves(sizes.model_copy(update={"runs": ()})) is None
+    assert curves(sizes.model_copy(update={"table": {}})) is None
+
+
+def test_intervals_by_hand(sizes: ExperimentResult) -> None:
+    found = curves(sizes)
+    assert found is not None
+    first = next(csv.DictReader(io.StringIO(csv_curves(found))))
+    # sd 1 over three seeds: 4.303 / sqrt(3) = 2.484.
+    assert [first[name] for name in ("panel", "line", "x", "sd", "n_seeds")] == [
+        "STSb", "bi-encoder", "250", "1.000000", "3",
+    ]  # fmt: skip
+    assert [float(first[name]) for name in ("mean", "low", "high")] == pytest.approx(
+        [51, 51 - 2.484, 51 + 2.484], abs=1e-3
+    )
+
+
+def test_lines_differ_in_marker_and_dashes_and_ceilings_are_diamonds(sizes: ExperimentResult) -> None:
+    with_ceiling = sizes.model_copy(update={"table": {"ceiling": ["cross-encoder"], "figures": ALONG_SIZE}})
+    for result, last in ((sizes, ("s", "--")), (with_ceiling, ("D", "--"))):
+        found = curves(result)
+        assert found is not None
+        (panel, legend) = curves_figure(found).axes
+        handles = legend.get_legend().legend_handles  # type: ignore[union-attr]
+        looks = [(one.get_marker(), one.get_linestyle()) for one in handles]  # type: ignore[union-attr]
+        assert looks == [("o", "-"), last]
+        assert len([one for one in panel.containers if isinstance(one, ErrorbarContainer)]) == 6
+
+
+@pytest.mark.parametrize(
+    ("amounts", "scale"),
+    [(("100", "900"), "linear"), (("100", "1001"), "log"), (("0", "100", "1001"), "symlog")],
+)
+def test_more_than_a_decade_is_logarithmic(
+    make_runs: MakeRuns, make_result: MakeResult, amounts: tuple[str, ...], scale: str
+) -> None:
+    found = curves(
+        make_result(
+            *(make_runs("one", {"A": (0.5,)}, gold_size=each) for each in amounts), figures=ALONG_SIZE
+        )
+    )
+    assert found is not None
+    panel = curves_figure(found).axes[0]
+    assert panel.get_xscale() == scale
+    assert [label.get_text() for label in panel.get_xticklabels()][-1] == f"{int(amounts[-1]):,}"
+    low, high = panel.get_xlim()
+    assert low < float(amounts[0]) < float(amounts[-1]) < high
+
+
+def test_labels_of_close_amounts_do_not_meet(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    amounts = ("1000", "1010", "1100", "2000")
+    found = curves(
+        make_result(
+            *(make_runs("one", {"A": (0.5,)}, gold_size=each) for each in amounts), figures=ALONG_SIZE
+        )
+    )
+    assert found is not None
+    figure = curves_figure(found)
+    figure.draw_without_rendering()
+    labels = [label for label in figure.axes[0].get_xticklabels() if label.get_text()]
+    boxes = [label.get_window_extent() for label in labels]
+    assert labels[-1].get_text() == "2,000"
+    assert all(box.count_overlaps(boxes[index + 1 :]) == 0 for index, box in enumerate(boxes))
+
+
+def test_many_panels_lie_within_the_figure(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    scores = {f"a-test-set-with-a-long-name-{number}": (0.5, 0.6) for number in range(5)}
+    rows = [
+        make_runs(f"variant-{number}", scores, gold_size=size) for number in range(9) for size in ("5", "6")
+    ]
+    found = curves(make_result(*rows, figures=ALONG_SIZE, caption="WIDE WORDS " * 20))
+    assert found is not None
+    figure = curves_figure(found)
+    figure.draw_without_rendering()
+    width, height = figure.get_size_inches() * figure.dpi
+    legend = figure.axes[-1].get_legend()
+    assert legend is not None
+    drawn = [panel.title for panel in figure.axes[:-1]] + list(figure.texts) + [legend]
+    boxes = np.asarray([one.get_window_extent().extents for one in drawn])
+    assert boxes[:, :2].min() >= 0
+    assert boxes[:, 2].max() <= width
+    assert boxes[:, 3].max() <= height
+    assert legend.get_window_extent().count_overlaps([text.get_window_extent() for text in figure.texts]) == 0

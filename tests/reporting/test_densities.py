@@ -1,0 +1,160 @@
+"""Distributions of scores: counts, divergences worked out independently, which sets are compared."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import entropy
+
+from synthbench.reporting.densities import csv_densities, densities, density_grid, grid_notes
+from synthbench.reporting.densities_figure import densities_figure
+from synthbench.reporting.figure_files import figure_style
+from synthbench.reporting.histograms import coarse, density, divergence, score_counts
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
+AGAINST_GOLD = {"densities": {"parts": ["silver"], "reference": "gold"}}
+GOLD = [0.1, 0.3, 0.5, 0.7, 0.9]
+
+
+@pytest.fixture(autouse=True)
+def style() -> Iterator[None]:
+    with figure_style():
+        yield
+
+
+def with_scores(runs: tuple[RunResult, ...], **parts: Sequence[float]) -> tuple[RunResult, ...]:
+    data = tuple(
+        DatasetSummary(
+            part=part,
+            kind="scored_pair",
+            num_records=len(scores),
+            score_counts=score_counts(scores),
+            content_hash=str(scores),
+            stage="s",
+        )
+        for part, scores in parts.items()
+    )
+    return tuple(run.model_copy(update={"datasets": data}) for run in runs)
+
+
+@pytest.fixture
+def samplers(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
+    return make_result(
+        with_scores(make_runs("random", {"A": (0.5, 0.6)}), gold=GOLD, silver=[0.0] * 20),
+        with_scores(make_runs("kde", {"A": (0.5, 0.6)}), gold=GOLD, silver=[0.1, 0.3, 0.5, 0.7, 0.91]),
+        with_scores(make_runs("gold-only", {"A": (0.5, 0.6)}), gold=GOLD),
+        figures=AGAINST_GOLD,
+    )
+
+
+@given(SCORES, SCORES)
+def test_divergence_is_that_of_numpy_and_scipy_over_twenty_bins(
+    scores: list[float], reference: list[float]
+) -> None:
+    bins = [np.histogram(each, bins=20, range=(0, 1))[0] + 0.5 for each in (scores, reference)]
+    ours = divergence(score_counts(scores), score_counts(reference))
+    assert ours == pytest.approx(entropy(*bins), abs=1e-12)
+
+
+@pytest.mark.parametrize("number", range(21))
+def test_an_edge_of_the_twenty_bins_counts_as_in_them(number: int) -> None:
+    for score in (number / 20, number * 0.05, np.linspace(0, 1, 21)[number]):
+        score = min(float(score), 1.0)
+        expected = np.histogram([score], bins=20, range=(0, 1))[0].tolist()
+        assert list(coarse(score_counts([score]))) == expected
+
+
+@given(SCORES)
+def test_a_density_has_the_mass_of_one(scores: list[float]) -> None:
+    _, values = density(score_counts(scores))
+    assert values.mean() == pytest.approx(1.0)
+    assert values.min() >= 0
+
+
+def test_each_row_with_such_data_is_compared_with_the_reference(samplers: ExperimentResult) -> None:
+    found = densities(samplers)
+    assert found is not None
+
+    lines = density_grid(found).body
+
+    far = entropy([20.5, *[0.5] * 19], np.histogram(GOLD, bins=20, range=(0, 1))[0] + 0.5)
+    assert lines == (("gold", "5", "–"), ("random", "20", f"{far:.3f}"), ("kde", "5", "0.000"))
+    assert grid_notes(found)[0].startswith("KL: Kullback-Leibler divergence in nats, over 20 bins")
+
+
+def test_csv_has_a_line_for_each_set_and_bin(samplers: ExperimentResult) -> None:
+    found = densities(samplers)
+    assert found is not None
+    lines = list(csv.DictReader(io.StringIO(csv_densities(found))))
+    assert len(lines) == 3 * 20
+    first = next(line for line in lines if line["data"] == "random")
+    assert (first["bin_from"], first["bin_to"], first["count"], first["n_records"]) == (
+        "0.00",
+        "0.05",
+        "20",
+        "20",
+    )
+    assert {line["kl_nats"] for line in lines if line["data"] == "gold"} == {""}
+
+
+def test_seeds_that_share_data_count_once_and_others_together(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    first, second, third = make_runs("kde", {"A": (0.5, 0.6, 0.7)})
+    runs = (
+        *with_scores((first, second), gold=GOLD, silver=[0.2]),
+        *with_scores((third,), gold=GOLD, silver=[0.4, 0.6]),
+    )
+    found = densities(make_result(runs, figures=AGAINST_GOLD))
+    assert found is not None
+    assert [line[:2] for line in density_grid(found).body] == [("gold", "5"), ("kde", "3")]
+
+
+def test_a_panel_for_each_point_of_the_grid_that_has_data_of_its_own(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [
+        with_scores(make_runs("kde", {"A": (0.5,)}, base=base, data_set=name), gold=GOLD, silver=[score])
+        for base in ("small", "large")
+        for name, score in (("a", 0.1), ("b", 0.2))
+    ]
+    found = densities(make_result(*rows, figures=AGAINST_GOLD))
+    assert found is not None
+    assert [panel.title for panel in found.panels] == ["small, a, large, a", "small, b, large, b"]
+
+
+def test_rows_with_the_same_data_are_one_line(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    rows = [with_scores(make_runs(name, {"A": (0.5,)}), gold=GOLD) for name in ("one", "two")]
+    found = densities(make_result(*rows, figures={"densities": {"parts": ["gold"]}}))
+    assert found is not None
+    assert density_grid(found).body == (("one, two", "5", "–"),)
+    assert grid_notes(found) == ()
+
+
+def test_without_counted_scores_there_is_no_figure(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    runs = make_runs("kde", {"A": (0.5,)})
+    assert densities(make_result(runs, figures=AGAINST_GOLD)) is None
+    assert densities(make_result(with_scores(runs, gold=GOLD, silver=GOLD))) is None
+
+
+def test_the_figure_says_the_divergences_and_what_it_cuts_off(samplers: ExperimentResult) -> None:
+    found = densities(samplers)
+    assert found is not None
+    figure = densities_figure(found)
+    below = " ".join(figure.get_supxlabel().split())
+    assert "KL from gold: random 1.75, kde 0.00." in below
+    assert "Cut off above: random (up to" in below
+    labels = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]  # type: ignore[union-attr]
+    assert labels == ["gold", "random", "kde"]
+
+
+def test_results_from_before_are_what_they_were() -> None:
+    summary = DatasetSummary(part="gold", kind="scored_pair", num_records=1, content_hash="h", stage="s")
+    assert "score_counts" not in summary.model_dump()

@@ -1,0 +1,125 @@
+"""Early against final dev scores: rank correlations by hand, which seeds and rows count."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from synthbench.reporting.early_dev import csv_early_dev, early_dev, early_dev_grid, grid_notes
+from synthbench.reporting.early_dev_figure import early_dev_figure
+from synthbench.reporting.figure_files import figure_style
+from synthbench.reporting.results import ExperimentResult, RunResult
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+ON = {"early_dev": True}
+SEEDS = ((0.1, 0.2, 0.3), (0.3, 0.1, 0.4), (0.2, 0.3, 0.5))
+"""Dev scores of each seed after 10, 20 and 30 steps."""
+
+
+@pytest.fixture
+def made(make_runs: MakeRuns) -> Callable[..., tuple[RunResult, ...]]:
+    def runs(
+        variant: str = "bi-encoder", curves: Sequence[Sequence[float]] = SEEDS, **axes: str
+    ) -> tuple[RunResult, ...]:
+        return tuple(
+            run.model_copy(
+                update={
+                    "history": tuple(
+                        (10 * number, name, value)
+                        for number, score in enumerate(curve, start=1)
+                        for name, value in (("loss", 1.0), ("dev_score", score))
+                    )
+                }
+            )
+            for run, curve in zip(
+                make_runs(variant, {"A": (0.5,) * len(curves)}, **axes), curves, strict=True
+            )
+        )
+
+    return runs
+
+
+def body(result: ExperimentResult) -> tuple[tuple[str, ...], ...]:
+    found = early_dev(result)
+    assert found is not None
+    return early_dev_grid(found).body
+
+
+def test_rank_correlations_by_hand(
+    made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
+) -> None:
+    # Final ranks 1 2 3; after 10 steps 1 3 2: 1 - 6 (0 + 1 + 1) / 24 = 0.5; after 20 steps 2 1 3: 0.5.
+    result = make_result(made(), figures=ON)
+    found = early_dev(result)
+    assert found is not None
+    assert early_dev_grid(found).header == ("", "seeds", "33 %", "67 %", "100 %")
+    assert body(result) == (("bi-encoder", "3", "0.50", "0.50", "1.00"),)
+    assert grid_notes(found) == (
+        "Spearman's rank correlation over 3 seeds: dev scores after a share of the steps against the last"
+        " ones.",
+    )
+    lines = list(csv.DictReader(io.StringIO(csv_early_dev(found))))
+    assert [(line["step"], line["rank_correlation"]) for line in lines] == [
+        ("10", "0.500000"),
+        ("20", "0.500000"),
+        ("30", "1.000000"),
+    ]
+
+
+def test_rows_are_named_by_what_differs(
+    made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
+) -> None:
+    sets = [made(data_set=name) for name in ("MRPC", "STSb")]
+    assert [line[0] for line in body(make_result(*sets, figures=ON))] == ["MRPC", "STSb"]
+
+    both = [made(variant, data_set="MRPC") for variant in ("plain", "silver")]
+    assert [line[0] for line in body(make_result(*both, figures=ON))] == ["plain (MRPC)", "silver (MRPC)"]
+
+
+def test_undefined_scores_and_ties_are_no_correlation(
+    made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
+) -> None:
+    nan = made(curves=(*SEEDS, (0.5, float("nan"), 0.1)))
+    assert body(make_result(nan, figures=ON)) == (("bi-encoder", "3", "0.50", "0.50", "1.00"),)
+
+    equal = made(curves=[(0.5, end) for end in (0.1, 0.2, 0.3)])
+    assert body(make_result(equal, figures=ON)) == (("bi-encoder", "3", "–", "1.00"),)
+
+
+def test_two_seeds_one_score_or_the_best_of_several_seeds_rank_nothing(
+    made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
+) -> None:
+    optimised = tuple(run.model_copy(update={"num_starts": 5}) for run in made())
+    for runs in (made(curves=SEEDS[:2]), made(curves=[(0.1,), (0.2,), (0.3,)]), optimised):
+        assert early_dev(make_result(runs, figures=ON)) is None
+    assert early_dev(make_result(made())) is None
+
+
+@pytest.fixture
+def style() -> Iterator[None]:
+    with figure_style():
+        yield
+
+
+@pytest.mark.usefixtures("style")
+def test_the_figure_shows_twenty_percent_and_a_correlation_of_0_8(
+    made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
+) -> None:
+    rows = [made(data_set="MRPC"), made(curves=(*SEEDS, (0.0, 0.0, 0.0)), data_set="STSb")]
+    found = early_dev(make_result(*rows, figures=ON))
+    assert found is not None
+
+    panel, legend = early_dev_figure(found).axes
+
+    drawn = [
+        (np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist()) for line in panel.lines
+    ]
+    assert ([20, 20], [0, 1]) in drawn
+    assert ([0, 1], [0.8, 0.8]) in drawn
+    assert drawn[2][0] == pytest.approx([100 / 3, 200 / 3, 100])
+    assert drawn[2][1] == pytest.approx([0.5, 0.5, 1.0])
+    labels = [text.get_text() for text in legend.get_legend().get_texts()]  # type: ignore[union-attr]
+    assert labels == ["MRPC (n = 3)", "STSb (n = 4)"]
