@@ -31,11 +31,17 @@ def references(run: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
             yield from _texts(("data", name, "source"), part.get("source"))
             for role, source in _items(part, "sources"):
                 yield from _texts(("data", name, "sources", role), source)
+            yield from _steps(("data", name, "prepare"), part.get("prepare"))
     train = run.get("train")
     selection = train.get("selection") if isinstance(train, dict) else None
     yield from _lists(("train", "selection"), selection, LISTS["selection"])
     for name, evaluation in _items(run, "evaluate"):
         yield from _lists(("evaluate", name), evaluation, LISTS["evaluate"])
+
+
+def _steps(path: KeyPath, steps: object) -> Iterator[tuple[KeyPath, str]]:
+    for index, step in enumerate(steps if isinstance(steps, list) else ()):
+        yield from _lists((*path, index), step, ("sources",))
 
 
 def _items(section: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:

@@ -157,6 +157,8 @@ class RunParser:
             if obstacle:
                 message = f"{step.step}: {obstacle}"
                 self.problems.add(document, ("data", name, "prepare", index), message)
+            for place, other in enumerate(step.others()):
+                self.components.use(document, ("data", name, "prepare", index, "sources", place), other)
 
     def _train(self, document: Document, raw: dict[str, Any]) -> "_Trained | None":
         if not raw:

@@ -5,13 +5,15 @@ options as fields and `apply`; add it to `PrepareStep` and experiment files know
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Annotated
 
 from pydantic import Field
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.preparing.filters import DropRefusals, Length
+from synthbench.data.preparing.overlap import DropOverlap
 from synthbench.data.preparing.repetition import DropDuplicates, DropIdentical
 from synthbench.data.preparing.sampling import KeepPerGroup, Sample, Split
 from synthbench.data.preparing.scores import AddRandomNegatives, SmoothLabels
@@ -28,17 +30,24 @@ PrepareStep = Annotated[
     | KeepPerGroup
     | AddRandomNegatives
     | Sample
-    | Split,
+    | Split
+    | DropOverlap,
     Field(discriminator="step"),
 ]
 
+NO_OTHERS: Mapping[str, SyntheticDataset] = MappingProxyType({})
 
-def apply_steps(dataset: SyntheticDataset, steps: Iterable[Step]) -> SyntheticDataset:
+
+def apply_steps(
+    dataset: SyntheticDataset, steps: Iterable[Step], others: Mapping[str, SyntheticDataset] = NO_OTHERS
+) -> SyntheticDataset:
     """Apply the steps in order; the manifest counts each one's drops under its name and notes its options.
+
+    `others` are the further sources that steps read, by name.
 
     Raises UserError if a step is not made for this kind of record, or can't do what it is asked to.
     """
-    steps = tuple(steps)
+    steps = tuple(step.with_others(others) for step in steps)
     for step in steps:
         obstacle = step.obstacle(dataset.kind)
         if obstacle:

@@ -27,6 +27,7 @@ SCORES_FILE = "scores.json"
 ITEMS_FILE = "items.parquet"
 CHOICE_FILE = "choice.json"
 PAUSED = "paused"
+AGAINST = "against:"
 
 
 def write_json(file: Path, value: Any) -> None:  # noqa: ANN401
@@ -149,7 +150,7 @@ class JoinLearning(Operation):
 
 @dataclass(frozen=True)
 class Prepare(Operation):
-    """Applies a recipe of prepare steps to the "data" input."""
+    """Applies a recipe of prepare steps to the "data" input; steps read "against:..." inputs."""
 
     kind: ClassVar[str] = "prepare"
     component: ClassVar[str] = "steps"
@@ -164,7 +165,12 @@ class Prepare(Operation):
         """Apply the steps in order."""
         from synthbench.data.prepare import apply_steps
 
-        write_dataset(apply_steps(read_dataset(inputs["data"]), self.steps), work)
+        others = {
+            name.removeprefix(AGAINST): read_dataset(folder)
+            for name, folder in inputs.items()
+            if name.startswith(AGAINST)
+        }
+        write_dataset(apply_steps(read_dataset(inputs["data"]), self.steps, others), work)
 
 
 @dataclass(frozen=True)

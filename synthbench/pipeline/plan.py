@@ -21,6 +21,7 @@ from synthbench.needs import GeneratedData, Need
 from synthbench.pipeline.auditing import AuditLabels
 from synthbench.pipeline.generation import NEED, SOURCE, Generate
 from synthbench.pipeline.operations import (
+    AGAINST,
     PAUSED,
     Evaluate,
     ExcludePairs,
@@ -204,7 +205,10 @@ class _Planner:
             method = self._seeded(part.method, address)
             stage = self._generate(part.method_name, method, part.roles or {}, address)
         if part.prepare:
-            prepared = Stage(Prepare(part.prepare), {"data": stage}, f"{part.name} for {address.label}")
+            others = dict.fromkeys(name for step in part.prepare for name in step.others())
+            inputs = {AGAINST + name: self._source(name) for name in others if name not in self.absent}
+            label = f"{part.name} for {address.label}"
+            prepared = Stage(Prepare(part.prepare), {"data": stage, **inputs}, label)
             stage = self._add(prepared, f"{address.key}|prepare.{part.name}")
         return stage
 

@@ -92,3 +92,28 @@ def test_test_sets_that_are_gone_from_the_store_are_left_out(
         if stage.kind == "exclude":
             store.folder(stage.identity).rename(tmp_path / "gone")
     assert collect(plan, store).runs[0].overlaps == ()
+
+
+def test_a_row_without_the_overlap_is_one_key_and_has_none(experiment: ExperimentFile, store: Store) -> None:
+    (experiment.folder / "gold.tsv").write_text(HEADER + GOLD + "far\taway\t0.5\n", encoding="utf-8")
+    (experiment.folder / "test.tsv").write_text(HEADER + TEST, encoding="utf-8")
+    experiment.change(
+        "variants:\n",
+        "variants:\n  clean: {data.gold.prepare: [{step: drop-overlap, sources: [test, absent]}]}\n",
+    )
+    experiment.change("      tasks: [test]\n", "      tasks: [test]\n      if_found: [absent]\n")
+    experiment.change("seeds:", "  absent: {file: absent.tsv, kind: scored_pair, split: test}\nseeds:")
+    planned = make_plan(experiment.load("seeds=[0]"))
+    assert not Runner(store, InProcess(), RUNTIME, Lines()).run(planned).failed
+    runs = {run.variant: run for run in collect(planned, store).runs}
+    assert [(runs[row].overlaps[0].sharing["normalised"]) for row in ("plain", "clean")] == [3, 0]
+    (gold,) = runs["clean"].datasets
+    assert (gold.num_records, gold.dropped) == (1, {"drop-overlap": 2})
+
+
+def test_sources_of_the_step_must_exist(experiment: ExperimentFile) -> None:
+    experiment.change("{source: gold}", "{source: gold, prepare: [{step: drop-overlap, sources: [tset]}]}")
+    line = experiment.line("drop-overlap")
+    assert experiment.faults() == [
+        f"study.yaml:{line}: data.gold.prepare.0.sources.0: no source is called 'tset'; did you mean 'test'?"
+    ]

@@ -38,6 +38,7 @@ class TestIndex:
     The checks are: equal but for white space at the ends; equal without case, punctuation and white space; a
     common 13-gram of words, or the whole sentence where it is shorter; a Jaccard similarity of 5-grams of
     characters of at least `near`, found by MinHash; and, with `encode`, a cosine of at least `similar`.
+    Of the first four only those in `checks` are prepared.
     """
 
     __test__ = False
@@ -46,6 +47,7 @@ class TestIndex:
         self,
         tests: Mapping[str, Iterable[Row]],
         *,
+        checks: Collection[Check] = (Check.EXACT, Check.NORMALISED, Check.GRAMS, Check.NEAR),
         near: float = NEAR,
         encode: "Encode | None" = None,
         similar: float = SIMILAR,
@@ -58,12 +60,13 @@ class TestIndex:
         self.sentences = tuple(numbers)
         self.sets_of = self._sets_of()
         bare_sentences = [bare(text) for text in self.sentences]
-        self.finders: dict[Check, Finder] = {
-            Check.EXACT: _Lookup(lambda text: (text.strip(),), self.sentences),
-            Check.NORMALISED: _Lookup(lambda text: (bare(text),), self.sentences),
-            Check.GRAMS: _Lookup(lambda text: grams(bare(text)), self.sentences),
-            Check.NEAR: _Near(bare_sentences, near),
+        makers: dict[Check, Callable[[], Finder]] = {
+            Check.EXACT: lambda: _Lookup(lambda text: (text.strip(),), self.sentences),
+            Check.NORMALISED: lambda: _Lookup(lambda text: (bare(text),), self.sentences),
+            Check.GRAMS: lambda: _Lookup(lambda text: grams(bare(text)), self.sentences),
+            Check.NEAR: lambda: _Near(bare_sentences, near),
         }
+        self.finders = {check: make() for check, make in makers.items() if check in checks}
         if encode is not None:
             self.finders[Check.EMBEDDING] = _Nearest(encode, self.sentences, similar)
         self._groups: dict[str, int] = {}
@@ -73,6 +76,12 @@ class TestIndex:
     def group(self, text: str) -> int | None:
         """Return the number of the test sentences that are equal to a text once normalised."""
         return self._groups.get(bare(text))
+
+    def has_pair(self, row: Row) -> bool:
+        """Tell whether the first sentence of a row is, with another one, a pair of the test sets."""
+        first, *others = (self.group(text) for text in row)
+        pairs = (ordered(first, other) for other in others if first is not None and other is not None)
+        return any(pair in self.pairs for pair in pairs)
 
     def _sets_of(self) -> list[tuple[str, ...]]:
         found: list[dict[str, None]] = [{} for _ in self.sentences]

@@ -3,10 +3,11 @@
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import did_you_mean
 
@@ -29,6 +30,14 @@ class Step(BaseModel, ABC):
 
         A record that a step adds needs an id that no other has.
         """
+
+    def others(self) -> tuple[str, ...]:
+        """Return the names of further sources that the step reads."""
+        return ()
+
+    def with_others(self, others: Mapping[str, SyntheticDataset]) -> Self:
+        """Return the step ready to be applied; `others` are the sources that it reads, if they exist."""
+        return self
 
     def columns_used(self) -> tuple[str, ...]:
         """Return the columns that the options name."""
