@@ -25,11 +25,13 @@ class Measured:
 def refusal(value: PublishedValue, measured: Measured) -> str:
     """Return why the figure is of something else, so that it may not stand there at all; empty if it is not.
 
-    Main scores are named METRIC_AGGREGATION; a published aggregation "none" is of a set without subsets, for
-    which all are equal.
+    Main scores are named METRIC or METRIC_AGGREGATION; a published aggregation "none" is of a set without
+    subsets, for which all are equal.
     """
     for name in dict.fromkeys(score.main_score for score in measured.scores):
         metric, _, aggregation = name.partition("_")
+        if name == value.metric:
+            continue
         if metric != value.metric:
             return f"published {value.metric}, here {metric}"
         if "none" != value.aggregation != aggregation:

@@ -31,6 +31,14 @@ def test_published_figures_are_read_with_the_file(study: ExperimentFile) -> None
     assert (first.value, first.column, second.column) == ("76.09", "STSb", "dev")
 
 
+def test_the_figures_of_a_table_may_stand_in_several_files(study: ExperimentFile) -> None:
+    lines = (study.folder / "doe.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    for name, line in (("one.csv", lines[1]), ("two.csv", lines[2])):
+        (study.folder / name).write_text(lines[0] + line, encoding="utf-8")
+    published = "published: {file: [one.csv, two.csv], rows: {silver: full}, columns: {test: STSb}}"
+    assert [value.column for value in with_table(study, published).load().published] == ["STSb", "dev"]
+
+
 @pytest.mark.parametrize(
     ("published", "faults"),
     [

@@ -192,6 +192,14 @@ def test_a_figure_of_another_thing_is_refused(study: Study, changed: Mapping[str
     assert note in notes(result)
 
 
+def test_a_metric_with_a_bound_in_its_name_is_compared_as_a_whole(study: Study) -> None:
+    alike = study(value(metric="auc_0.05", aggregation="none"), main_score="auc_0.05")
+    other = study(value(metric="auc_0.05", aggregation="none"))
+
+    assert lines(alike)[0] == ("published", "76.09", "")
+    assert "STSb: published auc_0.05, here spearman." in " ".join(notes(other))
+
+
 def test_a_set_without_subsets_is_the_same_in_every_aggregation(study: Study) -> None:
     assert lines(study(value(aggregation="none")))[0] == ("published", "76.09", "")
 
