@@ -131,7 +131,7 @@ def vendi_score(vectors: "NDArray[np.float32]") -> float:
 def _self_bleu(sentences: Sequence[str]) -> dict[str, object]:
     if len(sentences) < 2:
         return {}
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     bleu = BLEU(lowercase=True, effective_order=True)
     others = ((*sentences[:place], *sentences[place + 1 :]) for place in range(len(sentences)))

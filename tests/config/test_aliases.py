@@ -20,7 +20,8 @@ grid:
 def two_sets(experiment: ExperimentFile) -> ExperimentFile:
     """The valid file, every row on two data sets."""
     experiment.change("seeds: [0, 1]", SETS.strip("\n") + "\nseeds: [0, 1]")
-    experiment.change("gold: {source: gold}\n", "gold: {source: train-data}\n")
+    steps = "[{step: drop-overlap, sources: [test-data]}]"
+    experiment.change("gold: {source: gold}\n", f"gold: {{source: train-data, prepare: {steps}}}\n")
     experiment.change("sources: [dev]}", "sources: [dev-data]}").change("tasks: [test]", "tasks: [test-data]")
     experiment.change("sources: {gold: gold}", "sources: {gold: train-data}")
     experiment.change("table:\n  columns: [test]\n", "")
@@ -34,6 +35,7 @@ def test_an_alias_stands_for_a_source_wherever_a_row_names_one(two_sets: Experim
     config = row.candidates[0].config
     gold, silver = config.parts
     assert (gold.source, silver.roles) == ("other-gold", {"gold": "other-gold"})
+    assert gold.prepare[0].others() == ("other-test",)
     assert config.selection is not None
     assert config.selection.sources == ("other-dev",)
     assert [evaluation.tasks for evaluation in config.evaluations] == [("other-test",)]

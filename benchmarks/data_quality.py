@@ -1,0 +1,145 @@
+"""Looking for test sentences in a million, and inspecting a million rows, in CPU seconds of one thread.
+
+    python benchmarks/data_quality.py [--sentences N]
+
+The texts are those of the folder that SYNTHBENCH_DATA names: DINO's released files and SNLI, then the same
+again with words and numbers added, so that all are distinct. The tests are all STS sets that it holds. The
+peer is datasketch, if it is installed: MinHash of the same 5-grams, on some of the sentences, scaled. Exit
+code 1 if a goal is missed.
+"""
+
+import argparse
+import os
+import random
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1"))
+
+from measure import data_folder, one_thread
+
+from synthbench.cli.encoders import encoder_name, open_encoder
+from synthbench.cli.evaluate import find_tasks
+from synthbench.data.contamination.index import TestIndex
+from synthbench.data.contamination.search import search
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.inspect import describe
+from synthbench.data.likeness import NUM_PERMUTATIONS, bare
+from synthbench.data.quality import examine
+from synthbench.data.records import RecordKind, ScoredPair
+from synthbench.data.streaming import AT_ONCE, text_batches
+
+GOALS = {"search": 600, "inspect": 60}
+PEER_SENTENCES = 2_000
+WITH_EMBEDDINGS = 50_000
+
+
+def real_texts(data: Path) -> list[str]:
+    """Return the distinct second texts of DINO's released files, and SNLI's sentences."""
+    from synthbench.data.dino import read_dino
+
+    files = sorted((data / "synthetic" / "dino-gpt2xl").glob("sts-*.jsonl"))
+    texts = [
+        pair.sentence2 for file in files for pair in read_dino(file).of_kind(RecordKind.SCORED_PAIR).records
+    ]
+    lines = (data / "unlabelled" / "snli_dev_test_sentences.txt").read_text(encoding="utf-8").split("\n")
+    return list(dict.fromkeys(text.strip() for text in (*texts, *lines) if text.strip()))
+
+
+def many(texts: Sequence[str], number: int) -> Iterator[str]:
+    """Yield the texts, then the same again with a word of another one and a number."""
+    draw = random.Random(0)
+    for place in range(number):
+        text = texts[place % len(texts)]
+        yield text if place < len(texts) else f"{text} {draw.choice(texts).split()[0]} {place // len(texts)}"
+
+
+def written(texts: Sequence[str], number: int, folder: Path) -> None:
+    """Write a data set of so many pairs of neighbours, a tenth of them dev."""
+    pairs = zip(many(texts, number), islice(many(texts, number + 1), 1, None), strict=True)
+    records = (
+        ScoredPair(
+            sentence1=first, sentence2=second, score=place % 3 / 2, split="train" if place % 10 else "dev"
+        )
+        for place, (first, second) in enumerate(pairs)
+    )
+    SyntheticDataset.create(RecordKind.SCORED_PAIR, records).write(folder)
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Return the CPU seconds of a call."""
+    start = time.process_time()
+    call()
+    return time.process_time() - start
+
+
+def memory() -> str:
+    """Return the largest memory of this process so far."""
+    return f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024:,} MB at most so far"
+
+
+def batches(texts: Iterator[str]) -> Iterator[list[tuple[str]]]:
+    """Yield records of one sentence, many at a time."""
+    while rows := [(text,) for text in islice(texts, AT_ONCE)]:
+        yield rows
+
+
+def compare_with_datasketch(texts: Sequence[str], seconds: float) -> None:
+    """Print how long datasketch would take for the sketches alone."""
+    if find_spec("datasketch") is None:
+        print("datasketch is not installed: no peer")
+        return
+    from datasketch import MinHash
+
+    def sketch() -> None:
+        for text in map(bare, texts[:PEER_SENTENCES]):
+            shingles = {text[start : start + 5].encode() for start in range(max(1, len(text) - 4))}
+            MinHash(NUM_PERMUTATIONS).update_batch(shingles)
+
+    peer = timed(sketch) / PEER_SENTENCES * 1e6
+    print(f"datasketch, the sketches alone: {peer:.0f} s a million; {peer / seconds:.1f}x of all of ours")
+
+
+def main() -> int:
+    """Measure and print."""
+    options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    options.add_argument("--sentences", type=int, default=1_000_000)
+    number = options.parse_args().sentences
+    one_thread()
+    data = data_folder()
+    texts = real_texts(data)
+    tests, _ = find_tasks("sts", data)
+    rows = {name: list(task.text_rows()) for name, task in tests.items()}
+    start = time.process_time()
+    index = TestIndex(rows)
+    print(
+        f"{len(index.sentences):,} test sentences indexed in {time.process_time() - start:.1f} s; {memory()}"
+    )
+    seconds = timed(lambda: search(batches(many(texts, number)), index))
+    a_million = seconds * 1e6 / number
+    print(f"searched in {number:,} sentences: {seconds:.1f} s, {a_million:.0f} s a million; {memory()}")
+    compare_with_datasketch(texts, a_million)
+    encode = open_encoder(None)
+    near = TestIndex(rows, checks=(), encode=encode)
+    embedding = timed(lambda: search(batches(many(texts, WITH_EMBEDDINGS)), near)) * 1e6 / WITH_EMBEDDINGS
+    print(f"by embedding alone, from {WITH_EMBEDDINGS:,}: {embedding:.0f} s a million")
+    with tempfile.TemporaryDirectory() as folder:
+        written(texts, number, Path(folder))
+        streamed = timed(lambda: search(text_batches(Path(folder)), index))
+        print(f"searched in the pairs of a folder: {streamed:.1f} s; {memory()} (writing it among that)")
+        dataset = SyntheticDataset.read(Path(folder))
+        whole = timed(lambda: describe(dataset))
+        sampled = timed(lambda: examine(dataset, encode, encoder_name(None)))
+    print(f"inspect {number:,} pairs: {whole + sampled:.1f} s, {sampled:.1f} of them samples; {memory()}")
+    met = a_million <= GOALS["search"] and (whole + sampled) * 1e6 / number <= GOALS["inspect"]
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
