@@ -1,14 +1,13 @@
 """The one rule that decides whether a lead is more than noise."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from synthbench.reporting.statistics.differences import Noise, over_seeds
 from synthbench.reporting.statistics.samples import Sample, interval_half_width
 
 __all__ = ["NOISE_RULE", "Sample", "interval_half_width", "leads"]
 
-NOISE_RULE = "Welch's t-test, two-sided 5 %"
+NOISE_RULE = "t-test, two-sided 5 %, of the differences by seed where rows have the same seeds"
 
 
 def leads(best: Sample, other: Sample, items: Sequence[Noise] = ()) -> bool:
@@ -17,7 +16,7 @@ def leads(best: Sample, other: Sample, items: Sequence[Noise] = ()) -> bool:
     The 95 % confidence interval of their difference must lie above 0. A single seed tells nothing of the
     noise, so it neither leads nor is led; nor do two rows lead each other that have no noise known.
     """
-    difference = over_seeds(replace(best, seeds=()), replace(other, seeds=()))
+    difference = over_seeds(best, other)
     if difference is None or not (difference.noise or items):
         return False
     whole = difference.with_items(items)

@@ -113,7 +113,8 @@ def _seeds(table: Table, result: ExperimentResult) -> Iterator[str]:
     yield from _varied(result, "± and bold cover")
     if compares:
         bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
-        yield f"{bold} every other row of its group by more than the noise between seeds ({NOISE_RULE})."
+        noise = "noise of seeds and test items" if result.item_noise else "noise between seeds"
+        yield f"{bold} every other row of its group by more than the {noise} ({NOISE_RULE})."
 
 
 def _intervals(table: Table, result: ExperimentResult) -> Iterator[str]:

@@ -11,6 +11,8 @@ def _listed(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
 
 
 Names = Annotated[tuple[str, ...], Field(strict=False)]
+
+
 def _compared_with_all(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
     return {value: ()} if isinstance(value, str) else value
 

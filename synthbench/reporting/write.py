@@ -11,6 +11,12 @@ from pathlib import Path
 from synthbench.errors import UserError
 from synthbench.reporting.audit_tables import csv_audits, latex_audits, markdown_audits
 from synthbench.reporting.build import build_table
+from synthbench.reporting.comparison_tables import (
+    csv_comparisons,
+    latex_comparisons,
+    markdown_comparisons,
+)
+from synthbench.reporting.comparisons import compare
 from synthbench.reporting.cost_tables import csv_costs, latex_costs, markdown_costs
 from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.figure_files import FORMATS, figure_files, figure_style
@@ -26,6 +32,11 @@ from synthbench.reporting.table import Table
 NAME_LENGTH = 80
 WRITERS = {"table.tex": latex_table, "table.md": markdown_table, "table.csv": csv_table}
 AUDIT_WRITERS = {"audit.tex": latex_audits, "audit.md": markdown_audits, "audit.csv": csv_audits}
+COMPARISON_WRITERS = {
+    "comparisons.tex": latex_comparisons,
+    "comparisons.md": markdown_comparisons,
+    "comparisons.csv": csv_comparisons,
+}
 COST_WRITERS = {"costs.tex": latex_costs, "costs.md": markdown_costs, "costs.csv": csv_costs}
 FIGURES = ("scores", *STUDY_FIGURES)
 
@@ -58,9 +69,9 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
     """Write the tables and figures into `folder`, byte for byte the same for equal results.
 
     They are table.tex, table.md, table.csv, scores.pdf and scores.png, the figures only if there is a score;
-    audit.tex, audit.md and audit.csv, if data were audited, and costs.tex, costs.md and costs.csv, if an LLM
-    was asked for them; of an experiment without training only these; and what `table.figures` asks for.
-    Each file appears whole or not at all. Raises UserError if the folder can't be written.
+    comparisons.*, if rows have a baseline; audit.*, if data were audited, and costs.*, if an LLM was asked
+    for them; of an experiment without training only these; and what `table.figures` asks for. Each file
+    appears whole or not at all. Raises UserError if the folder can't be written.
     """
     table = build_table(result)
     written = []
@@ -70,7 +81,7 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
             _write_whole(folder / name, content)
             written.append(folder / name)
         figures = {f"{name}.{ending}" for name in FIGURES for ending in FORMATS}
-        tables = (*WRITERS, *AUDIT_WRITERS, *COST_WRITERS, *STUDY_TABLES)
+        tables = (*WRITERS, *COMPARISON_WRITERS, *AUDIT_WRITERS, *COST_WRITERS, *STUDY_TABLES)
         for stale in {folder / name for name in (*tables, *figures)} - {*written}:
             stale.unlink(missing_ok=True)
     return written
@@ -80,6 +91,8 @@ def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, byt
     """Yield names and contents; tables come first, so that a figure that fails costs none of them."""
     for name, writer in WRITERS.items() if result.has_scores else ():
         yield name, writer(table).encode()
+    for name, comparison_writer in COMPARISON_WRITERS.items() if compare(result) else ():
+        yield name, comparison_writer(result).encode()
     for name, audit_writer in AUDIT_WRITERS.items() if result.audits else ():
         yield name, audit_writer(result).encode()
     for name, cost_writer in COST_WRITERS.items() if result.costs else ():

@@ -68,7 +68,7 @@ def small_result() -> ExperimentResult:
     return make_result(
         make_runs("gold", {"STSb": (0.70, 0.71, 0.72), "SICK-R": (0.60, 0.62, 0.64)}, base="MiniLM"),
         make_runs("cross-encoder", {"STSb": (0.88, 0.88, 0.88)}, base="MiniLM"),
-        make_runs("augsbert_k", {"STSb": (0.75, 0.76, 0.77), "SICK-R": (0.61, 0.63, 0.65)}, base="MiniLM"),
+        make_runs("augsbert_k", {"STSb": (0.77, 0.75, 0.76), "SICK-R": (0.65, 0.61, 0.63)}, base="MiniLM"),
         make_runs("gold", {"STSb": (0.50, 0.52), "SICK-R": (0.40, 0.42, 0.44)}, base="static"),
         make_runs("augsbert_k", {"STSb": (0.51, 0.52, 0.53), "SICK-R": (0.41, 0.42, 0.43)}, base="static"),
         tasks=("STSb", "SICK-R", "STS14"),

@@ -55,7 +55,7 @@ MARKDOWN = """**Gold \\& silver**
 - Mean ± sample standard deviation over n = 3 seeds (0, 1, 2).
 - \\[n=...\\]: over another number of seeds.
 - Bold: leads every other row of its group by more than the noise between seeds \
-(Welch's t-test, two-sided 5 %).
+(t-test, two-sided 5 %, of the differences by seed where rows have the same seeds).
 - Average: mean of STSb, SICK-R for each seed.
 - Items scored: STSb 100, SICK-R 100.
 - † Ceiling, compared with no other row: cross-encoder.

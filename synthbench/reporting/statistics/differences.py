@@ -15,48 +15,51 @@ class Noise:
     squared_error: float
     degrees_of_freedom: float
 
+    @property
+    def half_width(self) -> float:
+        """How far the 95 % confidence interval reaches to either side if there is no other noise."""
+        return (
+            t_quantile(self.degrees_of_freedom) * math.sqrt(self.squared_error) if self.squared_error else 0.0
+        )
+
+    def p_value(self, difference: float) -> float:
+        """Two-sided p value, by Student's t, of such a difference if there is no other noise."""
+        from scipy.special import stdtr
+
+        if self.squared_error == 0.0:
+            return float(difference == 0.0)
+        return float(2 * stdtr(self.degrees_of_freedom, -abs(difference) / math.sqrt(self.squared_error)))
+
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two means with its sources of noise; without any it is known exactly."""
+    """A difference of two means with its sources of noise; without any it is known exactly.
+
+    Several sources add up, with Satterthwaite's degrees of freedom (1946). Where a source is known badly, as
+    seeds are by three of them, more noise may so bring more degrees of freedom than it adds to the error: an
+    interval is never narrower, and a p value never lower, than each source alone would have it. That also
+    mends the coverage, which is too low where a badly known source is the larger one (docs/statistics.md).
+    """
 
     value: float
     noise: tuple[Noise, ...]
 
     @property
-    def standard_error(self) -> float:
-        """Square root of what all sources add up to."""
-        return math.sqrt(sum(source.squared_error for source in self.noise))
-
-    @property
-    def degrees_of_freedom(self) -> float:
-        """The sources' degrees of freedom, as harmonic mean weighted by their shares of the squared error.
-
-        With one source they are that source's. With several Satterthwaite (1946) squares the shares, which is
-        right for true shares; estimated from two degrees of freedom they make the interval too short
-        (docs/statistics.md has the coverage of both). Infinite without noise.
-        """
+    def whole(self) -> Noise:
+        """All sources as one."""
         squared_error = sum(source.squared_error for source in self.noise)
-        if squared_error == 0.0:
-            return math.inf
-        return squared_error / sum(
-            source.squared_error / source.degrees_of_freedom for source in self.noise if source.squared_error
-        )
+        parts = [source.squared_error**2 / source.degrees_of_freedom for source in self.noise]
+        return Noise(squared_error, squared_error**2 / sum(parts) if sum(parts) else math.inf)
 
     @property
     def half_width(self) -> float:
         """How far the 95 % confidence interval reaches to either side."""
-        error = self.standard_error
-        return t_quantile(self.degrees_of_freedom) * error if error else 0.0
+        return max(each.half_width for each in (self.whole, *self.noise))
 
     @property
     def p_value(self) -> float:
         """Two-sided p value, by Student's t, of a difference of 0."""
-        from scipy.special import stdtr
-
-        if self.standard_error == 0.0:
-            return float(self.value == 0.0)
-        return float(2 * stdtr(self.degrees_of_freedom, -abs(self.value) / self.standard_error))
+        return max(each.p_value(self.value) for each in (self.whole, *self.noise))
 
     def with_items(self, items: Sequence[Noise]) -> "Difference":
         """Return the same difference with the noise of the items added."""
@@ -127,23 +130,23 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> float | None:
     """Return the true difference that would be found with this power at the 5 % level; None if none is noisy.
 
-    For a comparison with the root mean square of the standard errors, and the median of the degrees of
-    freedom, by the noncentral t distribution.
+    Found is what is significant and of the right sign. For a comparison with the root mean square of the
+    standard errors, and the medians of the degrees of freedom and of the errors that an interval reaches, by
+    the noncentral t distribution.
     """
     from statistics import median
 
     from scipy.optimize import brentq
     from scipy.special import nctdtr
 
-    noisy = [each for each in differences if each.standard_error > 0.0]
+    noisy = [each for each in differences if each.whole.squared_error > 0.0]
     if not noisy:
         return None
-    error = math.sqrt(fmean(each.standard_error**2 for each in noisy))
-    freedom = median(each.degrees_of_freedom for each in noisy)
-    needed = t_quantile(freedom)
+    error = math.sqrt(fmean(each.whole.squared_error for each in noisy))
+    freedom = median(each.whole.degrees_of_freedom for each in noisy)
+    needed = median(each.half_width / math.sqrt(each.whole.squared_error) for each in noisy)
 
     def missed(shift: float) -> float:
-        found = 1 - nctdtr(freedom, shift, needed) + nctdtr(freedom, shift, -needed)
-        return float(found) - power
+        return float(1 - nctdtr(freedom, shift, needed)) - power
 
     return error * float(brentq(missed, 0.0, 4 * needed + 4))

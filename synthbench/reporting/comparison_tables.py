@@ -1,0 +1,218 @@
+"""Comparisons with baselines as Markdown, LaTeX and CSV."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from synthbench.reporting import latex_text, markdown
+from synthbench.reporting.aggregate import RowKey
+from synthbench.reporting.comparisons import ColumnComparisons, Comparison, Finding, compare
+from synthbench.reporting.grids import Grid, Line, latex_grid, markdown_grid
+from synthbench.reporting.notes import data_notes
+from synthbench.reporting.options import TableOptions
+from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.statistics.samples import Sample, interval_half_width
+from synthbench.reporting.table import MISSING
+
+SMALLEST_P = 0.001
+HEADER = ("", "difference", "seeds: 95 %", "p", "seeds and items: 95 %", "p", "g")
+FIELDS = (
+    "row", "against", "axis", "column", "n_seeds", "n_seeds_against", "mean", "mean_low", "mean_high",
+    "mean_against", "difference", "effect_size", "paired", "seeds_low", "seeds_high", "seeds_df", "seeds_p",
+    "seeds_p_holm", "items_low", "items_high", "items_df", "items_p", "items_p_holm",
+)  # fmt: skip
+
+
+def markdown_comparisons(result: ExperimentResult) -> str:
+    """Return a table for each column, and what must be known beside them."""
+    lines: list[str] = []
+    for grid in comparison_grids(result):
+        lines += [f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), ""]
+    lines += [f"- {markdown.escape(note)}" for note in comparison_notes(result)]
+    return "\n".join(lines) + "\n"
+
+
+def latex_comparisons(result: ExperimentResult) -> str:
+    """Return a `table` environment for each column; they need the booktabs package only."""
+    notes = r" \\".join(f"\n{latex_text.escape(note)}" for note in comparison_notes(result))
+    lines = [r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew."]
+    for grid in comparison_grids(result):
+        lines += [
+            *(r"\begin{table}", r"\centering", r"\small", r"\setlength{\tabcolsep}{4pt}"),
+            r"\setlength{\belowcaptionskip}{6pt}",
+            rf"\caption{{{latex_text.escape(grid.title)}}}",
+            *latex_grid(grid),
+            *(r"\par\medskip", rf"\begin{{minipage}}{{\linewidth}}\footnotesize{notes}", r"\end{minipage}"),
+            r"\end{table}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def csv_comparisons(result: ExperimentResult) -> str:
+    """Return one line per comparison and column: scores x 100, p values as they are."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(FIELDS)
+    for column in compare(result):
+        writer.writerows(_csv_line(column, each) for each in column.comparisons)
+    return text.getvalue()
+
+
+def comparison_grids(result: ExperimentResult) -> Iterator[Grid]:
+    """Yield a grid for each column; all its texts are plain."""
+    decimals = TableOptions.model_validate(result.table).decimals
+    for column in compare(result):
+        body = tuple(_line(each, decimals) for each in column.comparisons)
+        yield Grid(f"{column.column.title}: differences × 100", HEADER, body)
+
+
+def comparison_notes(result: ExperimentResult) -> tuple[str, ...]:
+    """Return what must be known beside the comparisons, plain sentences in a fixed order."""
+    columns = compare(result)
+    comparisons = [each for column in columns for each in column.comparisons]
+    return (
+        *_meanings(comparisons),
+        *_refused(columns),
+        *least_detectable_notes(result, columns),
+        *data_notes(result),
+    )
+
+
+def least_detectable_notes(
+    result: ExperimentResult, columns: Sequence[ColumnComparisons] | None = None
+) -> Iterator[str]:
+    """Yield what differences are too small to be seen, one line for seeds and one for seeds and items."""
+    found = compare(result) if columns is None else columns
+    decimals = TableOptions.model_validate(result.table).decimals
+    for title, attribute in (
+        ("Over seeds", "least_over_seeds"),
+        ("Over seeds and items", "least_over_items"),
+    ):
+        least = [(column.column.title, getattr(column, attribute)) for column in found]
+        texts = [f"{name} {100 * value:.{decimals}f}" for name, value in least if value is not None]
+        if texts:
+            counts = sorted({n for column in found for n in _seed_counts(column) if n > 1})
+            seeds = " or ".join(map(str, counts))
+            yield (
+                f"{title}, with {seeds} seeds and this noise, differences under {', '.join(texts)} points"
+                " cannot be relied on to be seen: one that large is found in four experiments of five (5 %"
+                " level, not adjusted)."
+            )
+
+
+def _seed_counts(column: ColumnComparisons) -> Iterator[int]:
+    for each in column.comparisons:
+        yield from (sample.num_seeds for sample in each.samples if sample.is_seeded)
+
+
+def _meanings(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    known = [each for each in comparisons if each.over_seeds]
+    if not any(each.over_seeds or each.over_items for each in comparisons):
+        yield "No intervals and p values: a single seed tells nothing of the noise."
+        return
+    if known:
+        kinds = {each.is_paired for each in known}
+        tests = {True: "paired by seed", False: "Welch's, rows having other seeds or none that matters"}
+        how = "; or ".join(tests[kind] for kind in sorted(kinds, reverse=True))
+        yield f"seeds: holds for other seeds and these very test items. Student's t, {how}."
+    if any(each.over_items for each in comparisons):
+        yield (
+            "seeds and items: holds for other seeds and other test items of the same kind. The items' share"
+            " of the variance, crossed with the seeds', is added to theirs; items are taken as independent of"
+            " each other, thresholds and classifiers as they were fitted."
+        )
+    yield "p: two-sided, adjusted by Holm for all comparisons of the column."
+    if any(each.effect_size is not None for each in comparisons):
+        yield "g: Hedges' g, the difference in standard deviations between seeds."
+    if any(_is_unknown(each) for each in comparisons):
+        yield f"{MISSING} Not known: of a single seed, or of a score whose items' share nobody tells."
+
+
+def _is_unknown(comparison: Comparison) -> bool:
+    return not comparison.refusal and (comparison.over_seeds is None or comparison.over_items is None)
+
+
+def _refused(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
+    for column in columns:
+        for each in column.comparisons:
+            if each.refusal:
+                yield f"{column.column.title}: {_name(each)}: {each.refusal}, so not compared."
+
+
+def _line(comparison: Comparison, decimals: int) -> Line:
+    if comparison.refusal:
+        return (_name(comparison), *[MISSING] * (len(HEADER) - 1))
+    effect = comparison.effect_size
+    findings = (comparison.over_seeds, comparison.over_items)
+    return (
+        _name(comparison),
+        _signed(100 * comparison.value, decimals),
+        *(text for finding in findings for text in _finding_texts(finding, decimals)),
+        MISSING if effect is None else _signed(effect, 1),
+    )
+
+
+def _finding_texts(finding: Finding | None, decimals: int) -> Line:
+    if finding is None:
+        return (MISSING, MISSING)
+    low, high = (_signed(100 * end, decimals) for end in _interval(finding))
+    p = finding.adjusted_p
+    return (f"{low} to {high}", f"< {SMALLEST_P}" if p < SMALLEST_P else f"{p:.3f}")
+
+
+def _interval(finding: Finding) -> tuple[float, float]:
+    value, reach = finding.difference.value, finding.difference.half_width
+    return value - reach, value + reach
+
+
+def _signed(value: float, decimals: int) -> str:
+    text = f"{value:+.{decimals}f}"
+    if float(text) == 0.0:
+        return text[1:]
+    return text.replace("-", "−")
+
+
+def _name(comparison: Comparison) -> str:
+    """Return "bm25 − gold (static)"."""
+    axes = ", ".join(value for _, value in comparison.row.axes)
+    pair = f"{comparison.row.variant} − {comparison.baseline.variant}"
+    return f"{pair} ({axes})" if axes else pair
+
+
+def _csv_line(column: ColumnComparisons, comparison: Comparison) -> list[str]:
+    ours, theirs = comparison.samples
+    is_compared = not comparison.refusal
+    effect = comparison.effect_size if is_compared else None
+    return [
+        *(comparison.row.variant, comparison.baseline.variant, _axes(comparison.row), column.column.title),
+        *(str(ours.num_seeds), str(theirs.num_seeds), *_mean(ours), f"{100 * theirs.mean:.6f}"),
+        f"{100 * comparison.value:.6f}" if is_compared else "",
+        "" if effect is None else f"{effect:.6f}",
+        "true" if comparison.is_paired else "false",
+        *_csv_finding(comparison.over_seeds),
+        *_csv_finding(comparison.over_items),
+    ]
+
+
+def _axes(row: RowKey) -> str:
+    return "; ".join(f"{name}={value}" for name, value in row.axes)
+
+
+def _mean(sample: Sample) -> list[str]:
+    """Return the mean and the ends of its 95 % interval over seeds, if it has one."""
+    spread = sample.standard_deviation
+    if spread is None:
+        return [f"{100 * sample.mean:.6f}", "", ""]
+    reach = interval_half_width(spread, sample.num_seeds)
+    return [f"{100 * value:.6f}" for value in (sample.mean, sample.mean - reach, sample.mean + reach)]
+
+
+def _csv_finding(finding: Finding | None) -> list[str]:
+    if finding is None:
+        return [""] * 5
+    low, high = _interval(finding)
+    difference = finding.difference
+    return [
+        *(f"{100 * low:.6f}", f"{100 * high:.6f}", f"{difference.whole.degrees_of_freedom:.2f}"),
+        *(f"{difference.p_value:.6g}", f"{finding.adjusted_p:.6g}"),
+    ]

@@ -1,0 +1,236 @@
+"""What the comparisons of a result say, and how they are printed."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from scipy.stats import t, ttest_ind, ttest_rel
+
+from synthbench.reporting.comparison_tables import (
+    comparison_notes,
+    csv_comparisons,
+    latex_comparisons,
+    markdown_comparisons,
+)
+from synthbench.reporting.comparisons import Comparison, compare
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.statistics.item_noise import ItemNoise
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+
+GOLD, SILVER = (0.70, 0.71, 0.73), (0.74, 0.73, 0.78)
+
+
+@pytest.fixture
+def make(make_runs: MakeRuns, make_result: MakeResult) -> Callable[..., ExperimentResult]:
+    """A result of rows given by their scores on A; options, baseline and items' noise by keyword."""
+
+    def made(
+        rows: dict[str, Sequence[float]],
+        *,
+        baseline: str = "gold",
+        item_noise: Sequence[ItemNoise] = (),
+        **options: Any,
+    ) -> ExperimentResult:
+        result = make_result(*(make_runs(name, {"A": values}) for name, values in rows.items()), **options)
+        return result.model_copy(update={"baseline": baseline, "item_noise": tuple(item_noise)})
+
+    return made
+
+
+def noise(*squared_errors: float, variants: Sequence[str] = ("gold", "silver"), **changes: Any) -> ItemNoise:
+    known: dict[str, Any] = {"axes": {}, "task": "A", "evaluator": "sts", "num_items": 100}
+    return ItemNoise(**{**known, **changes}, variants=tuple(variants), squared_errors=squared_errors)
+
+
+def only(result: ExperimentResult, column: int = 0) -> Comparison:
+    (found,) = compare(result)[column].comparisons
+    return found
+
+
+def test_every_row_is_compared_with_the_experiments_baseline(make: MakeResult) -> None:
+    result = make({"silver": SILVER, "gold": GOLD, "random": GOLD})
+
+    found = [(each.row.variant, each.baseline.variant) for each in compare(result)[0].comparisons]
+
+    assert found == [("silver", "gold"), ("random", "gold")]
+    assert compare(result.model_copy(update={"baseline": ""})) == ()
+
+
+def test_the_file_may_name_other_baselines_and_the_rows_compared_with_each(make: MakeResult) -> None:
+    rows = {"gold": GOLD, "silver": SILVER, "random": GOLD, "top": SILVER}
+
+    def pairs(**options: Any) -> list[tuple[str, str]]:
+        found = compare(make(rows, **options))[0].comparisons
+        return [(each.row.variant, each.baseline.variant) for each in found]
+
+    assert pairs(compare_to="random", ceiling=["top"]) == [("gold", "random"), ("silver", "random")]
+    several = {"gold": ["silver"], "silver": ["gold", "random"]}
+    assert pairs(compare_to=several) == [("silver", "gold"), ("gold", "silver"), ("random", "silver")]
+
+
+def test_rows_are_compared_at_their_own_point_of_the_grid(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [
+        make_runs(name, {"A": GOLD}, base=base) for base in ("small", "large") for name in ("gold", "silver")
+    ]
+    elsewhere = make_runs("untrained", {"A": GOLD})
+
+    result = make_result(*rows, elsewhere, compare_to="gold")
+
+    found = [(each.row.axes, each.baseline.axes) for each in compare(result)[0].comparisons]
+    assert found == [((("base", base),), (("base", base),)) for base in ("small", "large")]
+
+
+def test_same_seeds_are_paired_other_seeds_are_not(make: MakeResult) -> None:
+    paired = only(make({"gold": GOLD, "silver": SILVER}))
+    unpaired = only(make({"gold": GOLD, "silver": (*SILVER, 0.75)}))
+
+    assert paired.over_seeds is not None and unpaired.over_seeds is not None
+    assert paired.over_seeds.difference.p_value == pytest.approx(ttest_rel(SILVER, GOLD).pvalue)
+    welch = ttest_ind((*SILVER, 0.75), GOLD, equal_var=False)
+    assert unpaired.over_seeds.difference.p_value == pytest.approx(welch.pvalue)
+
+
+def test_p_values_are_adjusted_for_all_comparisons_of_the_column(make: MakeResult) -> None:
+    one, other = compare(make({"gold": GOLD, "silver": SILVER, "random": (0.60, 0.62, 0.61)}))[0].comparisons
+
+    p_values = [ttest_rel(values, GOLD).pvalue for values in (SILVER, (0.60, 0.62, 0.61))]
+    assert one.over_seeds is not None and other.over_seeds is not None
+    assert one.over_seeds.adjusted_p == pytest.approx(max(p_values[0], 2 * p_values[1]))
+    assert other.over_seeds.adjusted_p == pytest.approx(2 * p_values[1])
+
+
+def test_the_items_noise_is_added_to_that_of_the_seeds(make: MakeResult) -> None:
+    found = only(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004)]))
+
+    gains = [after - before for before, after in zip(GOLD, SILVER, strict=True)]
+    mean = sum(gains) / 3
+    of_seeds = sum((gain - mean) ** 2 for gain in gains) / 2 / 3
+    whole = of_seeds + 0.0004
+    freedom = whole**2 / (of_seeds**2 / 2 + 0.0004**2 / 99)
+    assert found.over_items is not None
+    assert found.over_items.difference.half_width == pytest.approx(t.ppf(0.975, freedom) * math.sqrt(whole))
+
+
+@pytest.mark.parametrize("changes", [{"task": "B"}, {"evaluator": "pairs"}, {"axes": {"base": "small"}}])
+def test_noise_of_other_items_is_not_taken(make: MakeResult, changes: dict[str, Any]) -> None:
+    found = only(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004, **changes)]))
+
+    assert found.over_seeds is not None
+    assert found.over_items is None
+
+
+def test_an_average_has_the_noise_of_the_items_of_all_its_test_sets(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [make_runs(name, {"A": values, "B": values}) for name, values in (("gold", GOLD), ("top", SILVER))]
+    known = [noise(0.0004, variants=("gold", "top")), noise(0.0008, variants=("gold", "top"), task="B")]
+    result = make_result(*rows, averages={"Average": ["A", "B"]}, compare_to="gold")
+
+    found = only(result.model_copy(update={"item_noise": tuple(known)}), column=2)
+
+    assert found.over_items is not None
+    assert [each.squared_error for each in found.over_items.difference.noise[1:]] == [0.0001, 0.0002]
+
+
+def test_rows_that_no_seed_changes_differ_by_their_items_alone(make: MakeResult) -> None:
+    result = make({"gold": (0.7,), "silver": (0.8,)}, item_noise=[noise(0.0004)])
+    runs = tuple(run.model_copy(update={"is_seeded": False}) for run in result.runs)
+
+    found = only(result.model_copy(update={"runs": runs}))
+
+    assert found.over_seeds is None
+    assert found.over_items is not None
+    assert found.over_items.difference.half_width == pytest.approx(t.ppf(0.975, 99) * 0.02)
+
+
+def test_one_seed_has_a_difference_and_no_interval_and_says_so(make: MakeResult) -> None:
+    result = make({"gold": (0.7,), "silver": (0.8,)}, item_noise=[noise(0.0004)])
+
+    assert "| silver − gold | +10.00 | – | – | – | – | – |" in markdown_comparisons(result)
+    assert comparison_notes(result) == (
+        "No intervals and p values: a single seed tells nothing of the noise.",
+    )
+
+
+def test_a_score_that_is_no_number_is_not_compared_and_costs_no_other_comparison(make: MakeResult) -> None:
+    result = make({"gold": GOLD, "broken": (0.7, math.nan, 0.8), "silver": SILVER})
+
+    text = markdown_comparisons(result)
+
+    assert "| broken − gold | – | – | – | – | – | – |" in text
+    assert "- A: broken − gold: a score is no number, so not compared." in text
+    first, second = compare(result)[0].comparisons
+    assert first.over_seeds is None
+    assert second.over_seeds is not None
+    assert second.over_seeds.adjusted_p == second.over_seeds.difference.p_value
+
+
+def test_rows_scored_on_other_items_are_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    rows = [make_runs("gold", {"A": GOLD}), make_runs("silver", {"A": SILVER}, items=99)]
+
+    text = markdown_comparisons(make_result(*rows, compare_to="gold"))
+
+    assert "- A: silver − gold: not scored alike, so not compared." in text
+
+
+def test_a_missing_cell_is_left_out(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    rows = [make_runs("gold", {"A": GOLD, "B": GOLD}), make_runs("silver", {"B": SILVER})]
+
+    (column,) = compare(make_result(*rows, compare_to="gold"))
+
+    assert column.column.title == "B"
+
+
+def test_a_page_of_markdown(make: MakeResult) -> None:
+    """Paired differences 4, 2, 5: mean 3.67, sd 1.53, so 4.30 x 0.88 = 3.79 to either side, p = 0.053.
+
+    With items sqrt(0.88^2 + 2^2) = 2.19 and 49.2 degrees of freedom: 2.01 x 2.19 = 4.39, p = 0.100.
+    """
+    result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004)])
+
+    assert markdown_comparisons(result) == (
+        "**A: differences × 100**\n"
+        "\n"
+        "|  | difference | seeds: 95 % | p | seeds and items: 95 % | p | g |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
+        "| silver − gold | +3.67 | −0.13 to +7.46 | 0.053 | −0.73 to +8.06 | 0.100 | +1.4 |\n"
+        "\n"
+    ) + "".join(f"- {note}\n" for note in comparison_notes(result))
+
+
+def test_notes_say_what_an_interval_holds_for_and_what_cannot_be_seen(make: MakeResult) -> None:
+    notes = comparison_notes(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))
+
+    assert notes[0].startswith("seeds: holds for other seeds and these very test items.")
+    assert notes[1].startswith(
+        "seeds and items: holds for other seeds and other test items of the same kind."
+    )
+    assert any(
+        note.startswith("Over seeds, with 3 seeds and this noise, differences under A ") for note in notes
+    )
+
+
+def test_csv_has_a_line_for_each_comparison(make: MakeResult) -> None:
+    result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)])
+
+    (line,) = csv.DictReader(io.StringIO(csv_comparisons(result)))
+
+    assert (line["row"], line["against"], line["column"], line["paired"]) == ("silver", "gold", "A", "true")
+    assert float(line["difference"]) == pytest.approx(11 / 3, abs=1e-6)
+    assert float(line["seeds_p"]) == pytest.approx(ttest_rel(SILVER, GOLD).pvalue, rel=1e-5)
+    # Sample deviation 2.646 over three seeds: 4.303 x 1.5275 to either side of 75.
+    assert float(line["mean_low"]) == pytest.approx(75 - 4.302653 * 2.645751 / 3**0.5, abs=1e-5)
+
+
+def test_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -> None:
+    result = make({"gold_1": GOLD, "silver & more": SILVER}, baseline="gold_1")
+    body = latex_comparisons(result)
+
+    compile_latex(r"\documentclass{article}\usepackage{booktabs}\begin{document}" + body + r"\end{document}")
