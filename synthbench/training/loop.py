@@ -18,6 +18,7 @@ from synthbench.models.interfaces import PairScorer
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.runtime import ProgressTask
 from synthbench.training.checkpoints import Checkpoints
+from synthbench.training.memory import keep_freed_memory
 from synthbench.training.randomness import isolated, seed_everything
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import EncoderTrainer, PairScorerTrainer, ShuffledBatches, load_weights
@@ -54,6 +55,7 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
     ends, on a CPU, with the same weights as an undisturbed one; so does one that was paused, which is left
     with the weights and the dev score of the step at which it was. Raises UserError if the loss diverges.
     """
+    keep_freed_memory()
     num_steps = settings.num_steps(job.table.num_rows)
     last = _last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)

