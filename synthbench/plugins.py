@@ -66,6 +66,17 @@ class ChatModel:
     model: str
 
 
+class Records(Protocol):
+    """The records of a data set, in memory or not."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def column(self, name: str) -> list[Any]:
+        """Return one column's values."""
+
+
 class GenerationContext(Protocol):
     """What a method may use while it generates."""
 
@@ -103,6 +114,9 @@ class GenerationContext(Protocol):
 
     def dataset(self, need: str) -> SyntheticDataset:
         """Return the generated data set that `needs` declared under this name."""
+
+    def records(self, need: str) -> Records:
+        """Return the same, if it may be more than fits into memory: its records are read as they are used."""
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         """Count candidates that were dropped on purpose; shown in the manifest.

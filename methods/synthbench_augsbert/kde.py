@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
-from synthbench.api import GenerationContext, Record, ScoredPair, SyntheticDataset, UserError
+from synthbench.api import GenerationContext, Record, Records, ScoredPair, SyntheticDataset, UserError
 from synthbench_augsbert.gold import GoldSentences
 from synthbench_augsbert.samplers import SamplerConfig, check_size
 
@@ -47,7 +47,7 @@ class KDESampler(SamplerConfig):
         check_size(self.name, self.size, gold)
 
     def select(
-        self, gold: SyntheticDataset, labelled: SyntheticDataset, seed: int, context: GenerationContext
+        self, gold: SyntheticDataset, labelled: Records, seed: int, context: GenerationContext
     ) -> Iterator[ScoredPair]:
         """Yield those of the labelled pairs that are kept, in their order; all else is counted and told.
 

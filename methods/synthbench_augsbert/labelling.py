@@ -1,6 +1,7 @@
 """Labelling pairs with a cross-encoder that was trained on gold, resumable in the middle."""
 
 import math
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -73,7 +74,7 @@ class WithLabeller(Component):
         A label is the score, cut to [0, 1].
         """
         scorer = context.pair_scorer(CROSS_ENCODER)
-        lengths = [sum(map(len, pairs.texts(place))) for place in range(pairs.number)]
+        lengths = array("L", (sum(map(len, pairs.texts(place))) for place in range(pairs.number)))
         finished = context.finished_units
         with context.progress.task("labelling silver pairs", pairs.number) as task:
             for batch in length_sorted_units(lengths, BATCH_PAIRS):

@@ -84,7 +84,7 @@ class AugSBERT(WithLabeller, Method):
         Raises UserError if the gold data can't give the pairs asked for, or none is left.
         """
         if isinstance(self.sampler, KDESampler):
-            return self.sampler.select(sources["gold"], context.dataset(LABELLED), self.seed, context)
+            return self.sampler.select(sources["gold"], context.records(LABELLED), self.seed, context)
         return self._label_new_pairs(GoldSentences.of(sources["gold"]), self.sampler, context)
 
     def _label_new_pairs(

@@ -1,12 +1,13 @@
 """Which new pairs of gold sentences the cross-encoder labels (Thakur et al. 2021, section 3.1)."""
 
 import math
+from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from random import Random
-from typing import Literal, Protocol
+from typing import Literal, Protocol, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,7 +19,7 @@ from synthbench_augsbert.gold import GoldSentences, IndexPair
 class Candidates:
     """New pairs as (lower index, higher index), each once, and how many were dropped for which reason."""
 
-    pairs: tuple[IndexPair, ...]
+    pairs: Sequence[IndexPair]
     dropped: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -79,7 +80,7 @@ class RandomSampler(SamplerConfig):
         taken = sorted(_pair_number(pair) for pair in gold.pairs)
         skipped = [number - rank for rank, number in enumerate(taken)]
         drawn = Random(seed).sample(range(gold.num_new_pairs), self.size)
-        return Candidates(tuple(_pair_of(number + bisect_right(skipped, number)) for number in drawn))
+        return Candidates(NumberedPairs(number + bisect_right(skipped, number) for number in drawn))
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return their number, whatever that of the sentences."""
@@ -161,6 +162,33 @@ def new_pairs(found: Sequence[Sequence[IndexPair]], gold: GoldSentences) -> Cand
     if len(found) > 1:
         dropped["found in both ways, kept once"] = num_distinct - len(together)
     return Candidates(new, dropped)
+
+
+class NumberedPairs(Sequence[IndexPair]):
+    """Pairs in eight bytes each, by their places in the list of all: there may be a million."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self._numbers = array("Q", numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NumberedPairs) and self._numbers == other._numbers
+
+    def __hash__(self) -> int:
+        return hash(self._numbers.tobytes())
+
+    @overload
+    def __getitem__(self, place: int) -> IndexPair: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[IndexPair]: ...
+
+    def __getitem__(self, place: int | slice) -> IndexPair | Sequence[IndexPair]:
+        if isinstance(place, slice):
+            return NumberedPairs(self._numbers[place])
+        return _pair_of(self._numbers[place])
 
 
 def _pair_number(pair: IndexPair) -> int:

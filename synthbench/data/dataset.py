@@ -1,22 +1,21 @@
 """The one dataset schema: an immutable Parquet table of one record kind, with a manifest beside it."""
 
-import hashlib
 import json
-import math
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synthbench.data.records import RECORD_TYPES, Ranking, Record, RecordKind, ScoredPair
+from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 SCHEMA_VERSION = 1
 ROWS_AT_A_TIME = 1_000
@@ -79,18 +78,15 @@ class SyntheticDataset:
         Raises UserError naming the first offending record of each fault: another kind, an empty sentence,
         a score or grade that is NaN or outside [0, 1], candidates without grades, an id that occurs twice.
         """
-        writer = _TableWriter(kind)
-        for record in records:
-            writer.add(record)
-        missed = _TableWriter(RecordKind.FAILURE)
-        for failure in failures:
-            missed.add(failure)
-        table, failure_table = writer.finish(), missed.finish()
+        from synthbench.data.checking import checked_table
+
+        table, checked = checked_table(kind, records)
+        failure_table, _ = checked_table(RecordKind.FAILURE, failures)
         complete = Manifest(
             kind=kind,
             num_records=table.num_rows,
             num_failures=failure_table.num_rows,
-            content_hash=writer.digest.hexdigest(),
+            content_hash=checked.content_hash,
             **manifest,
         )
         return cls(table, complete, failure_table)
@@ -146,7 +142,7 @@ class SyntheticDataset:
 
         pq.write_table(self.table, folder / RECORDS_FILE)
         pq.write_table(self.failure_table, folder / FAILURES_FILE)
-        (folder / MANIFEST_FILE).write_text(self.manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        write_manifest(self.manifest, folder)
 
     @classmethod
     def read(cls, folder: Path) -> "SyntheticDataset":
@@ -158,6 +154,39 @@ class SyntheticDataset:
         table = _read_table(folder / RECORDS_FILE, manifest.kind, manifest.num_records)
         failure_table = _read_table(folder / FAILURES_FILE, RecordKind.FAILURE, manifest.num_failures)
         return cls(table, manifest, failure_table)
+
+
+class StoredRecords:
+    """The records of a data set in a folder, read as they are iterated over, each time from the beginning.
+
+    For what may be more than fits into memory. Raises UserError as `SyntheticDataset.read` does, when the
+    place of the fault is reached.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / RECORDS_FILE
+        self._manifest = read_manifest(folder)
+
+    def __len__(self) -> int:
+        return self._manifest.num_records
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._batches(None):
+            for row in batch.to_pylist():
+                yield from_row(self._manifest.kind, row)
+
+    def column(self, name: str) -> list[Any]:
+        """Return one column's values."""
+        return [value for batch in self._batches([name]) for value in batch.column(0).to_pylist()]
+
+    def _batches(self, columns: list[str] | None) -> "Iterator[pa.RecordBatch]":
+        with _opened(self._file) as parquet:
+            yield from parquet.iter_batches(ROWS_AT_A_TIME, columns=columns)
+
+
+def write_manifest(manifest: Manifest, folder: Path) -> None:
+    """Write the manifest of the data set in `folder`."""
+    (folder / MANIFEST_FILE).write_text(manifest.model_dump_json(indent=1) + "\n", encoding="utf-8")
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -184,18 +213,8 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not file.is_file():
-        raise UserError(f"{file.parent}: incomplete data set: no {file.name}")
-    try:
-        # Not read_table: it takes folders named key=value for partitions and adds them as columns.
-        with pq.ParquetFile(file) as parquet:
-            table = parquet.read()
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"{file}: damaged, not readable as Parquet: {reason}") from error
+    with _opened(file) as parquet:
+        table = parquet.read()
     if not any(table.schema.equals(schema(kind, with_optional=optional)) for optional in (False, True)):
         columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
         raise UserError(f"{file}: its columns are not those of {kind} records: {columns}")
@@ -204,95 +223,21 @@ def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
     return table
 
 
-class _TableWriter:
-    """Turns a stream of records into an Arrow table, checking and hashing each on its way."""
+@contextmanager
+def _opened(file: Path) -> "Iterator[pq.ParquetFile]":
+    """Open a file of a data set; what goes wrong with it within the block is told in a line."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
-    CHUNK = 10_000
-
-    def __init__(self, kind: RecordKind) -> None:
-        self.kind = kind
-        self.schema = schema(kind, with_optional=True)
-        self.digest = hashlib.sha256()
-        self._buffer: list[Record] = []
-        self._batches: list[pa.RecordBatch] = []
-        self._ids: set[str] = set()
-        self._faults: dict[str, str] = {}
-        self._repeats: Counter[str] = Counter()
-        self._has: Counter[str] = Counter()
-
-    def add(self, record: Record) -> None:
-        """Append one record."""
-        if isinstance(record, ScoredPair) and not isinstance(record.score, float):
-            record = replace(record, score=float(record.score))
-        record = record if record.id else self._with_content_id(record)
-        line = CANONICAL_JSON.encode(to_row(record))
-        for fault, detail in self._faults_of(record, line):
-            self._faults.setdefault(fault, f"record {record.id}: {fault}{detail}")
-        self._ids.add(record.id)
-        if self._faults:
-            return
-        self.digest.update(line.encode())
-        self.digest.update(b"\n")
-        self._buffer.append(record)
-        self._has.update(name for name in record.optional_fields if getattr(record, name))
-        if len(self._buffer) == self.CHUNK:
-            self._flush()
-
-    def finish(self) -> "pa.Table":
-        """Return the table; raises UserError with one message for each kind of fault."""
-        import pyarrow as pa
-
-        if self._faults:
-            raise UserError(*self._faults.values())
-        self._flush()
-        table = pa.Table.from_batches(self._batches, schema=self.schema)
-        return table.drop_columns(
-            [name for name in RECORD_TYPES[self.kind].optional_fields if not self._has[name]]
-        )
-
-    def _with_content_id(self, record: Record) -> Record:
-        """Give equal records -1, -2 ... behind their common content id, so that ids stay unique."""
-        base = record.content_id()
-        self._repeats[base] += 1
-        return replace(record, id=base if self._repeats[base] == 1 else f"{base}-{self._repeats[base] - 1}")
-
-    def _faults_of(self, record: Record, line: str) -> Iterator[tuple[str, str]]:
-        if record.kind != self.kind:
-            yield f"is a {record.kind}, the data set holds {self.kind}", ""
-            return
-        if record.id in self._ids:
-            yield "its id occurs twice", ""
-        if any(not text.strip() for text in record.texts()):
-            yield "has an empty sentence", ""
-        if not is_unicode(line):
-            yield "has half a character (a lone surrogate)", ""
-        if isinstance(record, ScoredPair):
-            yield from _faults_of_scores("score", [record.score])
-        elif isinstance(record, Ranking):
-            yield from _faults_of_scores("grade", record.grades)
-            if not record.candidates:
-                yield "has no candidates", ""
-            if len(record.candidates) != len(record.grades):
-                sizes = f"{len(record.candidates)} candidates, {len(record.grades)} grades"
-                yield "has not one grade for each candidate", f": {sizes}"
-
-    def _flush(self) -> None:
-        import pyarrow as pa
-
-        columns = [
-            pa.array([getattr(record, field.name) for record in self._buffer], field.type)
-            for field in self.schema
-        ]
-        self._batches.append(pa.record_batch(columns, schema=self.schema))
-        self._buffer.clear()
-
-
-def _faults_of_scores(name: str, values: Sequence[float]) -> Iterator[tuple[str, str]]:
-    for value in values:
-        if math.isnan(value):
-            yield f"its {name} is NaN", ""
-        elif not 0.0 <= value <= 1.0:
-            yield f"its {name} is outside [0, 1]", f": {value}"
+    if not file.is_file():
+        raise UserError(f"{file.parent}: incomplete data set: no {file.name}")
+    try:
+        # Not read_table: it takes folders named key=value for partitions and adds them as columns.
+        with pq.ParquetFile(file) as parquet:
+            yield parquet
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"{file}: damaged, not readable as Parquet: {reason}") from error
 
 
 def is_unicode(text: str) -> bool:

@@ -21,7 +21,7 @@ def length_sorted_units(text_lengths: Sequence[int], unit_size: int) -> list[lis
     """
     if unit_size < 1:
         raise ValueError(f"unit_size is {unit_size}, must be at least 1")
-    order = sorted(range(len(text_lengths)), key=lambda index: (text_lengths[index], index))
+    order = sorted(range(len(text_lengths)), key=text_lengths.__getitem__)
     return [order[start : start + unit_size] for start in range(0, len(order), unit_size)]
 
 

@@ -150,7 +150,7 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
             Dense(dimension, size, activation_function=nn.Tanh()),
             Dense(size, 1, activation_function=nn.Identity(), module_output_name="scores"),
         ]
-        model = CrossEncoder(modules=modules, device=device)
+        model: CrossEncoder = CrossEncoder(modules=modules, device=device)
         _check_pair_reader(base, model)
         return model
 

@@ -1,18 +1,22 @@
 """The generate stage: a method's records, journalled as they come, into a data set."""
 
+import json
 import math
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
 from synthbench.config.llm import LLM
 from synthbench.config.local_llm import LocalLLM
-from synthbench.data.dataset import SyntheticDataset, from_row, to_row
-from synthbench.data.records import Record, RecordKind
+from synthbench.data.checking import Fingerprints
+from synthbench.data.dataset import Manifest, StoredRecords, SyntheticDataset, from_row, to_row
+from synthbench.data.records import Failure, Record, RecordKind
+from synthbench.data.writing import write_records
 from synthbench.errors import PendingError, UserError
 from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.endpoint import Endpoint
@@ -20,14 +24,22 @@ from synthbench.generation.chat.ledger import entries
 from synthbench.generation.chat.local_model import LocalModel
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.llm import is_there
-from synthbench.pipeline.operations import limit_threads, model_folder, read_dataset, settings, write_dataset
+from synthbench.pipeline.operations import (
+    DATASET_FOLDER,
+    dataset_folder,
+    limit_threads,
+    model_folder,
+    read_dataset,
+    settings,
+)
 from synthbench.pipeline.stage import Operation
-from synthbench.pipeline.workspace import Journal, Workspace
+from synthbench.pipeline.workspace import Journal, Workspace, as_line
 from synthbench.plugins import ChatModel, Method, Unit
 from synthbench.runtime import Progress, Runtime
 
 SOURCE = "source:"
 NEED = "need:"
+BARE_FILE = "bare.jsonl"
 _REASONS_SHOWN = 5
 LLM_KEY = "experiment.llm"
 """Where a configuration holds the LLM; no method has a setting of this name."""
@@ -85,7 +97,7 @@ class Generate(Operation):
         local = LocalModel(endpoint, work.runtime, work.progress) if endpoint and endpoint.local else None
         context = Context(inputs, work, finished, endpoint, local)
         try:
-            bare = self._generate(sources, context, work.journal)
+            self._generate(sources, context, work)
         except (UserError, PendingError):
             raise
         except Exception as error:
@@ -96,17 +108,20 @@ class Generate(Operation):
             _say_what_was_asked(work)
         places, dropped = _in_order(work.journal)
         dropped.update(context.dropped)
+        failed: Counter[str] = Counter()
 
         def records() -> Iterator[Record]:
-            # Read again for each pass: all records at once may be more than fits into memory.
-            for entry in work.journal.at(places):
-                yield from map(self._complete, map(_from_entry, entry["records"]))
-            yield from map(self._complete, bare)
+            made = (entry["records"] for entry in work.journal.at(places))
+            for row in chain(chain.from_iterable(made), _bare_rows(work)):
+                record = self._complete(_from_entry(row))
+                if isinstance(record, Failure):
+                    failed[record.reason] += 1
+                yield record
 
-        dataset = SyntheticDataset.create(
+        manifest = write_records(
+            dataset_folder(work),
             self.method.record_kind,
-            (record for record in records() if record.kind != RecordKind.FAILURE),
-            failures=(record for record in records() if record.kind == RecordKind.FAILURE),
+            records(),
             method=self.method_name,
             version=self.version,
             config=dict(self.config()),
@@ -115,32 +130,28 @@ class Generate(Operation):
             dropped=dict(sorted(dropped.items())),
             measured=context.measured,
         )
-        if not len(dataset):
+        if not manifest.num_records:
             if work.llm is not None:
                 # What was answered is kept in the cache; what failed is asked again by the same command.
                 work.journal.discard()
-            raise UserError(f"{self.method_name} made no record at all: {_reasons(dataset, dropped)}")
-        work.progress.say(_what_came(dataset, dropped))
-        write_dataset(dataset, work)
+            raise UserError(f"{self.method_name} made no record at all: {_reasons(failed, dropped)}")
+        work.progress.say(_what_came(manifest, failed, dropped))
 
     def _endpoint(self, work: Workspace) -> Endpoint | None:
         return self.llm.at(work.llm.model) if self.llm is not None and work.llm is not None else None
 
-    def _generate(
-        self, sources: Mapping[str, SyntheticDataset], context: "Context", journal: Journal
-    ) -> list[Record]:
-        bare: list[Record] = []
-        yielded: set[str] = set()
-        for output in self.method.generate(sources, context):
-            if not isinstance(output, Unit):
-                bare.append(output)
-                continue
-            if output.key in yielded:
-                raise UserError(f"{self.method_name} yielded two units with the key '{output.key}'")
-            yielded.add(output.key)
-            if output.key not in context.finished_units:
-                journal.append(_to_entry(output))
-        return bare
+    def _generate(self, sources: Mapping[str, SyntheticDataset], context: "Context", work: Workspace) -> None:
+        """Write down what the method yields: units for good, bare records until it is called again."""
+        yielded = Fingerprints()
+        with (work.folder / BARE_FILE).open("w", encoding="utf-8") as bare:
+            for output in self.method.generate(sources, context):
+                if not isinstance(output, Unit):
+                    bare.write(as_line(_to_row(output)))
+                    continue
+                if not yielded.add(output.key):
+                    raise UserError(f"{self.method_name} yielded two units with the key '{output.key}'")
+                if output.key not in context.finished_units:
+                    work.journal.append(_to_entry(output))
 
     def _complete(self, record: Record) -> Record:
         return record if record.method else replace(record, method=self.method_name)
@@ -199,6 +210,10 @@ class Context:
         """Read the data set generated for the method."""
         return read_dataset(self.inputs[NEED + need])
 
+    def records(self, need: str) -> StoredRecords:
+        """Open the data set generated for the method."""
+        return StoredRecords(self.inputs[NEED + need] / DATASET_FOLDER)
+
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         """Count candidates that were dropped on purpose."""
         if amount:
@@ -239,14 +254,19 @@ def _say_what_was_asked(work: Workspace) -> None:
             work.progress.say(str(entry))
 
 
-def _what_came(dataset: SyntheticDataset, dropped: Mapping[str, int]) -> str:
+def _bare_rows(work: Workspace) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the records that came outside of units, in their order."""
+    with (work.folder / BARE_FILE).open(encoding="utf-8") as stream:
+        yield from map(json.loads, stream)
+
+
+def _what_came(manifest: Manifest, failed: Counter[str], dropped: Mapping[str, int]) -> str:
     """Say what the whole data set holds, with what earlier runs made of it, and what it does not hold."""
-    failed = Counter(getattr(failure, "reason", "") for failure in dataset.failures())
     failures = f"; failures: {failed.total():,}" if failed else ""
     if 0 < len(failed) <= _REASONS_SHOWN:
         failures += f" ({_counted(failed)})"
     lost = f"; dropped: {_counted(dropped)}" if dropped else ""
-    return f"  {len(dataset):,} {dataset.kind} records{failures}{lost}"
+    return f"  {manifest.num_records:,} {manifest.kind} records{failures}{lost}"
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -254,26 +274,41 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _in_order(journal: Journal) -> tuple["array[int]", Counter[str]]:
-    """Return where the units stand in the journal, in their order, and what all of them dropped."""
-    units: dict[str, tuple[int, int]] = {}
+    """Return where the units stand in the journal, in their order, and what all of them dropped.
+
+    Keys, which order units of equal position, are read for these alone: there may be a million others.
+    """
+    import numpy as np
+
+    places, positions = array("Q"), array("q")
     dropped: Counter[str] = Counter()
     for place, entry in journal.located():
-        units[entry["key"]] = (entry["position"], place)
+        places.append(place)
+        positions.append(entry["position"])
         dropped.update(entry.get("dropped", {}))
-    in_order = sorted(units, key=lambda key: (units[key][0], key))
-    return array("Q", (units[key][1] for key in in_order)), dropped
+    order = np.argsort(np.array(positions), kind="stable")
+    sorted_places = array("Q", np.array(places, np.uint64)[order].tobytes())
+    is_start = np.diff(np.array(positions)[order]) != 0
+    starts = np.flatnonzero(np.r_[True, is_start, True])
+    for start, stop in pairwise(starts.tolist()):
+        if stop - start > 1:
+            equal = sorted_places[start:stop]
+            keys = [entry["key"] for entry in journal.at(equal)]
+            in_order = (place for _, place in sorted(zip(keys, equal, strict=True)))
+            sorted_places[start:stop] = array("Q", in_order)
+    return sorted_places, dropped
 
 
 def _to_entry(unit: Unit) -> dict[str, Any]:
-    rows = [{"kind": record.kind.value, **_given(record)} for record in unit.records]
-    entry = {"key": unit.key, "position": unit.position, "records": rows}
+    entry = {"key": unit.key, "position": unit.position, "records": list(map(_to_row, unit.records))}
     return {**entry, "dropped": dict(unit.dropped)} if unit.dropped else entry
 
 
-def _given(record: Record) -> dict[str, Any]:
-    """Return the columns that differ from their defaults, to keep the journal small."""
+def _to_row(record: Record) -> dict[str, Any]:
+    """Return the kind and the columns that differ from their defaults, to keep the journal small."""
     defaults = {known.name: known.default for known in fields(record)}
-    return {name: value for name, value in to_row(record).items() if value != defaults[name]}
+    given = {name: value for name, value in to_row(record).items() if value != defaults[name]}
+    return {"kind": record.kind.value, **given}
 
 
 def _from_entry(row: Mapping[str, Any]) -> Record:
@@ -281,7 +316,6 @@ def _from_entry(row: Mapping[str, Any]) -> Record:
     return from_row(RecordKind(values.pop("kind")), values)
 
 
-def _reasons(dataset: SyntheticDataset, dropped: Counter[str]) -> str:
-    reasons = Counter(getattr(failure, "reason", "") for failure in dataset.failures())
-    counted: Iterator[str] = (f"{count} x {reason}" for reason, count in (reasons + dropped).items())
+def _reasons(failed: Counter[str], dropped: Counter[str]) -> str:
+    counted: Iterator[str] = (f"{count} x {reason}" for reason, count in (failed + dropped).items())
     return ", ".join(counted) or "it yielded nothing"

@@ -47,9 +47,14 @@ def read_dataset(artifact: Path) -> SyntheticDataset:
 
 def write_dataset(dataset: SyntheticDataset, work: Workspace) -> None:
     """Make a data set the stage's artifact."""
+    dataset.write(dataset_folder(work))
+
+
+def dataset_folder(work: Workspace) -> Path:
+    """Make the folder of the stage's output in which a data set is to be written."""
     folder = work.output / DATASET_FOLDER
     folder.mkdir()
-    dataset.write(folder)
+    return folder
 
 
 def settings(plugin: Component) -> dict[str, Any]:

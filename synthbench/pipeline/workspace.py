@@ -85,7 +85,12 @@ class Journal:
     def append(self, entry: Mapping[str, Any]) -> None:
         """Write one entry through to the file."""
         with self.file.open("ab") as stream:
-            stream.write(json.dumps(entry, default=_number).encode() + b"\n")
+            stream.write(as_line(entry).encode())
+
+
+def as_line(entry: Mapping[str, Any]) -> str:
+    """Return an entry as a line of JSON, in ASCII."""
+    return json.dumps(entry, default=_number) + "\n"
 
 
 def _number(value: Any) -> Any:  # noqa: ANN401

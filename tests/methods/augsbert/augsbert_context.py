@@ -30,7 +30,7 @@ class Told:
 
 @dataclass
 class Context:
-    """Needs by name, and a tally; `records` is for what came of it."""
+    """Needs by name, and a tally; `made` is for what came of it."""
 
     models: Mapping[str, Any] = field(default_factory=dict)
     datasets: Mapping[str, SyntheticDataset] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Context:
     measured: dict[str, float] = field(default_factory=dict)
     runtime: Runtime = field(default_factory=lambda: Runtime(device="cpu", threads=1))
     progress: Told = field(default_factory=Told)
-    records: list[Any] = field(default_factory=list)
+    made: list[Any] = field(default_factory=list)
 
     def pair_scorer(self, need: str) -> PairScorer:
         scorer: PairScorer = self.models[need]
@@ -50,6 +50,9 @@ class Context:
         return encoder
 
     def dataset(self, need: str) -> SyntheticDataset:
+        return self.datasets[need]
+
+    def records(self, need: str) -> SyntheticDataset:
         return self.datasets[need]
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:

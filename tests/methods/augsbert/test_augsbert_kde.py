@@ -33,7 +33,7 @@ def dataset(scores: "np.ndarray | list[float]", name: str = "s") -> SyntheticDat
 def select(gold: "np.ndarray | list[float]", silver: "np.ndarray | list[float]", **changes: Any) -> Context:
     """Run the method on gold and labelled pairs of these scores; the context holds what came of it."""
     context = Context(datasets={"labelled": dataset(silver)}, progress=Told())
-    context.records = list(kde(**changes).generate({"gold": dataset(gold, "gold")}, context))
+    context.made = list(kde(**changes).generate({"gold": dataset(gold, "gold")}, context))
     return context
 
 
@@ -96,7 +96,7 @@ def test_the_kept_scores_are_nearer_to_golds_and_the_run_says_by_how_much() -> N
 
     found = select(gold, silver)
 
-    scores = np.array([record.score for record in found.records])
+    scores = np.array([record.score for record in found.made])
     before, after = divergence(silver, gold, 20), divergence(scores, gold, 20)
     assert after < before / 2
     (line,) = found.progress.said
@@ -130,7 +130,7 @@ def test_of_two_classes_all_positives_stay_and_negatives_at_golds_ratio() -> Non
 
     found = select(gold, silver)
 
-    scores = [record.score for record in found.records]
+    scores = [record.score for record in found.made]
     assert Counter(score >= 0.5 for score in scores) == {True: 20, False: 30}
     assert set(scores) <= set(silver.tolist()), "labels stay soft"
     assert "by class; KL divergence" in found.progress.said[0]
@@ -141,13 +141,13 @@ def test_of_two_classes_all_positives_stay_and_negatives_at_golds_ratio() -> Non
 def test_where_negatives_are_too_few_all_stay() -> None:
     found = select([1.0, 0.0, 0.0, 0.0], [0.9, 0.8, 0.1])
 
-    assert [record.score for record in found.records] == [0.9, 0.8, 0.1]
+    assert [record.score for record in found.made] == [0.9, 0.8, 0.1]
 
 
 def test_records_are_the_labelled_ones_as_kde_chose_them() -> None:
     found = select([0.0, 0.5, 1.0], [0.2, 0.6, 0.9], bandwidth=0.5)
 
-    for record in found.records:
+    for record in found.made:
         assert record.instruction == "kde size=200000 bandwidth=0.5"
         assert record.sentence2 == f"{record.sentence1} again"
         assert record.id == ""

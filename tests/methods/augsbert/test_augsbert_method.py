@@ -78,6 +78,9 @@ class Context:
     def dataset(self, need: str) -> SyntheticDataset:
         raise AssertionError(need)
 
+    def records(self, need: str) -> SyntheticDataset:
+        raise AssertionError(need)
+
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         self.dropped[reason] += amount
 

@@ -72,6 +72,9 @@ class Context:
         assert self.needed is not None
         return self.needed
 
+    def records(self, need: str) -> SyntheticDataset:
+        return self.dataset(need)
+
     def measure(self, name: str, value: float) -> None:
         raise AssertionError(name)
 

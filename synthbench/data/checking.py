@@ -1,0 +1,168 @@
+"""Records on their way into a data set: checked, given ids, counted and hashed, some thousand at a time."""
+
+import hashlib
+import math
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from synthbench.data.dataset import CANONICAL_JSON, is_unicode, schema, to_row
+from synthbench.data.records import RECORD_TYPES, Ranking, Record, RecordKind, ScoredPair
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RECORDS_AT_ONCE = 10_000
+
+
+class Fingerprints:
+    """Which texts were met, in eight bytes each where a set of them takes a hundred.
+
+    Of a million texts, two have the same fingerprint once in 40 million times.
+    """
+
+    def __init__(self) -> None:
+        self._sorted = array("Q")
+        self._recent: set[int] = set()
+
+    def add(self, text: str) -> bool:
+        """Note a text; return whether it is new."""
+        fingerprint = int.from_bytes(
+            hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+        )
+        if fingerprint in self._recent or self._is_sorted_in(fingerprint):
+            return False
+        self._recent.add(fingerprint)
+        if len(self._recent) > max(RECORDS_AT_ONCE, len(self._sorted) // 16):
+            self._sort_in()
+        return True
+
+    def _is_sorted_in(self, fingerprint: int) -> bool:
+        place = bisect_left(self._sorted, fingerprint)
+        return place < len(self._sorted) and self._sorted[place] == fingerprint
+
+    def _sort_in(self) -> None:
+        import numpy as np
+
+        recent = np.fromiter(self._recent, np.uint64, len(self._recent))
+        together = np.concatenate([np.array(self._sorted, np.uint64), recent])
+        together.sort()
+        self._sorted = array("Q", together.tobytes())
+        self._recent = set()
+
+
+class CheckedRecords:
+    """Takes records one by one and hands them on in batches, which have every column of their kind.
+
+    `empty_columns` are the optional ones that none of them has anything in.
+    """
+
+    def __init__(self, kind: RecordKind, hand_on: "Callable[[pa.RecordBatch], object]") -> None:
+        self.kind = kind
+        self.schema = schema(kind, with_optional=True)
+        self.num_records = 0
+        self._hand_on = hand_on
+        self._digest = hashlib.sha256()
+        self._buffer: list[Record] = []
+        self._ids = Fingerprints()
+        self._faults: dict[str, str] = {}
+        self._repeats: Counter[str] = Counter()
+        self._has: Counter[str] = Counter()
+
+    @property
+    def content_hash(self) -> str:
+        """Hash of all records so far."""
+        return self._digest.hexdigest()
+
+    @property
+    def empty_columns(self) -> list[str]:
+        """Optional columns without anything in them so far."""
+        return [name for name in RECORD_TYPES[self.kind].optional_fields if not self._has[name]]
+
+    def add(self, record: Record) -> None:
+        """Take one record more."""
+        if isinstance(record, ScoredPair) and not isinstance(record.score, float):
+            record = replace(record, score=float(record.score))
+        is_new = self._ids.add(record.id) if record.id else True
+        record = record if record.id else self._with_content_id(record)
+        line = CANONICAL_JSON.encode(to_row(record))
+        for fault, detail in self._faults_of(record, line, is_new=is_new):
+            self._faults.setdefault(fault, f"record {record.id}: {fault}{detail}")
+        if self._faults:
+            return
+        self._digest.update(line.encode())
+        self._digest.update(b"\n")
+        self.num_records += 1
+        self._buffer.append(record)
+        self._has.update(name for name in record.optional_fields if getattr(record, name))
+        if len(self._buffer) == RECORDS_AT_ONCE:
+            self._flush()
+
+    def finish(self) -> None:
+        """Hand on the last ones; raises UserError with one message for each kind of fault."""
+        if self._faults:
+            raise UserError(*self._faults.values())
+        self._flush()
+
+    def _with_content_id(self, record: Record) -> Record:
+        """Give equal records -1, -2 ... behind their common content id, so that ids stay unique."""
+        base = record.content_id()
+        name = base
+        while not self._ids.add(name):
+            self._repeats[base] += 1
+            name = f"{base}-{self._repeats[base]}"
+        return replace(record, id=name)
+
+    def _faults_of(self, record: Record, line: str, *, is_new: bool) -> Iterator[tuple[str, str]]:
+        if record.kind != self.kind:
+            yield f"is a {record.kind}, the data set holds {self.kind}", ""
+            return
+        if not is_new:
+            yield "its id occurs twice", ""
+        if any(not text.strip() for text in record.texts()):
+            yield "has an empty sentence", ""
+        if not is_unicode(line):
+            yield "has half a character (a lone surrogate)", ""
+        if isinstance(record, ScoredPair):
+            yield from _faults_of_scores("score", [record.score])
+        elif isinstance(record, Ranking):
+            yield from _faults_of_scores("grade", record.grades)
+            if not record.candidates:
+                yield "has no candidates", ""
+            if len(record.candidates) != len(record.grades):
+                sizes = f"{len(record.candidates)} candidates, {len(record.grades)} grades"
+                yield "has not one grade for each candidate", f": {sizes}"
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        columns = [
+            pa.array([getattr(record, field.name) for record in self._buffer], field.type)
+            for field in self.schema
+        ]
+        self._hand_on(pa.record_batch(columns, schema=self.schema))
+        self._buffer.clear()
+
+
+def checked_table(kind: RecordKind, records: Iterable[Record]) -> "tuple[pa.Table, CheckedRecords]":
+    """Return the records as a table, without optional columns that hold nothing, and who checked them."""
+    import pyarrow as pa
+
+    batches: list[pa.RecordBatch] = []
+    checked = CheckedRecords(kind, batches.append)
+    for record in records:
+        checked.add(record)
+    checked.finish()
+    return pa.Table.from_batches(batches, schema=checked.schema).drop_columns(checked.empty_columns), checked
+
+
+def _faults_of_scores(name: str, values: Sequence[float]) -> Iterator[tuple[str, str]]:
+    for value in values:
+        if math.isnan(value):
+            yield f"its {name} is NaN", ""
+        elif not 0.0 <= value <= 1.0:
+            yield f"its {name} is outside [0, 1]", f": {value}"
