@@ -9,6 +9,7 @@ import typer
 from synthbench.cli.console import console
 from synthbench.cli.given import load_given
 from synthbench.cli.options import Assignments, File, Profile, Seeds, Variants, home
+from synthbench.reporting.figure_files import FORMATS
 
 if TYPE_CHECKING:
     from synthbench.reporting.results import ExperimentResult
@@ -68,10 +69,10 @@ def _print_trace(result: "ExperimentResult", cell: tuple[str, str], tracker: "Ml
 
 
 def print_files(files: Sequence[Path]) -> None:
-    """Say where a report's files are, on one line for the tables and one for each plot."""
-    from synthbench.reporting.write import FIGURES
-
-    for name in dict.fromkeys(file.stem for file in files):
-        first, *others = [file for file in files if file.stem == name]
-        kind = "plot" if name in FIGURES else "tables"
+    """Say where a report's files are, on a line for all tables of one name and one for each plot."""
+    lines: dict[tuple[str, str], list[Path]] = {}
+    for file in files:
+        kind = "plot" if file.suffix[1:] in FORMATS else "tables"
+        lines.setdefault((kind, file.stem), []).append(file)
+    for (kind, _), (first, *others) in lines.items():
         print(f"{kind}: {', '.join([str(first), *(file.name for file in others)])}")

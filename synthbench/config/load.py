@@ -127,7 +127,10 @@ class _Loader:
         for row in rows:
             problems = Problems()
             has_llm = "llm" in self.document.data
-            parser = RunParser(self.sources, problems, self.file.parent, has_llm=has_llm)
+            draws_data = self._draws_data()
+            parser = RunParser(
+                self.sources, problems, self.file.parent, has_llm=has_llm, draws_data=draws_data
+            )
             variant = self._variant(row, parser)
             used |= parser.components.used_sources
             self.uses_llm |= parser.components.uses_llm
@@ -136,6 +139,11 @@ class _Loader:
                 found.append(variant)
         self.problems.note(*row_problems.faults())
         return found, used
+
+    def _draws_data(self) -> bool:
+        """Tell whether the table asks for a figure of the data themselves: nothing need be trained for it."""
+        figures = self.document.section("table").data.get("figures")
+        return isinstance(figures, dict) and bool(figures.get("densities"))
 
     def _variant(self, row: Row, parser: RunParser) -> Variant | None:
         document, problems = row.document, parser.problems

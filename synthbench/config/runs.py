@@ -26,6 +26,7 @@ from synthbench.plugins import Evaluator, Trainer, component
 from synthbench.sources.models import Source
 
 S = TypeVar("S", bound=Section)
+Sources = Mapping[str, Source | None]
 LEARNING = ("train", "dev")
 
 
@@ -43,9 +44,10 @@ class RunParser:
     """Parses one run's document, noting every fault; `components` remembers which sources were used."""
 
     def __init__(
-        self, sources: Mapping[str, Source | None], problems: Problems, folder: Path, *, has_llm: bool
+        self, sources: Sources, problems: Problems, folder: Path, *, has_llm: bool, draws_data: bool
     ) -> None:
         self.problems = problems
+        self.draws_data = draws_data
         self.components = ComponentParser(sources, problems, has_llm=has_llm)
         self.audits = AuditParser(self.components, problems, folder)
 
@@ -90,15 +92,11 @@ class RunParser:
                 self.problems.add(document, ("aliases", alias), message)
 
     def _check_ends(self, document: Document) -> None:
-        """Require that the run is trained and tested, or that neither is there and its data are the end.
-
-        They are where they are audited, or made by a method.
-        """
+        """Require training and tests, or neither and data that are audited, made by a method, or drawn."""
         given = {key: bool(document.data.get(key)) for key in ("train", "evaluate", "audit")}
-        is_made = any(
-            "method" in part for part in _mapping(document.data, "data").values() if isinstance(part, dict)
-        )
-        if (given["audit"] or is_made) and not given["train"] and not given["evaluate"]:
+        parts = [part for part in _mapping(document.data, "data").values() if isinstance(part, dict)]
+        is_end = given["audit"] or self.draws_data or any("method" in part for part in parts)
+        if is_end and not given["train"] and not given["evaluate"]:
             return
         why = "a run that is audited has neither `train` nor `evaluate`, or both"
         for key in ("train", "evaluate"):

@@ -113,8 +113,9 @@ def density_grid(found: Densities) -> Grid:
             name = f"{panel.title}: {each.label}" if panel.title else each.label
             lines.append((name, f"{each.num_records:,}", _text(panel, each)))
     reference = next((panel.reference.label for panel in found.panels if panel.reference), "")
-    header = ("scores of", "records", f"KL from {reference}" if reference else "KL")
-    return Grid(found.caption, header, tuple(lines))
+    header = ("scores of", "records", f"KL from {reference}")
+    shown = slice(None if reference else -1)
+    return Grid(found.caption, header[shown], tuple(line[shown] for line in lines))
 
 
 def grid_notes(found: Densities) -> tuple[str, ...]:

@@ -1,7 +1,12 @@
 """What figures may name, and what they take."""
 
+from pathlib import Path
+
 import pytest
 from experiment_files import ExperimentFile
+
+from synthbench.config.load import load_experiment
+from synthbench.errors import UserError
 
 SIZES = """
 grid:
@@ -83,3 +88,23 @@ def test_a_row_that_the_axis_does_not_change_has_a_point_at_each_amount(experime
         "other [size=100]",
         "other [size=2000]",
     ]
+
+
+ALONE = """\
+experiment: drawn
+sources:
+  gold: {sandbox: pairs, split: train, size: 10}
+variants:
+  first: {data.gold: {source: gold}}
+table: {figures: {densities: {parts: [gold]}}}
+"""
+
+
+def test_data_that_are_drawn_need_no_training(tmp_path: Path) -> None:
+    file = tmp_path / "drawn.yaml"
+    file.write_text(ALONE, encoding="utf-8")
+    assert load_experiment(file).tasks == ()
+
+    file.write_text(ALONE.replace("table:", "# table:"), encoding="utf-8")
+    with pytest.raises(UserError, match="train: missing; it has no default"):
+        load_experiment(file)

@@ -134,7 +134,7 @@ def test_rows_with_the_same_data_are_one_line(make_runs: MakeRuns, make_result: 
     rows = [with_scores(make_runs(name, {"A": (0.5,)}), gold=GOLD) for name in ("one", "two")]
     found = densities(make_result(*rows, figures={"densities": {"parts": ["gold"]}}))
     assert found is not None
-    assert density_grid(found).body == (("one, two", "5", "–"),)
+    assert density_grid(found).body == (("one, two", "5"),)
     assert grid_notes(found) == ()
 
 
