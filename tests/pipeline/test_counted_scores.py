@@ -1,0 +1,31 @@
+"""Scores of training pairs are counted where a figure asks for them: it is drawn again without the data."""
+
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines
+
+from synthbench.pipeline.collect import collect
+from synthbench.pipeline.executors import InProcess
+from synthbench.pipeline.plan import make_plan
+from synthbench.pipeline.runner import Runner
+from synthbench.pipeline.store import Store
+from synthbench.reporting.histograms import score_counts
+from synthbench.reporting.results import ExperimentResult
+
+
+def collected(experiment: ExperimentFile, store: Store) -> ExperimentResult:
+    plan = make_plan(experiment.load(variants=("silver",)))
+    Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
+    return collect(plan, store)
+
+
+def test_scores_are_counted_where_a_figure_asks_for_them(experiment: ExperimentFile, store: Store) -> None:
+    assert not any(data.score_counts for run in collected(experiment, store).runs for data in run.datasets)
+
+    experiment.change("  columns: [test]\n", "  figures: {densities: {parts: [gold]}}\n")
+
+    lines = (experiment.folder / "gold.tsv").read_text(encoding="utf-8").splitlines()
+    scores = [float(line.split("\t")[-1]) for line in lines[1:]]
+    for run in collected(experiment, store).runs:
+        counts = {data.part: data.score_counts for data in run.datasets}
+        assert counts == {"gold": score_counts(scores), "silver": ()}
