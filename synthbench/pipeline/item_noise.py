@@ -64,18 +64,18 @@ def _influences(
     first: NDArray[Any] | None = None
     for name, members in rows.items():
         seeded = is_seeded(members[0][0].variant)
-        if seeded and len(members) < 2:
-            continue
         lines = [_influence(stage, store.folder(stage.identity)) for _, stage in members]
-        first = next((ids for ids, _ in lines if ids is not None), None) if first is None else first
-        values = [line for ids, line in lines if line is not None and np.array_equal(ids, first)]
-        if len(values) == len(members):
+        known = [line for line in lines if line is not None]
+        if len(known) < len(lines) or (seeded and len(lines) < 2):
+            continue
+        first = known[0][0] if first is None else first
+        if all(np.array_equal(ids, first) for ids, _ in known):
             seeds = tuple(run.seed for run, _ in members)
-            found[name] = Influences(np.stack(values), seeds, seeded)
+            found[name] = Influences(np.stack([values for _, values in known]), seeds, seeded)
     return found
 
 
-def _influence(stage: Stage, folder: Path) -> "tuple[NDArray[Any] | None, NDArray[np.float64] | None]":
+def _influence(stage: Stage, folder: Path) -> "tuple[NDArray[Any], NDArray[np.float64]] | None":
     """Return the items' ids and how they move the main score; None where nobody knows."""
     import numpy as np
     import pyarrow.parquet as pq
@@ -83,9 +83,10 @@ def _influence(stage: Stage, folder: Path) -> "tuple[NDArray[Any] | None, NDArra
     assert isinstance(stage.operation, Evaluate)
     file = folder / ITEMS_FILE
     if not file.is_file():
-        return None, None
+        return None
     table = pq.read_table(file, use_threads=False)
     items = {name: table.column(name).to_numpy() for name in table.column_names}
     values = stage.operation.evaluator.influence(items, read_json(folder / SCORES_FILE)["scores"])
-    is_usable = values is not None and len(values) > 1 and bool(np.isfinite(values).all())
-    return items.get("id"), values if is_usable else None
+    if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
+        return None
+    return items["id"], values

@@ -77,6 +77,21 @@ FAULTS = {
         "ceiling: [silvr]",
         "table.ceiling.0: no variant is called 'silvr'; did you mean 'silver'?",
     ),
+    "table's baseline": (
+        "columns: [test]",
+        "compare_to: silvr",
+        "table.compare_to: no variant is called 'silvr'; did you mean 'silver'?",
+    ),
+    "table's baselines": (
+        "columns: [test]",
+        "compare_to: {silvr: []}",
+        "table.compare_to.silvr: no variant is called 'silvr'; did you mean 'silver'?",
+    ),
+    "table's compared row": (
+        "columns: [test]",
+        "compare_to: {silver: [silvr]}",
+        "table.compare_to.silver.0: no variant is called 'silvr'; did you mean 'silver'?",
+    ),
     "runtime": ("threads: null", "thread: 1", "runtime.thread: unknown key; did you mean 'threads'?"),
     "type": ("strength: 0.5", "strength: high", 'train.strength: must be a number, is "high"'),
     "quoted number": (

@@ -1,0 +1,253 @@
+"""Do the stated intervals cover what they state, what do they find, and how long do they take?
+
+    python benchmarks/intervals.py [--experiments 1000] [--only coverage|power|ranks|speed] [--measure mean]
+
+Coverage and power are of simulated experiments whose truth is known (`simulated_experiments.py`); `ranks`
+compares influences with bootstraps that rank anew; `speed` takes 50 variants x 10 seeds x 12 tasks x 5,000
+pairs from their files to the comparisons. Exit code 1 if a goal is missed.
+"""
+
+import argparse
+import math
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import spearmanr
+from simulated_experiments import NUM_ITEMS, WORLDS, Experiment, World, covers, simulate
+
+from synthbench.config.experiment import Variant
+from synthbench.pipeline.item_noise import item_noise
+from synthbench.pipeline.operations import ITEMS_FILE, SCORES_FILE, Evaluate, write_json
+from synthbench.pipeline.plan import PlannedRun
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import Store
+from synthbench.reporting.comparison_tables import csv_comparisons, latex_comparisons, markdown_comparisons
+from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
+from synthbench.reporting.statistics.differences import Difference, least_detectable
+from synthbench_sts import STS
+from synthbench_sts.influence import spearman_influence
+
+Array = NDArray[np.float64]
+SEEDS = (3, 5, 10)
+RESAMPLES = 1_000
+COVERAGE = (0.93, 0.97)
+VARIANTS, RUNS, TASKS, PAIRS = 50, 10, 12, 5_000
+SECONDS, MEGABYTES = 60, 2_000
+
+
+class PercentileBootstrap:
+    """Resamples seeds and items with one set of weights for all experiments of one shape, for comparison."""
+
+    def __init__(self, num_seeds: int, num_items: int) -> None:
+        generator = np.random.default_rng(0)
+        self.seeds = (
+            generator.multinomial(num_seeds, np.full(num_seeds, 1 / num_seeds), RESAMPLES) / num_seeds
+        )
+        self.items = (
+            generator.multinomial(num_items, np.full(num_items, 1 / num_items), RESAMPLES) / num_items
+        )
+
+    def covers(self, experiment: Experiment, truth: float) -> bool:
+        """Say whether the middle 95 % of the resampled differences hold the truth."""
+        first, second = experiment.samples
+        gains = np.subtract(first.values, second.values)
+        effects = experiment.influences[0].values - experiment.influences[1].values
+        resampled = ((self.items @ effects.T + gains) * self.seeds).sum(axis=1)
+        low, high = np.quantile(resampled, (0.025, 0.975))
+        return bool(low <= truth <= high)
+
+
+def satterthwaite_covers(difference: Difference, truth: float) -> bool:
+    """Say whether the interval would hold the truth if it could be narrower than a source's own."""
+    return abs(difference.value - truth) <= difference.whole.half_width
+
+
+def coverage(number: int, only: str | None) -> bool:
+    """Print the share of intervals that hold the truth, in per cent; return whether the goal is met."""
+    print(f"coverage in per cent of {number:,} experiments, {NUM_ITEMS} items; other: truth for all items")
+    print("measure  noise  n  items' share | over seeds: these items, other | seeds and items | Satterthwaite"
+          " | percentile bootstrap")  # fmt: skip
+    met = []
+    for (measure, name), world in WORLDS.items():
+        for num_seeds in SEEDS if only in (None, measure) else ():
+            generator = np.random.default_rng(num_seeds)
+            experiments = [simulate(world, num_seeds, NUM_ITEMS, generator) for _ in range(number)]
+            bootstrap, truth = PercentileBootstrap(num_seeds, NUM_ITEMS), world.truth
+            both = [each.over_seeds_and_items for each in experiments]
+            share = np.mean([each.noise[1].squared_error for each in both]) / np.mean(
+                [each.whole.squared_error for each in both]
+            )
+            seeds_alone = [covers(each.over_seeds, each.truth_of_these_items) for each in experiments]
+            ours = np.mean([covers(each, truth) for each in both])
+            figures = (
+                np.mean(seeds_alone) if measure == "mean" else math.nan,
+                np.mean([covers(each.over_seeds, truth) for each in experiments]),
+                ours,
+                np.mean([satterthwaite_covers(each, truth) for each in both]),
+                np.mean([bootstrap.covers(each, truth) for each in experiments]),
+            )
+            texts = " ".join(f"{100 * figure:7.1f}" for figure in figures)
+            print(f"{measure:8} {name:5} {num_seeds:2} {100 * share:6.0f} {texts}", flush=True)
+            met += [COVERAGE[0] <= each <= COVERAGE[1] for each in (ours, figures[0]) if not math.isnan(each)]
+    print(f"between 93 and 97: {'all' if all(met) else 'NOT all'}")
+    return all(met)
+
+
+def power(number: int) -> bool:
+    """Print how often a known difference is found over seeds, and over seeds and items; no goal."""
+    print(f"share found, in per cent of {number:,} experiments, at the 5 % level")
+    for name in ("seeds", "items", "both"):
+        base = WORLDS["spearman", name]
+        for num_seeds in SEEDS:
+            world = World("spearman", base.seeds, base.items, base.both, gain=0.15)
+            generator = np.random.default_rng(num_seeds)
+            experiments = [simulate(world, num_seeds, NUM_ITEMS, generator) for _ in range(number)]
+            seeds = [each.over_seeds for each in experiments]
+            both = [each.over_seeds_and_items for each in experiments]
+            found = [100 * np.mean([each.p_value < 0.05 for each in kind]) for kind in (seeds, both)]
+            least = [100 * (least_detectable(kind) or 0.0) for kind in (seeds, both)]
+            print(
+                f"{name:5} n = {num_seeds:2}: {100 * world.truth:.2f} points: over seeds {found[0]:5.1f},"
+                f" seeds and items {found[1]:5.1f}; to be found in 80: {least[0]:.2f}, {least[1]:.2f} points",
+                flush=True,
+            )
+    return True
+
+
+def ranks(number: int) -> bool:
+    """Print standard errors of a correlation and a difference: by influence, by fixed ranks, ranked anew."""
+    generator = np.random.default_rng(0)
+    for num_pairs in (400, 1_379, PAIRS):
+        gold = np.round(generator.uniform(0, 5, num_pairs) * 5) / 25
+        shared = generator.normal(size=num_pairs)
+        models = [
+            quality * gold * 3 + 0.5 * shared + 0.6 * generator.normal(size=num_pairs) for quality in (1, 1.1)
+        ]
+        influences = np.stack([spearman_influence(gold, each) for each in models])
+        fixed = np.stack([_fixed_rank_influence(gold, each) for each in models])
+        again = np.array([_ranked_anew(gold, models, generator) for _ in range(number)])
+        for name, kind in (("influence", influences), ("fixed ranks", fixed)):
+            one = kind[0].std() / math.sqrt(num_pairs) / again[:, 0].std()
+            two = (kind[0] - kind[1]).std() / math.sqrt(num_pairs) / (again[:, 0] - again[:, 1]).std()
+            print(
+                f"{num_pairs:5} pairs, {name}: {one:.3f} of the standard error ranked anew of a score,"
+                f" {two:.3f} of a difference"
+            )
+    print(
+        f"(a standard error from {number:,} resamples is itself known to {100 / math.sqrt(2 * number):.1f} %)"
+    )
+    return True
+
+
+def _ranked_anew(gold: Array, models: Sequence[Array], generator: np.random.Generator) -> list[float]:
+    drawn = generator.integers(0, len(gold), len(gold))
+    return [spearmanr(gold[drawn], each[drawn]).statistic for each in models]
+
+
+def _fixed_rank_influence(gold: Array, predicted: Array) -> Array:
+    """Return the influences on Pearson's correlation of the ranks, as if they were given."""
+    from scipy.stats import rankdata
+
+    first, second = ((rank - rank.mean()) / rank.std() for rank in map(rankdata, (gold, predicted)))
+    return np.asarray(first * second - (first * second).mean() * (first**2 + second**2) / 2)
+
+
+def speed() -> bool:
+    """Print how long the largest report takes, from the files of all runs; return whether the goal is met."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder))
+        runs = _written(store)
+        start, cpu = time.perf_counter(), time.process_time()
+        noise = tuple(item_noise(runs, lambda variant: True, store))
+        collected = time.perf_counter() - start
+        result = ExperimentResult(
+            experiment="large",
+            identity="",
+            baseline="row-0",
+            runs=tuple(_result(run) for run in runs),
+            item_noise=noise,
+        )
+        texts = [write(result) for write in (markdown_comparisons, latex_comparisons, csv_comparisons)]
+        wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{VARIANTS} variants x {RUNS} seeds x {TASKS} tasks x {PAIRS:,} pairs: {wall:.1f} s wall,"
+        f" {cpu:.1f} s CPU, {collected:.1f} s wall for the files of the items; {megabytes:,.0f} MB at most;"
+        f" {len(result.model_dump_json()) / 1e6:.1f} MB result, {sum(map(len, texts)) / 1e6:.1f} MB of tables"
+    )
+    return wall <= SECONDS and megabytes <= MEGABYTES
+
+
+def _written(store: Store) -> list[PlannedRun]:
+    """Write items of all runs; test sets share their files, which are read as often as if they did not."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    generator = np.random.default_rng(0)
+    gold = np.round(generator.uniform(0, 5, PAIRS) * 5) / 25
+    items = {"id": [f"pair-{number:05}" for number in range(PAIRS)], "subset": [""] * PAIRS, "gold": gold}
+    operation = Evaluate("sts", STS())
+    runs = []
+    for row in range(VARIANTS):
+        for seed in range(RUNS):
+            own = store.root / f"items-{row}-{seed}"
+            predicted = gold * (1 + row / 100) + generator.normal(size=PAIRS)
+            pq.write_table(pa.table({**items, "predicted": predicted}), own)
+            stages = {}
+            for task in range(TASKS):
+                stage = Stage(operation, {f"{row} {seed} {task}": Stage(operation)})
+                target = store.folder(stage.identity)
+                target.mkdir(parents=True)
+                (target / ITEMS_FILE).hardlink_to(own)
+                write_json(target / SCORES_FILE, {"scores": {"spearman_all": generator.normal(0.7, 0.01)}})
+                stages[f"task-{task}"] = stage
+            runs.append(PlannedRun(Variant(f"row-{row}", {}, (), {}), seed, {}, (), None, stages, {}))
+    return runs
+
+
+def _result(run: PlannedRun) -> RunResult:
+    generator = np.random.default_rng(run.seed)
+    scores = tuple(
+        TaskScores(
+            task=task,
+            evaluator="sts",
+            main_score="spearman_all",
+            scores={"spearman_all": float(generator.normal(0.7, 0.01))},
+            num_items=PAIRS,
+            stage="",
+        )
+        for task in run.evaluations
+    )
+    return RunResult(variant=run.variant.name, seed=run.seed, identity="", scores=scores)
+
+
+def main() -> int:
+    """Run all parts, or one."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--experiments", type=int, default=1_000)
+    parser.add_argument("--only", choices=("coverage", "power", "ranks", "speed"))
+    parser.add_argument("--measure", choices=("mean", "spearman"))
+    given = parser.parse_args()
+    parts = {
+        "coverage": lambda: coverage(given.experiments, given.measure),
+        "power": lambda: power(given.experiments),
+        "ranks": lambda: ranks(given.experiments),
+        "speed": speed,
+    }
+    met = [part() for name, part in parts.items() if given.only in (None, name)]
+    return 0 if all(met) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Experiments whose truth is known: two rows, several seeds, the same items, and noise of our choice."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from synthbench.reporting.statistics.differences import Difference, Noise, over_seeds
+from synthbench.reporting.statistics.item_noise import Influences, item_variances
+from synthbench.reporting.statistics.samples import Sample
+from synthbench_sts.influence import spearman_influence
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class World:
+    """How large each kind of noise is, as a standard deviation of one prediction or one item's score.
+
+    `seeds` moves all items of a row and seed, `items` one item of a row with every seed, `both` one item
+    with one seed. `gain` is how much better the first row is, in the model's own scale.
+    """
+
+    measure: Literal["mean", "spearman"]
+    seeds: float
+    items: float
+    both: float
+    gain: float = 0.0
+
+    def signal(self, row: int, deviates: Array) -> Array:
+        """Return what a row's seeds are worth: the quality of its predictions, or its mean score."""
+        return 1.0 + (self.gain if row == 0 else 0.0) + self.seeds * deviates
+
+    @cached_property
+    def truth(self) -> float:
+        """The difference of the two rows' scores over all seeds and items there could be."""
+        if self.measure == "mean":
+            return self.gain
+        nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+        weights = weights / weights.sum()
+        first, second = (float(weights @ self._correlation(self.signal(row, nodes))) for row in (0, 1))
+        return first - second
+
+    def _correlation(self, quality: Array) -> Array:
+        """Return Spearman's correlation of normal gold with `quality` times it plus normal errors."""
+        pearson = quality / np.sqrt(quality**2 + self.items**2 + self.both**2)
+        return 6 / math.pi * np.arcsin(pearson / 2)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Two rows' scores over seeds, the influences of their items, and the truth for these very items."""
+
+    samples: tuple[Sample, Sample]
+    influences: tuple[Influences, Influences]
+    truth_of_these_items: float
+
+    @cached_property
+    def over_seeds(self) -> Difference:
+        """The difference with the noise between seeds."""
+        found = over_seeds(*self.samples)
+        assert found is not None
+        return found
+
+    @cached_property
+    def over_seeds_and_items(self) -> Difference:
+        """The difference with the noise of the items, too."""
+        (squared_error,) = item_variances(self.influences)
+        num_items = self.influences[0].values.shape[1]
+        return self.over_seeds.with_items([Noise(squared_error, num_items - 1)])
+
+
+def simulate(world: World, num_seeds: int, num_items: int, generator: np.random.Generator) -> Experiment:
+    """Return one experiment of the world; for a Spearman world the truth of its items is not known (nan)."""
+    gold = generator.normal(size=num_items)
+    samples, influences, means = [], [], []
+    for row in (0, 1):
+        own = world.items * generator.normal(size=num_items)
+        wobble = world.both * generator.normal(size=(num_seeds, num_items))
+        signal = world.signal(row, generator.normal(size=num_seeds))[:, None]
+        if world.measure == "mean":
+            values = signal + own + wobble
+            scores = values.mean(axis=1)
+            effects = values - scores[:, None]
+        else:
+            predictions = signal * gold + own + wobble
+            scores = np.array([_spearman(gold, each) for each in predictions])
+            effects = np.stack([spearman_influence(gold, each) for each in predictions])
+        seeds = tuple(range(num_seeds))
+        samples.append(Sample(tuple(scores.tolist()), seeds=seeds))
+        influences.append(Influences(effects, seeds))
+        means.append(own.mean())
+    truth = world.gain + means[0] - means[1] if world.measure == "mean" else math.nan
+    return Experiment((samples[0], samples[1]), (influences[0], influences[1]), float(truth))
+
+
+def _spearman(gold: Array, predicted: Array) -> float:
+    """Return the correlation of the ranks; normal values have no ties."""
+    ranks = [np.argsort(np.argsort(each)) for each in (gold, predicted)]
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def covers(difference: Difference, truth: float) -> bool:
+    """Say whether the 95 % interval holds the truth."""
+    return abs(difference.value - truth) <= difference.half_width
+
+
+NUM_ITEMS = 400
+WORLDS = {
+    ("mean", "seeds"): World("mean", seeds=0.05, items=0.2, both=0.4),
+    ("mean", "items"): World("mean", seeds=0.005, items=1.0, both=0.3),
+    ("mean", "both"): World("mean", seeds=0.06, items=0.5, both=0.4),
+    ("spearman", "seeds"): World("spearman", seeds=0.2, items=0.2, both=0.8),
+    ("spearman", "items"): World("spearman", seeds=0.01, items=0.8, both=0.3),
+    ("spearman", "both"): World("spearman", seeds=0.12, items=0.8, both=0.3),
+}
+"""Measure and what dominates -> the world, for NUM_ITEMS items."""
