@@ -1,12 +1,13 @@
 """AugSBERT's costly samplers at full size: semantic search over 100,000 sentences, KDE over a million scores.
 
-    python benchmarks/augsbert_samplers.py [--texts FOLDER] [--sentences N] [--scores N]
+    python benchmarks/augsbert_samplers.py [--texts FOLDER] [--sentences N] [--scores N] [--flat N]
 
 Wall seconds: it is a wait that is measured here, how long choosing pairs takes once sentences are embedded
 and random pairs labelled. Sentences are those of the .txt and .jsonl files (`text_a`, `text_b`) below the
 folder, as the means of MiniLM's token embeddings; without a folder vectors are made, with clusters of
 clusters in 24 of their dimensions. Neighbours are held against exact ones, KDE's densities against scipy's
-`gaussian_kde`, both on a sample. Exit code 1 if a goal is missed.
+`gaussian_kde`, both on a sample. Exit code 1 if a goal is missed. `--flat` holds the exact search of so many
+made vectors against faiss' flat index instead: CPU seconds of one thread (set OMP_NUM_THREADS=1), in turn.
 """
 
 import argparse
@@ -17,11 +18,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from measure import interleave
 from scipy.stats import gaussian_kde
 
 from synthbench_augsbert.density import Density
-from synthbench_augsbert.embeddings import nearest
+from synthbench_augsbert.embeddings import SPARE, nearest
 from synthbench_augsbert.kde import choose
+from synthbench_augsbert.tiles import nearest_of_all
 
 K = 5
 EXACT_UP_TO = 100_000  # the sampler's default
@@ -114,13 +117,42 @@ def kde(number: int) -> bool:
     return seconds <= MOST_SECONDS["KDE"]
 
 
+def against_flat(number: int) -> int:
+    """Print the exact search's CPU seconds and those of faiss' flat index, which is asked for spare ones.
+
+    The spare ones are what its neighbours would have to be put in order with, where cosines are equal.
+    """
+    import faiss
+
+    vectors = made_vectors(number)
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    faiss.omp_set_num_threads(1)
+
+    def flat() -> np.ndarray:
+        index = faiss.IndexFlatIP(DIMENSIONS)
+        index.add(units)
+        return index.search(units, K + 1 + SPARE)[1]
+
+    timings = interleave({"ours": lambda: nearest_of_all(units, K), "flat": flat}, rounds=3)
+    ours, theirs = timings["ours"], timings["flat"]
+    equal = (ours.result == theirs.result[:, 1 : K + 1]).mean()
+    print(
+        f"exact top {K} of {number:,} x {DIMENSIONS}: {ours.seconds:.1f} s, faiss' flat index "
+        f"{theirs.seconds:.1f} s, {theirs.seconds / ours.seconds:.2f}x; {equal:.2%} of the neighbours alike"
+    )
+    return 0
+
+
 def main() -> int:
-    """Measure both."""
+    """Measure both, or only the exact search against its peer."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--texts", type=Path, help="folder with sentences; none: vectors are made")
     parser.add_argument("--sentences", type=int, default=100_000)
     parser.add_argument("--scores", type=int, default=1_000_000)
+    parser.add_argument("--flat", type=int, help="compare the exact search of so many vectors with faiss'")
     given = parser.parse_args()
+    if given.flat:
+        return against_flat(given.flat)
     number = given.sentences
     vectors = embedded(given.texts, number) if given.texts else made_vectors(number)
     met = [semantic_search(vectors), kde(given.scores)]
