@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from synthbench.reporting.aggregate import measurements, rows
 from synthbench.reporting.noise import NOISE_RULE
 from synthbench.reporting.options import TableOptions
+from synthbench.reporting.overlap_notes import overlap_notes
 from synthbench.reporting.published_notes import published_notes
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.table import CEILING_MARK, MISSING, Cell, Table
@@ -28,6 +29,7 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *published_notes(table),
         *_not_found(result, options),
         *_data(result),
+        *overlap_notes(result),
         *options.notes,
         *result.notes,
         *_unfinished(result),

@@ -1,0 +1,57 @@
+"""The footnote on test items whose sentences stand in the training data."""
+
+from synthbench.reporting.overlap_notes import overlap_notes
+from synthbench.reporting.overlaps import Overlap
+from synthbench.reporting.results import ExperimentResult, RunResult
+
+START = "Test pairs that share a sentence with the training data, case and punctuation apart: "
+
+
+def run(variant: str, seed: int = 0, base: str = "", **sharing: int) -> RunResult:
+    overlaps = tuple(
+        Overlap(
+            task=task,
+            items="pairs",
+            num_items=1379,
+            sharing={"exact": 0, "normalised": number},
+            whole={},
+            as_pairs=0,
+            by_part={},
+        )
+        for task, number in sharing.items()
+    )
+    axes = {"base": base} if base else {}
+    return RunResult(variant=variant, axes=axes, seed=seed, identity="i", scores=(), overlaps=overlaps)
+
+
+def notes(*runs: RunResult) -> list[str]:
+    return list(overlap_notes(ExperimentResult(experiment="e", identity="i", runs=runs)))
+
+
+def test_rows_that_share_the_same_are_not_told_apart() -> None:
+    assert notes(run("dino", STSb=156, SICK=0), run("dino", seed=1, STSb=156), run("base")) == [
+        f"{START}STSb 156 of 1,379."
+    ]
+
+
+def test_rows_that_share_other_numbers_are_named_and_seeds_give_a_range() -> None:
+    runs = (run("dino", STSb=156), run("clean", STSb=0), run("few", STSb=3), run("few", seed=1, STSb=7))
+    assert notes(*runs) == [f"{START}STSb 156 of 1,379 (dino); none (clean); STSb 3 to 7 of 1,379 (few)."]
+
+
+def test_a_variants_rows_are_told_apart_only_where_they_differ() -> None:
+    alike = [run("dino", base=base, STSb=156) for base in ("static", "bert")]
+    differing = [run("gold", base=base, STSb=number) for base, number in (("static", 1), ("bert", 2))]
+    assert notes(*alike, *differing) == [
+        f"{START}STSb 156 of 1,379 (dino); STSb 1 of 1,379 (gold static); STSb 2 of 1,379 (gold bert)."
+    ]
+
+
+def test_many_rows_are_told_in_one_range() -> None:
+    assert notes(*(run(f"row{number}", STSb=number) for number in range(9))) == [
+        f"{START}STSb 0 to 8 of 1,379."
+    ]
+
+
+def test_nothing_is_said_where_nothing_is_shared_or_known() -> None:
+    assert notes(run("dino", STSb=0)) == notes(run("dino")) == []
