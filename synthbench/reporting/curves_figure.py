@@ -24,17 +24,22 @@ def curves_figure(curves: Curves) -> "Figure":
     marker is a single value, without an interval.
     """
     looks = _looks(curves.lines)
-    handles = [one.handle(line.label) for line, one in zip(curves.lines, looks, strict=True)]
+    has_lines = any(len(line.points) > 1 for _, lines in curves.panels for line in lines)
+    handles = [
+        one.handle(line.label, has_line=has_lines) for line, one in zip(curves.lines, looks, strict=True)
+    ]
     titles = [title for title, _ in curves.panels]
     texts = Texts(curves.caption, titles, curves.x_title, "score × 100", curves.notes)
     figure, panels = panels_figure(texts, handles)
     num_across = len({round(panel.get_position().x0, 6) for panel in panels})
     width = figure.get_figwidth() / num_across - AXIS_WIDTH
     for panel, (_, lines) in zip(panels, curves.panels, strict=True):
-        amounts = sorted({point.x for line in lines for point in line.points})
+        every = [point.x for line in lines for point in line.points]
+        amounts = sorted(set(every))
         _scale_x(panel, amounts, width)
+        apart = DODGE if len(amounts) < len(every) else 0.0
         for number, (line, of_line) in enumerate(zip(lines, looks, strict=True)):
-            _draw(panel, line, of_line, (number - (len(lines) - 1) / 2) * DODGE)
+            _draw(panel, line, of_line, (number - (len(lines) - 1) / 2) * apart)
         _scale_y(panel, lines)
     return figure
 
@@ -100,12 +105,19 @@ def _labels(amounts: Sequence[float], places: Sequence[float]) -> list[str]:
     labels: list[str] = []
     free_to = float("inf")
     for amount, place in zip(reversed(amounts), reversed(places), strict=True):
-        text = f"{amount:,.0f}" if amount == round(amount) else f"{amount:,.4g}"
+        text = _amount_text(amount)
         half = text_width(text, SMALL_FONT_SIZE) / 2
         fits = place + half <= free_to
         labels.append(text if fits else "")
         free_to = place - half - LABEL_GAP if fits else free_to
     return labels[::-1]
+
+
+def _amount_text(amount: float) -> str:
+    """Return an amount in four digits at most, from 10,000 on in thousands."""
+    if amount < 10_000:
+        return f"{amount:,.0f}" if amount == round(amount) else f"{amount:.4g}"
+    return f"{amount / 1000:.3g}k" if amount < 1_000_000 else f"{amount / 1000:,.0f}k"
 
 
 def _scale_y(panel: "Axes", lines: Sequence[Curve]) -> None:

@@ -38,13 +38,18 @@ class Look:
     marker: str
     dashes: Literal["-", "--", "-.", ":"]
 
-    def handle(self, label: str, *, has_marker: bool = True) -> "Line2D":
+    def handle(self, label: str, *, has_marker: bool = True, has_line: bool = True) -> "Line2D":
         """Return the line's entry in the legend."""
         from matplotlib.lines import Line2D
 
-        marker = self.marker if has_marker else "none"
         return Line2D(
-            [], [], color=self.colour, marker=marker, markersize=4, linestyle=self.dashes, label=label
+            [],
+            [],
+            color=self.colour,
+            marker=self.marker if has_marker else "none",
+            markersize=4,
+            linestyle=self.dashes if has_line else "none",
+            label=label,
         )
 
 

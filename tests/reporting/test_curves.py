@@ -209,3 +209,29 @@ def test_many_panels_lie_within_the_figure(make_runs: MakeRuns, make_result: Mak
     assert boxes[:, 2].max() <= width
     assert boxes[:, 3].max() <= height
     assert legend.get_window_extent().count_overlaps([text.get_window_extent() for text in figure.texts]) == 0
+
+
+def test_points_alone_stand_at_their_amounts_and_lines_at_the_same_ones_beside_each_other(
+    sizes: ExperimentResult, make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [
+        with_records(make_runs(name, {"A": (0.5,)}), silver=number)
+        for name, number in (("bm25", 3964), ("kde", 230364))
+    ]
+    alone = make_result(*rows, figures={"curves": {"records": ["silver"]}})
+    for result, are_moved in ((alone, False), (sizes, True)):
+        found = curves(result)
+        assert found is not None
+        figure = curves_figure(found)
+        figure.draw_without_rendering()
+        panel = figure.axes[0]
+        marker = next(one for one in panel.containers if isinstance(one, ErrorbarContainer)).lines[0]
+        assert marker is not None
+        data = np.asarray(marker.get_xydata())
+        where, at = marker.get_transform().transform(data), panel.transData.transform(data)
+        assert bool(abs(where - at).max() > 0.5) is are_moved
+
+    found = curves(alone)
+    assert found is not None
+    labels = curves_figure(found).axes[0].get_xticklabels()
+    assert [label.get_text() for label in labels] == ["3,964", "230k"]
