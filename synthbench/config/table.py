@@ -115,7 +115,9 @@ class TableCheck:
         titles = [*columns, *options.averages]
         self._names(("published", "rows"), "variant", self.variants, list(published.rows))
         self._names(("published", "encoders"), "value of the grid", self.values, list(published.encoders))
-        self._names(("published", "columns"), "test set or average", titles, list(published.columns))
+        # A value of the grid that is taken away from outside may stay there, as a variant may.
+        known = [*titles, *(self.values if self.across else ())]
+        self._names(("published", "columns"), "test set or average", known, list(published.columns))
         try:
             files = (folder / Path(name).expanduser() for name in published.file)
             read = [value for file in files for value in read_published(file)]

@@ -49,6 +49,15 @@ def test_columns_and_averages_may_name_values_and_test_sets(sizes: ExperimentFil
     assert sizes.faults() == []
 
 
+def test_a_value_that_is_taken_away_from_outside_may_stay_named(sizes: ExperimentFile) -> None:
+    header = "paper,table,row,encoder,generator,column,metric,split,aggregation,n,value,sd,flag"
+    lines = [f"Doe 2021,2,own,,,{column},spearman,test,all,,76.09,," for column in ("A", "B")]
+    (sizes.folder / "doe.csv").write_text("\n".join([header, *lines, ""]), encoding="utf-8")
+    published = "published: {file: doe.csv, rows: {silver: own}, columns: {few: A, many: B}}"
+    with_table(sizes, "across: size", published)
+    assert sizes.faults("grid.size.few=null") == []
+
+
 def test_names_that_are_none_are_told(sizes: ExperimentFile) -> None:
     with_table(sizes, "across: sise", "columns: [fewer]")
     assert sizes.faults() == [
