@@ -42,6 +42,7 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/simcse.py
 	$(TEST_ENV) $(BIN)/python benchmarks/chat.py
 	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_samplers.py
+	$(TEST_ENV) $(BIN)/python benchmarks/data_quality.py
 	$(TEST_ENV) $(BIN)/python benchmarks/intervals.py
 	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_memory.py
 

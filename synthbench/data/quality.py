@@ -1,6 +1,7 @@
 """What costs too much to be looked at in the whole of a data set: on a seeded sample that is stated."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -23,6 +24,7 @@ DIVERSITY_SENTENCES = 2_000
 NEAR_QUERIES = 2_000
 NEAR_SENTENCES = 300_000
 NEAR_SENTENCES_OF_RUNS = 20_000
+RECORDS_OF_RUNS = 200_000
 PAIRS = 50_000
 NEIGHBOURS = 1_000
 TRAIN_SENTENCES = 20_000
@@ -95,17 +97,21 @@ def examine(dataset: SyntheticDataset, encode: "Encode | None" = None, encoder: 
 def key_figures(dataset: SyntheticDataset) -> dict[str, float]:
     """Return the figures by name that are cheap enough to be looked at after every run.
 
-    Those of the whole data set are of `describe`; near-duplicates and trivial pairs are on samples.
+    They are `describe`'s, of `num_records` drawn at random where there are more than 200,000; near-duplicates
+    and trivial pairs are on smaller samples.
     """
     from synthbench.data.inspect import describe
 
     if not len(dataset):
         return {}
+    if len(dataset) > RECORDS_OF_RUNS:
+        dataset = replace(dataset, table=dataset.table.take(_drawn(len(dataset), RECORDS_OF_RUNS)))
     whole = describe(dataset)
     sentences = _texts(dataset.kind, dataset.table, NEAR_SENTENCES_OF_RUNS)
     sampled = {**_near_duplicates(sentences), **_trivial_pairs(dataset)}
     num_words = sum(words.mean for words in whole.words.values()) / len(whole.words)
     exact = {
+        "num_records": float(whole.num_records),
         "num_sentences": float(whole.num_sentences),
         "mean_words": num_words,
         "distinct_1": whole.distinct_1,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.data.dataset import read_manifest
 from synthbench.data.records import RecordKind
+from synthbench.errors import UserError
 from synthbench.pipeline.operations import DATASET_FOLDER, JoinLearning, read_dataset
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
@@ -31,10 +32,10 @@ ITEMS = {RecordKind.RANKING: "queries", RecordKind.SENTENCE: "sentences"}
 def examined(runs: Sequence[PlannedRun], results: Sequence[RunResult], store: Store) -> tuple[RunResult, ...]:
     """Return the runs' results with the figures of their data and what of their test sets stands in these.
 
-    Data that are no longer in the store are left out.
+    Data that are no longer in the store, or can't be read, are left out.
     """
     examiner = _Examiner(store)
-    return tuple(examiner.examine(run, result) for run, result in zip(runs, results, strict=True))
+    return tuple(examiner.try_to_examine(run, result) for run, result in zip(runs, results, strict=True))
 
 
 class _Examiner:
@@ -44,12 +45,18 @@ class _Examiner:
         self.store = store
         self._indexes: dict[tuple[tuple[str, str], ...], TestIndex] = {}
 
-    def examine(self, run: PlannedRun, result: RunResult) -> RunResult:
+    def try_to_examine(self, run: PlannedRun, result: RunResult) -> RunResult:
+        try:
+            return self._examine(run, result)
+        except UserError:
+            return result
+
+    def _examine(self, run: PlannedRun, result: RunResult) -> RunResult:
         datasets = tuple(
             dataset.model_copy(update={"figures": self._figures(dataset.stage)})
             for dataset in result.datasets
         )
-        parts = {dataset.part: dataset.stage for dataset in datasets}
+        parts = {dataset.part: dataset.stage for dataset in datasets if dataset.num_records}
         tests = {task: _scored(stage).identity for task, stage in run.evaluations.items()}
         overlaps = self._overlaps(parts, {task: each for task, each in tests.items() if self._is_there(each)})
         return result.model_copy(update={"datasets": datasets, "overlaps": overlaps})

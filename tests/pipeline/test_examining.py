@@ -50,6 +50,7 @@ def test_each_row_says_what_of_its_test_sets_as_scored_stands_in_its_data(plan: 
 def test_each_part_of_the_data_has_its_figures(plan: Plan, store: Store) -> None:
     (gold,) = collect(plan, store).runs[0].datasets
     assert {name: round(value, 3) for name, value in gold.figures.items()} == {
+        "num_records": 2,
         "num_sentences": 4,
         "mean_words": 2,
         "distinct_1": 0.75,
@@ -83,6 +84,16 @@ def test_results_of_runs_without_these_figures_stay_as_they_were(plan: Plan, sto
     assert RunResult.model_validate_json(old.model_dump_json()).overlaps == ()
     read = RunResult.model_validate_json(run.model_dump_json())
     assert (read.overlaps, read.datasets) == (run.overlaps, run.datasets)
+
+
+def test_data_that_cannot_be_read_cost_no_result(plan: Plan, store: Store) -> None:
+    for stage in plan.stages.values():
+        if stage.label == "gold":
+            (store.folder(stage.identity) / "dataset" / "records.parquet").write_bytes(b"PAR1")
+    assert [(run.scores[0].num_items, run.overlaps) for run in collect(plan, store).runs] == [
+        (3, ()),
+        (3, ()),
+    ]
 
 
 def test_test_sets_that_are_gone_from_the_store_are_left_out(
