@@ -68,6 +68,8 @@ def curves(result: ExperimentResult) -> Curves | None:
     runs = {(key.variant, key.axes): of for key, of in aggregate.rows(result, options.across).items()}
     lines: dict[tuple[str, bool], list[Row]] = {}
     for row in table.rows:
+        if not wanted.records and wanted.axis not in dict(row.axes):
+            continue  # the axis was taken away from outside
         lines.setdefault((_label(row, wanted.axis), row.is_ceiling), []).append(row)
     panels = []
     for index, column in enumerate(table.columns):

@@ -129,6 +129,9 @@ def test_what_was_not_scored_has_no_point_and_nothing_at_all_no_figure(sizes: Ex
     assert curves(sizes.model_copy(update={"runs": ()})) is None
     assert curves(sizes.model_copy(update={"table": {}})) is None
 
+    without_axis = tuple(run.model_copy(update={"axes": {}}) for run in sizes.runs[:3])
+    assert curves(sizes.model_copy(update={"runs": without_axis})) is None
+
 
 def test_intervals_by_hand(sizes: ExperimentResult) -> None:
     found = curves(sizes)
