@@ -2,10 +2,11 @@
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from synthbench.reporting import latex_text, markdown
 from synthbench.reporting.aggregate import RowKey
+from synthbench.reporting.comparison_notes import comparison_notes
 from synthbench.reporting.comparisons import ColumnComparisons, Comparison, Finding, compare
 from synthbench.reporting.grids import Grid, Line, latex_grid, markdown_grid
 from synthbench.reporting.notes import data_notes
@@ -28,13 +29,13 @@ def markdown_comparisons(result: ExperimentResult) -> str:
     lines: list[str] = []
     for grid in comparison_grids(result):
         lines += [f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), ""]
-    lines += [f"- {markdown.escape(note)}" for note in comparison_notes(result)]
+    lines += [f"- {markdown.escape(note)}" for note in _notes(result)]
     return "\n".join(lines) + "\n"
 
 
 def latex_comparisons(result: ExperimentResult) -> str:
     """Return a `table` environment for each column; they need the booktabs package only."""
-    notes = r" \\".join(f"\n{latex_text.escape(note)}" for note in comparison_notes(result))
+    notes = r" \\".join(f"\n{latex_text.escape(note)}" for note in _notes(result))
     lines = [r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew."]
     for grid in comparison_grids(result):
         lines += [
@@ -66,86 +67,17 @@ def comparison_grids(result: ExperimentResult) -> Iterator[Grid]:
         yield Grid(f"{column.column.title}: differences × 100", HEADER, body)
 
 
-def comparison_notes(result: ExperimentResult) -> tuple[str, ...]:
-    """Return what must be known beside the comparisons, plain sentences in a fixed order."""
-    columns = compare(result)
-    comparisons = [each for column in columns for each in column.comparisons]
-    return (
-        *_meanings(comparisons),
-        *_refused(columns),
-        *least_detectable_notes(result, columns),
-        *data_notes(result),
-    )
-
-
-def least_detectable_notes(
-    result: ExperimentResult, columns: Sequence[ColumnComparisons] | None = None
-) -> Iterator[str]:
-    """Yield what differences are too small to be seen, one line for seeds and one for seeds and items."""
-    found = compare(result) if columns is None else columns
-    decimals = TableOptions.model_validate(result.table).decimals
-    for title, attribute in (
-        ("Over seeds", "least_over_seeds"),
-        ("Over seeds and items", "least_over_items"),
-    ):
-        least = [(column.column.title, getattr(column, attribute)) for column in found]
-        texts = [f"{name} {100 * value:.{decimals}f}" for name, value in least if value is not None]
-        if texts:
-            counts = sorted({n for column in found for n in _seed_counts(column) if n > 1})
-            seeds = " or ".join(map(str, counts))
-            yield (
-                f"{title}, with {seeds} seeds and this noise, differences under {', '.join(texts)} points"
-                " cannot be relied on to be seen: one that large is found in four experiments of five (5 %"
-                " level, not adjusted)."
-            )
-
-
-def _seed_counts(column: ColumnComparisons) -> Iterator[int]:
-    for each in column.comparisons:
-        yield from (sample.num_seeds for sample in each.samples if sample.is_seeded)
-
-
-def _meanings(comparisons: Sequence[Comparison]) -> Iterator[str]:
-    known = [each for each in comparisons if each.over_seeds]
-    if not any(each.over_seeds or each.over_items for each in comparisons):
-        yield "No intervals and p values: a single seed tells nothing of the noise."
-        return
-    if known:
-        kinds = {each.is_paired for each in known}
-        tests = {True: "paired by seed", False: "Welch's, rows having other seeds or none that matters"}
-        how = "; or ".join(tests[kind] for kind in sorted(kinds, reverse=True))
-        yield f"seeds: holds for other seeds and these very test items. Student's t, {how}."
-    if any(each.over_items for each in comparisons):
-        yield (
-            "seeds and items: holds for other seeds and other test items of the same kind. The items' share"
-            " of the variance, crossed with the seeds', is added to theirs; items are taken as independent of"
-            " each other, thresholds and classifiers as they were fitted."
-        )
-    yield "p: two-sided, adjusted by Holm for all comparisons of the column."
-    if any(each.effect_size is not None for each in comparisons):
-        yield "g: Hedges' g, the difference in standard deviations between seeds."
-    if any(_is_unknown(each) for each in comparisons):
-        yield f"{MISSING} Not known: of a single seed, or of a score whose items' share nobody tells."
-
-
-def _is_unknown(comparison: Comparison) -> bool:
-    return not comparison.refusal and (comparison.over_seeds is None or comparison.over_items is None)
-
-
-def _refused(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
-    for column in columns:
-        for each in column.comparisons:
-            if each.refusal:
-                yield f"{column.column.title}: {_name(each)}: {each.refusal}, so not compared."
+def _notes(result: ExperimentResult) -> tuple[str, ...]:
+    return (*comparison_notes(result), *data_notes(result))
 
 
 def _line(comparison: Comparison, decimals: int) -> Line:
     if comparison.refusal:
-        return (_name(comparison), *[MISSING] * (len(HEADER) - 1))
+        return (comparison.name, *[MISSING] * (len(HEADER) - 1))
     effect = comparison.effect_size
     findings = (comparison.over_seeds, comparison.over_items)
     return (
-        _name(comparison),
+        comparison.name,
         _signed(100 * comparison.value, decimals),
         *(text for finding in findings for text in _finding_texts(finding, decimals)),
         MISSING if effect is None else _signed(effect, 1),
@@ -170,13 +102,6 @@ def _signed(value: float, decimals: int) -> str:
     if float(text) == 0.0:
         return text[1:]
     return text.replace("-", "−")
-
-
-def _name(comparison: Comparison) -> str:
-    """Return "bm25 − gold (static)"."""
-    axes = ", ".join(value for _, value in comparison.row.axes)
-    pair = f"{comparison.row.variant} − {comparison.baseline.variant}"
-    return f"{pair} ({axes})" if axes else pair
 
 
 def _csv_line(column: ColumnComparisons, comparison: Comparison) -> list[str]:

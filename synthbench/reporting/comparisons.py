@@ -47,6 +47,13 @@ class Comparison:
     refusal: str = ""
 
     @property
+    def name(self) -> str:
+        """Row and baseline as they are printed: "bm25 − gold (static)"."""
+        axes = ", ".join(value for _, value in self.row.axes)
+        pair = f"{self.row.variant} − {self.baseline.variant}"
+        return f"{pair} ({axes})" if axes else pair
+
+    @property
     def value(self) -> float:
         """The difference of the means."""
         return self.samples[0].mean - self.samples[1].mean

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from synthbench.reporting.aggregate import measurements, rows
+from synthbench.reporting.comparison_notes import least_detectable_notes
 from synthbench.reporting.noise import NOISE_RULE
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.overlap_notes import overlap_notes
@@ -20,6 +21,7 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_overrides(result),
         *_metrics(table),
         *_seeds(table, result),
+        *least_detectable_notes(result),
         *_choices(result),
         *_seed_optimization(result),
         *_averages(table, options),

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from scipy.stats import t, ttest_ind, ttest_rel
 
+from synthbench.reporting.build import build_table
+from synthbench.reporting.comparison_notes import comparison_notes
 from synthbench.reporting.comparison_tables import (
-    comparison_notes,
     csv_comparisons,
     latex_comparisons,
     markdown_comparisons,
@@ -212,9 +213,33 @@ def test_notes_say_what_an_interval_holds_for_and_what_cannot_be_seen(make: Make
     assert notes[1].startswith(
         "seeds and items: holds for other seeds and other test items of the same kind."
     )
-    assert any(
-        note.startswith("Over seeds, with 3 seeds and this noise, differences under A ") for note in notes
-    )
+    assert any(note.startswith("With 3 seeds and this noise, differences under ") for note in notes)
+
+
+def test_the_table_says_too_what_cannot_be_seen(make: MakeResult) -> None:
+    notes = build_table(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)])).notes
+
+    assert any("if they are to hold for other test items, too. (comparisons.* has" in note for note in notes)
+
+
+def test_bold_asks_for_the_items_noise_where_it_is_known(make: MakeResult) -> None:
+    rows = {"gold": (0.70, 0.71, 0.72), "silver": (0.75, 0.76, 0.77)}
+
+    def bold(squared_error: float) -> list[str]:
+        table = build_table(make(rows, item_noise=[noise(squared_error)]))
+        return [row.variant for row in table.rows for cell in row.cells if cell is not None and cell.is_bold]
+
+    assert bold(0.0004) == ["silver"]
+    assert bold(0.0007) == []
+
+
+def test_a_tracked_result_gives_the_same_bytes_again(make: MakeResult) -> None:
+    result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.000123457)])
+
+    again = ExperimentResult.model_validate_json(result.model_dump_json())
+
+    for write in (markdown_comparisons, latex_comparisons, csv_comparisons):
+        assert write(again) == write(result)
 
 
 def test_csv_has_a_line_for_each_comparison(make: MakeResult) -> None:

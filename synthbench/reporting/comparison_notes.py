@@ -1,0 +1,83 @@
+"""What must be known beside comparisons with baselines."""
+
+from collections.abc import Iterator, Sequence
+
+from synthbench.reporting.comparisons import ColumnComparisons, Comparison, compare
+from synthbench.reporting.options import TableOptions
+from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.table import MISSING
+
+FILES = "comparisons.*"
+
+
+def comparison_notes(result: ExperimentResult) -> tuple[str, ...]:
+    """Return what the comparisons mean, plain sentences in a fixed order."""
+    columns = compare(result)
+    comparisons = [each for column in columns for each in column.comparisons]
+    seen = tuple(_least_detectable(result, columns))
+    said = ("Seen: found at the 5 % level, not adjusted, in four experiments of five.",) if seen else ()
+    return (*_meanings(comparisons), *_refused(columns), *seen, *said)
+
+
+def least_detectable_notes(result: ExperimentResult) -> Iterator[str]:
+    """Yield, for beside the table itself, what is too small to be seen and where rows are compared."""
+    for note in _least_detectable(result, compare(result)):
+        yield f"{note} ({FILES} has all comparisons with a baseline.)"
+
+
+def _least_detectable(result: ExperimentResult, columns: Sequence[ColumnComparisons]) -> Iterator[str]:
+    decimals = TableOptions.model_validate(result.table).decimals
+
+    def texts(least: Sequence[float | None]) -> str:
+        named = zip(columns, least, strict=True)
+        return ", ".join(f"{100 * v:.{decimals}f} ({c.column.title})" for c, v in named if v is not None)
+
+    seeds = texts([column.least_over_seeds for column in columns])
+    if not seeds:
+        return
+    items = texts([column.least_over_items for column in columns])
+    counts = sorted({n for column in columns for n in _seed_counts(column) if n > 1})
+    also = f"; under {items} if they are to hold for other test items, too" if items else ""
+    yield (
+        f"With {' or '.join(map(str, counts))} seeds and this noise, differences under {seeds} points cannot"
+        f" be relied on to be seen{also}."
+    )
+
+
+def _seed_counts(column: ColumnComparisons) -> Iterator[int]:
+    for each in column.comparisons:
+        yield from (sample.num_seeds for sample in each.samples if sample.is_seeded)
+
+
+def _meanings(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    known = [each for each in comparisons if each.over_seeds]
+    if not any(each.over_seeds or each.over_items for each in comparisons):
+        yield "No intervals and p values: a single seed tells nothing of the noise."
+        return
+    if known:
+        kinds = {each.is_paired for each in known}
+        tests = {True: "paired by seed", False: "Welch's, rows having other seeds or none that matters"}
+        how = "; or ".join(tests[kind] for kind in sorted(kinds, reverse=True))
+        yield f"seeds: holds for other seeds and these very test items. Student's t, {how}."
+    if any(each.over_items for each in comparisons):
+        yield (
+            "seeds and items: holds for other seeds and other test items of the same kind. The items' share"
+            " of the variance, crossed with the seeds', is added to theirs; items are taken as independent of"
+            " each other, thresholds and classifiers as they were fitted."
+        )
+    yield "p: two-sided, adjusted by Holm for all comparisons of the column."
+    if any(each.effect_size is not None for each in comparisons):
+        yield "g: Hedges' g, the difference in standard deviations between seeds."
+    if any(_is_unknown(each) for each in comparisons):
+        yield f"{MISSING} Not known: of a single seed, or of a score whose items' share nobody tells."
+
+
+def _is_unknown(comparison: Comparison) -> bool:
+    return not comparison.refusal and (comparison.over_seeds is None or comparison.over_items is None)
+
+
+def _refused(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
+    for column in columns:
+        for each in column.comparisons:
+            if each.refusal:
+                yield f"{column.column.title}: {each.name}: {each.refusal}, so not compared."

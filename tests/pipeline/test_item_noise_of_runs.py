@@ -1,0 +1,102 @@
+"""The items' noise of runs, read from their artifacts."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from synthbench.config.experiment import Variant
+from synthbench.pipeline.item_noise import item_noise
+from synthbench.pipeline.operations import ITEMS_FILE, SCORES_FILE, Evaluate, write_json
+from synthbench.pipeline.plan import PlannedRun
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import Store
+from synthbench.reporting.statistics.item_noise import Influences, item_variances
+from synthbench_sts import STS
+from synthbench_sts.influence import spearman_influence
+
+NUM_PAIRS = 30
+GOLD = np.linspace(0, 1, NUM_PAIRS)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+def predictions(row: str, seed: int) -> NDArray[np.float64]:
+    return GOLD + np.random.default_rng([len(row), seed]).normal(size=NUM_PAIRS)
+
+
+def runs_of(
+    store: Store, row: str, seeds: Sequence[int], *, axes: Mapping[str, str] | None = None, first_id: int = 0
+) -> list[PlannedRun]:
+    """Runs of a row on the test set A, with their artifacts."""
+    runs = []
+    for seed in seeds:
+        operation = Evaluate("sts", STS())
+        stage = Stage(operation, {f"{row} {axes} {seed}": Stage(operation)})
+        folder = store.folder(stage.identity)
+        folder.mkdir(parents=True)
+        items = {
+            "id": [f"pair-{first_id + number}" for number in range(NUM_PAIRS)],
+            "subset": [""] * NUM_PAIRS,
+            "gold": GOLD,
+            "predicted": predictions(row, seed),
+        }
+        pq.write_table(pa.table(items), folder / ITEMS_FILE)
+        write_json(folder / SCORES_FILE, {"scores": {}})
+        variant = Variant(row, axes or {}, (), {})
+        runs.append(PlannedRun(variant, seed, {}, (), None, {"A": stage}, {}))
+    return runs
+
+
+def seeded(variant: Variant) -> bool:
+    return variant.name != "untrained"
+
+
+def test_each_pair_of_rows_has_the_noise_of_its_items(store: Store) -> None:
+    runs = [*runs_of(store, "gold", (0, 1)), *runs_of(store, "silver", (0, 1))]
+
+    (found,) = item_noise(runs, seeded, store)
+
+    influences = [
+        Influences(np.stack([spearman_influence(GOLD, predictions(row, seed)) for seed in (0, 1)]), (0, 1))
+        for row in ("gold", "silver")
+    ]
+    assert (found.task, found.evaluator, found.num_items) == ("A", "sts", NUM_PAIRS)
+    assert found.variants == ("gold", "silver")
+    assert found.squared_errors == item_variances(influences)
+
+
+def test_rows_are_paired_at_their_own_point_of_the_grid(store: Store) -> None:
+    rows = [("gold", "small"), ("silver", "small"), ("gold", "large"), ("silver", "large"), ("top", "large")]
+    runs = [run for row, base in rows for run in runs_of(store, row, (0, 1), axes={"base": base})]
+
+    found = [(each.axes, each.variants) for each in item_noise(runs, seeded, store)]
+
+    assert found == [
+        ({"base": "small"}, ("gold", "silver")),
+        ({"base": "large"}, ("gold", "silver", "top")),
+    ]
+
+
+def test_rows_of_unknown_noise_or_other_items_are_left_out(store: Store) -> None:
+    runs = [
+        *runs_of(store, "gold", (0, 1)),
+        *runs_of(store, "silver", (0, 1, 2)),
+        *runs_of(store, "untrained", (0,)),
+        *runs_of(store, "single", (0,)),
+        *runs_of(store, "elsewhere", (0, 1), first_id=5),
+    ]
+    itemless = runs_of(store, "itemless", (0, 1))
+    (store.folder(itemless[0].evaluations["A"].identity) / ITEMS_FILE).unlink()
+
+    (found,) = item_noise([*runs, *itemless], seeded, store)
+
+    assert found.variants == ("gold", "silver", "untrained")
+    assert not [*item_noise(runs_of(store, "alone", (0, 1)), seeded, store)]
