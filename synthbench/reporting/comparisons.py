@@ -83,8 +83,10 @@ class ColumnComparisons:
 
     @property
     def least_over_items(self) -> float | None:
-        """The same for other items, too."""
-        return least_detectable([each.over_items.difference for each in self.comparisons if each.over_items])
+        """The same for other items, too, which is no less than for these."""
+        known = [each.over_items.difference for each in self.comparisons if each.over_items]
+        found = least_detectable(known)
+        return None if found is None else max(found, self.least_over_seeds or 0.0)
 
 
 def compare(result: ExperimentResult) -> tuple[ColumnComparisons, ...]:
