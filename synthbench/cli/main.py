@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 from synthbench import __version__
 from synthbench.cli import data, listing, plan, report, run, sandbox, validate
 from synthbench.cli.clean import clean
+from synthbench.cli.dashboard import dashboard
 from synthbench.cli.doctor import doctor
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.ledger import ledger
@@ -31,6 +32,7 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("validate")(validate.validate)
 app.command("report")(report.report)
+app.command("dashboard")(dashboard)
 app.command("evaluate")(evaluate)
 app.command("list")(listing.list_plugins)
 app.command("ledger")(ledger)

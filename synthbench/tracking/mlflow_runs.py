@@ -1,32 +1,40 @@
 """Writes one result as MLflow runs, completing whatever a killed process left."""
 
+import hashlib
 import json
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
+from synthbench.reporting import aggregate
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.tracking.lineage import MODEL_TAG, delete_run, log_datasets, log_model
 from synthbench.tracking.payload import (
-    NAME_LENGTH,
     Point,
     experiment_digest,
     experiment_points,
     experiment_run_name,
     experiment_tags,
     legal_name,
+    legal_texts,
+    row_name,
     run_digest,
     run_name,
-    run_parameters,
     run_points,
+    score_points,
 )
+from synthbench.tracking.scores import Columns, columns_of
+from synthbench.tracking.settings import Settings, settings_of
+from synthbench.tracking.views import ORDER_TAG, ROWS, SEEDS, View, compare_address, runs_address, view_key
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import DatasetInput, Run
+    from mlflow.entities import Run
 
 RESULT_FILE = "result.json"
 SOURCE_FILE = "experiment.yaml"
@@ -35,7 +43,6 @@ KIND_TAG = "synthbench.kind"
 EXPERIMENT_TAG = "synthbench.experiment"
 IDENTITY_TAG = "synthbench.identity"
 REQUEST_TAG = "synthbench.request"
-MODEL_TAG = "synthbench.model"
 DIGEST_TAG = "synthbench.digest"
 PARENT_TAG = "mlflow.parentRunId"
 LOGGED_TAG = "synthbench.logged"
@@ -43,98 +50,151 @@ MAX_RUNS = 50_000
 # MLflow takes 1,000 entities in a request, at most 100 of them parameters.
 METRICS_PER_BATCH = 900
 PARAMETERS_PER_BATCH = 100
-DIGEST_LENGTH = 36
+# Raised when the same result is recorded otherwise: what was recorded before is then replaced.
+LAYOUT = 2
 
 
 @dataclass(frozen=True)
 class RunWriter:
-    """Writes `result` into one MLflow experiment; the result holds no secrets any more."""
+    """Writes `result` into one MLflow experiment; the result holds no secrets any more.
+
+    Below the parent run there is one for each row, with means over the seeds, and below it one for each seed.
+    """
 
     client: "MlflowClient"
     experiment_id: str
     result: ExperimentResult
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Which settings are recorded."""
+        return settings_of(self.result)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The columns of the result's table."""
+        return columns_of(self.result)
 
     def finished(self) -> str:
         """Return the id of the finished parent run of exactly this result, empty if there is none.
 
         It is marked as the one logged last, whatever else has been logged since it was written.
         """
-        digest = experiment_digest(self.result)
         for run in self._known("experiment"):
-            if _is_finished(run) and run.data.tags.get(DIGEST_TAG) == digest:
+            if _is_finished(run) and run.data.tags.get(DIGEST_TAG) == self._digest:
                 self.client.set_tag(run.info.run_id, LOGGED_TAG, _now())
                 return str(run.info.run_id)
         return ""
 
     def write(self, report_folder: Path) -> str:
-        """Write parent and children and return the parent's id.
+        """Write parent, rows and children and return the parent's id.
 
         The parent is marked as finished last of all, and only then counts.
         """
-        former_parents = self._known("experiment")
+        former = [*self._known("experiment"), *self._known("row")]
         former_children = self._known("run")
         table_file = report_folder / MARKDOWN_FILE
         table = table_file.read_text(encoding="utf-8") if table_file.is_file() else ""
+        tags = {REQUEST_TAG: self.result.request, DIGEST_TAG: self._digest, LOGGED_TAG: _now()}
         parent_id = self._create(
             experiment_run_name(self.result),
-            {
-                KIND_TAG: "experiment",
-                IDENTITY_TAG: self.result.identity,
-                REQUEST_TAG: self.result.request,
-                DIGEST_TAG: experiment_digest(self.result),
-                LOGGED_TAG: _now(),
-                **experiment_tags(self.result, table),
-            },
+            "experiment",
+            {IDENTITY_TAG: self.result.identity, **tags, **experiment_tags(self.result, table)},
         )
-        self._write_children(parent_id, former_children)
-        self._log_batches(parent_id, experiment_points(self.result), {"num_runs": str(len(self.result.runs))})
+        self._write_rows(parent_id, former_children)
+        shared = {**legal_texts(self.settings.shared), "num_runs": str(len(self.result.runs))}
+        self._log_batches(parent_id, experiment_points(self.result), shared)
         self._log_parent_artifacts(parent_id, report_folder)
-        for former in former_parents:
-            self.client.delete_run(former.info.run_id)
+        for view in self._views():
+            self.client.set_experiment_tag(self.experiment_id, *view.tag)
+        for run in former:
+            self.client.delete_run(run.info.run_id)
         self.client.set_terminated(parent_id)
         return parent_id
 
-    def _write_children(self, parent_id: str, former_children: Sequence["Run"]) -> None:
+    @property
+    def _digest(self) -> str:
+        return f"{LAYOUT}-{experiment_digest(self.result)}"
+
+    def _write_rows(self, parent_id: str, former_children: Sequence["Run"]) -> None:
+        reusable = self._reusable(former_children)
+        for number, runs in enumerate(aggregate.rows(self.result).values()):
+            order = {ORDER_TAG: f"{number:04d}"}
+            tags = {PARENT_TAG: parent_id, **order, **legal_texts(self.settings.tags(runs[0]))}
+            row_id = self._create(row_name(runs[0]), "row", tags)
+            for run in runs:
+                where = {PARENT_TAG: row_id, **order}
+                child_id = reusable.get(self._run_digest(run))
+                if child_id is None:
+                    self._write_child(run, where)
+                    continue
+                for tag, value in where.items():
+                    self.client.set_tag(child_id, tag, value)
+            points = [*score_points(self.columns.samples(runs)), Point("num_seeds", len(runs))]
+            self._log_batches(row_id, points, legal_texts(self.settings.row(runs[0])))
+            self.client.set_terminated(row_id)
+
+    def _reusable(self, former_children: Sequence["Run"]) -> dict[str, str]:
+        """Return the ids of finished children of this result by their digests; all others are deleted."""
+        digests = {self._run_digest(run) for run in self.result.runs}
         reusable: dict[str, str] = {}
-        digests = [run_digest(run) for run in self.result.runs]
         for child in former_children:
             digest = child.data.tags.get(DIGEST_TAG, "")
             if _is_finished(child) and digest in digests and digest not in reusable:
                 reusable[digest] = child.info.run_id
-                self.client.set_tag(child.info.run_id, PARENT_TAG, parent_id)
             else:
-                self.client.delete_run(child.info.run_id)
-        for run, digest in zip(self.result.runs, digests, strict=True):
-            if digest not in reusable:
-                self._write_child(run, digest, parent_id)
+                delete_run(self.client, self.experiment_id, child.info.run_id)
+        return reusable
 
-    def _write_child(self, run: RunResult, digest: str, parent_id: str) -> None:
+    def _run_digest(self, run: RunResult) -> str:
+        """Return a hash of all that is recorded of a run; what is, depends on the other runs."""
+        recorded = json.dumps([run_digest(run), self.settings.run(run)], sort_keys=True)
+        return f"{LAYOUT}-{hashlib.sha256(recorded.encode()).hexdigest()}"
+
+    def _write_child(self, run: RunResult, where: Mapping[str, str]) -> None:
         tags = {
-            KIND_TAG: "run",
             IDENTITY_TAG: run.identity,
-            DIGEST_TAG: digest,
-            PARENT_TAG: parent_id,
+            DIGEST_TAG: self._run_digest(run),
+            **where,
             MODEL_TAG: run.model_folder,
+            "seed": str(run.seed),
+            **legal_texts(self.settings.tags(run)),
         }
-        run_id = self._create(run_name(run), tags)
-        self._log_batches(run_id, run_points(run), run_parameters(run))
-        if run.datasets:
-            self.client.log_inputs(run_id, [_dataset_input(dataset) for dataset in run.datasets])
+        parameters = legal_texts(self.settings.run(run))
+        run_id = self._create(run_name(run), "run", tags)
+        model_id = log_model(self.client, (self.experiment_id, run_id), run_name(run), run, parameters)
+        scores = score_points(self.columns.samples((run,)), model_id)
+        self._log_batches(run_id, [*scores, *run_points(run)], parameters)
+        log_datasets(self.client, run_id, run)
         self._log_items(run_id, run)
         self.client.set_terminated(run_id)
+
+    def _views(self) -> Iterable[View]:
+        """Return the views that the UI opens: of the rows' means, and of all seeds."""
+        scores = [legal_name("score", name) for name in self.columns.over]
+        spreads = [legal_name("sd", name) for name in self.columns.over]
+        place = [legal_name(name) for name in ("variant", *self.settings.axes.values())]
+        settings = dict.fromkeys([*place, *(legal_name(name) for name in self.settings.varying)])
+        details = dict.fromkeys(point.name for run in self.result.runs for point in run_points(run))
+        same = {EXPERIMENT_TAG: self.result.identity}
+        title = experiment_run_name(self.result)
+        rows = {KIND_TAG: "row", **same}
+        yield View(ROWS, title, rows, place, [*settings], scores, scores, spreads)
+        seeds = {KIND_TAG: "run", **same}
+        yield View(SEEDS, title, seeds, place, [*settings, "seed"], scores, scores, [*details])
 
     def _known(self, kind: str) -> list["Run"]:
         return _runs_of(self.client, self.experiment_id, self.result, kind)
 
-    def _create(self, name: str, tags: Mapping[str, str]) -> str:
-        all_tags = {EXPERIMENT_TAG: self.result.identity, **tags}
+    def _create(self, name: str, kind: str, tags: Mapping[str, str]) -> str:
+        all_tags = {KIND_TAG: kind, EXPERIMENT_TAG: self.result.identity, **tags}
         return str(self.client.create_run(self.experiment_id, tags=all_tags, run_name=name).info.run_id)
 
     def _log_batches(self, run_id: str, points: Sequence[Point], parameters: Mapping[str, str]) -> None:
         from mlflow.entities import Metric, Param
 
         now = int(time.time() * 1000)
-        metrics = [Metric(point.name, point.value, now, point.step) for point in points]
+        metrics = [Metric(point.name, point.value, now, point.step, point.model or None) for point in points]
         params = [Param(key, value) for key, value in parameters.items()]
         while metrics or params:
             self.client.log_batch(run_id, metrics[:METRICS_PER_BATCH], params[:PARAMETERS_PER_BATCH])
@@ -173,6 +233,24 @@ def run_ids(client: "MlflowClient", experiment_id: str, result: ExperimentResult
     return {run.data.tags[IDENTITY_TAG]: str(run.info.run_id) for run in finished}
 
 
+def pages_of(client: "MlflowClient", parent: "Run") -> dict[str, str]:
+    """Return what there is to see of a finished result, and the part of its address behind the server's."""
+    experiment_id, title = parent.info.experiment_id, parent.info.run_name
+    same = f"tags.`{KIND_TAG}` = 'row' and tags.`{EXPERIMENT_TAG}` = '{parent.data.tags[EXPERIMENT_TAG]}'"
+    rows = client.search_runs(
+        [experiment_id], same, max_results=MAX_RUNS, order_by=[f"tags.`{ORDER_TAG}` ASC"]
+    )
+    report = {"report": f"/#/experiments/{experiment_id}/runs/{parent.info.run_id}/artifacts"}
+    if not rows:  # recorded before there were runs for rows
+        return report
+    views = {name: runs_address(experiment_id, view_key(name, title)) for name in (ROWS, SEEDS)}
+    return {
+        **views,
+        "comparison": compare_address(experiment_id, [row.info.run_id for row in rows]),
+        **report,
+    }
+
+
 def _runs_of(client: "MlflowClient", experiment_id: str, result: ExperimentResult, kind: str) -> list["Run"]:
     same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{EXPERIMENT_TAG}` = '{result.identity}'"
     return list(client.search_runs([experiment_id], same, max_results=MAX_RUNS))
@@ -185,19 +263,3 @@ def _now() -> str:
 
 def _is_finished(run: "Run") -> bool:
     return bool(run.info.status == "FINISHED")
-
-
-def _dataset_input(dataset: DatasetSummary) -> "DatasetInput":
-    from mlflow.entities import Dataset, DatasetInput, InputTag
-
-    profile = dataset.model_dump(mode="json", exclude={"content_hash", "folder", "part"})
-    return DatasetInput(
-        Dataset(
-            name=dataset.part[:NAME_LENGTH],
-            digest=dataset.content_hash[:DIGEST_LENGTH],
-            source_type="local",
-            source=json.dumps({"uri": dataset.folder}),
-            profile=json.dumps(profile, sort_keys=True),
-        ),
-        [InputTag("mlflow.data.context", "training")],
-    )

@@ -2,11 +2,11 @@
 
 import logging
 import os
-import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,18 +14,21 @@ from urllib.parse import urlsplit
 from synthbench.errors import UserError, did_you_mean
 from synthbench.privacy import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
+from synthbench.tracking.kept import Kept, read_kept
 from synthbench.tracking.mlflow_runs import (
     KIND_TAG,
     LOGGED_TAG,
     REQUEST_TAG,
     RESULT_FILE,
     RunWriter,
+    pages_of,
     run_ids,
 )
 from synthbench.tracking.redaction import mask_password_of, redacted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run
 
 SETTINGS = {
     "MLFLOW_LOGGING_LEVEL": "ERROR",
@@ -42,6 +45,15 @@ LOCK_SECONDS = 600
 MESSAGE_LENGTH = 300
 NAMES_SHOWN = 5
 NOTHING_LOST = "no result is lost: mend it and run the same command again"
+KEPT = "no result is lost: it waits in {folder} for the next run, report or dashboard that gets through"
+
+
+@dataclass(frozen=True)
+class Addresses:
+    """Where MLflow's UI shows a result: `pages` are parts of addresses behind the server's."""
+
+    title: str
+    pages: Mapping[str, str]
 
 
 class MlflowTracker:
@@ -52,13 +64,15 @@ class MlflowTracker:
         self.own_database = self.home / "mlflow.db"
         self.own_uri = f"sqlite:///{self.own_database}"
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or self.own_uri
+        self.artifacts = self.home / "mlartifacts"
+        self._kept = Kept(self.home, self.uri)
 
     def check(self, experiment: str) -> None:
         """Ask a tracking server or database of the user's for an experiment, before anything is spent.
 
         Our own needs the home only. Raises UserError if MLflow can't be reached.
         """
-        if self.uri == self.own_uri:
+        if self._is_own:
             return
         with self._failures_in_one_line("nothing is computed yet; mend it or unset MLFLOW_TRACKING_URI"):
             self._client().get_experiment_by_name(experiment)
@@ -69,15 +83,21 @@ class MlflowTracker:
         A finished parent run of the same result is left alone. Otherwise finished child runs are taken over,
         incomplete ones are deleted and logged anew, and the former parent is replaced: nothing is lost and
         nothing is there twice, wherever an earlier call was killed. Runs that differ in computing time or
-        environment only are the same. Raises UserError if MLflow can't be reached.
+        environment only are the same. Raises UserError if MLflow can't be reached; where it is a server or a
+        database of the user's, the result is kept, and recorded by whatever reaches it next.
         """
+        result = redacted(result)
         with self._failures_in_one_line(NOTHING_LOST), self._lock():
+            own = None if self._is_own else self._kept.keep(result, report_folder)
+        what_now = KEPT.format(folder=own) if own else NOTHING_LOST
+        with self._failures_in_one_line(what_now), self._lock():
             self._set_up_database()
             client = self._client()
-            experiment_id = self._experiment_id(client, result.experiment)
-            writer = RunWriter(client, experiment_id, redacted(result))
-            run_id = writer.finished() or writer.write(report_folder)
-            return f"{self.place}/#/experiments/{experiment_id}/runs/{run_id}" if self._is_web else self.place
+            self._record_kept(client, but=own)
+            page = self._record(client, result, report_folder)
+            if own:
+                self._kept.drop(own)
+            return f"{self.place}{page}" if self.is_web else self.place
 
     def load(self, experiment: str, request: str = "") -> ExperimentResult:
         """Return the finished result of that name that was logged last, or of what was asked for so.
@@ -85,25 +105,22 @@ class MlflowTracker:
         Raises UserError if there is none, it can't be read, or MLflow can't be reached.
         """
         with self._failures_in_one_line("mend it and run the same command again"):
-            if self.uri == self.own_uri and not self.own_database.exists():
-                raise UserError(f"no tracked results in {self._shown_uri}; run '{experiment}' first")
-            client = self._client()
-            found = client.get_experiment_by_name(experiment)
-            if found is None:
-                known = [one.name for one in client.search_experiments() if one.name != "Default"]
-                hint = did_you_mean(experiment, known)
-                raise UserError(f"no tracked results of '{experiment}' in {self._shown_uri}{hint}")
-            finished = client.search_runs(
-                [found.experiment_id],
-                f"tags.`{KIND_TAG}` = 'experiment' and attributes.status = 'FINISHED'",
-                order_by=[f"tags.`{LOGGED_TAG}` DESC"],
-            )
-            if not finished:
-                raise UserError(f"'{experiment}' has no finished result in {self._shown_uri}; run it first")
+            client = self._client_with_all(experiment)
+            finished = self._finished(client, experiment)
             fitting = [run for run in finished if request in ("", run.data.tags.get(REQUEST_TAG))]
             if not fitting:
                 raise UserError(_no_such_result(experiment, [run.info.run_name for run in finished]))
             return _read_result(client, fitting[0].info.run_id)
+
+    def addresses(self, experiment: str = "") -> Addresses:
+        """Return where MLflow's UI shows the result logged last, of one experiment or of any.
+
+        Raises UserError if there is none or MLflow can't be reached.
+        """
+        with self._failures_in_one_line("mend it and run the same command again"):
+            client = self._client_with_all(experiment)
+            newest = self._finished(client, experiment)[0]
+            return Addresses(newest.info.run_name, pages_of(client, newest))
 
     def run_ids(self, result: ExperimentResult) -> dict[str, str]:
         """Return the id of the MLflow run of each of a result's runs, by the run's identity.
@@ -118,13 +135,16 @@ class MlflowTracker:
     @property
     def place(self) -> str:
         """The server's address, or the command that shows what the database holds."""
-        if self._is_web:
-            return self._shown_uri.rstrip("/")
-        return f"mlflow ui --backend-store-uri {shlex.quote(self._shown_uri)}"
+        return self._shown_uri.rstrip("/") if self.is_web else "synthbench dashboard"
 
     @property
-    def _is_web(self) -> bool:
+    def is_web(self) -> bool:
+        """Whether results go to a server, which shows them itself."""
         return urlsplit(self.uri).scheme in ("http", "https")
+
+    @property
+    def _is_own(self) -> bool:
+        return self.uri == self.own_uri
 
     @property
     def _shown_uri(self) -> str:
@@ -144,7 +164,7 @@ class MlflowTracker:
 
         MLflow needs seconds for that, and what a kill leaves in the middle could never be opened again.
         """
-        if self.uri != self.own_uri or self.own_database.exists():
+        if not self._is_own or self.own_database.exists():
             return
         _quieten()
         from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
@@ -153,7 +173,7 @@ class MlflowTracker:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         unfinished = folder / "mlflow.db"
-        artifacts = (self.home / "mlartifacts").as_uri()
+        artifacts = self.artifacts.as_uri()
         store = SqlAlchemyStore(f"sqlite:///{unfinished}", artifacts)  # type: ignore[no-untyped-call]
         store.engine.dispose()
         unfinished.replace(self.own_database)
@@ -165,11 +185,61 @@ class MlflowTracker:
 
         return MlflowClient(self.uri, self.uri)
 
+    def _client_with_all(self, experiment: str) -> "MlflowClient":
+        """Return a client of what is there already; what waited for it is recorded first."""
+        if self._is_own and not self.own_database.exists():
+            raise UserError(f"no tracked results in {self._shown_uri}; run {_quoted(experiment)} first")
+        client = self._client()
+        if self._kept.waiting():
+            with self._lock():
+                self._record_kept(client)
+        return client
+
+    def _record_kept(self, client: "MlflowClient", but: Path | None = None) -> None:
+        """Record the results that wait, the oldest first; those that we can't read go on waiting."""
+        from pydantic import ValidationError
+
+        for folder in self._kept.waiting():
+            if folder == but:
+                continue
+            try:
+                result, report_folder = read_kept(folder)
+            except ValidationError:
+                continue
+            self._record(client, result, report_folder)
+            self._kept.drop(folder)
+
+    def _record(self, client: "MlflowClient", result: ExperimentResult, report_folder: Path) -> str:
+        """Make sure that a result is there once, and return where, behind the server's address."""
+        experiment_id = self._experiment_id(client, result.experiment)
+        writer = RunWriter(client, experiment_id, result)
+        run_id = writer.finished() or writer.write(report_folder)
+        return f"/#/experiments/{experiment_id}/runs/{run_id}"
+
+    def _finished(self, client: "MlflowClient", experiment: str) -> list["Run"]:
+        """Return the finished parent runs of an experiment or of all, the one logged last first."""
+        known = [one for one in client.search_experiments() if one.name != "Default"]
+        found = [one for one in known if experiment in ("", one.name)]
+        if not found:
+            hint = did_you_mean(experiment, [one.name for one in known])
+            of = f" of '{experiment}'" if experiment else ""
+            raise UserError(f"no tracked results{of} in {self._shown_uri}{hint}")
+        finished = client.search_runs(
+            [one.experiment_id for one in found],
+            f"tags.`{KIND_TAG}` = 'experiment' and attributes.status = 'FINISHED'",
+            order_by=[f"tags.`{LOGGED_TAG}` DESC"],
+        )
+        if not finished:
+            raise UserError(
+                f"{_quoted(experiment)} has no finished result in {self._shown_uri}; run it first"
+            )
+        return list(finished)
+
     def _experiment_id(self, client: "MlflowClient", name: str) -> str:
         found = client.get_experiment_by_name(name)
         if found is None:
-            is_served = self._is_web or urlsplit(self.uri).scheme == "databricks"
-            location = None if is_served else (self.home / "mlartifacts").as_uri()
+            is_served = self.is_web or urlsplit(self.uri).scheme == "databricks"
+            location = None if is_served else self.artifacts.as_uri()
             # Else the UI opens on its pages for prompts and traces.
             tags = {"mlflow.experimentKind": "custom_model_development"}
             return str(client.create_experiment(name, artifact_location=location, tags=tags))
@@ -192,6 +262,10 @@ def _quieten() -> None:
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     logging.getLogger("mlflow").setLevel(os.environ["MLFLOW_LOGGING_LEVEL"])
+
+
+def _quoted(experiment: str) -> str:
+    return f"'{experiment}'" if experiment else "an experiment"
 
 
 def _no_such_result(experiment: str, names: Sequence[str]) -> str:

@@ -3,12 +3,12 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from synthbench.reporting import aggregate
 from synthbench.reporting.overlaps import NORMALISED
 from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.statistics.samples import Sample
 
 NAME_LENGTH = 250
 VALUE_LENGTH = 6000
@@ -17,11 +17,12 @@ NOTE_LENGTH = 8000
 
 @dataclass(frozen=True)
 class Point:
-    """One value of a metric."""
+    """One value of a metric, of the model with that id as well if there is one."""
 
     name: str
     value: float
     step: int = 0
+    model: str = ""
 
 
 def legal_name(*parts: str) -> str:
@@ -35,9 +36,15 @@ def legal_name(*parts: str) -> str:
     return f"{name[: NAME_LENGTH - 9]}-{_short_hash(name, 8)}"
 
 
+def row_name(run: RunResult) -> str:
+    """Return "augsbert-bm25 · static"."""
+    return _cut(" · ".join([run.variant, *run.axes.values()]), NAME_LENGTH)
+
+
 def run_name(run: RunResult) -> str:
     """Return "augsbert-bm25 · static · seed 0"."""
-    return _cut(" · ".join([run.variant, *run.axes.values(), f"seed {run.seed}"]), NAME_LENGTH)
+    seed = f" · seed {run.seed}"
+    return f"{_cut(row_name(run), NAME_LENGTH - len(seed))}{seed}"
 
 
 def experiment_run_name(result: ExperimentResult) -> str:
@@ -56,6 +63,14 @@ def experiment_digest(result: ExperimentResult) -> str:
     return _digest(content)
 
 
+def score_points(samples: Mapping[str, Sample], model: str = "") -> list[Point]:
+    """Return each column's mean over the seeds as `score/<column>`, and `sd/<column>` of several seeds."""
+    points = [Point(legal_name("score", name), sample.mean, model=model) for name, sample in samples.items()]
+    spreads = {name: sample.standard_deviation for name, sample in samples.items()}
+    points += [Point(legal_name("sd", name), value) for name, value in spreads.items() if value is not None]
+    return points
+
+
 def run_points(run: RunResult) -> list[Point]:
     """Return all scores as `<task>/<score>`, the training curves, the dev score, steps and seconds.
 
@@ -65,34 +80,14 @@ def run_points(run: RunResult) -> list[Point]:
     return [*_scores(run), *_training(run), *_data(run)]
 
 
-def run_parameters(run: RunResult) -> dict[str, str]:
-    """Return flat parameters: variant, axes, seed, the configuration, and what was chosen on dev."""
-    named: dict[str, object] = {"variant": run.variant, "seed": run.seed}
-    named |= {f"axis.{axis}": value for axis, value in run.axes.items()}
-    named |= run.parameters
-    named |= {f"chosen.{key}": value for key, value in run.chosen.items()}
-    return {legal_name(key): _value_text(value) for key, value in named.items()}
+def legal_texts(texts: Mapping[str, str], length: int = VALUE_LENGTH) -> dict[str, str]:
+    """Return parameters or tags with the names and the lengths that MLflow takes."""
+    return {legal_name(key): _cut(text, length) for key, text in texts.items()}
 
 
 def experiment_points(result: ExperimentResult) -> list[Point]:
-    """Return mean, sd and n of each row and test set as `<variant>/<axis values>/<task>/mean`.
-
-    Shares of audits, in percent, are `<row>/audit.<name>/<intended>/<judged>`.
-    """
-    points = []
-    for key, runs in aggregate.rows(result).items():
-        row = [key.variant, *(value for _, value in key.axes)]
-        for measurement in aggregate.measurements(result):
-            sample = aggregate.sample(runs, measurement)
-            if sample is None:
-                continue
-            values = {"mean": sample.mean, "sd": sample.standard_deviation, "n": sample.num_seeds}
-            points += [
-                Point(legal_name(*row, measurement.label, name), value)
-                for name, value in values.items()
-                if value is not None
-            ]
-    return [*points, *_audit_points(result)]
+    """Return the shares of audits, in percent, as `<row>/audit.<name>/<intended>/<judged>`."""
+    return list(_audit_points(result))
 
 
 def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
@@ -143,11 +138,6 @@ def _legal_part(part: str) -> str:
     if legal.strip(".") == "":
         legal = f"_{legal}"
     return legal if legal == part else f"{legal}-{_short_hash(part, 6)}"
-
-
-def _value_text(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return _cut(text, VALUE_LENGTH)
 
 
 def _cut(text: str, length: int) -> str:

@@ -53,13 +53,13 @@ def test_the_first_run_computes_every_stage_once(finished_run: tuple[Place, Call
 
 
 def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Place, Called]) -> None:
-    place, called = finished_run
+    _, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
     assert called.out.splitlines()[-3:] == [
         "tables: reports/small/table.tex, table.md, table.csv",
         "plot: reports/small/scores.pdf, scores.png",
-        f"MLflow: mlflow ui --backend-store-uri sqlite:///{place.home}/mlflow.db",
+        "MLflow: synthbench dashboard",
     ]
 
 
@@ -72,12 +72,14 @@ def test_tables_are_written_in_three_formats(finished_run: tuple[Place, Called])
     assert [line.split(",")[0] for line in lines] == ["row", "gold-only", "augsbert"]
 
 
-def test_results_are_tracked_as_a_parent_with_a_child_for_each_variant_and_seed(tracking: Any) -> None:
-    parents, children = _runs(tracking, "experiment"), _runs(tracking, "run")
+def test_results_are_tracked_as_a_parent_with_rows_and_a_child_for_each_seed(tracking: Any) -> None:
+    parents, rows, children = (_runs(tracking, kind) for kind in ("experiment", "row", "run"))
     assert len(parents) == 1
+    assert len(rows) == 2
     assert len(children) == 4
-    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parents[0].info.run_id}
-    assert {run.info.status for run in (*parents, *children)} == {"FINISHED"}
+    assert {run.data.tags["mlflow.parentRunId"] for run in rows} == {parents[0].info.run_id}
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {run.info.run_id for run in rows}
+    assert {run.info.status for run in (*parents, *rows, *children)} == {"FINISHED"}
     names = {run.info.run_name for run in children}
     assert len(names) == 4
     report = tracking.list_artifacts(parents[0].info.run_id, "report")
@@ -178,7 +180,7 @@ def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_t
     assert "| augsbert |" in tables(copy)["table.md"].decode()
     again = copy.call("run", copy.file)
     assert (again.code, again.executed) == (0, [])
-    assert "MLflow: mlflow ui " in again.out
+    assert "MLflow: synthbench dashboard" in again.out
 
 
 def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Place, Called]) -> None:

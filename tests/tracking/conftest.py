@@ -96,6 +96,20 @@ def tracker(fresh_store: tuple[MlflowTracker, str]) -> MlflowTracker:
     return fresh_store[0]
 
 
+@pytest.fixture(scope="session")
+def recorded(tracker: MlflowTracker, tmp_path_factory: pytest.TempPathFactory) -> ExperimentResult:
+    """A result that is recorded once, for the tests that only look at it; one run of it trained no model."""
+    report_folder = tmp_path_factory.mktemp("report")
+    (report_folder / "table.md").write_text("| a table |\n", encoding="utf-8")
+    result = make_result("recorded", table={"averages": {"All": ["STSb"]}})
+    rates = (run.parameters | {"train.learning_rate": run.seed} for run in result.runs)
+    runs = [run.model_copy(update={"parameters": rate}) for run, rate in zip(result.runs, rates, strict=True)]
+    runs[0] = runs[0].model_copy(update={"model_folder": ""})
+    result = result.model_copy(update={"runs": tuple(runs)})
+    tracker.log(result, report_folder)
+    return result
+
+
 @pytest.fixture(name="make_run", scope="session")
 def make_run_fixture() -> Callable[..., RunResult]:
     return make_run

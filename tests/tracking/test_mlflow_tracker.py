@@ -1,12 +1,16 @@
+import base64
 import contextlib
+import json
 import math
-import shlex
+import re
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 from mlflow import MlflowClient
-from mlflow.entities import Run
+from mlflow.entities import LoggedModel, Run
 
 from synthbench.errors import UserError
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -30,8 +34,14 @@ def runs_of(tracker: MlflowTracker, name: str, kind: str) -> list[Run]:
     return sorted(found, key=lambda run: run.info.run_name)
 
 
+def models_of(tracker: MlflowTracker, name: str) -> list[LoggedModel]:
+    experiment = client(tracker).get_experiment_by_name(name)
+    assert experiment is not None
+    return list(client(tracker).search_logged_models([experiment.experiment_id]))
+
+
 def snapshot(tracker: MlflowTracker, name: str) -> list[tuple[str, str, int]]:
-    runs = runs_of(tracker, name, "experiment") + runs_of(tracker, name, "run")
+    runs = [run for kind in ("experiment", "row", "run") for run in runs_of(tracker, name, kind)]
     return [(run.info.run_id, run.info.status, run.info.end_time) for run in runs]
 
 
@@ -49,55 +59,65 @@ def kill_after(monkeypatch: pytest.MonkeyPatch, function: str, calls: int) -> No
     monkeypatch.setattr(RunWriter, function, dying)
 
 
-def test_one_parent_and_a_child_for_each_run(
-    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+def test_a_run_for_each_row_below_the_parent_and_one_for_each_seed_below_the_row(
+    tracker: MlflowTracker, recorded: ExperimentResult
 ) -> None:
-    place = tracker.log(result, report_folder)
-
-    (parent,) = runs_of(tracker, result.experiment, "experiment")
-    children = runs_of(tracker, result.experiment, "run")
-    assert place == tracker.place == f"mlflow ui --backend-store-uri '{tracker.uri}'"
+    (parent,) = runs_of(tracker, "recorded", "experiment")
+    rows = runs_of(tracker, "recorded", "row")
+    children = runs_of(tracker, "recorded", "run")
+    assert [run.info.run_name for run in rows] == ["augsbert (k=3) · static", "gold · static"]
     assert [run.info.run_name for run in children] == [
         *(f"augsbert (k=3) · static · seed {seed}" for seed in range(3)),
         *(f"gold · static · seed {seed}" for seed in range(3)),
     ]
-    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
-    assert {run.info.status for run in [parent, *children]} == {"FINISHED"}
+    assert {run.data.tags["mlflow.parentRunId"] for run in rows} == {parent.info.run_id}
+    assert [run.data.tags["mlflow.parentRunId"] for run in children] == [
+        row.info.run_id for row in rows for _ in range(3)
+    ]
+    assert {run.info.status for run in [parent, *rows, *children]} == {"FINISHED"}
 
 
-def test_parent_has_aggregates_artifacts_and_environment(
-    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+def test_parent_has_what_all_runs_share_artifacts_and_environment(
+    tracker: MlflowTracker, recorded: ExperimentResult
 ) -> None:
-    tracker.log(result, report_folder)
-
-    (parent,) = runs_of(tracker, result.experiment, "experiment")
-    assert parent.data.metrics["gold/static/STSb/mean"] == pytest.approx(0.71)
-    assert parent.data.metrics["gold/static/STSb/sd"] == pytest.approx(0.01)
-    assert parent.data.metrics["gold/static/STSb/n"] == 3
-    augsbert = [value for key, value in parent.data.metrics.items() if key.startswith("augsbert _k_3_-")]
-    assert sorted(augsbert) == pytest.approx([0.01, 0.76, 3])
+    (parent,) = runs_of(tracker, "recorded", "experiment")
+    assert parent.data.metrics == {}
+    assert parent.data.params == {
+        "trainer.epochs": "1",
+        "trainer.batch_sizes": "[16, 32]",
+        "llm.max_tokens": "9",
+        "num_runs": "6",
+    }
     assert parent.data.tags["environment.torch"] == "2.13.0"
     assert parent.data.tags["mlflow.note.content"] == "What BM25 pairs add\n\n| a table |"
     names = {file.path for file in client(tracker).list_artifacts(parent.info.run_id)}
     assert names == {"result.json", "experiment.yaml", "report"}
 
 
-def test_child_has_parameters_scores_history_and_lineage(
-    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+def test_row_has_its_place_and_the_mean_and_spread_of_its_seeds(
+    tracker: MlflowTracker, recorded: ExperimentResult
 ) -> None:
-    tracker.log(result, report_folder)
-
-    child = runs_of(tracker, result.experiment, "run")[-1]
-    assert child.data.params == {
-        "variant": "gold",
-        "seed": "2",
-        "axis.base": "static",
-        "trainer.epochs": "1",
-        "trainer.batch_sizes": "[16, 32]",
-        "llm.max_tokens": "9",
-        "chosen.k": "3",
+    row = runs_of(tracker, "recorded", "row")[-1]
+    place = {"variant": "gold", "base": "static", "method": "augsbert"}
+    assert place.items() <= row.data.params.items()
+    assert place.items() <= row.data.tags.items()
+    assert row.data.metrics == {
+        "score/STSb": pytest.approx(0.71),
+        "sd/STSb": pytest.approx(0.01),
+        "score/All": pytest.approx(0.71),
+        "sd/All": pytest.approx(0.01),
+        "num_seeds": 3,
     }
-    assert child.data.metrics["STSb/cosine_spearman"] == 0.72
+
+
+def test_child_has_what_runs_differ_in_scores_history_and_lineage(
+    tracker: MlflowTracker, recorded: ExperimentResult
+) -> None:
+    child = runs_of(tracker, "recorded", "run")[-1]
+    place = {"variant": "gold", "base": "static", "seed": "2"}
+    assert child.data.params == {**place, "method": "augsbert", "learning_rate": "2", "chosen.k": "3"}
+    assert place.items() <= child.data.tags.items()
+    assert child.data.metrics["score/STSb"] == child.data.metrics["STSb/cosine_spearman"] == 0.72
     assert child.data.metrics["STSb/cosine_pearson"] == 0.5
     assert child.data.metrics["dev_score"] == 0.8
     history = client(tracker).get_metric_history(child.info.run_id, "training/loss")
@@ -112,6 +132,44 @@ def test_child_has_parameters_scores_history_and_lineage(
     assert "store/artifacts/si/silver" in dataset.dataset.source
     assert child.data.tags["synthbench.model"] == "store/artifacts/mo/model"
     assert child.data.tags["synthbench.identity"] == "gold-2"
+
+
+def test_a_trained_model_is_a_reference_to_the_store_with_its_scores(
+    tracker: MlflowTracker, recorded: ExperimentResult
+) -> None:
+    models = models_of(tracker, "recorded")
+
+    assert len(models) == 5
+    (model,) = [one for one in models if one.name == "gold · static · seed 1"]
+    assert model.tags["synthbench.model"] == "store/artifacts/mo/model"
+    assert {metric.key: metric.value for metric in model.metrics} == {"score/STSb": 0.71, "score/All": 0.71}
+    run = client(tracker).get_run(model.source_run_id)
+    assert [output.model_id for output in run.outputs.model_outputs] == [model.model_id]
+
+
+def test_saved_views_of_the_rows_and_the_seeds_open_in_the_ui(
+    tracker: MlflowTracker, recorded: ExperimentResult
+) -> None:
+    found = tracker.addresses("recorded")
+
+    experiment = client(tracker).get_experiment_by_name("recorded")
+    assert experiment is not None
+    assert found.title == "recorded"
+    assert list(found.pages) == ["rows", "seeds", "comparison", "report"]
+    for name, kind in (("rows", "row"), ("seeds", "run")):
+        (key,) = re.findall(r"viewStateShareKey=([\w-]+)", found.pages[name])
+        view = json.loads(experiment.tags[f"mlflow.sharedViewState.{key}"])
+        state = json.loads(zlib.decompress(base64.b64decode(view["state"].removeprefix("deflate;"))))
+        shown = client(tracker).search_runs([experiment.experiment_id], state["searchFilter"])
+        assert {run.info.run_id for run in shown} == {
+            run.info.run_id for run in runs_of(tracker, "recorded", kind)
+        }
+        metrics = [chart.get("metricKey") for chart in state["compareRunCharts"]]
+        assert metrics == [None, "score/STSb", "score/All"]
+        assert state["compareRunCharts"][0]["selectedParams"] == ["variant", "base"]
+    rows = [run.info.run_id for run in runs_of(tracker, "recorded", "row")]
+    compared = parse_qs(found.pages["comparison"].partition("?")[2])
+    assert sorted(json.loads(compared["runs"][0])) == sorted(rows)
 
 
 def test_item_scores_are_kept_where_they_exist(
@@ -154,17 +212,18 @@ def test_logging_the_same_again_touches_nothing(
     ("function", "calls"),
     [
         ("_create", 0),
-        ("_create", 1),
-        ("_write_child", 4),
-        ("_log_batches", 3),
-        ("_log_items", 2),
-        ("_log_batches", 6),
+        ("_create", 2),
+        ("_write_child", 1),
+        ("_log_items", 1),
+        ("_log_batches", 2),
+        ("_views", 0),
         ("_log_parent_artifacts", 0),
     ],
 )
 def test_killed_anywhere_and_logged_again_nothing_is_lost_or_there_twice(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, function: str, calls: int
 ) -> None:
+    result = result.model_copy(update={"runs": (result.runs[0], result.runs[3])})
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, function, calls)
         tracker.log(result, report_folder)
@@ -176,9 +235,13 @@ def test_killed_anywhere_and_logged_again_nothing_is_lost_or_there_twice(
 
     (parent,) = runs_of(tracker, result.experiment, "experiment")
     children = runs_of(tracker, result.experiment, "run")
-    assert len({run.info.run_name for run in children}) == len(children) == 6
-    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {parent.info.run_id}
-    assert {run.info.status for run in [parent, *children]} == {"FINISHED"}
+    assert len({run.info.run_name for run in children}) == len(children) == 2
+    rows = runs_of(tracker, result.experiment, "row")
+    assert {run.data.tags["mlflow.parentRunId"] for run in rows} == {parent.info.run_id}
+    assert {run.data.tags["mlflow.parentRunId"] for run in children} == {row.info.run_id for row in rows}
+    assert {run.info.status for run in [parent, *rows, *children]} == {"FINISHED"}
+    assert len(rows) == 2
+    assert len(models_of(tracker, result.experiment)) == 2
     for run in children:
         assert len(client(tracker).get_metric_history(run.info.run_id, "training/loss")) == 3
     assert tracker.load(result.experiment).runs[0].scores == result.runs[0].scores
@@ -398,10 +461,7 @@ def test_home_that_is_a_file_is_one_line(
     ("uri", "place"),
     [
         ("http://me:s3cret@host:5000/", "http://me:***@host:5000"),
-        (
-            "postgresql://me:s3cret@host/mlflow",
-            "mlflow ui --backend-store-uri 'postgresql://me:***@host/mlflow'",
-        ),
+        ("postgresql://me:s3cret@host/mlflow", "synthbench dashboard"),
     ],
 )
 def test_it_says_where_to_look_without_the_password(
@@ -409,16 +469,3 @@ def test_it_says_where_to_look_without_the_password(
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     assert MlflowTracker(tmp_path).place == place
-
-
-def test_the_command_for_the_own_database_is_fit_for_a_shell(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    place = MlflowTracker(tmp_path / "my home").place
-    assert shlex.split(place) == [
-        "mlflow",
-        "ui",
-        "--backend-store-uri",
-        f"sqlite:///{tmp_path}/my home/mlflow.db",
-    ]

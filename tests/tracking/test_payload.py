@@ -16,9 +16,9 @@ from synthbench.tracking.payload import (
     experiment_run_name,
     experiment_tags,
     legal_name,
+    legal_texts,
     run_digest,
     run_name,
-    run_parameters,
     run_points,
 )
 
@@ -89,8 +89,8 @@ def test_where_item_scores_lie_is_no_part_of_what_is_tracked() -> None:
     assert "/me" not in make_run(scores=(scored,)).model_dump_json()
 
 
-def test_long_values_are_cut_to_mlflows_limit() -> None:
-    text = run_parameters(make_run(parameters={"prompt": "x" * 7000}))["prompt"]
+def test_long_texts_are_cut_to_mlflows_limit() -> None:
+    text = legal_texts({"prompt": "x" * 7000})["prompt"]
 
     assert len(text) == 6000
     assert text.endswith("…")

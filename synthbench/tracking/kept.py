@@ -1,0 +1,74 @@
+"""Results that are not recorded yet, kept below the home of the store until a command reaches the server."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.tracking.payload import experiment_digest
+
+FOLDER = "untracked"
+RESULT_FILE = "result.json"
+ITEMS_FILE = "items.json"
+REPORT_FOLDER = "report"
+UNFINISHED = ".unfinished"
+
+
+@dataclass(frozen=True)
+class Kept:
+    """The results that wait for one tracking server, which `address` names; no file holds it."""
+
+    home: Path
+    address: str
+
+    @property
+    def folder(self) -> Path:
+        """Where they are."""
+        return self.home / FOLDER / hashlib.sha256(self.address.encode()).hexdigest()[:16]
+
+    def keep(self, result: ExperimentResult, report_folder: Path) -> Path:
+        """Keep a result without secrets and the files of its report; the folder is there whole or not."""
+        folder = self.folder / experiment_digest(result)[:16]
+        unfinished = folder.with_suffix(UNFINISHED)
+        for former in (folder, unfinished):
+            shutil.rmtree(former, ignore_errors=True)
+        (unfinished / REPORT_FOLDER).mkdir(parents=True)
+        for file in report_folder.glob("*"):
+            if file.is_file():
+                shutil.copyfile(file, unfinished / REPORT_FOLDER / file.name)
+        # Where the scores of items lie is no part of a result.
+        items = [[scores.items_file for scores in run.scores] for run in result.runs]
+        (unfinished / ITEMS_FILE).write_text(json.dumps(items), encoding="utf-8")
+        (unfinished / RESULT_FILE).write_text(result.model_dump_json(), encoding="utf-8")
+        return unfinished.rename(folder)
+
+    def waiting(self) -> list[Path]:
+        """Return the folders of the results that wait, the oldest first."""
+        folders = (file.parent for file in self.folder.glob(f"*/{RESULT_FILE}"))
+        whole = [folder for folder in folders if folder.suffix != UNFINISHED]
+        return sorted(whole, key=lambda folder: (folder / RESULT_FILE).stat().st_mtime_ns)
+
+    def drop(self, folder: Path) -> None:
+        """Forget a result that is recorded."""
+        shutil.rmtree(folder, ignore_errors=True)
+        for parent in (self.folder, self.folder.parent):
+            if parent.is_dir() and not any(parent.iterdir()):
+                parent.rmdir()
+
+
+def read_kept(folder: Path) -> tuple[ExperimentResult, Path]:
+    """Return a kept result and the folder of its report; raises ValidationError if it can't be read."""
+    result = ExperimentResult.model_validate_json((folder / RESULT_FILE).read_text(encoding="utf-8"))
+    items = json.loads((folder / ITEMS_FILE).read_text(encoding="utf-8"))
+    runs = tuple(_with_items(run, files) for run, files in zip(result.runs, items, strict=True))
+    return result.model_copy(update={"runs": runs}), folder / REPORT_FOLDER
+
+
+def _with_items(run: RunResult, files: Sequence[str]) -> RunResult:
+    scores = tuple(
+        one.model_copy(update={"items_file": file}) for one, file in zip(run.scores, files, strict=True)
+    )
+    return run.model_copy(update={"scores": scores})

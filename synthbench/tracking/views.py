@@ -1,0 +1,142 @@
+"""Views of an experiment that MLflow's UI opens ready made: which runs, which columns, which charts.
+
+The UI keeps saved views as tags of the experiment (`savedViewEnvelope.ts` of MLflow 3.17); the client has
+nothing to write them with.
+"""
+
+import base64
+import hashlib
+import json
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+TAG_PREFIX = "mlflow.sharedViewState."
+# Else the UI shows what it has for language models.
+WORKFLOW = {"workflowType": "machine_learning"}
+ORDER_TAG = "synthbench.order"
+ROWS, SEEDS = "rows", "seeds"
+CHARTS_MOST = 24
+COLUMN_WIDTH = 150
+RUNS_MOST = 500
+
+
+@dataclass(frozen=True)
+class View:
+    """One saved view of the runs with the tags `tags`, named `name` in the UI's menu.
+
+    `settings` and `metrics` are the table's columns. `place` says of a run which row it is of: it and
+    `charts` are the axes of the parallel coordinates, and each of `charts` gets bars. The sections of
+    `others`, further metrics, are closed.
+    """
+
+    name: str
+    title: str
+    tags: Mapping[str, str]
+    place: Sequence[str]
+    settings: Sequence[str]
+    charts: Sequence[str]
+    metrics: Sequence[str]
+    others: Sequence[str] = ()
+
+    @property
+    def key(self) -> str:
+        """The id by which the UI finds it; the same for every result of that title."""
+        return view_key(self.name, self.title)
+
+    @property
+    def tag(self) -> tuple[str, str]:
+        """The experiment's tag that keeps it."""
+        state = base64.b64encode(zlib.compress(json.dumps(self._state()).encode(), 9)).decode()
+        envelope = {
+            "name": f"{self.title}: {self.name}",
+            "createdAt": int(time.time() * 1000),
+            "state": f"deflate;{state}",
+        }
+        return f"{TAG_PREFIX}{self.key}", json.dumps(envelope)
+
+    def _state(self) -> dict[str, object]:
+        return {
+            "searchFilter": " and ".join(f"tags.`{key}` = '{value}'" for key, value in self.tags.items()),
+            # Sorted by time, the UI would fold the runs into their parents.
+            "orderByKey": f"tags.`{ORDER_TAG}`",
+            "orderByAsc": True,
+            "selectedColumns": [
+                *(f"params.`{name}`" for name in self.settings),
+                *(f"metrics.`{name}`" for name in self.metrics),
+            ],
+            "columnWidths": {f"metrics.`{name}`": COLUMN_WIDTH for name in self.metrics},
+            "runsHiddenMode": "SHOW_ALL",
+            "groupBy": None,
+            "compareRunCharts": list(self._charts()),
+            "compareRunSections": list(self._sections()),
+            "isAccordionReordered": True,
+            "autoRefreshEnabled": False,
+        }
+
+    def _charts(self) -> Iterator[dict[str, object]]:
+        parallel = {
+            "type": "PARALLEL",
+            "selectedParams": list(self.place),
+            "selectedMetrics": list(self.charts),
+            "showAllRuns": True,
+        }
+        yield _chart("parallel", 0, parallel)
+        for number, metric in enumerate(self.charts[:CHARTS_MOST]):
+            yield _chart(_section_of(metric), number, {"type": "BAR", "metricKey": metric})
+
+    def _sections(self) -> Iterator[dict[str, object]]:
+        shown = dict.fromkeys(_section_of(metric) for metric in self.charts)
+        wide = {"columns": 1, "cardHeight": 420}
+        yield {**_section("parallel", "Parallel coordinates", is_open=True), **wide}
+        for name in shown:
+            yield _section(name, name, is_open=True)
+        for name in dict.fromkeys(_section_of(metric) for metric in self.others):
+            if name not in shown:
+                yield _section(name, name or "Model metrics", is_open=False)
+
+
+def view_key(name: str, title: str) -> str:
+    """Return the id of the view of that name of the result with that title."""
+    return f"{name}-{hashlib.sha256(title.encode()).hexdigest()[:10]}"
+
+
+def runs_address(experiment_id: str, view_key: str) -> str:
+    """Return the part of an address behind the server's that opens a saved view with its charts."""
+    query = {"viewStateShareKey": view_key, "compareRunsMode": "CHART", **WORKFLOW}
+    return f"/#/experiments/{quote(experiment_id)}/runs?{urlencode(query)}"
+
+
+def compare_address(experiment_id: str, run_ids: Iterable[str]) -> str:
+    """Return the part of an address behind the server's that opens MLflow's comparison of these runs."""
+    listed = {"runs": list(run_ids), "experiments": [experiment_id]}
+    query = {name: json.dumps(values, separators=(",", ":")) for name, values in listed.items()}
+    return f"/#/compare-runs?{urlencode({**query, **WORKFLOW})}"
+
+
+def _section_of(metric: str) -> str:
+    return metric.rpartition("/")[0]
+
+
+def _chart(section: str, number: int, chart: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "uuid": f"{section}-{number}",
+        "metricSectionId": section,
+        "runsCountToCompare": RUNS_MOST,
+        "deleted": False,
+        "isGenerated": False,
+        **chart,
+    }
+
+
+def _section(identity: str, name: str, *, is_open: bool) -> dict[str, object]:
+    return {
+        "uuid": identity,
+        "name": name,
+        "display": is_open,
+        "isReordered": True,
+        "deleted": False,
+        "isGenerated": False,
+    }
