@@ -2,10 +2,11 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from folder_stand_ins import scored_texts, write_data_files, write_task
 from hub_cache import (
     SENTENCES,
     HubCache,
@@ -23,8 +24,12 @@ NEWEST = "f" * 40
 """The commit of files on the hub for which an experiment file gives none."""
 SIZES = {"train": 12, "dev": 12, "test": 20}
 """Pairs in each split, and in each part of a test set."""
-AMOUNTS = {"max_steps": 2, "size": 6}
-"""Keys that say how much is done, wherever they stand -> how much a test does."""
+AMOUNTS = {"max_steps": 2, "size": 6, "sample.size": 12, "seed_optimization.seeds": 2}
+"""Ends of paths that say how much is done -> how much a test does; the longest end counts."""
+MOST_CHOICES = 2
+"""Values of each key that `select` ranges over."""
+LARGE_FILE = 400
+"""Pairs in a file on the hub that is divided into parts."""
 BUILDERS: Mapping[str, Callable[[Path], None]] = {
     "gpt2": quoting_gpt2,
     "word_embeddings": tiny_word_vectors,
@@ -58,7 +63,8 @@ def add_tasks(hub_cache: HubCache, folder: Path, document: Mapping[str, Any]) ->
         if "task" in source:
             origins.setdefault(source.get("origin", common), set()).add(source["task"])
     for name in sorted(origins.get("folder", ())):
-        _write_folder(folder, TASKS[name])
+        write_task(folder, TASKS[name])
+    write_data_files(folder, document)
     for name in sorted(origins.get("hub", ())):
         add_hub_task(hub_cache, TASKS[name])
     return {TASKS[name].hub_revision for name in origins.get("hub", ())}
@@ -66,47 +72,38 @@ def add_tasks(hub_cache: HubCache, folder: Path, document: Mapping[str, Any]) ->
 
 def add_files(hub_cache: HubCache, document: Mapping[str, Any]) -> set[str]:
     """Put the files on the hub that sources name into the cache, with their columns; return the commits."""
-    columns: dict[tuple[str, str], dict[str, None]] = {}
+    sources: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for source in document.get("sources", {}).values():
         if "hub" in source:
-            named = source.get("columns", {"sentence": "sentence"}).values()
-            columns.setdefault((source["hub"], source["file"]), {}).update(dict.fromkeys(named))
-    files: dict[str, dict[str, list[dict[str, str]]]] = {}
-    for (name, file), names in columns.items():
-        draw = random.Random(file)
-        rows = [
-            dict(zip(names, draw.sample(SENTENCES, len(names)), strict=True)) for _ in range(SIZES["train"])
-        ]
-        files.setdefault(name, {})[file.replace("*", "00002")] = rows
-    for name, contents in files.items():
-        hub_cache.add_dataset(name, NEWEST, contents)
-    return {NEWEST} if files else set()
+            key = (source["hub"], source.get("revision", NEWEST), source["file"])
+            sources.setdefault(key, []).append(source)
+    files: dict[tuple[str, str], dict[str, list[dict[str, Any]]]] = {}
+    for (name, revision, file), using in sources.items():
+        files.setdefault((name, revision), {})[file.replace("*", "00002")] = _file_rows(file, using)
+    for (name, revision), contents in files.items():
+        hub_cache.add_dataset(name, revision, contents)
+    return {revision for _, revision in files}
+
+
+def _file_rows(file: str, sources: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows with the columns that sources read: duplicates or not, or texts."""
+    if sources[0].get("kind") == "scored_pair":
+        columns = {name: name for name in ("sentence1", "sentence2", "score")} | sources[0]["columns"]
+        rows = scored_texts(file, LARGE_FILE, (1, 0))
+        return [dict(zip(columns.values(), row, strict=True)) for row in rows]
+    given = [source.get("columns", {"sentence": "sentence"}).values() for source in sources]
+    names, draw = dict.fromkeys(name for listed in given for name in listed), random.Random(file)
+    return [dict(zip(names, draw.sample(SENTENCES, len(names)), strict=True)) for _ in range(SIZES["train"])]
 
 
 def add_hub_task(hub_cache: HubCache, task: Task) -> None:
     """Put Parquet files of all three splits into the cache."""
     draw, names = random.Random(task.name), {"train": "train", "dev": "validation", "test": "test"}
     files = {
-        task.hub_files[1].format(name).replace("*", "00000-of-00001"): list(_rows(draw, SIZES[split], task))
+        task.hub_files[-1].format(name).replace("*", "00000-of-00001"): list(_rows(draw, SIZES[split], task))
         for split, name in names.items()
     }
     hub_cache.add_dataset(task.hub_id, task.hub_revision, files)
-
-
-def _write_folder(folder: Path, task: Task) -> None:
-    """Write a test set in SemEval's layout, each of its subsets a part."""
-    assert task.layout == "semeval", task.name
-    draw = random.Random(task.name)
-    (folder / task.folder).mkdir(parents=True)
-    for part in task.parts["test"]:
-        rows = list(_rows(draw, SIZES["test"], task))
-        lines = (
-            [f"{row['sentence1']}\t{row['sentence2']}" for row in rows],
-            [str(row["score"]) for row in rows],
-        )
-        for name, content in zip(task.files, lines, strict=True):
-            text = "".join(f"{line}\n" for line in content)
-            (folder / task.folder / name.format(part)).write_text(text, encoding="utf-8")
 
 
 def _rows(draw: random.Random, size: int, task: Task) -> Iterator[dict[str, Any]]:
@@ -121,9 +118,14 @@ def _rows(draw: random.Random, size: int, task: Task) -> Iterator[dict[str, Any]
 
 def smaller(document: Mapping[str, Any]) -> list[str]:
     """Return the `--set`s that reduce a file's amounts, and nothing else."""
-    changes: dict[str, Any] = {
-        ".".join(path): AMOUNTS[path[-1]] for path, _ in _walk(document) if path[-1] in AMOUNTS
-    }
+    changes: dict[str, Any] = {}
+    for path, value in _walk(document):
+        ends = (".".join(path[start:]) for start in range(len(path)))
+        amount = next((AMOUNTS[end] for end in ends if end in AMOUNTS), None)
+        changes |= {} if amount is None else {".".join(path): amount}
+        if path[-1] == "select" and value is not None:
+            over = {key: values[:MOST_CHOICES] for key, values in value["over"].items()}
+            changes[".".join(path)] = json.dumps({"over": over})
     for name, source in document.get("sources", {}).items():
         if "task" in source:
             # The number is checked; that of the stand-ins is another.
@@ -139,4 +141,4 @@ def _walk(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
     if path:
         yield path, value
     for key, inner in value.items() if isinstance(value, dict) else ():
-        yield from _walk(inner, (*path, str(key)))
+        yield from _walk(inner, (*path, *str(key).split(".")))

@@ -36,20 +36,27 @@ FILES = documents()
 
 def test_there_are_files_of_paper_size() -> None:
     assert {"table2_ablation", "dino_table1", "dino_table3", "dino_table5"} <= FILES.keys()
-    assert {f"syncse_table{number}" for number in (2, 3, 4, 5, 6, 8, 13, 14)} <= FILES.keys()
+    assert {f"syncse_table{number}" for number in (2, 3, 4, 5, 6, 7, 8, 13, 14)} <= FILES.keys()
+    assert {f"augsbert_table{name}" for name in ("5", "6", "7_8", "9_10", "11", "12", "13")} <= FILES.keys()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a home that all files share, as a user's: tables of the same trainings do not train twice."""
+    return tmp_path_factory.mktemp("home")
 
 
 @pytest.mark.experiments
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
-    name: str, tmp_path: Path, hub_cache: HubCache
+    name: str, tmp_path: Path, home: Path, hub_cache: HubCache
 ) -> None:
     document = FILES[name]
     data = tmp_path / "data"
     data.mkdir()
     commits = add_models(hub_cache, document) | add_tasks(hub_cache, data, document)
     commits |= add_files(hub_cache, document)
-    place = Place(tmp_path, tmp_path / "home", {**hub_cache.environment(), **llm_key(document)})
+    place = Place(tmp_path, home, {**hub_cache.environment(), **llm_key(document)})
     file = EXPERIMENTS / f"{name}.yaml"
     arguments = [*smaller(document), "--data", str(data), "--seeds", "0", "--set", "runtime.threads=1"]
 
