@@ -18,7 +18,7 @@ from synthbench.models.interfaces import PairScorer
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.runtime import ProgressTask
 from synthbench.training.checkpoints import Checkpoints
-from synthbench.training.memory import keep_freed_memory
+from synthbench.training.memory import freed_memory_kept
 from synthbench.training.randomness import isolated, seed_everything
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import EncoderTrainer, PairScorerTrainer, ShuffledBatches, load_weights
@@ -55,7 +55,6 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
     ends, on a CPU, with the same weights as an undisturbed one; so does one that was paused, which is left
     with the weights and the dev score of the step at which it was. Raises UserError if the loss diverges.
     """
-    keep_freed_memory()
     num_steps = settings.num_steps(job.table.num_rows)
     last = _last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)
@@ -63,7 +62,7 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
     if context.resume is not None:
         checkpoints.take_from(context.resume / _PAUSED_FOLDER)
     resumed = checkpoints.last()
-    with isolated(job.model.device, context.seed):
+    with freed_memory_kept(), isolated(job.model.device, context.seed):
         if resumed == last:
             load_weights(job.model, checkpoints.path(last))
             history = _saved_history(checkpoints, last)

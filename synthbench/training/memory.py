@@ -2,19 +2,32 @@
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 M_TRIM_THRESHOLD = -1
 M_MMAP_MAX = -4
 LARGEST = 2**31 - 1
+GLIBCS_OWN = {M_TRIM_THRESHOLD: 128 * 1024, M_MMAP_MAX: 65_536}
 
 
-def keep_freed_memory() -> None:
-    """Let this process keep what it frees, instead of giving it back and asking for it anew.
+@contextmanager
+def freed_memory_kept() -> Iterator[None]:
+    """Let this process keep what it frees within the block, instead of giving it back and asking for it anew.
 
     glibc hands large blocks back to the kernel at once, and gets them again page by page, filled with zeros:
-    for the gradient of a vocabulary's embeddings, at every step. Where there is no glibc, nothing happens.
+    for the gradient of a vocabulary's embeddings, at every step. What is free in the end is given back. Where
+    there is no glibc, nothing happens.
     """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
-    if mallopt is not None:
-        mallopt(M_MMAP_MAX, 0)
-        mallopt(M_TRIM_THRESHOLD, LARGEST)
+    library = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if not hasattr(library, "mallopt") or not hasattr(library, "malloc_trim"):
+        yield
+        return
+    library.mallopt(M_MMAP_MAX, 0)
+    library.mallopt(M_TRIM_THRESHOLD, LARGEST)
+    try:
+        yield
+    finally:
+        for parameter, value in GLIBCS_OWN.items():
+            library.mallopt(parameter, value)
+        library.malloc_trim(0)
