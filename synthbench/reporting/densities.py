@@ -107,13 +107,13 @@ def _together(part: str, runs: Sequence[RunResult], label: str) -> ScoreSet | No
 
 def density_grid(found: Densities) -> Grid:
     """Return a line for each set: records, mean score, divergence from the reference."""
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for panel in found.panels:
         for each in (*([panel.reference] if panel.reference else []), *panel.sets):
             name = f"{panel.title}: {each.label}" if panel.title else each.label
             lines.append((name, f"{each.num_records:,}", _text(panel, each)))
     reference = next((panel.reference.label for panel in found.panels if panel.reference), "")
-    header = ("scores of", "records", f"KL from {reference}")
+    header: tuple[str, ...] = ("scores of", "records", f"KL from {reference}")
     shown = slice(None if reference else -1)
     return Grid(found.caption, header[shown], tuple(line[shown] for line in lines))
 

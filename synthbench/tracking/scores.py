@@ -31,7 +31,7 @@ def columns_of(result: ExperimentResult) -> Columns:
     several of them is left out.
     """
     measured = aggregate.measurements(result)
-    over = {one.label: (one,) for one in measured}
+    over: dict[str, tuple[Measurement, ...]] = {one.label: (one,) for one in measured}
     for name, tasks in result.table.get("averages", {}).items():
         named = tuple(one for one in measured if not one.names.isdisjoint(tasks))
         if len(named) == len(tasks) and name not in over:

@@ -20,7 +20,7 @@ def freed_memory_kept() -> Iterator[None]:
     there is no glibc, nothing happens.
     """
     library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if not hasattr(library, "mallopt") or not hasattr(library, "malloc_trim"):
+    if library is None or not hasattr(library, "mallopt") or not hasattr(library, "malloc_trim"):
         yield
         return
     library.mallopt(M_MMAP_MAX, 0)
