@@ -60,8 +60,6 @@ def contamination(
     in common (shorter ones: all words); or are nearly equal by MinHash. DATASET may also be a .txt file with
     a sentence a line. Folders are read piece by piece, whatever their size.
     """
-    from rich.console import Console
-
     from synthbench.data.contamination.index import TestIndex
     from synthbench.data.contamination.search import search
     from synthbench.data.exchange import replacing
@@ -78,6 +76,12 @@ def contamination(
     if json_file is not None:
         with replacing(json_file, force=True) as temporary:
             temporary.write_text(_json(title, findings, overlaps), encoding="utf-8")
+    _print(title, findings, overlaps)
+
+
+def _print(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> None:
+    from rich.console import Console
+
     console = Console()
     console.print(_table(title, findings, overlaps))
     for check, number in findings.anywhere.items():

@@ -85,8 +85,10 @@ def data() -> Finding:
 
 
 def _has_task(name: str, folder: Path) -> bool:
+    task = TASKS[name]
+    split = "test" if "test" in task.parts else next(iter(task.parts))
     try:
-        task_files(TASKS[name], "test", folder)
+        task_files(task, split, folder)
     except UserError:
         return False
     return True

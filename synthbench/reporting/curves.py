@@ -84,7 +84,15 @@ def curves(result: ExperimentResult) -> Curves | None:
             ]
             for line, rows in lines.items()
         }
-        panels.append((column.title, tuple(_curve(*line, points) for line, points in of_lines.items())))
+        panels.append(
+            (
+                column.title,
+                tuple(
+                    _curve(label, points, is_ceiling=is_ceiling)
+                    for (label, is_ceiling), points in of_lines.items()
+                ),
+            )
+        )
     if not any(curve.points for _, of_panel in panels for curve in of_panel):
         return None
     return Curves(table.caption, _x_title(wanted), tuple(panels), curve_notes(table, result))
@@ -125,7 +133,7 @@ def _label(row: Row, axis: str | None) -> str:
     return f"{row.variant} ({', '.join(others)})" if others else row.variant
 
 
-def _curve(label: str, is_ceiling: bool, points: Sequence[Point]) -> Curve:
+def _curve(label: str, points: Sequence[Point], *, is_ceiling: bool) -> Curve:
     return Curve(label, tuple(sorted(points, key=lambda point: point.x)), is_ceiling)
 
 

@@ -56,8 +56,9 @@ def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Pl
     _, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
-    assert called.out.splitlines()[-3:] == [
+    assert called.out.splitlines()[-4:] == [
         "tables: reports/small/table.tex, table.md, table.csv",
+        "tables: reports/small/comparisons.tex, comparisons.md, comparisons.csv",
         "plot: reports/small/scores.pdf, scores.png",
         "MLflow: synthbench dashboard",
     ]
@@ -83,7 +84,8 @@ def test_results_are_tracked_as_a_parent_with_rows_and_a_child_for_each_seed(tra
     names = {run.info.run_name for run in children}
     assert len(names) == 4
     report = tracking.list_artifacts(parents[0].info.run_id, "report")
-    assert sorted(Path(file.path).name for file in report) == sorted(TABLES)
+    comparisons = [f"comparisons.{ending}" for ending in ("csv", "md", "tex")]
+    assert sorted(Path(file.path).name for file in report) == sorted([*TABLES, *comparisons])
 
 
 def test_a_second_run_computes_and_tracks_nothing(finished_run: tuple[Place, Called], tracking: Any) -> None:
@@ -253,15 +255,25 @@ def test_interrupted_tracking_is_completed_by_the_next_run_without_duplicates(
 
 
 def test_a_failure_holds_up_only_what_depends_on_it(copy: Place) -> None:
-    copy.change("k: [1, 2]", "k: [1, 1000]")
+    copy.change(
+        "sampler: {name: bm25, k: 1}",
+        "sampler: {name: bm25, k: 1}\n      prepare: [{step: length, min_words: 99}]",
+    )
     called = copy.call("run", copy.file)
     assert called.code == 2
-    assert len(called.errors) == 1
-    assert "k 1000 needs more than 1000 distinct gold sentences" in called.errors[0]
+    assert called.errors
     table = tables(copy)["table.md"].decode()
     assert "| gold-only |" in table
     assert "| augsbert |" not in table
     assert "Failed: augsbert seed 0 is not finished" in table
+
+
+def test_data_that_a_method_can_not_use_are_found_before_anything_is_trained(copy: Place) -> None:
+    copy.change("k: [1, 2]", "k: [1, 1000]")
+    called = copy.call("run", copy.file, "--seeds", "2")
+    assert (called.code, called.executed) == (2, [])
+    assert len(called.errors) == 1
+    assert "k 1000 needs more than 1000 distinct gold sentences" in called.errors[0]
 
 
 def test_the_order_of_rows_is_the_files_and_seeds_may_be_added(copy: Place) -> None:
