@@ -257,11 +257,11 @@ def test_interrupted_tracking_is_completed_by_the_next_run_without_duplicates(
 def test_a_failure_holds_up_only_what_depends_on_it(copy: Place) -> None:
     copy.change(
         "sampler: {name: bm25, k: 1}",
-        "sampler: {name: bm25, k: 1}\n      prepare: [{step: length, min_words: 99}]",
+        "sampler: {name: bm25, k: 1}\n      prepare: [{step: sample, size: 9999}]",
     )
     called = copy.call("run", copy.file)
     assert called.code == 2
-    assert called.errors
+    assert "sample: size 9999, but there are only" in called.errors[0]
     table = tables(copy)["table.md"].decode()
     assert "| gold-only |" in table
     assert "| augsbert |" not in table
