@@ -60,8 +60,8 @@ class STS(Evaluator):
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Score every pair of the task and correlate.
 
-        Raises UserError if the task, or one of its subsets, has fewer than two pairs or the same gold score
-        throughout, and if a score of the model is not finite.
+        Raises UserError if the task has fewer than two pairs or the same gold score throughout, or one of its
+        subsets has where subsets are averaged, and if a score of the model is not finite.
         """
         import numpy as np
 
@@ -75,7 +75,7 @@ class STS(Evaluator):
         if len(faulty):
             raise UserError(f"{name}: the model's score of {pairs[faulty[0]]} is {predicted[faulty[0]]}")
         return Evaluation(
-            scores=correlations(gold, predicted, subsets, name),
+            scores=correlations(gold, predicted, subsets, name, averages=self.aggregation != "all"),
             main_score=self.main_score,
             num_items=len(pairs),
             items={
@@ -105,16 +105,25 @@ class STS(Evaluator):
 
 
 def correlations(
-    gold: "NDArray[np.float64]", predicted: "NDArray[np.float64]", subsets: Sequence[str], name: str
+    gold: "NDArray[np.float64]",
+    predicted: "NDArray[np.float64]",
+    subsets: Sequence[str],
+    name: str,
+    *,
+    averages: bool,
 ) -> Mapping[str, float]:
     """Return all scores of a task; arrays are of shape (pairs,), `name` is for messages.
 
-    Raises UserError where gold has no correlation with anything.
+    Raises UserError where gold has no correlation with anything. If `averages` are not needed, a subset in
+    which it has none is left out, and with it the averages over subsets.
     """
     import numpy as np
 
     members = {subset: np.array([each == subset for each in subsets]) for subset in dict.fromkeys(subsets)}
+    if not averages:
+        members = {subset: mask for subset, mask in members.items() if _has_order(gold[mask])}
     weights = [int(mask.sum()) for mask in members.values()]
+    is_whole = sum(weights) == len(gold)
     scores: dict[str, float] = {}
     for measure in MEASURES:
         parts = {
@@ -122,10 +131,15 @@ def correlations(
             for subset, mask in members.items()
         }
         scores[f"{measure}_all"] = _correlation(measure, gold, predicted, name)
-        scores[f"{measure}_mean"] = float(np.mean(list(parts.values())))
-        scores[f"{measure}_wmean"] = float(np.average(list(parts.values()), weights=weights))
+        if is_whole:
+            scores[f"{measure}_mean"] = float(np.mean(list(parts.values())))
+            scores[f"{measure}_wmean"] = float(np.average(list(parts.values()), weights=weights))
         scores |= {f"{measure}/{subset}": value for subset, value in parts.items() if subset}
     return scores
+
+
+def _has_order(gold: "NDArray[np.float64]") -> bool:
+    return len(gold) > 1 and bool((gold != gold[0]).any())
 
 
 def _correlation(
@@ -134,7 +148,7 @@ def _correlation(
     import numpy as np
     from scipy import stats
 
-    if len(gold) < 2 or (gold == gold[0]).all():
+    if not _has_order(gold):
         raise UserError(
             f"{name}: a correlation needs pairs with different gold scores, found {len(gold)} pairs"
         )

@@ -261,7 +261,11 @@ class _Planner:
             inputs = {"task": stage, **{f"gold:{name}": self._source(name) for name in evaluation.exclude}}
             label = f"pairs of {' and '.join(evaluation.exclude)} from {task}"
             stage = self._add(Stage(ExcludePairs(), inputs, label), f"exclude.{task}")
-        learning = {"train": evaluation.train, "dev": evaluation.dev}
+        # What is tested on its own thresholds, as dev scores are, is there once.
+        learning = {
+            split: [name for name in names if self.sources[name].identity != stage.identity]
+            for split, names in (("train", evaluation.train), ("dev", evaluation.dev))
+        }
         if any(learning.values()):
             inputs = {"task": stage} | {
                 f"{split}:{name}": self._source(name) for split, names in learning.items() for name in names

@@ -99,9 +99,21 @@ def test_a_model_that_scores_everything_alike_gets_nothing() -> None:
 
 @pytest.mark.parametrize("rows", [[(0.5, 1.0), (0.5, 2.0)], [(0.5, 1.0)]])
 def test_gold_without_differences_is_refused_by_name(rows: list[tuple[float, float]]) -> None:
+    with pytest.raises(UserError, match="TOY: a correlation needs pairs with different gold scores"):
+        STS().evaluate(Fixed(), _task({"": rows}))
+
+
+@pytest.mark.parametrize("rows", [[(0.5, 1.0), (0.5, 2.0)], [(0.5, 1.0)]])
+def test_a_subset_without_differences_matters_where_subsets_are_averaged(
+    rows: list[tuple[float, float]],
+) -> None:
     task = _task({"good": TWO_PARTS["forward"], "flat": rows})
     with pytest.raises(UserError, match="TOY flat: a correlation needs pairs with different gold scores"):
-        STS().evaluate(Fixed(), task)
+        STS(aggregation="mean").evaluate(Fixed(), task)
+    found = STS().evaluate(Fixed(), task)
+    assert found.num_items == 4 + len(rows)
+    assert found.scores["spearman/good"] == pytest.approx(1)
+    assert {"spearman/flat", "spearman_mean", "spearman_wmean"}.isdisjoint(found.scores)
 
 
 def test_a_score_that_is_no_number_is_named() -> None:

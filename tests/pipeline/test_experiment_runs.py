@@ -388,6 +388,19 @@ def test_what_an_evaluator_learns_from_stands_beside_the_test_set(
     assert (score.num_items, score.scores) == (5, {"value": 0.5, "train": 4.0, "dev": 3.0})
 
 
+def test_what_is_tested_on_its_own_thresholds_is_there_once(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("evaluator: fake\n", "evaluator: learner\n      dev: [dev]\n").change(
+        "tasks: [test]", "tasks: [dev]"
+    )
+    experiment.change("  test: {file: test.tsv, kind: scored_pair, split: test}\n", "").change(
+        "columns: [test]", "columns: [dev]"
+    )
+    plan = make_plan(experiment.load(seeds=(0,)))
+    run(plan, store)
+    (score, *_) = collect(plan, store).runs[0].scores
+    assert score.scores["dev"] == 3
+
+
 def test_a_task_that_may_be_missing_is_left_out_if_what_is_learnt_from_is_missing(
     experiment: ExperimentFile,
 ) -> None:
