@@ -12,6 +12,7 @@ from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.table import CEILING_MARK, MISSING, Cell, Table
 
 _UNKNOWN_NOISE = "the noise between seeds is unknown"
+CHOSEN_SEED = "train.seed"
 _OTHER_SEEDS = "[n=...]: over another number of seeds."
 
 
@@ -163,14 +164,17 @@ def _varied(result: ExperimentResult, covers: str) -> Iterator[str]:
 
 
 def _choices(result: ExperimentResult) -> Iterator[str]:
-    """Say what `select` chose, for each row and each value that it ranged over."""
+    """Say what `select` chose, for each row and each value that it ranged over.
+
+    The seeds that seed optimisation chose tell nobody anything; `report --trace` has them.
+    """
     for key, runs in rows(result).items():
         chosen = [run for run in runs if run.chosen]
         axes = ", ".join(value for _, value in key.axes)
         row = f"{key.variant} ({axes})" if axes else key.variant
         seeds = "seed" if len(chosen) == 1 else "seeds"
         seeds = f"{seeds} {', '.join(str(run.seed) for run in chosen)}"
-        for path in dict.fromkeys(path for run in chosen for path in run.chosen):
+        for path in dict.fromkeys(path for run in chosen for path in run.chosen if path != CHOSEN_SEED):
             values = ", ".join(str(run.chosen.get(path)) for run in chosen)
             yield f"Chosen on dev: {row}: {path} = {values} for {seeds}."
 
