@@ -262,10 +262,9 @@ class _Planner:
             label = f"pairs of {' and '.join(evaluation.exclude)} from {task}"
             stage = self._add(Stage(ExcludePairs(), inputs, label), f"exclude.{task}")
         # What is tested on its own thresholds, as dev scores are, is there once.
-        learning = {
-            split: [name for name in names if self.sources[name].identity != stage.identity]
-            for split, names in (("train", evaluation.train), ("dev", evaluation.dev))
-        }
+        own = self.sources[task].identity
+        dev = tuple(name for name in evaluation.dev if self.sources[name].identity != own)
+        learning = {"train": evaluation.train, "dev": dev}
         if any(learning.values()):
             inputs = {"task": stage} | {
                 f"{split}:{name}": self._source(name) for split, names in learning.items() for name in names

@@ -389,9 +389,9 @@ def test_what_an_evaluator_learns_from_stands_beside_the_test_set(
 
 
 def test_what_is_tested_on_its_own_thresholds_is_there_once(experiment: ExperimentFile, store: Store) -> None:
-    experiment.change("evaluator: fake\n", "evaluator: learner\n      dev: [dev]\n").change(
-        "tasks: [test]", "tasks: [dev]"
-    )
+    experiment.change(
+        "evaluator: fake\n", "evaluator: learner\n      dev: [dev]\n      exclude: [gold]\n"
+    ).change("tasks: [test]", "tasks: [dev]")
     experiment.change("  test: {file: test.tsv, kind: scored_pair, split: test}\n", "").change(
         "columns: [test]", "columns: [dev]"
     )
