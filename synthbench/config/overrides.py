@@ -175,7 +175,7 @@ def _mapping(data: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def _without_removed(document: Document) -> Document:
-    """Drop keys set to null, but for those in patches, which are still to remove something."""
-    patches = ("variants", "grid")
+    """Drop keys set to null, but for those in patches and under dotted keys, still to remove something."""
+    patches = ("defaults", "variants", "grid")
     data = {key: value if key in patches else without_nulls(value) for key, value in document.data.items()}
     return Document({key: value for key, value in data.items() if value is not None}, document.places)

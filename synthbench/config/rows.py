@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from synthbench.config.aliases import without_aliases
-from synthbench.config.documents import Document, KeyPath, expand_dotted, merge
+from synthbench.config.documents import Document, KeyPath, expand_dotted, merge, without_nulls
 from synthbench.config.experiment import row_label
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import RunSection
@@ -45,7 +45,8 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ro
     if not all(isinstance(data.get(key, {}), dict) for key in ("sources", "defaults", "grid", "variants")):
         return []
     twice: list[str] = []
-    defaults = expand_dotted(document.section("defaults"), twice)
+    expanded = expand_dotted(document.section("defaults"), twice)
+    defaults = replace(expanded, data=without_nulls(expanded.data))
     variants = _variants(document, twice, problems)
     idle = {name for name, patch in variants if patch.data}
     rows: list[Row] = []

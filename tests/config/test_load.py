@@ -676,6 +676,18 @@ def test_a_profile_and_an_including_file_take_variants_away_too(experiment: Expe
     assert [variant.name for variant in load_experiment(including).variants] == ["plain", "other"]
 
 
+@pytest.mark.parametrize("removal", ["train.selection: null", "train: {selection: null}"])
+def test_an_including_file_takes_parts_of_the_included_defaults_away(
+    experiment: ExperimentFile, removal: str
+) -> None:
+    including = experiment.folder / "including.yaml"
+    including.write_text(
+        f"include: [study.yaml]\nsources: {{dev: null}}\ndefaults: {{{removal}}}\n", encoding="utf-8"
+    )
+    variants = load_experiment(including).variants
+    assert [variant.candidates[0].config.selection for variant in variants] == [None] * 2
+
+
 @pytest.mark.parametrize(
     ("path", "hint"),
     [
