@@ -11,11 +11,11 @@ from synthbench.reporting.densities_figure import densities_figure
 from synthbench.reporting.early_dev import csv_early_dev, early_dev, early_dev_grid
 from synthbench.reporting.early_dev import grid_notes as early_dev_notes
 from synthbench.reporting.early_dev_figure import early_dev_figure
-from synthbench.reporting.figure_files import figure_files
 from synthbench.reporting.grids import Grid, latex_document, markdown_document, terminal_grid
 from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import RenderableType
 
 FIGURES = ("curves", "densities", "early_dev")
@@ -31,7 +31,7 @@ def study_tables(result: ExperimentResult) -> Iterator[tuple[str, str]]:
     if found_curves is not None:
         yield "curves.csv", csv_curves(found_curves)
     found_densities, found_early = densities(result), early_dev(result)
-    for name, grid, notes in _grids(result):
+    for name, grid, notes in study_grids(result):
         yield f"{name}.tex", latex_document(grid, notes)
         yield f"{name}.md", markdown_document(grid, notes)
     if found_densities is not None:
@@ -40,23 +40,24 @@ def study_tables(result: ExperimentResult) -> Iterator[tuple[str, str]]:
         yield "early_dev.csv", csv_early_dev(found_early)
 
 
-def study_figures(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
-    """Yield the names and contents of the figures; call it within `figure_style`."""
+def study_figures(result: ExperimentResult) -> "Iterator[tuple[str, Figure]]":
+    """Yield the figures by name; call it within `figure_style`."""
     found_curves, found_densities, found_early = curves(result), densities(result), early_dev(result)
     if found_curves is not None:
-        yield from figure_files("curves", curves_figure(found_curves)).items()
+        yield "curves", curves_figure(found_curves)
     if found_densities is not None:
-        yield from figure_files("densities", densities_figure(found_densities)).items()
+        yield "densities", densities_figure(found_densities)
     if found_early is not None:
-        yield from figure_files("early_dev", early_dev_figure(found_early)).items()
+        yield "early_dev", early_dev_figure(found_early)
 
 
 def terminal_studies(result: ExperimentResult) -> "Iterator[RenderableType]":
     """Yield what rich prints of the tables."""
-    return (terminal_grid(grid, notes) for _, grid, notes in _grids(result))
+    return (terminal_grid(grid, notes) for _, grid, notes in study_grids(result))
 
 
-def _grids(result: ExperimentResult) -> Iterator[tuple[str, Grid, tuple[str, ...]]]:
+def study_grids(result: ExperimentResult) -> Iterator[tuple[str, Grid, tuple[str, ...]]]:
+    """Yield the tables that printers share: name, grid and what must be known beside it."""
     found_densities, found_early = densities(result), early_dev(result)
     if found_densities is not None:
         yield "densities", density_grid(found_densities), density_notes(found_densities)

@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from synthbench.errors import UserError
 from synthbench.reporting.audit_tables import csv_audits, latex_audits, markdown_audits
@@ -28,6 +29,9 @@ from synthbench.reporting.studies import FIGURES as STUDY_FIGURES
 from synthbench.reporting.studies import TABLES as STUDY_TABLES
 from synthbench.reporting.studies import study_figures, study_tables
 from synthbench.reporting.table import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NAME_LENGTH = 80
 WRITERS = {"table.tex": latex_table, "table.md": markdown_table, "table.csv": csv_table}
@@ -100,9 +104,14 @@ def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, byt
     for name, text in study_tables(result):
         yield name, text.encode()
     with figure_style():
-        if table.columns:
-            yield from figure_files("scores", scores_figure(table)).items()
-        yield from study_figures(result)
+        for name, figure in _figures(result, table):
+            yield from figure_files(name, figure).items()
+
+
+def _figures(result: ExperimentResult, table: Table) -> "Iterator[tuple[str, Figure]]":
+    if table.columns:
+        yield "scores", scores_figure(table)
+    yield from study_figures(result)
 
 
 @contextmanager
