@@ -180,7 +180,7 @@ class StoredRecords:
         return [value for batch in self._batches([name]) for value in batch.column(0).to_pylist()]
 
     def _batches(self, columns: list[str] | None) -> "Iterator[pa.RecordBatch]":
-        with _opened(self._file) as parquet:
+        with opened(self._file) as parquet:
             yield from parquet.iter_batches(ROWS_AT_A_TIME, columns=columns)
 
 
@@ -213,7 +213,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
-    with _opened(file) as parquet:
+    with opened(file) as parquet:
         table = parquet.read()
     if not any(table.schema.equals(schema(kind, with_optional=optional)) for optional in (False, True)):
         columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
@@ -224,8 +224,8 @@ def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
 
 
 @contextmanager
-def _opened(file: Path) -> "Iterator[pq.ParquetFile]":
-    """Open a file of a data set; what goes wrong with it within the block is told in a line."""
+def opened(file: Path) -> "Iterator[pq.ParquetFile]":
+    """Open a file of a data set; what goes wrong with it within the block is a UserError in one line."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -13,6 +13,7 @@ from synthbench.data.dataset import SyntheticDataset, read_manifest
 from synthbench.data.records import RecordKind
 from synthbench.pipeline.audit_results import audit_results
 from synthbench.pipeline.examining import examined
+from synthbench.pipeline.excerpts import Excerpts
 from synthbench.pipeline.generation import Generate
 from synthbench.pipeline.item_noise import item_noise
 from synthbench.pipeline.job import environment
@@ -61,6 +62,7 @@ def collect(
     unfinished = (*(f"{run.label} is not finished" for run in plan.runs if run not in runs), *unjudged)
     only_late = bool(pending) and not failures
     experiment = plan.experiment
+    taken = Excerpts(results, store)
     missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
     return ExperimentResult(
         experiment=experiment.name,
@@ -78,6 +80,8 @@ def collect(
         item_noise=tuple(item_noise(runs, experiment.is_seeded, store)),
         audits=audits,
         costs=cost_results(plan, store),
+        excerpts=tuple(taken.of_each()),
+        side_by_side=tuple(taken.side_by_side()),
         failures=(*failures, *(() if only_late else unfinished)),
         pending=(*pending, *(unfinished if only_late else ())),
         notes=(*experiment.notes, *missing),

@@ -3,21 +3,18 @@
 It is no stage: nothing depends on it. It is looked at when the results are collected, and then kept.
 """
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import reduce
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from synthbench.data.dataset import read_manifest
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.pipeline.looked_at import LookedAt
 from synthbench.pipeline.operations import DATASET_FOLDER, JoinLearning, read_dataset
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store, write_atomically
+from synthbench.pipeline.store import Store
 from synthbench.reporting.overlaps import Overlap
 from synthbench.reporting.results import RunResult
 
@@ -43,6 +40,7 @@ class _Examiner:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._known = LookedAt(store, VERSION)
         self._indexes: dict[tuple[tuple[str, str], ...], TestIndex] = {}
 
     def try_to_examine(self, run: PlannedRun, result: RunResult) -> RunResult:
@@ -64,20 +62,20 @@ class _Examiner:
     def _figures(self, part: str) -> dict[str, float]:
         from synthbench.data.quality import key_figures
 
-        known = self._kept("figures", part)
+        known = self._known.kept("figures", part)
         if known is None:
             known = key_figures(read_dataset(self.store.folder(part)))
-            self._keep(known, "figures", part)
+            self._known.keep(known, "figures", part)
         return dict(known)
 
     def _overlaps(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> tuple[Overlap, ...]:
         if not parts or not tests:
             return ()
         key = (*parts.items(), *tests.items())
-        known = self._kept("overlaps", *map(list, key))
+        known = self._known.kept("overlaps", *map(list, key))
         if known is None:
             known = [overlap.model_dump(mode="json") for overlap in self._search(parts, tests)]
-            self._keep(known, "overlaps", *map(list, key))
+            self._known.keep(known, "overlaps", *map(list, key))
         return tuple(map(Overlap.model_validate, known))
 
     def _search(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> list[Overlap]:
@@ -119,22 +117,6 @@ class _Examiner:
 
     def _is_there(self, identity: str) -> bool:
         return (self.store.folder(identity) / DATASET_FOLDER).is_dir()
-
-    def _kept(self, *key: object) -> Any:  # noqa: ANN401 - JSON
-        try:
-            return json.loads(self._file(key).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return None
-
-    def _keep(self, value: object, *key: object) -> None:
-        # Without room for it the figures are only looked at again.
-        with suppress(OSError):
-            self._file(key).parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._file(key), json.dumps(value, ensure_ascii=False) + "\n")
-
-    def _file(self, key: tuple[object, ...]) -> Path:
-        digest = hashlib.sha256(json.dumps([VERSION, *key]).encode()).hexdigest()
-        return self.store.root / "examined" / f"{digest}.json"
 
 
 def _scored(evaluation: Stage) -> Stage:

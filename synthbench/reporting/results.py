@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.auditing.report import Audit
+from synthbench.reporting.excerpts import DataExcerpt, SharedSentence
 from synthbench.reporting.overlaps import Overlap
 from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.published_audit import PublishedAudit
@@ -163,6 +164,14 @@ class ExperimentResult(_Result):
     )
     audits: tuple[AuditResult, ...] = ()
     costs: tuple[CostResult, ...] = Field((), exclude_if=lambda value: not value)
+    excerpts: tuple[DataExcerpt, ...] = Field(
+        (), exclude_if=lambda value: not value, description="records of the training data of each row"
+    )
+    side_by_side: tuple[SharedSentence, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="what several of these data sets have for the same sentence",
+    )
     failures: tuple[str, ...] = ()
     pending: tuple[str, ...] = Field((), description="what comes on another day")
     notes: tuple[str, ...] = ()
