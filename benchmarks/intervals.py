@@ -26,8 +26,9 @@ from scipy.stats import spearmanr
 from simulated_experiments import NUM_ITEMS, WORLDS, Experiment, World, covers, simulate
 
 from synthbench.config.experiment import Variant
+from synthbench.pipeline.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
 from synthbench.pipeline.item_noise import item_noise
-from synthbench.pipeline.operations import ITEMS_FILE, SCORES_FILE, Evaluate, write_json
+from synthbench.pipeline.operations import write_json
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store

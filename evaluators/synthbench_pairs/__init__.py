@@ -75,26 +75,29 @@ class Pairs(Evaluator):
                 f" sources, or a measure without a threshold ({' or '.join(WITHOUT_DEV)})"
             )
 
+    def check_data(self, task: SyntheticDataset) -> None:
+        """Raise UserError if the dev pairs or the others are all of one class."""
+        is_dev, is_positive = _parts(task)
+        for part, mask in (("dev", is_dev), ("test", ~is_dev)):
+            if mask.any() and len({*is_positive[mask].tolist()}) < 2:
+                raise UserError(f"{task.task_name}: all {mask.sum():,} {part} pairs are of one class")
+
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Score all pairs, choose thresholds on those of split "dev", measure on the others.
 
         Where all are dev, as in a selection among checkpoints, they are measured with their own thresholds.
-        Raises UserError if the dev pairs or the others are all of one class, if the measure needs dev pairs
-        and there are none, and if a score of the model is not finite.
+        Raises UserError where `check_data` does, if the measure needs dev pairs and there are none, and if a
+        score of the model is not finite.
         """
         import numpy as np
 
         if not isinstance(model, PairScorer):
             raise TypeError(f"{type(model).__name__} is not a PairScorer")
-        name = str(task.manifest.config.get("task", "the task"))
-        is_dev = np.array([split == "dev" for split in task.column("split")])
+        is_dev, is_positive = _parts(task)
         is_measured = is_dev if is_dev.all() else ~is_dev
-        is_positive = np.array(task.column("score"), float) >= 0.5
         self.check_learning(("dev",) if is_dev.any() else ())
-        for part, mask in (("dev", is_dev), ("test", is_measured)):
-            if mask.any() and len({*is_positive[mask].tolist()}) < 2:
-                raise UserError(f"{name}: all {mask.sum():,} {part} pairs are of one class")
-        scores = _scores(model, task, name)
+        self.check_data(task)
+        scores = _scores(model, task, task.task_name)
         thresholds = Thresholds.best(scores[is_dev], is_positive[is_dev]) if is_dev.any() else None
         ids = np.array(task.column("id"))
         return Evaluation(
@@ -123,6 +126,14 @@ class Pairs(Evaluator):
         if self.measure == "average_precision":
             return average_precision_influence(predicted, is_positive)
         return partial_auc_influence(predicted, is_positive)
+
+
+def _parts(task: SyntheticDataset) -> "tuple[NDArray[np.bool_], NDArray[np.bool_]]":
+    """Return which pairs are for dev, and which are positive."""
+    import numpy as np
+
+    is_dev = np.array([split == "dev" for split in task.column("split")], bool)
+    return is_dev, np.array(task.column("score"), float) >= 0.5
 
 
 def _scores(model: PairScorer, task: SyntheticDataset, name: str) -> "NDArray[np.float64]":

@@ -79,7 +79,7 @@ class Reranking(Evaluator):
 
         if not isinstance(model, PairScorer):
             raise TypeError(f"{type(model).__name__} is not a PairScorer")
-        name = str(task.manifest.config.get("task", "the task"))
+        name = task.task_name
         rankings: list[Ranking] = list(task)
         relevant = [np.array(each.grades) >= self.relevant_from for each in rankings]
         counts = np.array([(mask.sum(), len(mask)) for mask in relevant], int).reshape(-1, 2)

@@ -57,11 +57,22 @@ class STS(Evaluator):
         """Both correlations in all aggregations."""
         return tuple(f"{measure}_{aggregation}" for measure in MEASURES for aggregation in AGGREGATIONS)
 
+    def check_data(self, task: SyntheticDataset) -> None:
+        """Raise UserError if a correlation that is needed has fewer than two pairs or one gold score only.
+
+        Each subset's is needed where subsets are averaged.
+        """
+        import numpy as np
+
+        gold, subsets = np.array(task.column("score"), float), np.array(task.column("subset"))
+        _require_order(gold, task.task_name)
+        for subset in np.unique(subsets) if self.aggregation != "all" else ():
+            _require_order(gold[subsets == subset], f"{task.task_name} {subset}".strip())
+
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Score every pair of the task and correlate.
 
-        Raises UserError if the task has fewer than two pairs or the same gold score throughout, or one of its
-        subsets has where subsets are averaged, and if a score of the model is not finite.
+        Raises UserError where `check_data` does, and if a score of the model is not finite.
         """
         import numpy as np
 
@@ -70,12 +81,13 @@ class STS(Evaluator):
         pairs = list(zip(task.column("sentence1"), task.column("sentence2"), strict=True))
         gold, subsets = np.array(task.column("score"), float), task.column("subset")
         predicted = np.asarray(model.score(pairs), float)
-        name = str(task.manifest.config.get("task", "the task"))
         faulty = np.flatnonzero(~np.isfinite(predicted))
         if len(faulty):
-            raise UserError(f"{name}: the model's score of {pairs[faulty[0]]} is {predicted[faulty[0]]}")
+            raise UserError(
+                f"{task.task_name}: the model's score of {pairs[faulty[0]]} is {predicted[faulty[0]]}"
+            )
         return Evaluation(
-            scores=correlations(gold, predicted, subsets, name, averages=self.aggregation != "all"),
+            scores=correlations(gold, predicted, subsets, task.task_name, averages=self.aggregation != "all"),
             main_score=self.main_score,
             num_items=len(pairs),
             items={
@@ -142,16 +154,20 @@ def _has_order(gold: "NDArray[np.float64]") -> bool:
     return len(gold) > 1 and bool((gold != gold[0]).any())
 
 
+def _require_order(gold: "NDArray[np.float64]", name: str) -> None:
+    if not _has_order(gold):
+        raise UserError(
+            f"{name}: a correlation needs pairs with different gold scores, found {len(gold)} pairs"
+        )
+
+
 def _correlation(
     measure: str, gold: "NDArray[np.float64]", predicted: "NDArray[np.float64]", name: str
 ) -> float:
     import numpy as np
     from scipy import stats
 
-    if not _has_order(gold):
-        raise UserError(
-            f"{name}: a correlation needs pairs with different gold scores, found {len(gold)} pairs"
-        )
+    _require_order(gold, name)
     if (predicted == predicted[0]).all():
         return 0.0
     correlate = stats.spearmanr if measure == "spearman" else stats.pearsonr

@@ -1,7 +1,7 @@
 """Transfer tasks: a logistic regression on frozen embeddings, as SentEval fits it."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -59,23 +59,48 @@ class Transfer(Evaluator):
         if "dev" in given and "train" not in given:
             raise UserError("dev chooses C for a classifier that learns from `train`; give `train`, too")
 
+    def check_data(self, task: SyntheticDataset) -> None:
+        """Require what fitting needs, so that nothing is encoded in vain.
+
+        Raises UserError for an item without a class, classes with too few items for the folds, and classes of
+        test or dev items that no train item has.
+        """
+        classes = self._classes(task)
+        rows = _rows_of_splits(task, classes)
+        learnt = "train" if "train" in rows else "test"
+        numbers = Counter(classes[rows[learnt]].tolist())
+        if len(numbers) < 2:
+            raise UserError(f"{task.task_name}: all {learnt} items are of one class, {next(iter(numbers))}")
+        for split in rows:
+            unknown = sorted({*classes[rows[split]].tolist()} - numbers.keys())
+            if unknown:
+                raise UserError(
+                    f"{task.task_name}: no train item has the class '{unknown[0]}' of a {split} item"
+                )
+        rarest = min(numbers, key=lambda each: (numbers[each], each))
+        # What an outer fold takes away is not there for the inner ones.
+        left = numbers[rarest] if learnt == "train" else numbers[rarest] - -(-numbers[rarest] // self.folds)
+        if "dev" not in rows and left < self.folds:
+            raise UserError(
+                f"{task.task_name}: the class '{rarest}' has {numbers[rarest]} {learnt} items, too few for"
+                f" {self.folds} folds; give fewer `folds`"
+            )
+
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Encode all items, fit and predict.
 
-        Raises UserError for an item without a class, classes with too few items for the folds, classes of
-        test or dev items that no train item has, and vectors that are not finite.
+        Raises UserError where `check_data` does, and for vectors that are not finite.
         """
         import numpy as np
 
         if not isinstance(model, Encoder):
             raise TypeError(f"{type(model).__name__} is not an Encoder")
-        name = str(task.manifest.config.get("task", "the task"))
-        classes = np.array(self._classes(task, name))
+        self.check_data(task)
+        classes = self._classes(task)
         rows = _rows_of_splits(task, classes)
-        self._check(classes, rows, name)
         features = self._features(model, task)
         if not np.isfinite(features).all():
-            raise UserError(f"{name}: the model's vectors are not all finite")
+            raise UserError(f"{task.task_name}: the model's vectors are not all finite")
         parts = {split: Labelled(features[index], classes[index]) for split, index in rows.items()}
         return self._evaluation(self._outcome(parts), parts["test"], task, rows["test"])
 
@@ -88,12 +113,14 @@ class Transfer(Evaluator):
         is_right = items["gold"] == items["predicted"]
         return np.asarray(is_right - is_right.mean(), float)
 
-    def _classes(self, task: SyntheticDataset, name: str) -> Sequence[str]:
+    def _classes(self, task: SyntheticDataset) -> "NDArray[np.str_]":
+        import numpy as np
+
         labels = task.column("label")
         if not all(labels):
             record_id = task.column("id")[labels.index("")]
-            raise UserError(f"{name}: {record_id} has no label, which is a sentence's class")
-        return labels
+            raise UserError(f"{task.task_name}: {record_id} has no label, which is a sentence's class")
+        return np.array(labels)
 
     def _features(self, model: Encoder, task: SyntheticDataset) -> "NDArray[np.float32]":
         return model.encode(task.column("sentence"))
@@ -109,25 +136,6 @@ class Transfer(Evaluator):
             if "train" in parts:
                 return protocol.by_folds(parts["train"], parts["test"])
             return protocol.nested(parts["test"])
-
-    def _check(self, classes: "NDArray[np.str_]", rows: "Mapping[str, NDArray[np.int64]]", name: str) -> None:
-        """Require what fitting needs, so that nothing is encoded in vain."""
-        learnt = "train" if "train" in rows else "test"
-        numbers = Counter(classes[rows[learnt]].tolist())
-        if len(numbers) < 2:
-            raise UserError(f"{name}: all {learnt} items are of one class, {next(iter(numbers))}")
-        for split in rows:
-            unknown = sorted({*classes[rows[split]].tolist()} - numbers.keys())
-            if unknown:
-                raise UserError(f"{name}: no train item has the class '{unknown[0]}' of a {split} item")
-        rarest = min(numbers, key=lambda each: (numbers[each], each))
-        # What an outer fold takes away is not there for the inner ones.
-        left = numbers[rarest] if learnt == "train" else numbers[rarest] - -(-numbers[rarest] // self.folds)
-        if "dev" not in rows and left < self.folds:
-            raise UserError(
-                f"{name}: the class '{rarest}' has {numbers[rarest]} {learnt} items, too few for {self.folds}"
-                " folds; give fewer `folds`"
-            )
 
     def _evaluation(
         self, outcome: Outcome, test: Labelled, task: SyntheticDataset, rows: "NDArray[np.int64]"
@@ -170,8 +178,10 @@ class TransferPairs(Transfer):
         """The accuracies, and F1 of the positive class."""
         return ("accuracy", "dev_accuracy", "f1")
 
-    def _classes(self, task: SyntheticDataset, name: str) -> Sequence[str]:
-        return [POSITIVE if score >= 0.5 else "0" for score in task.column("score")]
+    def _classes(self, task: SyntheticDataset) -> "NDArray[np.str_]":
+        import numpy as np
+
+        return np.where(np.array(task.column("score"), float) >= 0.5, POSITIVE, "0")
 
     def _features(self, model: Encoder, task: SyntheticDataset) -> "NDArray[np.float32]":
         import numpy as np

@@ -111,6 +111,11 @@ class SyntheticDataset:
         values: list[Any] = self.table.column(name).to_pylist()
         return values
 
+    @property
+    def task_name(self) -> str:
+        """The name of the test set that this is, for messages."""
+        return str(self.manifest.config.get("task", "the task"))
+
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """Every distinct sentence, in order of first appearance."""

@@ -12,6 +12,7 @@ from synthbench.config.llm import TRAFFIC
 from synthbench.data.dataset import SyntheticDataset, read_manifest
 from synthbench.data.records import RecordKind
 from synthbench.pipeline.audit_results import audit_results
+from synthbench.pipeline.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
 from synthbench.pipeline.examining import examined
 from synthbench.pipeline.excerpts import Excerpts
 from synthbench.pipeline.generation import Generate
@@ -21,11 +22,8 @@ from synthbench.pipeline.llm_costs import cost_results, generations
 from synthbench.pipeline.operations import (
     CHOICE_FILE,
     DATASET_FOLDER,
-    ITEMS_FILE,
     PAUSED,
-    SCORES_FILE,
     SUMMARY_FILE,
-    Evaluate,
     Train,
     chosen_input,
     model_folder,

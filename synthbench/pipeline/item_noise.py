@@ -1,11 +1,13 @@
 """From the per-item scores of all runs to what the choice of test items does to each comparison."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from synthbench.config.experiment import Variant
-from synthbench.pipeline.operations import ITEMS_FILE, SCORES_FILE, Evaluate, read_json
+from synthbench.pipeline.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.pipeline.operations import read_json
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
@@ -25,21 +27,22 @@ def item_noise(
     """Yield the items' noise for each point of the grid, test set and evaluator with two rows or more.
 
     `is_seeded` says of a row whether seeds make a difference to it. Left out are rows whose noise between
-    seeds nobody knows, evaluators that don't say how items move their score, and rows that were scored on
-    other items than the first. One test set is in memory at a time.
+    seeds nobody knows, and evaluators that don't say how items move their score. Rows that were scored on
+    other items, as pairs that stand in their data were dropped, are among themselves. One test set is in
+    memory at a time.
     """
     for (axes, task, evaluator), scored in _by_test_set(runs).items():
-        rows = _influences(scored, is_seeded, store)
-        if len(rows) > 1:
-            influences = tuple(rows.values())
-            yield ItemNoise(
-                axes=dict(axes),
-                task=task,
-                evaluator=evaluator,
-                num_items=influences[0].values.shape[1],
-                variants=tuple(rows),
-                squared_errors=item_variances(influences),
-            )
+        for rows in _influences(scored, is_seeded, store):
+            if len(rows) > 1:
+                influences = tuple(rows.values())
+                yield ItemNoise(
+                    axes=dict(axes),
+                    task=task,
+                    evaluator=evaluator,
+                    num_items=influences[0].values.shape[1],
+                    variants=tuple(rows),
+                    squared_errors=item_variances(influences),
+                )
 
 
 def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Place, str, str], list[Scored]]:
@@ -53,30 +56,28 @@ def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Place, str, str], lis
 
 def _influences(
     scored: Sequence[Scored], is_seeded: Callable[[Variant], bool], store: Store
-) -> dict[str, Influences]:
-    """Return the influences of each row whose seeds, and items, make it comparable."""
+) -> Iterable[dict[str, Influences]]:
+    """Return the influences of each row whose noise is known, rows of the same items together."""
     import numpy as np
 
     rows: dict[str, list[Scored]] = {}
     for run, stage in scored:
         rows.setdefault(run.variant.name, []).append((run, stage))
-    found: dict[str, Influences] = {}
-    first: NDArray[Any] | None = None
+    found: dict[bytes, dict[str, Influences]] = {}
     for name, members in rows.items():
         seeded = is_seeded(members[0][0].variant)
         lines = [_influence(stage, store.folder(stage.identity)) for _, stage in members]
         known = [line for line in lines if line is not None]
-        if len(known) < len(lines) or (seeded and len(lines) < 2):
+        if len(known) < len(lines) or (seeded and len(lines) < 2) or len({items for items, _ in known}) > 1:
             continue
-        first = known[0][0] if first is None else first
-        if all(np.array_equal(ids, first) for ids, _ in known):
-            seeds = tuple(run.seed for run, _ in members)
-            found[name] = Influences(np.stack([values for _, values in known]), seeds, seeded)
-    return found
+        seeds = tuple(run.seed for run, _ in members)
+        influences = Influences(np.stack([values for _, values in known]), seeds, seeded)
+        found.setdefault(known[0][0], {})[name] = influences
+    return found.values()
 
 
-def _influence(stage: Stage, folder: Path) -> "tuple[NDArray[Any], NDArray[np.float64]] | None":
-    """Return the items' ids and how they move the main score; None where nobody knows."""
+def _influence(stage: Stage, folder: Path) -> "tuple[bytes, NDArray[np.float64]] | None":
+    """Return a hash of the items' ids and how they move the main score; None where nobody knows."""
     import numpy as np
     import pyarrow.parquet as pq
 
@@ -89,4 +90,4 @@ def _influence(stage: Stage, folder: Path) -> "tuple[NDArray[Any], NDArray[np.fl
     values = stage.operation.evaluator.influence(items, read_json(folder / SCORES_FILE)["scores"])
     if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
         return None
-    return items["id"], values
+    return sha256("\0".join(map(str, items["id"])).encode()).digest(), values

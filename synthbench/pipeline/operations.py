@@ -1,8 +1,7 @@
-"""What each kind of stage does with its inputs, but for generation."""
+"""What stages do with their inputs, but for generation, evaluation and audits."""
 
 import json
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,20 +10,18 @@ from typing import Any, ClassVar
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import PrepareStep
 from synthbench.errors import UserError
-from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.selection import dev_split, mean_main_score
-from synthbench.pipeline.stage import GroupMember, Operation, Stage
+from synthbench.pipeline.stage import Operation, Stage
 from synthbench.pipeline.store import Store
+from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
-from synthbench.plugins import Component, Evaluation, Evaluator, Trainer, TrainingContext
+from synthbench.plugins import Component, Evaluator, Trainer, TrainingContext
 from synthbench.runtime import Runtime
 from synthbench.sources.models import Source
 from synthbench.sources.places import Places
 
 DATASET_FOLDER = "dataset"
 SUMMARY_FILE = "training.json"
-SCORES_FILE = "scores.json"
-ITEMS_FILE = "items.parquet"
 CHOICE_FILE = "choice.json"
 PAUSED = "paused"
 AGAINST = "against:"
@@ -228,10 +225,16 @@ class Train(Operation):
         """Return the revision of the base model."""
         return self._revisions
 
+    def check(self, inputs: Mapping[str, Path]) -> None:
+        """Require that the checkpoints can be scored on each source that is to select among them."""
+        if self.evaluator is not None:
+            for _, folder in _named(inputs, "dev:"):
+                check_task(self.evaluator, folder / DATASET_FOLDER)
+
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Train, or resume a training that was killed."""
         limit_threads(work.runtime)
-        data = _datasets(inputs, "data:")
+        data = _parts(inputs)
         dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
         paused = model_folder(inputs[PAUSED]) if PAUSED in inputs else None
         context = TrainingContext(
@@ -248,8 +251,22 @@ class Train(Operation):
         write_json(work.output / SUMMARY_FILE, {**summary, "seed": context.seed})
 
 
+def _named(inputs: Mapping[str, Path], prefix: str) -> Iterator[tuple[str, Path]]:
+    return ((name[len(prefix) :], folder) for name, folder in inputs.items() if name.startswith(prefix))
+
+
 def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]:
-    return [read_dataset(folder) for name, folder in inputs.items() if name.startswith(prefix)]
+    return [read_dataset(folder) for _, folder in _named(inputs, prefix)]
+
+
+def _parts(inputs: Mapping[str, Path]) -> list[SyntheticDataset]:
+    """Read what is trained on; without one of its parts a row would not be what its name says."""
+    found = {name: read_dataset(folder) for name, folder in _named(inputs, "data:")}
+    for name, dataset in found.items():
+        if not len(dataset):
+            dropped = "; ".join(f"{number:,} {reason}" for reason, number in dataset.manifest.dropped.items())
+            raise UserError(f"data.{name}: no record is left" + (f"; dropped: {dropped}" if dropped else ""))
+    return list(found.values())
 
 
 @dataclass(frozen=True)
@@ -298,93 +315,3 @@ def chosen_input(stage: Stage, store: Store) -> Stage | None:
     if stage.kind != Select.kind or not (folder / CHOICE_FILE).is_file():
         return None
     return stage.inputs[str(read_json(folder / CHOICE_FILE)["winner"])]
-
-
-@dataclass(frozen=True)
-class Evaluate(Operation):
-    """Scores the "model" input on the "task" input; all tasks of one model share one pass."""
-
-    kind: ClassVar[str] = "evaluate"
-    evaluator_name: str
-    evaluator: Evaluator
-
-    @property
-    def component(self) -> str:
-        """The evaluator's name."""
-        return self.evaluator_name
-
-    @property
-    def version(self) -> int:
-        """The evaluator's version."""
-        return self.evaluator.version
-
-    def config(self) -> Mapping[str, Any]:
-        """Return the evaluator's configuration."""
-        return settings(self.evaluator)
-
-    def group(self, inputs: Mapping[str, Stage]) -> str:
-        """Evaluations of one model go together, so that each sentence is encoded once."""
-        return f"evaluate {inputs['model'].identity}"
-
-    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Score one task."""
-        self.run_together([GroupMember(self, inputs, work)])
-
-    def run_together(self, others: Sequence[GroupMember]) -> None:
-        """Load the model once, encode the sentences of all tasks in one pass, score each task."""
-        from synthbench.models.artifact import load
-        from synthbench.models.encoder import CachingEncoder, CosineScorer
-
-        first = others[0]
-        limit_threads(first.work.runtime)
-        model = load(model_folder(first.inputs["model"]), first.work.runtime, first.work.progress)
-        tasks = [read_dataset(member.inputs["task"]) for member in others]
-        scorer: PairScorer
-        if isinstance(model, Encoder):
-            model = CachingEncoder(model)
-            evaluators = [_evaluator(member) for member in others]
-            texts = [text for e, task in zip(evaluators, tasks, strict=True) for text in e.texts(task)]
-            model.encode(list(dict.fromkeys(texts)))
-            scorer = CosineScorer(model)
-        else:
-            scorer = model
-        for member, task in zip(others, tasks, strict=True):
-            evaluator = _evaluator(member)
-            if evaluator.needs_encoder and not isinstance(model, Encoder):
-                name = member.operation.component
-                raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
-            result = evaluator.evaluate(model if evaluator.needs_encoder else scorer, task)
-            _write_evaluation(result, task, member.work)
-
-
-def _evaluator(member: GroupMember) -> Evaluator:
-    operation = member.operation
-    assert isinstance(operation, Evaluate)
-    return operation.evaluator
-
-
-def _write_evaluation(result: Evaluation, task: SyntheticDataset, work: Workspace) -> None:
-    from synthbench.data.overlap import STANDS_IN_GOLD
-
-    scores = {
-        "main_score": result.main_score,
-        "scores": dict(result.scores),
-        "num_items": result.num_items,
-        "num_dropped": task.manifest.dropped.get(STANDS_IN_GOLD, 0),
-    }
-    write_json(work.output / SCORES_FILE, scores)
-    if result.items:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        pq.write_table(
-            pa.table({name: list(values) for name, values in result.items.items()}), work.output / ITEMS_FILE
-        )
-
-
-def grouped(stages: Sequence[Stage]) -> list[list[Stage]]:
-    """Put stages that run together into one list; the others stand alone. Keeps the order."""
-    groups: dict[str, list[Stage]] = defaultdict(list)
-    for stage in stages:
-        groups[stage.operation.group(stage.inputs) or stage.identity].append(stage)
-    return list(groups.values())

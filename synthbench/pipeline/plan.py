@@ -19,11 +19,11 @@ from synthbench.config.schema import SeedOptimizationSection
 from synthbench.errors import UserError
 from synthbench.needs import GeneratedData, Need
 from synthbench.pipeline.auditing import AuditLabels
+from synthbench.pipeline.evaluation import Evaluate
 from synthbench.pipeline.generation import NEED, SOURCE, Generate
 from synthbench.pipeline.operations import (
     AGAINST,
     PAUSED,
-    Evaluate,
     ExcludePairs,
     JoinLearning,
     Prepare,

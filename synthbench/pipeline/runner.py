@@ -9,9 +9,9 @@ from typing import Protocol
 
 from synthbench.errors import UserError, did_you_mean
 from synthbench.pipeline.job import Job, Outcome
-from synthbench.pipeline.operations import chosen_input, grouped
+from synthbench.pipeline.operations import chosen_input
 from synthbench.pipeline.plan import Plan, descendants
-from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.stage import Stage, grouped
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, ProgressTask, Runtime

@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 from synthbench.config.experiment import Variant
+from synthbench.pipeline.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
 from synthbench.pipeline.item_noise import item_noise
-from synthbench.pipeline.operations import ITEMS_FILE, SCORES_FILE, Evaluate, write_json
+from synthbench.pipeline.operations import write_json
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
@@ -100,3 +101,14 @@ def test_rows_of_unknown_noise_or_other_items_are_left_out(store: Store) -> None
 
     assert found.variants == ("gold", "silver", "untrained")
     assert not [*item_noise(runs_of(store, "alone", (0, 1)), seeded, store)]
+
+
+def test_rows_scored_on_other_items_are_compared_among_themselves(store: Store) -> None:
+    """As where two rows train on gold data whose pairs are dropped from the test set, and two do not."""
+    rows = [("untouched", 0), ("dropped", 5), ("whole", 0), ("dropped too", 5), ("alone", 9)]
+    runs = [run for row, first in rows for run in runs_of(store, row, (0, 1), first_id=first)]
+    changing = [*runs_of(store, "changing", (0,)), *runs_of(store, "changing", (1,), first_id=5)]
+
+    found = [each.variants for each in item_noise([*runs, *changing], seeded, store)]
+
+    assert found == [("untouched", "whole"), ("dropped", "dropped too")]

@@ -1,0 +1,111 @@
+"""Stages that score a model on a task."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.errors import UserError
+from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.pipeline.operations import (
+    DATASET_FOLDER,
+    limit_threads,
+    model_folder,
+    read_dataset,
+    settings,
+    write_json,
+)
+from synthbench.pipeline.stage import GroupMember, Operation, Stage
+from synthbench.pipeline.task_checks import check_task
+from synthbench.pipeline.workspace import Workspace
+from synthbench.plugins import Evaluation, Evaluator
+
+SCORES_FILE = "scores.json"
+ITEMS_FILE = "items.parquet"
+
+
+@dataclass(frozen=True)
+class Evaluate(Operation):
+    """Scores the "model" input on the "task" input; all tasks of one model share one pass."""
+
+    kind: ClassVar[str] = "evaluate"
+    evaluator_name: str
+    evaluator: Evaluator
+
+    @property
+    def component(self) -> str:
+        """The evaluator's name."""
+        return self.evaluator_name
+
+    @property
+    def version(self) -> int:
+        """The evaluator's version."""
+        return self.evaluator.version
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the evaluator's configuration."""
+        return settings(self.evaluator)
+
+    def check(self, inputs: Mapping[str, Path]) -> None:
+        """Let the evaluator look at its task."""
+        check_task(self.evaluator, inputs["task"] / DATASET_FOLDER)
+
+    def group(self, inputs: Mapping[str, Stage]) -> str:
+        """Evaluations of one model go together, so that each sentence is encoded once."""
+        return f"evaluate {inputs['model'].identity}"
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Score one task."""
+        self.run_together([GroupMember(self, inputs, work)])
+
+    def run_together(self, others: Sequence[GroupMember]) -> None:
+        """Load the model once, encode the sentences of all tasks in one pass, score each task."""
+        from synthbench.models.artifact import load
+        from synthbench.models.encoder import CachingEncoder, CosineScorer
+
+        first = others[0]
+        limit_threads(first.work.runtime)
+        model = load(model_folder(first.inputs["model"]), first.work.runtime, first.work.progress)
+        tasks = [read_dataset(member.inputs["task"]) for member in others]
+        scorer: PairScorer
+        if isinstance(model, Encoder):
+            model = CachingEncoder(model)
+            evaluators = [_evaluator(member) for member in others]
+            texts = [text for e, task in zip(evaluators, tasks, strict=True) for text in e.texts(task)]
+            model.encode(list(dict.fromkeys(texts)))
+            scorer = CosineScorer(model)
+        else:
+            scorer = model
+        for member, task in zip(others, tasks, strict=True):
+            evaluator = _evaluator(member)
+            if evaluator.needs_encoder and not isinstance(model, Encoder):
+                name = member.operation.component
+                raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
+            result = evaluator.evaluate(model if evaluator.needs_encoder else scorer, task)
+            _write_evaluation(result, task, member.work)
+
+
+def _evaluator(member: GroupMember) -> Evaluator:
+    operation = member.operation
+    assert isinstance(operation, Evaluate)
+    return operation.evaluator
+
+
+def _write_evaluation(result: Evaluation, task: SyntheticDataset, work: Workspace) -> None:
+    from synthbench.data.overlap import STANDS_IN_GOLD
+
+    scores = {
+        "main_score": result.main_score,
+        "scores": dict(result.scores),
+        "num_items": result.num_items,
+        "num_dropped": task.manifest.dropped.get(STANDS_IN_GOLD, 0),
+    }
+    write_json(work.output / SCORES_FILE, scores)
+    if result.items:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(
+            pa.table({name: list(values) for name, values in result.items.items()}), work.output / ITEMS_FILE
+        )

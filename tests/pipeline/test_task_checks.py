@@ -1,0 +1,57 @@
+"""What is found out about data before, or instead of, training on it."""
+
+from pathlib import Path
+
+import pytest
+from fake_stages import Data, run_job
+from fakes import Base, FakeEvaluator, FakeTrainer, work_done
+
+from synthbench.data.preparing.filters import Length
+from synthbench.errors import UserError
+from synthbench.pipeline.evaluation import Evaluate
+from synthbench.pipeline.operations import Prepare, Train
+from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.store import Store
+from synthbench_pairs import Pairs
+from synthbench_sts import STS
+
+ONE_CLASS = Stage(Data())
+TRAINER = FakeTrainer(base=Base(model="org/small"))
+AREA = Pairs(measure="auc_0.05")
+
+
+@pytest.fixture
+def folder(store: Store) -> Path:
+    run_job(store, ONE_CLASS)
+    return store.folder(ONE_CLASS.identity)
+
+
+def test_a_test_set_on_which_nothing_can_be_measured_is_found_before_training(folder: Path) -> None:
+    with pytest.raises(UserError, match="the task: all 3 test pairs are of one class"):
+        Evaluate("pairs", AREA).check({"task": folder})
+    with pytest.raises(UserError, match="the task: a correlation needs pairs with different gold scores"):
+        Evaluate("sts", STS()).check({"task": folder})
+
+
+def test_so_is_dev_on_which_no_checkpoint_can_be_selected(folder: Path) -> None:
+    training = Train("fake", TRAINER, 0, "pairs", AREA)
+    with pytest.raises(UserError, match="all 3 test pairs are of one class"):
+        training.check({"data:gold": folder, "dev:dev": folder})
+    training.check({"data:gold": folder})
+
+
+def test_the_data_of_an_evaluator_that_does_not_look_are_not_read_before(tmp_path: Path) -> None:
+    Evaluate("fake", FakeEvaluator()).check({"task": tmp_path / "missing"})
+
+
+def test_a_part_of_which_nothing_is_left_is_no_part_to_train_on(store: Store, work_log: Path) -> None:
+    prepared = Stage(Prepare((Length(step="length", min_words=2),)), {"data": ONE_CLASS})
+    training = Stage(Train("fake", TRAINER, 0), {"data:gold": ONE_CLASS, "data:silver": prepared})
+    for stage in (ONE_CLASS, prepared):
+        run_job(store, stage)
+
+    outcome = run_job(store, training)
+
+    assert outcome.is_user_error
+    assert outcome.error == ("data.silver: no record is left; dropped: 3 length",)
+    assert work_done(work_log) == []
