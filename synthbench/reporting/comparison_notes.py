@@ -51,8 +51,10 @@ def _seed_counts(column: ColumnComparisons) -> Iterator[int]:
 
 def _meanings(comparisons: Sequence[Comparison]) -> Iterator[str]:
     known = [each for each in comparisons if each.over_seeds]
+    unknown = "; ".join(dict.fromkeys(reason for each in comparisons if (reason := _unknown(each))))
     if not any(each.over_seeds or each.over_items for each in comparisons):
-        yield "No intervals and p values: a single seed tells nothing of the noise."
+        if unknown:
+            yield f"No intervals and p values: {unknown}."
         return
     if known:
         kinds = {each.is_paired for each in known}
@@ -68,12 +70,23 @@ def _meanings(comparisons: Sequence[Comparison]) -> Iterator[str]:
     yield "p: two-sided, adjusted by Holm for all comparisons of the column."
     if any(each.effect_size is not None for each in comparisons):
         yield "g: Hedges' g, the difference in standard deviations between seeds."
-    if any(_is_unknown(each) for each in comparisons):
-        yield f"{MISSING} Not known: of a single seed, or of a score whose items' share nobody tells."
+    if unknown:
+        yield f"{MISSING} Not known: {unknown}."
 
 
-def _is_unknown(comparison: Comparison) -> bool:
-    return not comparison.refusal and (comparison.over_seeds is None or comparison.over_items is None)
+def _unknown(comparison: Comparison) -> str:
+    """Return why the noise of one kind, or of both, is not known; "" if it is, or nothing was compared."""
+    seeded = [sample for sample in comparison.samples if sample.is_seeded]
+    if comparison.refusal or (comparison.over_seeds and comparison.over_items):
+        return ""
+    if comparison.over_seeds:
+        return "nobody tells what the test items do to a score"
+    if not seeded:
+        also = "" if comparison.over_items else ", and nobody tells what the test items do"
+        return f"no seed changes these rows{also}"
+    if any(sample.num_seeds < 2 for sample in seeded):
+        return "a single seed tells nothing of the noise"
+    return "differences that are equal for all seeds tell nothing of the noise"
 
 
 def _refused(columns: Sequence[ColumnComparisons]) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Rows against baselines, column by column: by how much, and how sure that is."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,8 @@ from synthbench.reporting.statistics.samples import Sample
 from synthbench.reporting.table import Column
 
 Members = Mapping[RowKey, Runs]
+TestSet = tuple[frozenset[tuple[str, str]], str, str]
+"""A point of the grid, a test set's name and the evaluator's."""
 
 
 @dataclass(frozen=True)
@@ -173,22 +176,32 @@ class ItemErrors:
     """What the choice of test items adds to the noise of each comparison of a result."""
 
     def __init__(self, result: ExperimentResult) -> None:
-        self._known = {
-            (frozenset(each.axes.items()), each.task, each.evaluator): (each.by_pair(), each.num_items)
-            for each in result.item_noise
-        }
+        self._known: dict[TestSet, dict[frozenset[str], tuple[float, int]]] = {}
+        for each in result.item_noise:
+            of_pairs = self._known.setdefault((frozenset(each.axes.items()), each.task, each.evaluator), {})
+            of_pairs |= {pair: (error, each.num_items) for pair, error in each.by_pair().items()}
 
     def noise(self, source: ColumnSource, row: RowKey, other: RowKey) -> tuple[Noise, ...] | None:
         """Return the items' noise, of an average that of each of its test sets; None where nobody knows it.
 
-        `row` and `other` stand at one point of the grid. An average's test sets are taken as independent.
+        `row` and `other` stand at one point of the grid. An average's test sets are taken as independent. Of
+        one that it holds several times, at several places or by several evaluators, the items are the same:
+        their errors are taken to go together wholly, which is the most that they can.
         """
-        found = []
+        pair = frozenset((row.variant, other.variant))
+        found: dict[str, list[tuple[float, int]]] = {}
         for one in source.measurements:
             axes = frozenset((*row.axes, *one.place))
-            errors, num_items = self._known.get((axes, one.task, one.evaluator), ({}, 0))
-            error = errors.get(frozenset((row.variant, other.variant)))
-            if error is None:
+            known = self._known.get((axes, one.task, one.evaluator), {}).get(pair)
+            if known is None:
                 return None
-            found.append(Noise(error / len(source.measurements) ** 2, num_items - 1))
-        return tuple(found)
+            found.setdefault(one.task, []).append(known)
+        return tuple(_going_together(errors, len(source.measurements)) for errors in found.values())
+
+
+def _going_together(errors: Sequence[tuple[float, int]], num_averaged: int) -> Noise:
+    """Return the noise of the scores of one test set, given by squared error and items, in an average."""
+    squared_errors, num_items = zip(*errors, strict=True)
+    # The only one of its test set keeps its digits.
+    whole = squared_errors[0] if len(errors) == 1 else sum(map(math.sqrt, squared_errors)) ** 2
+    return Noise(whole / num_averaged**2, min(num_items) - 1)

@@ -140,6 +140,40 @@ def test_an_average_has_the_noise_of_the_items_of_all_its_test_sets(
     assert [each.squared_error for each in found.over_items.difference.noise[1:]] == [0.0001, 0.0002]
 
 
+def test_test_sets_averaged_over_places_have_the_same_items_at_each(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    """Another draw of the items of A moves both scores at once: 0.02 and 0.01, together (0.03 / 3)^2."""
+    rows = [
+        make_runs(name, {"A": values, "B": values} if base == "small" else {"A": values}, base=base)
+        for name, values in (("gold", GOLD), ("top", SILVER))
+        for base in ("small", "large")
+    ]
+    known = [
+        noise(error, variants=("gold", "top"), task=task, axes={"base": base})
+        for task, base, error in (("A", "small", 0.0004), ("B", "small", 0.0008), ("A", "large", 0.0001))
+    ]
+    result = make_result(*rows, averages={"Average": ["A", "B"]}, across=["base"], compare_to="gold")
+
+    found = only(result.model_copy(update={"item_noise": tuple(known)}), column=3)
+
+    assert found.over_items is not None
+    assert [each.squared_error for each in found.over_items.difference.noise[1:]] == pytest.approx(
+        [0.0009 / 9, 0.0008 / 9]
+    )
+
+
+def test_rows_of_other_items_have_their_own_noise(make: MakeResult) -> None:
+    rows = {"gold": GOLD, "silver": SILVER, "random": (0.60, 0.62, 0.61)}
+    known = [noise(0.0004), noise(0.0001, variants=("gold", "random"), num_items=90)]
+
+    silver, random = compare(make(rows, item_noise=known))[0].comparisons
+
+    assert silver.over_items is not None and random.over_items is not None
+    assert silver.over_items.difference.noise[1].degrees_of_freedom == 99
+    assert random.over_items.difference.noise[1].degrees_of_freedom == 89
+
+
 def test_rows_that_no_seed_changes_differ_by_their_items_alone(make: MakeResult) -> None:
     result = make({"gold": (0.7,), "silver": (0.8,)}, item_noise=[noise(0.0004)])
     runs = tuple(run.model_copy(update={"is_seeded": False}) for run in result.runs)
@@ -158,6 +192,40 @@ def test_one_seed_has_a_difference_and_no_interval_and_says_so(make: MakeResult)
     assert comparison_notes(result) == (
         "No intervals and p values: a single seed tells nothing of the noise.",
     )
+
+
+def test_what_is_not_known_is_said_with_its_reason(make: MakeResult, make_runs: MakeRuns) -> None:
+    """Equal gains tell nothing of the noise: t would be infinite, and p 0 however many rows there are."""
+    equal = make({"gold": (0.70, 0.72), "silver": (0.73, 0.75)}, item_noise=[noise(0.0004)])
+    broken = make({"gold": GOLD, "silver": (0.7, math.nan, 0.8)})
+    unseeded = make({"gold": (0.7,), "silver": (0.8,)})
+    runs = tuple(run.model_copy(update={"is_seeded": False}) for run in unseeded.runs)
+    several = make({"gold": GOLD, "silver": SILVER, "same": GOLD, "single": (0.7,)})
+
+    assert "| silver − gold | +3.00 | – | – | – | – | +1.2 |" in markdown_comparisons(equal)
+    assert comparison_notes(equal)[0] == (
+        "No intervals and p values: differences that are equal for all seeds tell nothing of the noise."
+    )
+    assert comparison_notes(broken) == ("A: silver − gold: a score is no number, so not compared.",)
+    assert comparison_notes(unseeded.model_copy(update={"runs": runs})) == (
+        "No intervals and p values: no seed changes these rows, and nobody tells what the test items do.",
+    )
+    assert (
+        "– Not known: nobody tells what the test items do to a score; differences that are equal for all"
+        " seeds tell nothing of the noise; a single seed tells nothing of the noise."
+    ) in comparison_notes(several)
+
+
+def test_a_row_that_no_seed_changes_says_why_it_has_no_interval_over_seeds(make: MakeResult) -> None:
+    rows = {"gold": (0.7,), "silver": (0.8,), "seeded": SILVER}
+    result = make(rows, item_noise=[noise(0.0004)])
+    runs = tuple(run.model_copy(update={"is_seeded": run.variant == "seeded"}) for run in result.runs)
+
+    notes = comparison_notes(result.model_copy(update={"runs": runs}))
+
+    assert (
+        "– Not known: no seed changes these rows; nobody tells what the test items do to a score."
+    ) in notes
 
 
 def test_a_score_that_is_no_number_is_not_compared_and_costs_no_other_comparison(make: MakeResult) -> None:
@@ -223,7 +291,7 @@ def test_the_table_says_too_what_cannot_be_seen(make: MakeResult) -> None:
 
 
 def test_bold_asks_for_the_items_noise_where_it_is_known(make: MakeResult) -> None:
-    rows = {"gold": (0.70, 0.71, 0.72), "silver": (0.75, 0.76, 0.77)}
+    rows = {"gold": (0.70, 0.71, 0.72), "silver": (0.75, 0.761, 0.77)}
 
     def bold(squared_error: float) -> list[str]:
         table = build_table(make(rows, item_noise=[noise(squared_error)]))

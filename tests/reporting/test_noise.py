@@ -42,9 +42,9 @@ def test_single_seed_tells_nothing() -> None:
     assert not leads(Sample((0.9, 0.9)), Sample((0.1,)))
 
 
-def test_scores_without_spread_lead_whenever_they_are_higher() -> None:
-    assert leads(Sample((0.3, 0.3)), Sample((0.2, 0.2)))
-    assert not leads(Sample((0.2, 0.2)), Sample((0.2, 0.2)))
+def test_scores_without_spread_tell_nothing_of_the_noise_and_do_not_lead() -> None:
+    assert not leads(Sample((0.3, 0.3)), Sample((0.2, 0.2)))
+    assert leads(Sample((0.3, 0.3)), Sample((0.1, 0.101)))
 
 
 def test_undefined_score_neither_leads_nor_is_led() -> None:

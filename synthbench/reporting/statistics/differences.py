@@ -7,6 +7,9 @@ from statistics import fmean, variance
 
 from synthbench.reporting.statistics.samples import Sample, t_quantile
 
+ROUNDING = 1e-12
+"""Scores, in [-1, 1], that lie no further apart are equal."""
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -71,15 +74,19 @@ def over_seeds(row: Sample, other: Sample) -> Difference | None:
 
     Rows of the same seeds are paired: Student's t of their differences, seed by seed. Others are compared by
     their two variances with Welch's degrees of freedom (Welch 1947). A row that no seed changes has no noise;
-    a seeded row with a single seed has an unknown one. Scores that are no numbers have no difference.
+    a seeded row with a single seed has an unknown one. So have differences that are equal but for rounding:
+    of coarse scores, such as the accuracy on a small set, a few come out equal by chance, and t would take
+    that for certainty. Scores that are no numbers have no difference.
     """
     if row.variance is None or other.variance is None or not (row.is_finite and other.is_finite):
         return None
     if is_paired(row, other):
         others = dict(zip(other.seeds, other.values, strict=True))
         gains = [value - others[seed] for seed, value in zip(row.seeds, row.values, strict=True)]
-        return Difference(fmean(gains), (Noise(variance(gains) / len(gains), len(gains) - 1),))
-    return Difference(row.mean - other.mean, _welch(row, other))
+        difference = Difference(fmean(gains), (Noise(variance(gains) / len(gains), len(gains) - 1),))
+    else:
+        difference = Difference(row.mean - other.mean, _welch(row, other))
+    return None if any(source.squared_error <= ROUNDING**2 for source in difference.noise) else difference
 
 
 def is_paired(row: Sample, other: Sample) -> bool:
@@ -96,25 +103,24 @@ def _welch(row: Sample, other: Sample) -> tuple[Noise, ...]:
         if sample.is_seeded and sample.variance is not None
     ]
     squared_error = sum(error for error, _ in found)
-    if squared_error == 0.0:
-        return (Noise(0.0, min(freedom for _, freedom in found)),) if found else ()
-    freedom = squared_error**2 / sum(error**2 / freedom for error, freedom in found)
-    return (Noise(squared_error, freedom),)
+    parts = sum(error**2 / freedom for error, freedom in found)
+    return (Noise(squared_error, squared_error**2 / parts if parts else 1.0),) if found else ()
 
 
 def effect_size(row: Sample, other: Sample) -> float | None:
     """Return Hedges' g (1981): the difference in standard deviations between seeds.
 
-    The deviation is the root mean square of both rows', or that of the one that seeds change, and the
-    small-sample factor 1 - 3 / (4 nu - 1). None where there is no deviation.
+    The deviation is pooled over both rows by their nu = n - 1 degrees of freedom, or that of the one that
+    seeds change, and the small-sample factor 1 - 3 / (4 nu - 1) of them all. None where there is no
+    deviation, and with a single degree of freedom, for which g has no mean.
     """
     seeded = [sample for sample in (row, other) if sample.is_seeded]
-    variances = [sample.variance for sample in seeded if sample.variance is not None]
+    squares = [sample.variance * (sample.num_seeds - 1) for sample in seeded if sample.variance is not None]
     freedom = sum(sample.num_seeds - 1 for sample in seeded)
-    if not seeded or len(variances) < len(seeded) or not fmean(variances) > 0.0:
+    if len(squares) < len(seeded) or freedom < 2 or not sum(squares) / freedom > ROUNDING**2:
         return None
     bias = 1 - 3 / (4 * freedom - 1)
-    return bias * (row.mean - other.mean) / math.sqrt(fmean(variances))
+    return bias * (row.mean - other.mean) / math.sqrt(sum(squares) / freedom)
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
