@@ -129,7 +129,7 @@ def _mlflow_server(folder: Path) -> Iterator[str]:
 @contextmanager
 def _postgresql() -> Iterator[str]:
     """A PostgreSQL of the test's own; skips where it or its driver is not installed."""
-    pytest.importorskip("psycopg2")
+    pytest.importorskip("psycopg")
     found = shutil.which("initdb") or next(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), "")
     if not found:
         pytest.skip("needs PostgreSQL (Debian: postgresql)")
