@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 
-from synthbench.reporting.aggregate import measurements, rows
+from synthbench.reporting.aggregate import RowKey, measurements, rows
+from synthbench.reporting.columns import column_sources
 from synthbench.reporting.comparison_notes import least_detectable_notes
+from synthbench.reporting.comparisons import ItemErrors
 from synthbench.reporting.noise import NOISE_RULE
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.overlap_notes import overlap_notes
@@ -118,8 +120,21 @@ def _seeds(table: Table, result: ExperimentResult) -> Iterator[str]:
     yield from _varied(result, "± and bold cover")
     if compares:
         bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
-        noise = "noise of seeds and test items" if result.item_noise else "noise between seeds"
-        yield f"{bold} every other row of its group by more than the {noise} ({NOISE_RULE})."
+        yield f"{bold} every other row of its group by more than the {_noise(table, result)} ({NOISE_RULE})."
+
+
+def _noise(table: Table, result: ExperimentResult) -> str:
+    """Return which noise the leads of a table have to exceed: the items' is not known of every score."""
+    if not result.item_noise:
+        return "noise between seeds"
+    items = ItemErrors(result)
+    sources = column_sources(result, TableOptions.model_validate(result.table))
+    for group in table.groups:
+        for place, source in enumerate(sources):
+            keys = [RowKey(row.variant, row.axes) for row in group.compared if row.cells[place]]
+            if any(items.noise(source, keys[0], key) is None for key in keys[1:]):
+                return "noise of seeds and, where that is known, of test items"
+    return "noise of seeds and test items"
 
 
 def _intervals(table: Table, result: ExperimentResult) -> Iterator[str]:

@@ -301,6 +301,21 @@ def test_bold_asks_for_the_items_noise_where_it_is_known(make: MakeResult) -> No
     assert bold(0.0007) == []
 
 
+def test_the_table_says_where_bold_asks_for_the_noise_of_seeds_alone(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    """As of a plug-in's evaluator, which need not say how items move its score."""
+    rows = [make_runs(name, {"A": values, "B": values}) for name, values in (("gold", GOLD), ("top", SILVER))]
+    of_both = [noise(0.0004, variants=("gold", "top"), task=task) for task in ("A", "B")]
+
+    def notes(*known: ItemNoise) -> str:
+        result = make_result(*rows).model_copy(update={"item_noise": known})
+        return "\n".join(build_table(result).notes)
+
+    assert "more than the noise of seeds and test items (" in notes(*of_both)
+    assert "more than the noise of seeds and, where that is known, of test items (" in notes(of_both[0])
+
+
 def test_a_tracked_result_gives_the_same_bytes_again(make: MakeResult) -> None:
     result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.000123457)])
 
