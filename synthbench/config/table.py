@@ -72,6 +72,12 @@ class TableCheck:
                 )
         self._names(("ceiling",), "variant", self.variants, self.table.data.get("ceiling"))
         self._compared(self.table.data.get("compare_to"))
+        figures = self.table.data.get("figures")
+        bought = figures.get("frontier") if isinstance(figures, dict) else None
+        score = bought.get("score") if isinstance(bought, dict) else None
+        if isinstance(score, str) and score not in (known := {**self.columns, **averages}):
+            what = f"no test set or average is called '{score}'{did_you_mean(score, known)}"
+            self._add(("figures", "frontier", "score"), what)
 
     def _compared(self, baselines: object) -> None:
         """Look at the names of `compare_to`: a baseline, or several with the rows compared with each."""
@@ -98,6 +104,20 @@ class TableCheck:
         for title, names in options.averages.items():
             over = [found for key, found in scores.items() if {*column_names(*key)} & {*names}]
             self._one_score(("averages", title), title, [score for found in over for score in found])
+        if options.figures.frontier is not None:
+            self._one_mean(options, options.figures.frontier.score, scores)
+
+    def _one_mean(
+        self, options: TableOptions, score: str | None, scores: Mapping[tuple[Place, str], Iterable[str]]
+    ) -> None:
+        """Require one main score for what the frontier shows; averages are looked at by themselves."""
+        if score in options.averages:
+            return
+        wanted = {score} if score else {*(options.columns or self.columns)}
+        found = dict.fromkeys(s for key in scores if {*column_names(*key)} & wanted for s in scores[key])
+        if len(found) > 1:
+            what = f"a mean would mix {' and '.join(found)}; name one column or average as `score`"
+            self._add(("figures", "frontier"), what)
 
     def _one_score(self, path: tuple[str, ...], title: str, scores: Iterable[str]) -> None:
         found = dict.fromkeys(scores)

@@ -18,6 +18,12 @@ class RowKey:
     variant: str
     axes: Place
 
+    @property
+    def label(self) -> str:
+        """The variant with its axes: "bm25 [base=static]"."""
+        values = ", ".join(f"{axis}={value}" for axis, value in self.axes)
+        return f"{self.variant} [{values}]" if values else self.variant
+
 
 @dataclass(frozen=True)
 class Measurement:

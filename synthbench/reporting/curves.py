@@ -9,7 +9,6 @@ from statistics import fmean
 
 from synthbench.reporting import aggregate
 from synthbench.reporting.build import build_table
-from synthbench.reporting.noise import interval_half_width
 from synthbench.reporting.notes import curve_notes
 from synthbench.reporting.options import CurvesOptions, TableOptions
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -24,12 +23,6 @@ class Point:
 
     x: float
     cell: Cell
-
-    @property
-    def half_width(self) -> float | None:
-        """How far the 95 % interval reaches; None for a single value."""
-        spread = self.cell.standard_deviation
-        return None if spread is None else interval_half_width(spread, self.cell.num_seeds)
 
 
 @dataclass(frozen=True)
@@ -111,7 +104,7 @@ def csv_curves(found: Curves) -> str:
 
 
 def _numbers(point: Point) -> Iterator[str]:
-    mean, half_width = point.cell.mean, point.half_width
+    mean, half_width = point.cell.mean, point.cell.half_width
     yield f"{mean:.6f}"
     yield from ["", ""] if half_width is None else [f"{mean - half_width:.6f}", f"{mean + half_width:.6f}"]
     spread = point.cell.standard_deviation

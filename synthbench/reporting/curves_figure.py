@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from synthbench.reporting.amounts import scale_amounts
 from synthbench.reporting.curves import Curve, Curves
-from synthbench.reporting.figure_files import SMALL_FONT_SIZE
-from synthbench.reporting.figure_text import POINTS_PER_INCH, text_width
+from synthbench.reporting.figure_text import POINTS_PER_INCH
 from synthbench.reporting.panels import AXIS_WIDTH, CEILING, Look, Texts, look, panels_figure
 
 if TYPE_CHECKING:
@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DODGE = 2.0  # points between lines at the same amount, so that no interval hides another
-X_MARGIN, Y_MARGIN = 0.07, 0.08
-LABEL_GAP = 0.04
+Y_MARGIN = 0.08
 
 
 def curves_figure(curves: Curves) -> "Figure":
@@ -36,7 +35,7 @@ def curves_figure(curves: Curves) -> "Figure":
     for panel, (_, lines) in zip(panels, curves.panels, strict=True):
         every = [point.x for line in lines for point in line.points]
         amounts = sorted(set(every))
-        _scale_x(panel, amounts, width)
+        scale_amounts(panel, amounts, width)
         apart = DODGE if len(amounts) < len(every) else 0.0
         for number, (line, of_line) in enumerate(zip(lines, looks, strict=True)):
             _draw(panel, line, of_line, (number - (len(lines) - 1) / 2) * apart)
@@ -67,62 +66,20 @@ def _draw(panel: "Axes", line: Curve, of_line: Look, shift: float) -> None:
         panel.errorbar(
             point.x,
             point.cell.mean,
-            yerr=point.half_width,
+            yerr=point.cell.half_width,
             fmt=of_line.marker,
             color=of_line.colour,
             markersize=4,
-            markerfacecolor="white" if point.half_width is None else of_line.colour,
+            markerfacecolor="white" if point.cell.half_width is None else of_line.colour,
             elinewidth=1.0,
             capsize=1.5,
             transform=moved,
         )
 
 
-def _scale_x(panel: "Axes", amounts: Sequence[float], width: float) -> None:
-    """Set scale, limits and the labels of the amounts, as many as there is room for."""
-    positive = [amount for amount in amounts if amount > 0]
-    if positive and positive[-1] > 10 * positive[0]:
-        panel.set_xscale("symlog" if amounts[0] <= 0 else "log", **_zero(amounts, positive))
-    transform = panel.xaxis.get_transform()
-    ends = [float(transform.transform(amount)) for amount in (amounts[0], amounts[-1])] if amounts else [0, 1]
-    margin = X_MARGIN * (ends[1] - ends[0]) or 0.5
-    panel.set_xlim(
-        *(float(transform.inverted().transform(end)) for end in (ends[0] - margin, ends[1] + margin))
-    )
-    span = ends[1] - ends[0] + 2 * margin
-    places = [(float(transform.transform(amount)) - ends[0] + margin) / span * width for amount in amounts]
-    panel.set_xticks(amounts, _labels(amounts, places))
-    panel.minorticks_off()
-
-
-def _zero(amounts: Sequence[float], positive: Sequence[float]) -> dict[str, float]:
-    """Return where a scale with 0 on it stops to be logarithmic."""
-    return {"linthresh": positive[0], "linscale": 0.5} if amounts[0] <= 0 else {}
-
-
-def _labels(amounts: Sequence[float], places: Sequence[float]) -> list[str]:
-    """Label amounts from right to left, leaving out those whose labels would meet the one before."""
-    labels: list[str] = []
-    free_to = float("inf")
-    for amount, place in zip(reversed(amounts), reversed(places), strict=True):
-        text = _amount_text(amount)
-        half = text_width(text, SMALL_FONT_SIZE) / 2
-        fits = place + half <= free_to
-        labels.append(text if fits else "")
-        free_to = place - half - LABEL_GAP if fits else free_to
-    return labels[::-1]
-
-
-def _amount_text(amount: float) -> str:
-    """Return an amount in four digits at most, from 10,000 on in thousands."""
-    if amount < 10_000:
-        return f"{amount:,.0f}" if amount == round(amount) else f"{amount:.4g}"
-    return f"{amount / 1000:.3g}k" if amount < 1_000_000 else f"{amount / 1000:,.0f}k"
-
-
 def _scale_y(panel: "Axes", lines: Sequence[Curve]) -> None:
     ends = [
-        point.cell.mean + sign * (point.half_width or 0.0)
+        point.cell.mean + sign * (point.cell.half_width or 0.0)
         for line in lines
         for point in line.points
         for sign in (-1, 1)

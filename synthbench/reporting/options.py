@@ -1,7 +1,7 @@
 """What an experiment file may say about its table."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -104,6 +104,23 @@ class DensitiesOptions(BaseModel):
     )
 
 
+CostKind = Literal["dollars", "tokens", "seconds"]
+
+
+class FrontierOptions(BaseModel):
+    """`table.figures.frontier`: the score against what a row cost."""
+
+    model_config = _CONFIG
+
+    costs: Annotated[tuple[CostKind, ...], Field(strict=False), BeforeValidator(_listed)] = Field(
+        min_length=1,
+        description="`dollars` and `tokens` of LLMs that were asked, `seconds` of computing: a panel each",
+    )
+    score: str | None = Field(
+        None, description="test set, average or value of `across`; null: the mean of the table's test sets"
+    )
+
+
 class FiguresOptions(BaseModel):
     """`table.figures`: what is drawn beside the scores."""
 
@@ -118,6 +135,11 @@ class FiguresOptions(BaseModel):
     early_dev: bool = Field(
         default=False,
         description="how dev scores on the way rank the seeds, against those in the end (`early_dev.*`)",
+    )
+    frontier: FrontierOptions | None = Field(
+        None,
+        description="the score against what it cost, the best for its cost joined (`frontier.*`);"
+        " null: not drawn",
     )
 
 

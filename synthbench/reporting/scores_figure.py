@@ -20,7 +20,6 @@ from synthbench.reporting.figure_files import (
     WIDEST,
 )
 from synthbench.reporting.figure_text import text_height, text_width, wrapped
-from synthbench.reporting.noise import interval_half_width
 from synthbench.reporting.table import MISSING, Cell, Group, Row, Table
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _write_instead(panel: "Axes", text: str, height: int) -> None:
 
 def _draw_cell(panel: "Axes", table: Table, cell: Cell, height: int, look: tuple[str, str]) -> None:
     colour, marker = look
-    half_width = _half_width(cell)
+    half_width = cell.half_width
     panel.errorbar(
         cell.mean,
         height,
@@ -168,15 +167,9 @@ def _label_lines(panel: "Axes", lines: Sequence[_Line]) -> None:
             label.set_color(line.look[0])
 
 
-def _half_width(cell: Cell) -> float | None:
-    if cell.standard_deviation is None:
-        return None
-    return interval_half_width(cell.standard_deviation, cell.num_seeds)
-
-
 def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
     """Return a range that holds all intervals, with a margin."""
-    shown = [(cell.mean, _half_width(cell) or 0.0) for cell in cells if not math.isnan(cell.mean)]
+    shown = [(cell.mean, cell.half_width or 0.0) for cell in cells if not math.isnan(cell.mean)]
     low = min((mean - half_width for mean, half_width in shown), default=0.0)
     high = max((mean + half_width for mean, half_width in shown), default=0.0)
     margin = max(MARGIN * (high - low), (SMALLEST_RANGE - (high - low)) / 2)

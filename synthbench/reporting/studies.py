@@ -11,6 +11,8 @@ from synthbench.reporting.densities_figure import densities_figure
 from synthbench.reporting.early_dev import csv_early_dev, early_dev, early_dev_grid
 from synthbench.reporting.early_dev import grid_notes as early_dev_notes
 from synthbench.reporting.early_dev_figure import early_dev_figure
+from synthbench.reporting.frontier import csv_frontier, frontier
+from synthbench.reporting.frontier_figure import frontier_figure
 from synthbench.reporting.grids import Grid, latex_document, markdown_document, terminal_grid
 from synthbench.reporting.results import ExperimentResult
 
@@ -18,9 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-FIGURES = ("curves", "densities", "early_dev")
+FIGURES = ("curves", "densities", "early_dev", "frontier")
 TABLES = (
     "curves.csv",
+    "frontier.csv",
     *(f"{name}.{ending}" for name in ("densities", "early_dev") for ending in ("tex", "md", "csv")),
 )
 
@@ -30,6 +33,9 @@ def study_tables(result: ExperimentResult) -> Iterator[tuple[str, str]]:
     found_curves = curves(result)
     if found_curves is not None:
         yield "curves.csv", csv_curves(found_curves)
+    found_frontier = frontier(result)
+    if found_frontier is not None:
+        yield "frontier.csv", csv_frontier(found_frontier)
     found_densities, found_early = densities(result), early_dev(result)
     for name, grid, notes in study_grids(result):
         yield f"{name}.tex", latex_document(grid, notes)
@@ -49,6 +55,9 @@ def study_figures(result: ExperimentResult) -> "Iterator[tuple[str, Figure]]":
         yield "densities", densities_figure(found_densities)
     if found_early is not None:
         yield "early_dev", early_dev_figure(found_early)
+    found_frontier = frontier(result)
+    if found_frontier is not None and found_frontier.has_points:
+        yield "frontier", frontier_figure(found_frontier)
 
 
 def terminal_studies(result: ExperimentResult) -> "Iterator[RenderableType]":

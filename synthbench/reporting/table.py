@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from synthbench.reporting.noise import interval_half_width
+
 MISSING = "–"
 CEILING_MARK = "†"
 DIFFERENCE_MARK = "‡"
@@ -47,6 +49,12 @@ class Cell:
     num_items: int | None = None
     num_dropped: int | None = None
     is_bold: bool = False
+
+    @property
+    def half_width(self) -> float | None:
+        """How far the 95 % interval over seeds reaches; None for a single value."""
+        spread = self.standard_deviation
+        return None if spread is None else interval_half_width(spread, self.num_seeds)
 
 
 @dataclass(frozen=True)

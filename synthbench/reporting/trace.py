@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from synthbench.errors import UserError, did_you_mean
 from synthbench.reporting import aggregate
-from synthbench.reporting.aggregate import Measurement, RowKey
+from synthbench.reporting.aggregate import Measurement
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult, RunResult
 
@@ -40,7 +40,7 @@ def _measured(result: ExperimentResult, column: str, options: TableOptions) -> l
 
 
 def _runs(result: ExperimentResult, row: str, options: TableOptions) -> Sequence[RunResult]:
-    of_rows = {_label(key): (key, runs) for key, runs in aggregate.rows(result, options.across).items()}
+    of_rows = {key.label: (key, runs) for key, runs in aggregate.rows(result, options.across).items()}
     exact = of_rows.get(row)
     if exact is not None:
         return exact[1]
@@ -50,11 +50,6 @@ def _runs(result: ExperimentResult, row: str, options: TableOptions) -> Sequence
     if of_variant:
         raise UserError(f"'{row}' is several rows: {', '.join(repr(label) for label in of_variant)}")
     raise UserError(f"the table has no row '{row}'{did_you_mean(row, of_rows)}")
-
-
-def _label(key: RowKey) -> str:
-    values = ", ".join(f"{axis}={value}" for axis, value in key.axes)
-    return f"{key.variant} [{values}]" if values else key.variant
 
 
 def _has(run: RunResult, measurement: Measurement) -> bool:

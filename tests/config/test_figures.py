@@ -27,7 +27,9 @@ def with_figures(experiment: ExperimentFile, figures: str, *values: str) -> Expe
         "{curves: {axis: size}}",
         "{curves: {records: [gold, silver]}}",
         "{densities: {parts: [silver], reference: gold}}",
-        "{curves: null, densities: null, early_dev: false}",
+        "{frontier: {costs: [dollars, tokens, seconds], score: test}}",
+        "{frontier: {costs: seconds}}",
+        "{curves: null, densities: null, early_dev: false, frontier: null}",
     ],
 )
 def test_figures_of_what_there_is(experiment: ExperimentFile, figures: str) -> None:
@@ -50,6 +52,11 @@ def test_figures_of_what_there_is(experiment: ExperimentFile, figures: str) -> N
             "{densities: {parts: [silver], reference: golden}}",
             "densities.reference: no part of `data` is called 'golden'; did you mean 'gold'?",
         ),
+        (
+            "{frontier: {costs: [seconds], score: tset}}",
+            "frontier.score: no test set or average is called 'tset'; did you mean 'test'?",
+        ),
+        ("{frontier: {}}", "frontier.costs: missing; it has no default"),
         ("{early_dev: true}", "early_dev: ranks seeds, of which there are 2; needs 3"),
     ],
 )

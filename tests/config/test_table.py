@@ -116,3 +116,16 @@ def test_two_aggregations_are_never_mixed_in_a_column(
     with pytest.raises(UserError) as raised:
         load_experiment(file)
     assert f"column '{column}' would mix spearman_all and spearman_mean" in raised.value.messages[0]
+
+
+def test_scores_of_two_kinds_have_no_mean_against_their_cost(tmp_path: Path) -> None:
+    file = tmp_path / "mixed.yaml"
+    mixed = MIXED.format(aggregation="mean", variants="{}")
+    asking = mixed.replace("{averages: {both: [A, B]}}", "{figures: {frontier: {costs: seconds}}}")
+    file.write_text(asking, encoding="utf-8")
+    with pytest.raises(
+        UserError, match="frontier: a mean would mix spearman_all and spearman_mean; name one"
+    ):
+        load_experiment(file)
+    file.write_text(asking.replace("costs: seconds", "costs: seconds, score: A"), encoding="utf-8")
+    assert load_experiment(file).table.figures.frontier is not None

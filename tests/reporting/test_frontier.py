@@ -1,0 +1,257 @@
+"""Scores against costs: who is on the frontier, what a row cost, what is left out, how it is drawn."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synthbench.reporting.figure_files import figure_style
+from synthbench.reporting.frontier import csv_frontier, frontier, undominated
+from synthbench.reporting.frontier_figure import frontier_figure
+from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, RunResult
+from synthbench.reporting.studies import study_figures, study_tables
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+
+
+def taking(runs: tuple[RunResult, ...], *seconds: float) -> tuple[RunResult, ...]:
+    """The runs, which took so long."""
+    return tuple(run.model_copy(update={"seconds": each}) for run, each in zip(runs, seconds, strict=True))
+
+
+def asked(*rows: str, usd: float = 0.5, **more: Any) -> CostResult:
+    """3,000 tokens."""
+    fields = {"stage": "s", "num_requests": 5, "num_records": 9, "is_priced": True, **more}
+    return CostResult(
+        method="m",
+        part="p",
+        rows=rows,
+        llm="an-llm",
+        prompt_tokens=2000,
+        completion_tokens=1000,
+        usd=usd,
+        **fields,
+    )
+
+
+@pytest.fixture
+def dear_and_cheap(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
+    """Worked out by hand: `plain` is cheapest, `good` best, `waste` is neither; two test sets."""
+    rows = (
+        taking(make_runs("plain", {"A": (0.4, 0.5, 0.6), "B": (0.6, 0.7, 0.8)}), 10, 20, 30),
+        taking(make_runs("waste", {"A": (0.4, 0.5, 0.6), "B": (0.4, 0.5, 0.6)}), 50, 50, 50),
+        taking(make_runs("good", {"A": (0.7, 0.7, 0.7), "B": (0.9, 0.9, 0.9)}), 300, 300, 300),
+    )
+    result = make_result(*rows, tasks=("A", "B"), figures={"frontier": {"costs": ["seconds"]}})
+    return result.model_copy(update={"costs": (asked("good"), asked("good", stage="t", usd=0.25))})
+
+
+def lines(result: ExperimentResult, **figure: Any) -> dict[str, dict[str, str]]:
+    """The lines of the CSV by row, of the last cost that is asked for."""
+    found = frontier(asking(result, **figure) if figure else result)
+    assert found is not None
+    return {line["row"]: line for line in csv.DictReader(io.StringIO(csv_frontier(found)))}
+
+
+def asking(result: ExperimentResult, **figure: Any) -> ExperimentResult:
+    return result.model_copy(update={"table": {**result.table, "figures": {"frontier": figure}}})
+
+
+def test_cost_and_score_are_means_over_the_seeds_and_the_best_for_their_cost_are_joined(
+    dear_and_cheap: ExperimentResult,
+) -> None:
+    found = lines(dear_and_cheap)
+    assert {row: (line["amount"], line["mean"], line["on_frontier"]) for row, line in found.items()} == {
+        "plain": ("20", "60.000000", "yes"),
+        "waste": ("50", "50.000000", "no"),
+        "good": ("300", "80.000000", "yes"),
+    }
+    # Of each seed the mean of both test sets: 50, 60 and 70, whose sd is 10; 4.303 * 10 / sqrt(3) = 24.84.
+    assert [float(found["plain"][name]) for name in ("low", "high", "sd")] == pytest.approx(
+        [60 - 24.84, 60 + 24.84, 10], abs=0.01
+    )
+
+
+def test_a_score_is_that_of_a_test_set_or_an_average_where_one_is_named(
+    dear_and_cheap: ExperimentResult,
+) -> None:
+    assert lines(dear_and_cheap, costs=["seconds"], score="B")["waste"]["mean"] == "50.000000"
+    assert lines(dear_and_cheap, costs=["seconds"], score="B")["plain"]["mean"] == "70.000000"
+    named = dear_and_cheap.model_copy(update={"table": {"averages": {"Both": ["A", "B"]}}})
+    assert lines(named, costs=["seconds"], score="Both")["plain"]["mean"] == "60.000000"
+
+
+def test_dollars_and_tokens_are_those_of_all_stages_and_none_where_no_llm_was_asked(
+    dear_and_cheap: ExperimentResult,
+) -> None:
+    dollars = lines(dear_and_cheap, costs=["dollars"])
+    assert {row: line["amount"] for row, line in dollars.items()} == {
+        "plain": "0", "waste": "0", "good": "0.75",
+    }  # fmt: skip
+    assert lines(dear_and_cheap, costs=["tokens"])["good"]["amount"] == "6000"
+    found = frontier(asking(dear_and_cheap, costs=["dollars"]))
+    assert found is not None
+    assert "0 US dollars: plain, waste." in found.notes
+
+
+def test_data_of_each_seed_cost_what_their_own_stage_did(dear_and_cheap: ExperimentResult) -> None:
+    costs = tuple(asked(f"good seed {n}", stage=str(n), usd=usd) for n, usd in enumerate((0.1, 0.2, 0.6)))
+    own = dear_and_cheap.model_copy(update={"costs": costs})
+    assert lines(own, costs=["dollars"])["good"]["amount"] == "0.3"
+
+
+def test_a_row_across_several_places_costs_what_all_of_them_do(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [taking(make_runs("gold", {task: (0.5, 0.7)}, data_set=task), 3, 5) for task in ("MRPC", "STSb")]
+    result = make_result(*rows, across="data_set")
+    found = lines(result, costs=["seconds"])["gold"]
+    assert (found["amount"], found["mean"], found["n_seeds"]) == ("8", "60.000000", "2")
+    assert lines(result, costs=["seconds"], score="MRPC")["gold"]["amount"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("costs", "kind", "reason"),
+    [
+        ((asked("good", is_priced=False),), "dollars", "nobody knows what a token costs; give `llm.price`"),
+        ((asked("good", num_requests=0),), "dollars", "its LLM's answers were paid for by another stage"),
+        ((asked("good", num_requests=0),), "tokens", "its LLM's answers were paid for by another stage"),
+        ((), "dollars", "nobody knows what its LLM was asked"),
+    ],
+)
+def test_a_cost_that_nobody_knows_is_no_zero(
+    dear_and_cheap: ExperimentResult, costs: tuple[CostResult, ...], kind: str, reason: str
+) -> None:
+    data = DatasetSummary(part="p", kind="triplet", num_records=9, llm="an-llm", content_hash="h", stage="s")
+    runs = tuple(
+        run.model_copy(update={"datasets": (data,) if run.variant == "good" else ()})
+        for run in dear_and_cheap.runs
+    )
+    unknown = dear_and_cheap.model_copy(update={"costs": costs, "runs": runs})
+    line = lines(unknown, costs=[kind])["good"]
+    assert (line["amount"], line["left_out"], line["on_frontier"]) == ("", reason, "no")
+    found = frontier(asking(unknown, costs=[kind]))
+    assert found is not None
+    assert any(
+        note.startswith("Not drawn against") and note.endswith(f"good: {reason}.") for note in found.notes
+    )
+
+
+def test_rows_without_a_score_or_seconds_are_named_with_the_reason(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = (
+        taking(make_runs("whole", {"A": (0.5,), "B": (0.5,)}), 9),
+        taking(make_runs("half", {"A": (0.9,)}), 1),
+        taking(make_runs("undefined", {"A": (float("nan"),), "B": (0.5,)}), 1),
+        make_runs("old", {"A": (0.9,), "B": (0.9,)}),
+    )
+    result = make_result(*rows, figures={"frontier": {"costs": ["seconds"]}})
+    assert {row: line["left_out"] for row, line in lines(result).items()} == {
+        "whole": "",
+        "half": "not scored on all of them",
+        "undefined": "its score is undefined (NaN)",
+        "old": "its seconds were not recorded",
+    }
+    assert lines(result)["whole"]["on_frontier"] == "yes"
+
+
+def test_without_any_point_there_are_reasons_and_no_figure(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    result = make_result(make_runs("old", {"A": (0.9,)}), figures={"frontier": {"costs": ["seconds"]}})
+    assert [name for name, _ in study_tables(result)] == ["frontier.csv"]
+    assert not list(study_figures(result))
+    assert frontier(result.model_copy(update={"runs": ()})) is None
+    assert frontier(result.model_copy(update={"table": {}})) is None
+
+
+def test_a_ceiling_is_on_no_frontier(dear_and_cheap: ExperimentResult) -> None:
+    result = dear_and_cheap.model_copy(update={"table": {**dear_and_cheap.table, "ceiling": ["good"]}})
+    assert lines(result)["good"]["on_frontier"] == "no"
+    assert lines(result)["plain"]["on_frontier"] == "yes"
+
+
+PLACES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=12)
+
+
+@given(PLACES)
+def test_who_is_not_on_the_frontier_is_outdone_by_somebody_who_is(places: list[tuple[int, int]]) -> None:
+    on = undominated(dict(enumerate(places)))
+    for index, (cost, score) in enumerate(places):
+        better = [places[i] for i in on if places[i][0] <= cost and places[i][1] >= score]
+        assert (index in on) == (better == [(cost, score)] * len(better))
+    # From cheap to dear the scores of the frontier rise.
+    best = sorted({places[i] for i in on})
+    assert all(one[0] < two[0] and one[1] < two[1] for one, two in pairwise(best))
+
+
+@pytest.fixture
+def style() -> Iterator[None]:
+    with figure_style():
+        yield
+
+
+@pytest.mark.usefixtures("style")
+def test_points_are_named_and_steps_join_the_best(dear_and_cheap: ExperimentResult) -> None:
+    found = frontier(dear_and_cheap)
+    assert found is not None
+    panel, _ = frontier_figure(found).axes
+    assert [text.get_text() for text in panel.texts] == ["plain", "waste", "good"]
+    joint = np.asarray(panel.lines[-1].get_xydata())
+    assert joint[:3] == pytest.approx(np.asarray([[20, 60], [300, 60], [300, 80]]))
+    assert panel.get_xscale() == "log"
+    assert panel.get_xlabel() == "seconds"
+
+
+@pytest.mark.usefixtures("style")
+def test_where_names_would_hide_each_other_the_legend_has_them(dear_and_cheap: ExperimentResult) -> None:
+    crowd = [
+        run.model_copy(
+            update={"variant": f"a-row-with-a-long-name-{number}", "identity": f"{number}{run.seed}"}
+        )
+        for number in range(9)
+        for run in dear_and_cheap.runs
+        if run.variant == "plain"
+    ]
+    found = frontier(dear_and_cheap.model_copy(update={"runs": (*dear_and_cheap.runs, *crowd)}))
+    assert found is not None
+    panel, legend = frontier_figure(found).axes
+    assert [text.get_text() for text in panel.texts] == [str(number) for number in range(1, 13)]
+    names = [text.get_text() for text in legend.get_legend().get_texts()]  # type: ignore[union-attr]
+    assert names[:4] == ["1  plain", "2  waste", "3  good", "4  a-row-with-a-long-name-0"]
+
+
+@pytest.mark.usefixtures("style")
+def test_zero_stands_left_of_a_logarithmic_scale(dear_and_cheap: ExperimentResult) -> None:
+    costs = (asked("good", usd=12.0), asked("waste", usd=0.02, stage="t"))
+    found = frontier(asking(dear_and_cheap.model_copy(update={"costs": costs}), costs=["dollars"]))
+    assert found is not None
+    panel = frontier_figure(found).axes[0]
+    assert panel.get_xscale() == "symlog"
+    labels = [label.get_text() for label in panel.get_xticklabels()]
+    assert labels == ["0", "0.1", "1", "10"]
+
+
+@pytest.mark.usefixtures("style")
+def test_names_stay_in_their_panels(dear_and_cheap: ExperimentResult) -> None:
+    found = frontier(asking(dear_and_cheap, costs=["seconds", "dollars", "tokens"]))
+    assert found is not None
+    figure = frontier_figure(replace(found, caption="WIDE WORDS " * 20))
+    figure.draw_without_rendering()
+    panels = figure.axes[:-1]
+    assert len(panels) == 3
+    for panel in panels:
+        room = panel.get_window_extent()
+        for text in panel.texts:
+            box = text.get_window_extent()
+            assert box.x0 > room.x0 - 1
+            assert box.x1 < room.x1 + 1
