@@ -103,13 +103,20 @@ def use(cache: HubCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
 
 
-def tiny_bert(path: Path) -> None:
-    """Write a random BERT of 3 layers and 32 dimensions with a WordPiece tokenizer and masked-LM head."""
+def tiny_bert(path: Path, *, weights: float = 0.02) -> None:
+    """Write a random BERT of 3 layers and 32 dimensions with a WordPiece tokenizer and masked-LM head.
+
+    `weights` is their standard deviation, that of a head put on the model included.
+    """
     import transformers
 
     vocabulary = _wordpieces(path)
     settings = transformers.BertConfig(
-        vocab_size=vocabulary, intermediate_size=64, max_position_embeddings=64, **_TINY
+        vocab_size=vocabulary,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=weights,
+        **_TINY,
     )
     _save(transformers.BertForMaskedLM, settings, path)
 

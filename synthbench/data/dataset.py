@@ -113,8 +113,9 @@ class SyntheticDataset:
 
     @property
     def task_name(self) -> str:
-        """The name of the test set that this is, for messages."""
-        return str(self.manifest.config.get("task", "the task"))
+        """The name of the test set that this is, or its file's, for messages."""
+        config = self.manifest.config
+        return str(config.get("task") or config.get("file") or "the task")
 
     @cached_property
     def texts(self) -> tuple[str, ...]:

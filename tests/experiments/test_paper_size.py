@@ -54,8 +54,8 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     document = FILES[name]
     data = tmp_path / "data"
     data.mkdir()
-    commits = add_models(hub_cache, document) | add_tasks(hub_cache, data, document)
-    commits |= add_files(hub_cache, document)
+    add_models(hub_cache, document)
+    commits = add_tasks(hub_cache, data, document) | add_files(hub_cache, document)
     place = Place(tmp_path, home, {**hub_cache.environment(), **llm_key(document)})
     file = EXPERIMENTS / f"{name}.yaml"
     arguments = [*smaller(document), "--data", str(data), "--seeds", "0", "--set", "runtime.threads=1"]
@@ -67,7 +67,8 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
 
     assert (called.code, called.errors) == (0, [])
     (report,) = (tmp_path / "reports" / name).glob("*")
-    rows = {variant.name for variant in load_experiment(file).variants}
+    variants = load_experiment(file).variants
+    rows = {variant.name for variant in variants}
     tables = "".join(table.read_text(encoding="utf-8") for table in report.glob("*.md"))
     assert {row for row in rows if row not in tables} == set()
     assert "published" in tables or not document.get("table", {}).keys() & {"published", "costs"}
@@ -76,5 +77,7 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
         assert "reconstructed pools" in tables
         assert (report / "costs.md").is_file()
         assert KEY not in called.out + called.err + tables
+    settings = [setting for variant in variants for setting in variant.parameters.items()]
+    commits |= {str(value) for path, value in settings if path.endswith(".revision") and value}
     specs = [spec.read_text("utf-8") for spec in (place.home / "store").glob("artifacts/*/*/stage.json")]
     assert {commit for commit in commits if not any(commit in spec for spec in specs)} == set()
