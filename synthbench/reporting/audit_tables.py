@@ -52,7 +52,7 @@ def _terminal_part(result: AuditResult) -> "RenderableType":
     from rich.text import Text
 
     if result.audit is None:
-        return Text(_waiting(result))
+        return Text(waiting_title(result))
     return terminal_audit(result.title, result.audit, result.published)
 
 
@@ -61,7 +61,7 @@ def markdown_audits(result: ExperimentResult) -> str:
     lines: list[str] = []
     for each in result.audits:
         if each.audit is None:
-            lines += [f"**{markdown.escape(_waiting(each))}**", ""]
+            lines += [f"**{markdown.escape(waiting_title(each))}**", ""]
             continue
         for grid in audit_grids(each.title, each.audit, each.published):
             lines += [f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), ""]
@@ -75,7 +75,7 @@ def latex_audits(result: ExperimentResult) -> str:
     lines = [r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew."]
     for each in result.audits:
         if each.audit is None:
-            lines.append(f"% {latex_text.escape(_waiting(each))}")
+            lines.append(f"% {latex_text.escape(waiting_title(each))}")
             continue
         notes = [*audit_lines(each.audit), *audit_notes(result)]
         first, *others = audit_grids(each.title, each.audit, each.published)
@@ -113,5 +113,6 @@ def _csv_rows(result: AuditResult) -> Iterator[list[str]]:
             yield [*named, column, row, *counts, *shares, published.get(row, {}).get(column, "")]
 
 
-def _waiting(result: AuditResult) -> str:
+def waiting_title(result: AuditResult) -> str:
+    """Return what is said of an audit that nobody has judged."""
     return f"{result.title}: {result.num_items:,} are to be judged; nobody has yet"

@@ -1,8 +1,9 @@
-"""The figures that `table.figures` asks for, with the numbers behind them in every format."""
+"""The figures that `table.figures` asks for, with the numbers behind them in every format; that of audits."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from synthbench.reporting.confusion_figure import confusion_figure
 from synthbench.reporting.curves import csv_curves, curves
 from synthbench.reporting.curves_figure import curves_figure
 from synthbench.reporting.densities import csv_densities, densities, density_grid
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import RenderableType
 
-FIGURES = ("curves", "densities", "early_dev", "frontier")
+FIGURES = ("curves", "densities", "early_dev", "frontier", "confusion")
 TABLES = (
     "curves.csv",
     "frontier.csv",
@@ -58,6 +59,9 @@ def study_figures(result: ExperimentResult) -> "Iterator[tuple[str, Figure]]":
     found_frontier = frontier(result)
     if found_frontier is not None and found_frontier.has_points:
         yield "frontier", frontier_figure(found_frontier)
+    found_confusion = confusion_figure(result)
+    if found_confusion is not None:
+        yield "confusion", found_confusion
 
 
 def terminal_studies(result: ExperimentResult) -> "Iterator[RenderableType]":

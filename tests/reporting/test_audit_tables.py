@@ -128,7 +128,8 @@ def test_latex_is_set_by_a_real_pdflatex(
 
 def test_a_report_of_audits_alone_has_no_tables_of_scores(audited: ExperimentResult, tmp_path: Path) -> None:
     names = [file.name for file in write_report(audited, tmp_path)]
-    assert names == ["audit.tex", "audit.md", "audit.csv"]
+    assert names[:5] == ["audit.tex", "audit.md", "audit.csv", "confusion.pdf", "confusion.png"]
+    assert not any(name.startswith(("table", "scores")) for name in names)
 
 
 def test_tables_of_a_former_run_that_no_longer_hold_are_removed(
