@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synthbench.errors import UserError, did_you_mean
+from synthbench.pipeline.looked_at import forget_what_is_gone
 from synthbench.pipeline.store import STAGE_FILE, Store, describe_holder, write_holder
 
 CLEANING = "cleaning"
@@ -114,7 +115,8 @@ def _with_inputs(identities: Iterable[str], inputs: Mapping[str, Iterable[str]])
 def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[Holding]:
     """Remove what `Inventory.removable` returns, and what killed removals left; return what was removed.
 
-    Everything is first moved out of the way, which a kill can't leave half done.
+    What was found by looking at data that are removed goes, too. Everything is first moved out of the way,
+    which a kill can't leave half done.
     Raises UserError if a run or another clean-up works in the store; then nothing is removed.
     """
     with _alone(store):
@@ -124,6 +126,7 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
                 store.set_aside(holding.folder)
         for name in experiments:
             store.forget_addresses(name)
+        forget_what_is_gone(store)
     for grave in (store.root / "discarded").glob("*"):
         shutil.rmtree(grave, ignore_errors=True)
     return removable

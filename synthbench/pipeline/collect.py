@@ -61,6 +61,7 @@ def collect(
     only_late = bool(pending) and not failures
     experiment = plan.experiment
     taken = Excerpts(results, store)
+    of_runs, unread = examined(runs, results, store)
     missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
     return ExperimentResult(
         experiment=experiment.name,
@@ -74,7 +75,7 @@ def collect(
         published=experiment.published,
         baseline=str(experiment.resolved.get("baseline") or ""),
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
-        runs=examined(runs, results, store),
+        runs=of_runs,
         item_noise=tuple(item_noise(runs, experiment.is_seeded, store)),
         audits=audits,
         costs=cost_results(plan, store),
@@ -82,7 +83,7 @@ def collect(
         side_by_side=tuple(taken.side_by_side()),
         failures=(*failures, *(() if only_late else unfinished)),
         pending=(*pending, *(unfinished if only_late else ())),
-        notes=(*experiment.notes, *missing),
+        notes=(*experiment.notes, *missing, *unread),
         environment=environment(),
     )
 

@@ -3,7 +3,7 @@
 It is no stage: nothing depends on it. It is looked at when the results are collected, and then kept.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -21,18 +21,22 @@ from synthbench.reporting.results import RunResult
 if TYPE_CHECKING:
     from synthbench.data.contamination.index import TestIndex
 
-VERSION = 1
+VERSION = 2
 """Raise it whenever the same data give other figures."""
 ITEMS = {RecordKind.RANKING: "queries", RecordKind.SENTENCE: "sentences"}
 
 
-def examined(runs: Sequence[PlannedRun], results: Sequence[RunResult], store: Store) -> tuple[RunResult, ...]:
+def examined(
+    runs: Sequence[PlannedRun], results: Sequence[RunResult], store: Store
+) -> tuple[tuple[RunResult, ...], tuple[str, ...]]:
     """Return the runs' results with the figures of their data and what of their test sets stands in these.
 
-    Data that are no longer in the store, or can't be read, are left out.
+    Data that can't be read, and test sets that are no longer in the store, are left out, and named in the
+    notes that are returned, too: what nobody looked for must not pass for what is not there.
     """
     examiner = _Examiner(store)
-    return tuple(examiner.try_to_examine(run, result) for run, result in zip(runs, results, strict=True))
+    found = tuple(examiner.try_to_examine(run, result) for run, result in zip(runs, results, strict=True))
+    return found, tuple(examiner.notes)
 
 
 class _Examiner:
@@ -42,11 +46,15 @@ class _Examiner:
         self.store = store
         self._known = LookedAt(store, VERSION)
         self._indexes: dict[tuple[tuple[str, str], ...], TestIndex] = {}
+        self.notes: dict[str, None] = {}
 
     def try_to_examine(self, run: PlannedRun, result: RunResult) -> RunResult:
         try:
             return self._examine(run, result)
-        except UserError:
+        except (UserError, OSError) as error:
+            # Where the store lies is in no result.
+            reason = str(error).replace(f"{self.store.root.parent}/", "")
+            self.notes[f"Nobody looked for test sentences in all training data: {reason}."] = None
             return result
 
     def _examine(self, run: PlannedRun, result: RunResult) -> RunResult:
@@ -55,9 +63,17 @@ class _Examiner:
             for dataset in result.datasets
         )
         parts = {dataset.part: dataset.stage for dataset in datasets if dataset.num_records}
-        tests = {task: _scored(stage).identity for task, stage in run.evaluations.items()}
-        overlaps = self._overlaps(parts, {task: each for task, each in tests.items() if self._is_there(each)})
+        overlaps = self._overlaps(parts, dict(self._tests(run)) if parts else {})
         return result.model_copy(update={"datasets": datasets, "overlaps": overlaps})
+
+    def _tests(self, run: PlannedRun) -> Iterator[tuple[str, str]]:
+        for task, evaluation in run.evaluations.items():
+            identity = _scored(evaluation).identity
+            if (self.store.folder(identity) / DATASET_FOLDER).is_dir():
+                yield task, identity
+            else:
+                gone = f"{task} is no longer in the store: nobody looked for it in the training data."
+                self.notes[gone] = None
 
     def _figures(self, part: str) -> dict[str, float]:
         from synthbench.data.quality import key_figures
@@ -65,7 +81,7 @@ class _Examiner:
         known = self._known.kept("figures", part)
         if known is None:
             known = key_figures(read_dataset(self.store.folder(part)))
-            self._known.keep(known, "figures", part)
+            self._known.keep(known, "figures", part, of=[part])
         return dict(known)
 
     def _overlaps(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> tuple[Overlap, ...]:
@@ -75,7 +91,8 @@ class _Examiner:
         known = self._known.kept("overlaps", *map(list, key))
         if known is None:
             known = [overlap.model_dump(mode="json") for overlap in self._search(parts, tests)]
-            self._known.keep(known, "overlaps", *map(list, key))
+            stages = (*parts.values(), *tests.values())
+            self._known.keep(known, "overlaps", *map(list, key), of=stages)
         return tuple(map(Overlap.model_validate, known))
 
     def _search(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> list[Overlap]:
@@ -114,9 +131,6 @@ class _Examiner:
 
     def _kind(self, identity: str) -> RecordKind:
         return read_manifest(self.store.folder(identity) / DATASET_FOLDER).kind
-
-    def _is_there(self, identity: str) -> bool:
-        return (self.store.folder(identity) / DATASET_FOLDER).is_dir()
 
 
 def _scored(evaluation: Stage) -> Stage:

@@ -63,13 +63,16 @@ class Excerpts:
         shared = [text for text, stages in anchors.items() if len(stages) > 1]
         chosen = sorted(shared, key=lambda text: (-len(anchors[text]), text_key(text)))[:NUM_SENTENCES]
         for text in chosen:
-            yield SharedSentence(sentence=text, found=tuple(self._found(text, anchors[text], chosen)))
+            # The anchors may be known from before, and the records no longer readable.
+            with suppress(UserError):
+                yield SharedSentence(sentence=text, found=tuple(self._found(text, anchors[text], chosen)))
 
     def _looked_at(self, look: Callable[..., Any], *key: str) -> Any:  # noqa: ANN401 - JSON
+        """Return what `look` finds, or found, in the data of a stage, the first of the key."""
         known = self._known.kept(look.__name__, *key)
         if known is None:
             known = look(*key)
-            self._known.keep(known, look.__name__, *key)
+            self._known.keep(known, look.__name__, *key, of=key[:1])
         return known
 
     def _excerpt(self, stage: str) -> dict[str, Any]:

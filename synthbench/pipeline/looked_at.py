@@ -2,33 +2,53 @@
 
 import hashlib
 import json
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from synthbench.pipeline.store import Store, write_atomically
 
+FOLDER = "examined"
+LAYOUT = 2
+"""Of the files; it is in their names, so that those of another are not read."""
+
 
 class LookedAt:
     """JSON values by what was looked at; `version` is raised whenever the same data give another value."""
 
     def __init__(self, store: Store, version: int) -> None:
-        self._folder = store.root / "examined"
+        self._folder = store.root / FOLDER
         self._version = version
 
     def kept(self, *key: object) -> Any:  # noqa: ANN401 - JSON
         """Return what was kept, None if nothing was."""
         try:
-            return json.loads(self._file(key).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            return json.loads(self._file(key).read_text(encoding="utf-8"))["value"]
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def keep(self, value: object, *key: object) -> None:
-        """Keep a value, if there is room for it."""
+    def keep(self, value: object, *key: object, of: Iterable[str]) -> None:
+        """Keep a value, if there is room for it, as long as the stages whose data it is `of` are there."""
+        content = json.dumps({"of": list(of), "value": value}, ensure_ascii=False)
         with suppress(OSError):
             self._file(key).parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(self._file(key), json.dumps(value, ensure_ascii=False) + "\n")
+            write_atomically(self._file(key), content + "\n")
 
     def _file(self, key: tuple[object, ...]) -> Path:
-        digest = hashlib.sha256(json.dumps([self._version, *key]).encode()).hexdigest()
+        digest = hashlib.sha256(json.dumps([LAYOUT, self._version, *key]).encode()).hexdigest()
         return self._folder / f"{digest}.json"
+
+
+def forget_what_is_gone(store: Store) -> None:
+    """Remove what was found in data that the store no longer holds, and what can't be read."""
+    for file in (store.root / FOLDER).glob("*.json"):
+        if not _is_of_what_is_there(file, store):
+            file.unlink(missing_ok=True)
+
+
+def _is_of_what_is_there(file: Path, store: Store) -> bool:
+    try:
+        return all(map(store.has, json.loads(file.read_text(encoding="utf-8"))["of"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

@@ -8,11 +8,13 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
+from synthbench.pipeline.cleaning import clean
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import Plan, make_plan
 from synthbench.pipeline.runner import Runner
 from synthbench.pipeline.store import Store
+from synthbench.reporting.build import build_table
 from synthbench.reporting.overlaps import Overlap
 from synthbench.reporting.results import RunResult
 
@@ -77,6 +79,20 @@ def test_what_was_looked_at_is_kept_and_looked_at_again_if_it_is_lost_or_damaged
     assert all(json.loads(file.read_text(encoding="utf-8")) for file in kept)
 
 
+def test_what_was_looked_at_is_removed_with_the_data(plan: Plan, store: Store) -> None:
+    collect(plan, store)
+    store.remember_addresses("example", plan.addresses)
+    kept = {*(store.root / "examined").iterdir()}
+    (foreign := store.root / "examined" / "former.json").write_text("{}\n", encoding="utf-8")
+
+    clean(store, 0)
+    assert {*(store.root / "examined").iterdir()} == kept
+    assert not foreign.exists()
+
+    clean(store, 0, ["example"])
+    assert not [*(store.root / "examined").iterdir()]
+
+
 def test_results_of_runs_without_these_figures_stay_as_they_were(plan: Plan, store: Store) -> None:
     run = collect(plan, store).runs[0]
     old = run.model_copy(update={"overlaps": (), "datasets": ()})
@@ -90,10 +106,22 @@ def test_data_that_cannot_be_read_cost_no_result(plan: Plan, store: Store) -> No
     for stage in plan.stages.values():
         if stage.label == "gold":
             (store.folder(stage.identity) / "dataset" / "records.parquet").write_bytes(b"PAR1")
-    assert [(run.scores[0].num_items, run.overlaps) for run in collect(plan, store).runs] == [
-        (3, ()),
-        (3, ()),
-    ]
+    result = collect(plan, store)
+    assert [(run.scores[0].num_items, run.overlaps) for run in result.runs] == [(3, ()), (3, ())]
+    (note,) = result.notes
+    assert note.startswith("Nobody looked for test sentences in all training data: store/artifacts/")
+    assert "damaged" in note and str(store.root) not in note
+    assert note in build_table(result).notes
+
+
+def test_what_is_known_of_data_is_no_reason_to_stop_when_they_are_damaged_later(
+    plan: Plan, store: Store
+) -> None:
+    before = collect(plan, store)
+    for file in (store.root / "artifacts").glob("*/*/dataset/records.parquet"):
+        file.write_bytes(b"PAR1")
+    again = collect(plan, store)
+    assert (again.runs, again.notes) == (before.runs, before.notes)
 
 
 def test_test_sets_that_are_gone_from_the_store_are_left_out(
@@ -102,7 +130,9 @@ def test_test_sets_that_are_gone_from_the_store_are_left_out(
     for stage in plan.stages.values():
         if stage.kind == "exclude":
             store.folder(stage.identity).rename(tmp_path / "gone")
-    assert collect(plan, store).runs[0].overlaps == ()
+    result = collect(plan, store)
+    assert result.runs[0].overlaps == ()
+    assert result.notes == ("test is no longer in the store: nobody looked for it in the training data.",)
 
 
 def test_a_row_without_the_overlap_is_one_key_and_has_none(experiment: ExperimentFile, store: Store) -> None:
