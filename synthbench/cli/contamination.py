@@ -69,6 +69,8 @@ def contamination(
     if not path.exists():
         raise UserError(f"{path}: no such file or folder")
     tests = dict(_tests(against, data, origin))
+    if not tests:
+        raise UserError(f"--against {', '.join(against)}: none of the test sets is there")
     encode = open_encoder(encoder) if embedding or encoder else None
     index = TestIndex(tests, near=near, encode=encode, similar=cosine)
     findings = search(text_batches(path), index)

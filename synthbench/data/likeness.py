@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
+from unicodedata import normalize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -13,8 +14,9 @@ if TYPE_CHECKING:
     Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 NUM_PERMUTATIONS = 128
-NUM_BANDS = 32
-"""With four values in each band, two sentences at a similarity of 0.8 meet in one but for 1 time in 10^7."""
+NUM_BANDS, MORE_BANDS = 32, 64
+"""With four values in each band, two sentences at a similarity of 0.8 meet in one but for 1 time in 10^7; at
+0.5, the lowest that is asked for, 1 in 8 would be missed, with two values in each 1 in 10^8."""
 SEED = 1
 SHINGLE = 5
 GRAM = 13
@@ -23,8 +25,11 @@ _WORD = re.compile(r"\w+")
 
 
 def bare(text: str) -> str:
-    """Return the text's words, case folded, with single spaces between them; without words, the text."""
-    return " ".join(_WORD.findall(text.casefold())) or text.strip()
+    """Return the text's words, case folded, with single spaces between them; without words, the text.
+
+    Characters that Unicode holds compatible are the same (NFKC): an accent composed or not, a ligature.
+    """
+    return " ".join(_WORD.findall(normalize("NFKC", text).casefold())) or text.strip()
 
 
 def grams(bare_text: str) -> Sequence[str]:
@@ -59,7 +64,8 @@ class NearDuplicates:
 
         self._texts = bare_texts
         self._threshold = threshold
-        self._index = RMinHashLSH(threshold, NUM_PERMUTATIONS, NUM_BANDS)
+        num_bands = NUM_BANDS if threshold >= NEAR else MORE_BANDS
+        self._index = RMinHashLSH(threshold, NUM_PERMUTATIONS, num_bands)
         self._index.insert_many(_sketches(bare_texts))
 
     def find(self, bare_texts: Sequence[str]) -> Iterator[tuple[int, ...]]:

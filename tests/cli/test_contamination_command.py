@@ -57,6 +57,19 @@ def test_the_test_sets_of_an_experiment_are_looked_for(training: Path) -> None:
     assert there["checks"]["exact"]["whole_items"] == 0
 
 
+def test_an_experiment_none_of_whose_test_sets_is_there_is_an_error(training: Path) -> None:
+    file = training.with_name("tested.yaml")
+    file.write_text(
+        file.read_text(encoding="utf-8")
+        .replace("tasks: [there], if_found: [absent]", "if_found: [absent]")
+        .replace("  there: {file: test.tsv, kind: scored_pair, split: test}\n", ""),
+        encoding="utf-8",
+    )
+    result = call(training, "--against", file)
+    assert isinstance(result.exception, UserError)
+    assert str(result.exception) == f"--against {file}: none of the test sets is there"
+
+
 @pytest.mark.parametrize(
     ("against", "message"),
     [

@@ -62,6 +62,28 @@ def test_a_letter_changed_in_a_long_sentence_leaves_a_near_duplicate() -> None:
     assert (found.checks[Check.NEAR].sentences, found.checks[Check.GRAMS].sentences) == (1, 0)
 
 
+def test_forms_of_a_character_are_the_same_once_normalised() -> None:
+    composed, decomposed, ligature = "Caf\u00e9 office", "Cafe\u0301 office", "caf\u00e9 o\ufb03ce"
+    found = overlap([(decomposed,), (ligature,)], [(composed,)])
+    assert found.checks[Check.EXACT].training_sentences == 0
+    assert found.checks[Check.NORMALISED].training_sentences == 2
+
+
+def test_near_duplicates_at_a_low_threshold_are_not_missed() -> None:
+    generator = np.random.default_rng(0)
+    words = [f"w{number}" for number in range(25)]
+    test, training = [], []
+    while len(test) < 100:
+        first = generator.choice(words, 20)
+        second = np.where(generator.random(20) < 0.15, generator.choice(words, 20), first)
+        if 0.5 <= similarity(" ".join(first), " ".join(second)) < 0.55:
+            test.append((" ".join(first),))
+            training.append((" ".join(second),))
+    index = TestIndex({"test": test}, checks=[Check.NEAR], near=0.5)
+    found = search([training], index).overlaps(index)[0].checks[Check.NEAR]
+    assert found.sentences == 100
+
+
 @FEW
 @given(PAIRS, PAIRS)
 def test_every_check_finds_what_comparing_everything_finds(training: Rows, test: Rows) -> None:

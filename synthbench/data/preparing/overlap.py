@@ -19,7 +19,7 @@ class DropOverlap(Step):
     Trained with it and without, a row shows what the overlap is worth (docs/data_quality.md).
     """
 
-    version = 1
+    version = 2
 
     step: Literal["drop-overlap"] = "drop-overlap"
     sources: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
