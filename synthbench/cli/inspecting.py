@@ -170,8 +170,9 @@ def _samples(quality: "Quality") -> Iterator[tuple[str, str]]:
         yield "no word in common", f"{each.no_common_word:.1%} of {of}"
     for split, to in each.to_train.items():
         nearest = f"nearest of {to.sentences:,} at a median cosine of {to.median_cosine:.2f}"
-        yield f"{split} in train", f"{to.in_train:.1%} of {to.queries:,} sentences; {nearest}"
-        yield "  at 0.95 or more", f"{to.share_similar:.1%}"
+        name = split or "(no split)"
+        yield f"{name} in train", f"{to.in_train:.1%} of {to.queries:,} sentences; {nearest}"
+        yield f"  {name} at 0.95 or more", f"{to.share_similar:.1%}"
     yield "seed of the samples", str(each.seed)
     if each.encoder:
         yield "encoder", each.encoder

@@ -72,6 +72,28 @@ def test_two_data_sets_are_shown_side_by_side(folder: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.experiments
+def test_every_split_has_its_own_figures_of_what_is_in_train(tmp_path: Path) -> None:
+    """Of test one sentence in two stands in train, of dev both."""
+    file = tmp_path / "splits.tsv"
+    rows = [
+        "sentence\tsplit",
+        "a man\ttrain",
+        "a dog\ttrain",
+        "A man\tdev",
+        "a dog\tdev",
+        "a dog\ttest",
+        "rain\ttest",
+    ]
+    file.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    lines = succeed("inspect", file).splitlines()
+    shares = {
+        name: next(re.findall(r"[\d.]+%", line)[0] for line in lines if name in line)
+        for name in ("dev in train", "dev at 0.95 or more", "test in train", "test at 0.95 or more")
+    }
+    assert [*shares.values()] == ["100.0%", "100.0%", "50.0%", "50.0%"]
+
+
+@pytest.mark.experiments
 def test_figures_on_samples_name_their_sizes_seed_and_encoder(folder: Path, tmp_path: Path) -> None:
     output = succeed("inspect", folder, "--json", tmp_path / "figures.json")
     for text in ("self-BLEU", "Vendi score", "(5 sentences)", "the same words", "25.0% of 4 pairs", "static"):
