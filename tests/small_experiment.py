@@ -55,6 +55,7 @@ variants:
 runtime: {{device: cpu, threads: 1}}
 """
 TABLES = ("table.csv", "table.md", "table.tex", "scores.pdf", "scores.png")
+PAGE = "report.html"
 
 
 @dataclass(frozen=True)

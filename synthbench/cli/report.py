@@ -1,4 +1,4 @@
-"""synthbench report: tables and plot again, from tracked results."""
+"""synthbench report: tables, plots and page again, from tracked results."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ def report(
     output: OutputFolder = Path("reports"),
     trace: Cell = ("", ""),
 ) -> None:
-    """Write tables and plot of the last tracked run of this file and these overrides; computes nothing."""
+    """Write the report of the last tracked run of this file and these overrides again; computes nothing."""
 
     from synthbench.pipeline.collect import request
     from synthbench.reporting.terminal_report import terminal_report
@@ -69,10 +69,10 @@ def _print_trace(result: "ExperimentResult", cell: tuple[str, str], tracker: "Ml
 
 
 def print_files(files: Sequence[Path]) -> None:
-    """Say where a report's files are, on a line for all tables of one name and one for each plot."""
+    """Say where a report's files are: a line for all tables of one name, for each plot, and for the page."""
     lines: dict[tuple[str, str], list[Path]] = {}
     for file in files:
-        kind = "plot" if file.suffix[1:] in FORMATS else "tables"
+        kind = "page" if file.suffix == ".html" else "plot" if file.suffix[1:] in FORMATS else "tables"
         lines.setdefault((kind, file.stem), []).append(file)
     for (kind, _), (first, *others) in lines.items():
         print(f"{kind}: {', '.join([str(first), *(file.name for file in others)])}")

@@ -153,7 +153,7 @@ def _summary(plan: "Plan", report: "Report") -> str:
 
 
 def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
-    """Write tables and plot of what is finished, say where, then track it; tell whether that worked.
+    """Write the report of what is finished, say where, then track it; tell whether that worked.
 
     People who are to judge get their sheets beside the tables.
     """
@@ -161,10 +161,12 @@ def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
     from synthbench.reporting.terminal_report import terminal_report
     from synthbench.reporting.write import write_report
     from synthbench.tracking.mlflow_tracker import MlflowTracker
+    from synthbench.tracking.redaction import redacted
 
     if not result.runs:
         return True
-    files = write_report(result, folder)
+    # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
+    files = write_report(redacted(result), folder)
     console().print(terminal_report(result))
     print_files(files)
     for audit in result.audits:

@@ -27,17 +27,17 @@ FIELDS = (
 
 def terminal_costs(result: ExperimentResult) -> "RenderableType":
     """Return what rich prints: title, table and notes."""
-    return terminal_grid(cost_grid(result), _notes(result))
+    return terminal_grid(cost_grid(result), cost_table_notes(result))
 
 
 def markdown_costs(result: ExperimentResult) -> str:
     """Return title, table and notes."""
-    return markdown_document(cost_grid(result), _notes(result))
+    return markdown_document(cost_grid(result), cost_table_notes(result))
 
 
 def latex_costs(result: ExperimentResult) -> str:
     """Return a `table` environment; it needs the booktabs package only."""
-    return latex_document(cost_grid(result), _notes(result))
+    return latex_document(cost_grid(result), cost_table_notes(result))
 
 
 def csv_costs(result: ExperimentResult) -> str:
@@ -116,7 +116,8 @@ def _published(result: ExperimentResult) -> dict[str, tuple[str, ...]]:
     return {name: tuple(values[column] for column in columns) for name, columns in named.items()}
 
 
-def _notes(result: ExperimentResult) -> Iterator[str]:
+def cost_table_notes(result: ExperimentResult) -> Iterator[str]:
+    """Yield what must be known beside the costs."""
     yield (
         "Per record: all US dollars of the line, for dropped answers too, by the records that came of it"
         f" ({ALL}: by those of the last stage)."

@@ -1,5 +1,6 @@
 """How every figure looks, and its files: the same bytes for the same figure."""
 
+import base64
 import io
 import logging
 import warnings
@@ -37,11 +38,12 @@ STYLE: dict[str, Any] = {
     "grid.linewidth": GUIDE_WIDTH,
     "axes.formatter.useoffset": False,
     "text.parse_math": False,  # names are plain text, dollar signs included
+    "svg.hashsalt": "synthbench",  # its ids are random without
     "pdf.fonttype": 42,  # TrueType: publishers refuse matplotlib's Type 3
     "savefig.dpi": 200,
 }
 # Without dates; what is not named here says which matplotlib it was.
-METADATA = {"pdf": {"CreationDate": None}, "png": {}}
+METADATA = {"pdf": {"CreationDate": None}, "png": {}, "svg": {"Date": None}}
 
 
 @contextmanager
@@ -69,9 +71,20 @@ def figure_files(name: str, figure: "Figure") -> dict[str, bytes]:
 
     Saving as PNG takes the Agg backend and saving as PDF its own: no display is ever asked for.
     """
-    files = {}
-    for extension in FORMATS:
-        content = io.BytesIO()
-        figure.savefig(content, format=extension, metadata=METADATA[extension])
-        files[f"{name}.{extension}"] = content.getvalue()
-    return files
+    return {f"{name}.{extension}": _saved(figure, extension) for extension in FORMATS}
+
+
+def image_address(figure: "Figure", png: bytes) -> str:
+    """Return a `data:` address that holds the figure: as SVG or, if that is smaller, as the given PNG.
+
+    Call it within `figure_style`.
+    """
+    contents = {"image/svg+xml": _saved(figure, "svg"), "image/png": png}
+    kind = min(contents, key=lambda kind: len(contents[kind]))
+    return f"data:{kind};base64,{base64.b64encode(contents[kind]).decode()}"
+
+
+def _saved(figure: "Figure", extension: str) -> bytes:
+    content = io.BytesIO()
+    figure.savefig(content, format=extension, metadata=METADATA[extension])
+    return content.getvalue()

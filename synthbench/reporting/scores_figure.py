@@ -20,7 +20,7 @@ from synthbench.reporting.figure_files import (
     WIDEST,
 )
 from synthbench.reporting.figure_text import text_height, text_width, wrapped
-from synthbench.reporting.table import MISSING, Cell, Group, Row, Table
+from synthbench.reporting.table import MISSING, Cell, Row, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,15 +89,9 @@ def scores_figure(table: Table) -> "Figure":
 def _lines(table: Table) -> Iterator[_Line]:
     for number, group in enumerate(table.groups):
         if table.axes:
-            yield _Line(_folded(_heading(table, group)), number)
+            yield _Line(_folded(table.heading(group)), number)
         for row in group.rows:
             yield _Line(_folded(row.label), number, row)
-
-
-def _heading(table: Table, group: Group) -> str:
-    values = dict(group.rows[0].axes)
-    named = [f"{axis}: {values[axis]}" for axis in table.axes if axis in values]
-    return ", ".join(named) or f"every {', '.join(table.axes)}"
 
 
 def _draw_panel(panel: "Axes", table: Table, lines: Sequence[_Line], column: int) -> None:

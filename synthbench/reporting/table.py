@@ -171,6 +171,12 @@ class Table:
         """The titles of the columns that name a row, then those of the scores."""
         return (*self.axes, "variant", *(column.title for column in self.columns))
 
+    def heading(self, group: Group) -> str:
+        """Return the axis values that a group's rows share; one without any stands for every value."""
+        values = dict(group.rows[0].axes)
+        named = [f"{axis}: {values[axis]}" for axis in self.axes if axis in values]
+        return ", ".join(named) or f"every {', '.join(self.axes)}"
+
     def row_names(self, row: Row) -> tuple[str, ...]:
         """Return the row's axis values and label."""
         return (*(row.axis_value(axis) for axis in self.axes), row.label)

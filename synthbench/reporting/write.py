@@ -20,7 +20,8 @@ from synthbench.reporting.comparison_tables import (
 from synthbench.reporting.comparisons import compare
 from synthbench.reporting.cost_tables import csv_costs, latex_costs, markdown_costs
 from synthbench.reporting.csv_table import csv_table
-from synthbench.reporting.figure_files import FORMATS, figure_files, figure_style
+from synthbench.reporting.figure_files import FORMATS, figure_files, figure_style, image_address
+from synthbench.reporting.html.page import html_report
 from synthbench.reporting.latex import latex_table
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME_LENGTH = 80
+PAGE = "report.html"
 WRITERS = {"table.tex": latex_table, "table.md": markdown_table, "table.csv": csv_table}
 AUDIT_WRITERS = {"audit.tex": latex_audits, "audit.md": markdown_audits, "audit.csv": csv_audits}
 COMPARISON_WRITERS = {
@@ -74,8 +76,9 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
 
     They are table.tex, table.md, table.csv, scores.pdf and scores.png, the figures only if there is a score;
     comparisons.*, if rows have a baseline; audit.*, if data were audited, and costs.*, if an LLM was asked
-    for them; of an experiment without training only these; and what `table.figures` asks for. Each file
-    appears whole or not at all. Raises UserError if the folder can't be written.
+    for them; of an experiment without training only these; what `table.figures` asks for; and report.html,
+    which holds all of it. Each file appears whole or not at all. Raises UserError if the folder can't be
+    written.
     """
     table = build_table(result)
     written = []
@@ -103,9 +106,13 @@ def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, byt
         yield name, cost_writer(result).encode()
     for name, text in study_tables(result):
         yield name, text.encode()
+    images = {}
     with figure_style():
         for name, figure in _figures(result, table):
-            yield from figure_files(name, figure).items()
+            files = figure_files(name, figure)
+            images[name] = image_address(figure, files[f"{name}.png"])
+            yield from files.items()
+    yield PAGE, html_report(result, table, images).encode()
 
 
 def _figures(result: ExperimentResult, table: Table) -> "Iterator[tuple[str, Figure]]":

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_experiment import TABLES, Called, Place, artifact, kinds, tables
+from small_experiment import PAGE, TABLES, Called, Place, artifact, kinds, tables
 
 from synthbench.errors import UserError
 from synthbench.tracking.mlflow_runs import RunWriter
@@ -56,10 +56,11 @@ def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Pl
     _, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
-    assert called.out.splitlines()[-4:] == [
+    assert called.out.splitlines()[-5:] == [
         "tables: reports/small/table.tex, table.md, table.csv",
         "tables: reports/small/comparisons.tex, comparisons.md, comparisons.csv",
         "plot: reports/small/scores.pdf, scores.png",
+        "page: reports/small/report.html",
         "MLflow: synthbench dashboard",
     ]
 
@@ -85,7 +86,7 @@ def test_results_are_tracked_as_a_parent_with_rows_and_a_child_for_each_seed(tra
     assert len(names) == 4
     report = tracking.list_artifacts(parents[0].info.run_id, "report")
     comparisons = [f"comparisons.{ending}" for ending in ("csv", "md", "tex")]
-    assert sorted(Path(file.path).name for file in report) == sorted([*TABLES, *comparisons])
+    assert sorted(Path(file.path).name for file in report) == sorted([*TABLES, *comparisons, PAGE])
 
 
 def test_a_second_run_computes_and_tracks_nothing(finished_run: tuple[Place, Called], tracking: Any) -> None:
@@ -118,6 +119,9 @@ def test_report_writes_the_same_bytes_without_the_store(
     finally:
         shutil.move(away, place.home / "store")
     assert tables(place, "again") == tables(place)
+    first, again = (place.folder / output / "small" / PAGE for output in ("reports", "again"))
+    assert again.read_bytes() == first.read_bytes()
+    assert b"What data sets have for the same sentence" in first.read_bytes()
 
 
 def test_a_cell_is_traced_to_its_runs_in_mlflow(finished_run: tuple[Place, Called], tracking: Any) -> None:

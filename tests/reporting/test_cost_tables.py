@@ -121,8 +121,8 @@ def test_an_experiment_that_only_makes_data_writes_these_tables_alone(
 ) -> None:
     (tmp_path / "table.md").write_text("of an earlier run", encoding="utf-8")
     written = write_report(result, tmp_path)
-    assert {file.name for file in written} == {"costs.tex", "costs.md", "costs.csv"}
-    assert {file.name for file in tmp_path.iterdir()} == {"costs.tex", "costs.md", "costs.csv"}
+    assert {file.name for file in written} == {"costs.tex", "costs.md", "costs.csv", "report.html"}
+    assert {file.name for file in tmp_path.iterdir()} == {"costs.tex", "costs.md", "costs.csv", "report.html"}
 
 
 @pytest.mark.parametrize(

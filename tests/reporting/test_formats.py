@@ -155,7 +155,7 @@ def test_report_is_the_same_files_each_time(small_result: ExperimentResult, tmp_
     first = write_report(small_result, tmp_path / "a" / "b")
     again = write_report(small_result, tmp_path / "c")
 
-    names = ["table.tex", "table.md", "table.csv", "scores.pdf", "scores.png"]
+    names = ["table.tex", "table.md", "table.csv", "scores.pdf", "scores.png", "report.html"]
     assert [path.name for path in first] == names
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
     assert sorted(path.name for path in (tmp_path / "c").iterdir()) == sorted(names)
@@ -169,7 +169,7 @@ def test_where_nothing_is_scored_there_is_no_figure_and_none_of_an_earlier_resul
 
     written = write_report(small_result.model_copy(update={"runs": unscored}), tmp_path)
 
-    assert sorted(path.name for path in written) == ["table.csv", "table.md", "table.tex"]
+    assert sorted(path.name for path in written) == ["report.html", "table.csv", "table.md", "table.tex"]
     assert sorted(tmp_path.iterdir()) == sorted(written)
 
 

@@ -1,0 +1,211 @@
+"""The page that holds a whole report."""
+
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from synthbench.reporting.excerpts import DataExcerpt, RecordExcerpt, SharedRecords, SharedSentence
+from synthbench.reporting.overlaps import Overlap
+from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, RunResult
+from synthbench.reporting.write import write_report
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+ATTACK = "</p><script>alert('x')</script><img src=http://evil.example/a onerror=alert(1)>"
+VOID = {"meta", "img", "br", "polyline"}
+
+
+class Page(HTMLParser):
+    """What a browser would find: elements with their attributes, and all text outside of styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] != "style":
+            self.text += data
+
+    def ids(self) -> list[str]:
+        return [found["id"] for _, found in self.elements if "id" in found]
+
+
+def page_of(result: ExperimentResult, folder: Path) -> tuple[Page, str]:
+    write_report(result, folder)
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert page.open == []
+    return page, text
+
+
+@pytest.fixture
+def full(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
+    """A result of everything that a page shows, with an attack wherever texts come from outside."""
+    data = DatasetSummary(
+        part=f"written {ATTACK}",
+        kind="scored_pair",
+        method="dino",
+        num_records=9,
+        num_failures=3,
+        dropped={ATTACK: 2},
+        llm=ATTACK,
+        content_hash="c0ffee",
+        stage="s1",
+    )
+    other = data.model_copy(update={"stage": "s2", "part": "gold"})
+    overlap = Overlap(
+        task="STSb",
+        items="pairs",
+        num_items=100,
+        sharing={"exact": 1, "normalised": 12, "13-gram": 12, "near-duplicate": 13},
+        whole={"normalised": 2},
+        as_pairs=1,
+        by_part={},
+    )
+    cost = CostResult(
+        method="dino",
+        part="written",
+        rows=("ours",),
+        llm="gpt",
+        num_records=9,
+        num_requests=1_234,
+        prompt_tokens=5,
+        completion_tokens=6,
+        usd=0.5,
+        stage="s1",
+    )
+    record = RecordExcerpt(
+        texts=(("sentence1", f"A dog {ATTACK}"), ("sentence2", ATTACK)), score=0.5, origin=(("id", ATTACK),)
+    )
+    shared = SharedRecords(stages=("s1",), records=(record,), num_records=3)
+    ours, base = (
+        tuple(
+            run.model_copy(
+                update={
+                    "datasets": (data, other),
+                    "overlaps": (overlap,),
+                    "dev_score": 0.5,
+                    "num_steps": 7,
+                    "seconds": 3.0,
+                    "history": ((1, "dev_score", 0.1), (2, "dev_score", 0.4), (3, "dev_score", 0.3)),
+                }
+            )
+            for run in runs
+        )
+        for runs in (
+            make_runs(f"ours {ATTACK}", {"STSb": (0.80, 0.81, 0.82), "SICK-R": (0.7, 0.5, 0.6)}),
+            make_runs("base", {"STSb": (0.60, 0.61, 0.62), "SICK-R": (0.6, 0.6, 0.6)}),
+        )
+    )
+    result = make_result(ours, base, caption=ATTACK, notes=[ATTACK], compare_to="base")
+    return result.model_copy(
+        update={
+            "costs": (cost,),
+            "failures": (ATTACK,),
+            "pending": (ATTACK,),
+            "environment": {"python": ATTACK},
+            "source": ATTACK,
+            "excerpts": (
+                DataExcerpt(
+                    stage="s1", records=(record,), failures=((ATTACK, 3),), revisions=(("llm", ATTACK),)
+                ),
+            ),
+            "side_by_side": (
+                SharedSentence(
+                    sentence=ATTACK, found=(shared, shared.model_copy(update={"stages": ("s2",)}))
+                ),
+            ),
+        }
+    )
+
+
+def test_texts_from_outside_stay_texts(full: ExperimentResult, tmp_path: Path) -> None:
+    page, text = page_of(full, tmp_path)
+    assert "<script" not in text
+    assert "onerror" not in {name for _, found in page.elements for name in found}
+    assert page.text.count(ATTACK) > 10
+
+
+def test_the_page_needs_nothing_beside_itself(full: ExperimentResult, tmp_path: Path) -> None:
+    page, text = page_of(full, tmp_path)
+    addresses = [found[name] for _, found in page.elements for name in ("src", "href") if name in found]
+    assert addresses
+    assert all(address.startswith(("data:image/", "#")) for address in addresses)
+    assert {tag for tag, _ in page.elements} & {"script", "link", "iframe", "object", "form"} == set()
+    assert "url(" not in text
+    assert "@import" not in text
+    policy = next(found["content"] for _, found in page.elements if "http-equiv" in found)
+    assert policy.startswith("default-src 'none'")
+
+
+def test_contents_lead_to_what_is_there(full: ExperimentResult, tmp_path: Path) -> None:
+    page, _ = page_of(full, tmp_path)
+    led_to = [found["href"].removeprefix("#") for tag, found in page.elements if tag == "a"]
+    assert led_to == page.ids()
+    assert {"summary", "unfinished", "scores", "comparisons", "data", "side-by-side"} < set(led_to)
+    assert {"contamination", "costs", "again"} < set(led_to)
+
+
+def test_sections_without_anything_are_left_out(
+    make_runs: MakeRuns, make_result: MakeResult, tmp_path: Path
+) -> None:
+    page, _ = page_of(make_result(make_runs("only", {"A": (0.5,)})), tmp_path)
+    assert page.ids() == ["summary", "scores", "again"]
+
+
+def test_it_is_the_same_from_a_result_that_was_kept(full: ExperimentResult, tmp_path: Path) -> None:
+    kept = ExperimentResult.model_validate_json(full.model_dump_json())
+    _, first = page_of(full, tmp_path / "first")
+    _, again = page_of(kept, tmp_path / "again")
+    assert again == first
+
+
+def test_records_stand_with_their_origin_and_side_by_side(full: ExperimentResult, tmp_path: Path) -> None:
+    page, _ = page_of(full, tmp_path)
+    words = " ".join(page.text.split())
+    assert f"sentence2 {ATTACK}" in words
+    assert f"score 0.50; id {ATTACK}" in words
+    assert "3 (3 × " in words
+    assert "and 2 more" in words
+    assert "12 (12.0%)" in words
+
+
+def test_figures_stand_in_it_as_images(full: ExperimentResult, tmp_path: Path) -> None:
+    page, text = page_of(full, tmp_path)
+    images = [found["src"] for tag, found in page.elements if tag == "img"]
+    assert len(images) == 1
+    assert images[0].startswith(("data:image/svg+xml;base64,", "data:image/png;base64,"))
+    assert len(text) < 300_000
+
+
+def test_dev_scores_are_drawn_in_a_frame(full: ExperimentResult, tmp_path: Path) -> None:
+    page, _ = page_of(full, tmp_path)
+    drawn = [found["points"] for tag, found in page.elements if tag == "polyline"]
+    assert drawn == ["32.7,20.0 63.3,2.0 94.0,8.0"] * 6
+
+
+def test_an_experiment_without_scores_has_a_page(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    from synthbench.reporting.build import build_table
+    from synthbench.reporting.html.page import html_report
+
+    runs = tuple(run.model_copy(update={"scores": ()}) for run in make_runs("row", {"A": (0.5,)}))
+    result = make_result(runs)
+    page = Page(html_report(result, build_table(result), {}))
+    assert "Nothing is scored." in page.text
+    assert page.ids() == ["summary", "again"]

@@ -1,0 +1,184 @@
+"""The words of a report: what the comparisons carry, and nothing else."""
+
+from collections.abc import Callable
+
+import pytest
+
+from synthbench.reporting.build import build_table
+from synthbench.reporting.comparisons import compare
+from synthbench.reporting.html.summary import Summary, summarize
+from synthbench.reporting.overlaps import Overlap
+from synthbench.reporting.results import CostResult, ExperimentResult, RunResult
+from synthbench.reporting.statistics.item_noise import ItemNoise
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+BASE = {"A": (0.600, 0.611, 0.622), "B": (0.50, 0.51, 0.52), "C": (0.70, 0.71, 0.72)}
+OURS = {"A": (0.700, 0.712, 0.721), "B": (0.51, 0.48, 0.55), "C": (0.60, 0.61, 0.621)}
+
+
+def summary(result: ExperimentResult) -> Summary:
+    return summarize(result, build_table(result), compare(result))
+
+
+@pytest.fixture
+def compared(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
+    return make_result(make_runs("base", BASE), make_runs("ours", OURS), compare_to="base", decimals=1)
+
+
+def test_it_says_where_a_row_is_higher_or_lower_by_how_much_and_where_nothing_was_found(
+    compared: ExperimentResult,
+) -> None:
+    (finding,) = summary(compared).findings
+    assert finding.about == "ours against base"
+    assert finding.text == (
+        "higher on 1 of 3 test sets (A by 10.0 ± 0.2); lower on 1 of 3 test sets (C by 10.0 ± 0.1);"
+        " no difference found on B."
+    )
+
+
+def test_it_says_what_was_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    result = make_result(
+        make_runs("base", {"A": (0.6, 0.7)}, size="1"), make_runs("base", {"A": (0.6, 0.7)}, size="2")
+    )
+    assert summary(result).setup == (
+        "1 variant, at 2 values of size (1, 2); 2 seeds (0, 1). Scored on 1 test set: A."
+    )
+
+
+def test_differences_hold_for_these_items_only_unless_the_noise_of_items_is_known(
+    compared: ExperimentResult,
+) -> None:
+    (remark,) = [text for text in summary(compared).remarks if "found at" in text]
+    assert "They hold for other seeds and these very test items." in remark
+    noise = tuple(
+        ItemNoise(
+            task=task,
+            evaluator="sts",
+            axes={},
+            variants=("base", "ours"),
+            squared_errors=(1e-8,),
+            num_items=100,
+        )
+        for task in ("A", "B", "C")
+    )
+    known = compared.model_copy(update={"item_noise": noise})
+    (remark,) = [text for text in summary(known).remarks if "found at" in text]
+    assert "They hold for other seeds, and for other test items of the same kind." in remark
+    partly = compared.model_copy(update={"item_noise": noise[:1]})
+    (remark,) = [text for text in summary(partly).remarks if "found at" in text]
+    assert "; on C for other seeds and these very test items only." in remark
+
+
+def test_what_is_found_is_corrected_for_the_number_of_comparisons(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    def of_others(number: int) -> Summary:
+        others = [make_runs(f"other{n}", {"A": (0.60, 0.612, 0.621)}) for n in range(number)]
+        ours = make_runs("ours", {"A": (0.620, 0.633, 0.640)})
+        return summary(make_result(make_runs("base", {"A": BASE["A"]}), ours, *others, compare_to="base"))
+
+    assert [finding.about for finding in of_others(0).findings] == ["ours against base"]
+    assert of_others(40).findings == ()
+
+
+def test_no_difference_is_not_called_equality(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    same = make_runs("same", {"A": (0.61, 0.60, 0.63)})
+    found = summary(make_result(make_runs("base", {"A": BASE["A"]}), same, compare_to="base"))
+    assert found.findings == ()
+    assert found.remarks[0] == ("No difference was found, which does not make them equal: same against base.")
+    assert "cannot be relied on to be seen" in found.remarks[1]
+
+
+@pytest.mark.parametrize("table", [{"compare_to": "base"}, {}])
+def test_of_a_single_seed_nothing_is_said(
+    table: dict[str, str], make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    result = make_result(make_runs("base", {"A": (0.1,)}), make_runs("ours", {"A": (0.9,)}), **table)
+    found = summary(result)
+    assert found.findings == ()
+    assert found.remarks == (
+        "Nothing can be said of differences between rows: a single seed tells nothing of the noise.",
+    )
+
+
+def test_a_row_of_a_single_seed_among_others_is_named(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    short = make_runs("short", {"A": (0.9,)})
+    base, ours = make_runs("base", {"A": BASE["A"]}), make_runs("ours", {"A": OURS["A"]})
+    remarks = summary(make_result(base, ours, short, compare_to="base")).remarks
+    assert "Nothing can be said: short against base: a single seed tells nothing of the noise." in remarks
+
+
+def test_rows_that_were_not_measured_alike_are_not_compared(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    base, ours = make_runs("base", {"A": BASE["A"], "B": BASE["B"]}), make_runs("ours", {"A": OURS["A"]})
+    other = make_runs("ours", {"B": OURS["B"]}, items=50)
+    both = tuple(
+        run.model_copy(update={"scores": (*run.scores, *more.scores)})
+        for run, more in zip(ours, other, strict=True)
+    )
+    (finding,) = summary(make_result(base, both, compare_to="base")).findings
+    assert finding.text.endswith("; not compared on B.")
+
+
+def test_averages_are_told_apart_from_test_sets(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    scores = {"A": OURS["A"], "B": OURS["A"]}
+    base = {"A": BASE["A"], "B": BASE["A"]}
+    result = make_result(
+        make_runs("base", base), make_runs("ours", scores), compare_to="base", averages={"Mean": ["A", "B"]}
+    )
+    (finding,) = summary(result).findings
+    assert finding.text.startswith("higher on all 2 test sets (")
+    assert "; higher in the mean (Mean by 10.00 ± " in finding.text
+
+
+def test_without_a_baseline_it_says_which_rows_lead(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    found = summary(make_result(make_runs("base", BASE), make_runs("ours", OURS)))
+    assert found.findings == ()
+    assert found.remarks[:2] == (
+        "base: leads every other row of its group by more than the noise between seeds on C.",
+        "ours: leads every other row of its group by more than the noise between seeds on A.",
+    )
+
+
+def test_without_a_lead_it_says_that_there_is_none(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    same = make_runs("same", {"A": (0.61, 0.60, 0.63)})
+    (remark,) = summary(make_result(make_runs("base", {"A": BASE["A"]}), same)).remarks
+    assert remark.startswith("No row leads every other row of its group by more than the noise between seeds")
+
+
+def test_what_bears_on_the_figures_is_said(compared: ExperimentResult) -> None:
+    overlap = Overlap(
+        task="A",
+        items="pairs",
+        num_items=200,
+        sharing={"normalised": 50},
+        whole={},
+        as_pairs=0,
+        by_part={},
+    )
+    cost = CostResult(
+        method="m",
+        part="p",
+        rows=("ours",),
+        llm="gpt",
+        num_records=1,
+        num_requests=1_000,
+        prompt_tokens=600,
+        completion_tokens=400,
+        usd=0.25,
+        stage="s",
+    )
+    first, *others = compared.runs
+    runs = (first.model_copy(update={"overlaps": (overlap,)}), *others)
+    found = summary(
+        compared.model_copy(update={"runs": runs, "costs": (cost,), "failures": ("x",), "pending": ("y",)})
+    )
+    assert found.remarks[-4:] == (
+        "Not everything is there: 1 failure, listed below.",
+        "Not everything is there: some of it comes on another day, as listed below.",
+        "Of some test items a sentence stands in the training data, case and punctuation apart: at most"
+        " 25 % of A.",
+        "The LLM was asked for data: 1,000 requests, 1,000 tokens, 0.2500 US dollars.",
+    )
