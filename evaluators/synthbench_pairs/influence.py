@@ -35,9 +35,8 @@ def average_precision_influence(
 
     num_reached, num_hits = _num_reaching(scores, scores), _num_reaching(scores[is_positive], scores)
     precision = num_hits / num_reached
-    gain, loss = (
-        _sum_not_above(scores, is_positive / each) for each in (num_reached, num_reached / precision)
-    )
+    gain = _sum_not_above(scores, is_positive / num_reached)
+    loss = _sum_not_above(scores, is_positive * precision / num_reached)
     own = is_positive * (precision - precision[is_positive].mean() + gain)
     return np.asarray((own - loss) * len(scores) / is_positive.sum(), float)
 

@@ -91,6 +91,15 @@ def test_f1_and_average_precision(pairs: tuple[Array, Array]) -> None:
     assert not f1_influence(np.zeros(5, bool), np.zeros(5, bool)).any()
 
 
+def test_a_negative_pair_above_all_positive_ones_is_no_division_by_zero() -> None:
+    is_positive, scores = np.array([False, True, False]), np.array([0.9, 0.5, 0.1])
+
+    with np.errstate(all="raise"):
+        found = average_precision_influence(scores, is_positive)
+
+    assert found == pytest.approx([-0.75, 0.75, 0.0])
+
+
 def test_partial_auc_spreads_as_its_bootstrap_does() -> None:
     generator = np.random.default_rng(0)
     is_positive = generator.random(2000) < 0.4
