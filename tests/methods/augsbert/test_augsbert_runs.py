@@ -35,6 +35,8 @@ variants:
       bi_encoder: {base: {model: sandbox/encoder}, max_steps: 2, evaluations: 1}
   both:
     data.silver.sampler: {<<: *semantic, name: bm25+semantic-search}
+  best-start:
+    data.silver.cross_encoder.seed_optimization: {seeds: 2, at: 0.5}
   substitution:
     data.silver:
       method: contextual-substitution
@@ -65,15 +67,21 @@ def test_what_can_be_shared_is_made_once_and_every_sampler_gives_new_pairs(place
 
     assert called.code == 0, called.err
     executed = called.executed
-    assert sum("train cross_encoder" in stage for stage in executed) == 1
-    assert sum("train sampler.bi_encoder" in stage for stage in executed) == 1
-    assert sum("generate augsbert" in stage for stage in executed) == 4
+    of_best_start = [stage for stage in executed if "cross_encoder of augsbert for best-start" in stage]
+    assert [stage.split()[0] for stage in of_best_start] == ["train", "train", "select", "train"]
+    others = [stage for stage in executed if "best-start" not in stage]
+    assert sum("train cross_encoder" in stage for stage in others) == 1
+    assert sum("train sampler.bi_encoder" in stage for stage in others) == 1
+    assert sum("generate augsbert" in stage for stage in others) == 4
     (told,) = re.findall(r"kde: kept ([\d,]+) of 1,500 random pairs", called.err)
     kept = silver(place, "kde")
     assert len(kept) == int(told.replace(",", ""))
     assert set(kept.text_rows()) <= set(silver(place, "random").text_rows())
     assert kept.manifest.dropped == {"kde: too many pairs of such a score": 1500 - len(kept)}
+    divergences = [kept.manifest.measured[f"kde: KL divergence {when}, nats"] for when in ("before", "after")]
+    assert divergences[1] < divergences[0]
     assert "semantic search: 3 neighbours of" in called.err
+    assert silver(place, "semantic").manifest.measured == {"semantic search: recall": 1.0}
     by_vectors, both = silver(place, "semantic"), silver(place, "both")
     assert set(by_vectors.text_rows()) < set(both.text_rows())
     replaced = silver(place, "substitution", "contextual-substitution")
