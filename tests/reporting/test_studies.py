@@ -19,10 +19,9 @@ FIGURES = {
     "curves": {"axis": "size"},
     "densities": {"parts": ["gold"]},
     "early_dev": True,
-    "frontier": {"costs": ["seconds"]},
 }
 FILES = {
-    *(f"{name}.{ending}" for name in ("curves", "frontier") for ending in ("csv", "pdf", "png")),
+    *(f"curves.{ending}" for ending in ("csv", "pdf", "png")),
     *(
         f"{name}.{ending}"
         for name in ("densities", "early_dev")
@@ -46,7 +45,7 @@ def study(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
             stage="s",
         )
         history = tuple((step, "dev_score", (run.seed * step) % 7 / 7) for step in (1, 2, 3))
-        return run.model_copy(update={"datasets": (data,), "history": history, "seconds": 1.0 + run.seed})
+        return run.model_copy(update={"datasets": (data,), "history": history})
 
     rows = [make_runs("gold_only", {"A": (0.5, 0.6, 0.7)}, size=size) for size in ("100", "200")]
     return make_result(*(tuple(map(complete, row)) for row in rows), figures=FIGURES)
