@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Given:
-    """The experiment, and the overrides that make it another than its file's: as typed, fit for a shell."""
+    """The experiment, and the overrides that make it another than its file's: as typed, fit for a shell.
+
+    Secrets in them are masked, as they go into names of folders, tables and what is tracked.
+    """
 
     experiment: "Experiment"
     overrides: tuple[str, ...] = ()
@@ -49,10 +52,12 @@ def _as_typed(
     profile: str | None, assignments: list[str], variants: list[str], seeds: str | None
 ) -> tuple[str, ...]:
     """Return the options in one order, however they were typed, those of the runtime left out."""
+    from synthbench.tracking.redaction import mask_override
+
     typed = [("--profile", profile or ""), *(("--variant", name) for name in sorted(set(variants)))]
     typed += [("--seeds", "".join((seeds or "").split()))]
     typed += [("--set", text) for text in assignments if not _is_runtime(text)]
-    return tuple(f"{option} {shlex.quote(value)}" for option, value in typed if value)
+    return tuple(mask_override(f"{option} {shlex.quote(value)}") for option, value in typed if value)
 
 
 def _is_runtime(assignment: str) -> bool:

@@ -40,6 +40,8 @@ SETTINGS = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
 }
+REFUSED = "INVALID_PARAMETER_VALUE"
+"""MLflow's code of what it will not take however often it is sent, where all else may be mended."""
 LOCK_FILE = "tracking.lock"
 LOCK_SECONDS = 600
 MESSAGE_LENGTH = 300
@@ -196,17 +198,23 @@ class MlflowTracker:
         return client
 
     def _record_kept(self, client: "MlflowClient", but: Path | None = None) -> None:
-        """Record the results that wait, the oldest first; those that we can't read go on waiting."""
-        from pydantic import ValidationError
+        """Record the results that wait, the oldest first.
+
+        Those that we can't read, or that MLflow refuses, go on waiting, and hold up no other.
+        """
+        from mlflow.exceptions import MlflowException
 
         for folder in self._kept.waiting():
             if folder == but:
                 continue
             try:
-                result, report_folder = read_kept(folder)
-            except ValidationError:
+                self._record(client, *read_kept(folder))
+            except ValueError:
                 continue
-            self._record(client, result, report_folder)
+            except MlflowException as error:
+                if error.error_code != REFUSED:
+                    raise
+                continue
             self._kept.drop(folder)
 
     def _record(self, client: "MlflowClient", result: ExperimentResult, report_folder: Path) -> str:
@@ -220,6 +228,9 @@ class MlflowTracker:
         """Return the finished parent runs of an experiment or of all, the one logged last first."""
         known = [one for one in client.search_experiments() if one.name != "Default"]
         found = [one for one in known if experiment in ("", one.name)]
+        # A search gives a thousand at most, and those of others count.
+        if not found and experiment and (one := client.get_experiment_by_name(experiment)):
+            found = [one] if one.lifecycle_stage == "active" else []
         if not found:
             hint = did_you_mean(experiment, [one.name for one in known])
             of = f" of '{experiment}'" if experiment else ""

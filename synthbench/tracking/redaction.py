@@ -2,6 +2,7 @@
 
 import io
 import re
+import shlex
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -36,14 +37,33 @@ def mask_password_of(uri: str, text: str) -> str:
     return mask_urls(text)
 
 
+def mask_override(text: str) -> str:
+    """Return an override, as typed in a shell ("--set train.epochs=1"), the value masked if it is secret."""
+    option, _, typed = text.partition(" ")
+    key, is_assigned, value = " ".join(shlex.split(typed)).partition("=")
+    is_plain = not is_secret(key) and mask_urls(value) == value and _redacted_yaml(value) in (value, "")
+    return text if is_plain or not is_assigned else f"{option} {shlex.quote(f'{key}={MASK}')}"
+
+
 def redacted(result: ExperimentResult) -> ExperimentResult:
-    """Return the result without parameters that look like secrets and with URL passwords masked."""
+    """Return the result without parameters that look like secrets and with URL passwords masked.
+
+    Of an override that gives such a parameter its value is masked.
+    """
     runs = tuple(
         run.model_copy(update={"parameters": _without_secrets(run.parameters)}) for run in result.runs
     )
-    environment = _without_secrets(result.environment)
-    source = _redacted_yaml(result.source)
-    return result.model_copy(update={"runs": runs, "environment": environment, "source": source})
+    told = {name: tuple(map(mask_urls, getattr(result, name))) for name in ("failures", "pending", "notes")}
+    return result.model_copy(
+        update={
+            "runs": runs,
+            "environment": _without_secrets(result.environment),
+            "source": _redacted_yaml(result.source),
+            "overrides": tuple(map(mask_override, result.overrides)),
+            "description": mask_urls(result.description),
+            **told,
+        }
+    )
 
 
 def _names_secret(name: str) -> bool:

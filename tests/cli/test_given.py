@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from small_experiment import Place
 
-from synthbench.cli.given import Given, _is_runtime, load_given
+from synthbench.cli.given import Given, _as_typed, _is_runtime, load_given
 
 
 def given(
@@ -34,6 +34,12 @@ def test_what_selects_or_changes_is_told_as_typed_in_one_order(place: Place) -> 
         "--set train.max_steps=2",
         "--set 'table.caption=two words'",
     )
+
+
+def test_secrets_are_not_told() -> None:
+    typed = _as_typed("small", ["data.silver.api_key=hush", "train.max_steps=2"], [], None)
+
+    assert typed == ("--profile small", "--set 'data.silver.api_key=***'", "--set train.max_steps=2")
 
 
 @pytest.mark.parametrize("seeds", [None, "0,1"])

@@ -127,6 +127,29 @@ def test_what_waits_is_recorded_once_by_whatever_gets_through_next_though_that_i
     assert len(client.search_logged_models([experiment.experiment_id])) == 2
 
 
+def test_what_is_damaged_or_refused_goes_on_waiting_and_holds_up_no_other(
+    tracker: MlflowTracker,
+    result: ExperimentResult,
+    report_folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.uri)
+    waiting = Kept(tmp_path / "home", tracker.uri)
+    damaged, refused, _ = (
+        waiting.keep(result.model_copy(update=changes), report_folder)
+        for changes in (
+            {"description": "damaged"},
+            {"experiment": "too long " * 99},
+            {"experiment": f"{result.experiment} again", "runs": result.runs[:1]},
+        )
+    )
+    (damaged / "items.json").write_text("[", encoding="utf-8")
+
+    assert MlflowTracker(tmp_path / "home").load(f"{result.experiment} again").runs[0].seed == 0
+    assert waiting.waiting() == [damaged, refused]
+
+
 def _unreachable(*_: object) -> None:
     raise ConnectionRefusedError(111, "Connection refused")
 

@@ -399,6 +399,18 @@ def test_unknown_experiment_names_the_nearest(
         tracker.load("augsbert_stbs")
 
 
+def test_an_experiment_is_found_though_a_search_lists_a_thousand_others_only(
+    tracker: MlflowTracker,
+    result: ExperimentResult,
+    report_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tracker.log(result, report_folder)
+    monkeypatch.setattr(MlflowClient, "search_experiments", lambda _: [])
+
+    assert tracker.load(result.experiment).identity == result.identity
+
+
 def test_experiment_that_never_finished_says_so(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:

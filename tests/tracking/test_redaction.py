@@ -69,6 +69,37 @@ def test_results_lose_their_secrets_and_nothing_else() -> None:
     assert cleaned.environment == {"torch": "2"}
 
 
+def test_what_was_typed_and_what_is_told_lose_their_secrets_too() -> None:
+    typed = (
+        "--seeds 0",
+        "--set data.silver.api_key=hush",
+        "--set 'data.silver={method: mine, token: hush}'",
+        "--set data.silver.server=http://me:hush@host",
+        "--set 'train.note=[odd: @'",
+        "--variant token",
+    )
+    told = ("no answer from http://me:hush@host",)
+    result = ExperimentResult(
+        experiment="e",
+        description="asks http://me:hush@host",
+        identity="i",
+        runs=(),
+        overrides=typed,
+        **dict.fromkeys(("failures", "pending", "notes"), told),
+    )
+
+    cleaned = redacted(result)
+
+    assert "hush" not in cleaned.model_dump_json() + cleaned.title
+    assert cleaned.overrides[:3] == (
+        "--seeds 0",
+        "--set 'data.silver.api_key=***'",
+        "--set 'data.silver=***'",
+    )
+    assert cleaned.overrides[4:] == typed[4:]
+    assert cleaned.notes == ("no answer from http://me:***@host",)
+
+
 def test_source_without_secrets_stays_as_it_is() -> None:
     source = "# why\nname:   x\n"
     result = ExperimentResult(experiment="e", identity="i", runs=(), source=source)
