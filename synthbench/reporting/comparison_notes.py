@@ -67,7 +67,7 @@ def _meanings(comparisons: Sequence[Comparison]) -> Iterator[str]:
             " of the variance, crossed with the seeds', is added to theirs; items are taken as independent of"
             " each other, thresholds and classifiers as they were fitted."
         )
-    yield "p: two-sided, adjusted by Holm for all comparisons of the column."
+    yield "p: two-sided, adjusted by Holm for all comparisons of the column; the intervals are not adjusted."
     if any(each.effect_size is not None for each in comparisons):
         yield "g: Hedges' g, the difference in standard deviations between seeds."
     if unknown:

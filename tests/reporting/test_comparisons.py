@@ -281,6 +281,9 @@ def test_notes_say_what_an_interval_holds_for_and_what_cannot_be_seen(make: Make
     assert notes[1].startswith(
         "seeds and items: holds for other seeds and other test items of the same kind."
     )
+    assert notes[2].endswith(
+        "adjusted by Holm for all comparisons of the column; the intervals are not adjusted."
+    )
     assert any(note.startswith("With 3 seeds and this noise, differences under ") for note in notes)
 
 
