@@ -51,7 +51,7 @@ def _seed_counts(column: ColumnComparisons) -> Iterator[int]:
 
 def _meanings(comparisons: Sequence[Comparison]) -> Iterator[str]:
     known = [each for each in comparisons if each.over_seeds]
-    unknown = "; ".join(dict.fromkeys(reason for each in comparisons if (reason := _unknown(each))))
+    unknown = "; ".join(dict.fromkeys(reason for each in comparisons if (reason := why_unknown(each))))
     if not any(each.over_seeds or each.over_items for each in comparisons):
         if unknown:
             yield f"No intervals and p values: {unknown}."
@@ -74,7 +74,7 @@ def _meanings(comparisons: Sequence[Comparison]) -> Iterator[str]:
         yield f"{MISSING} Not known: {unknown}."
 
 
-def _unknown(comparison: Comparison) -> str:
+def why_unknown(comparison: Comparison) -> str:
     """Return why the noise of one kind, or of both, is not known; "" if it is, or nothing was compared."""
     seeded = [sample for sample in comparison.samples if sample.is_seeded]
     if comparison.refusal or (comparison.over_seeds and comparison.over_items):
