@@ -102,6 +102,18 @@ def test_of_a_single_seed_nothing_is_said(
     )
 
 
+def test_equal_differences_are_no_finding_and_no_single_seed(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = make_runs("base", {"A": (0.1, 0.2)}), make_runs("ours", {"A": (0.3, 0.4)})
+    found = summary(make_result(*rows, compare_to="base"))
+    assert found.findings == ()
+    assert found.remarks == (
+        "Nothing can be said of differences between rows: differences that are equal for all seeds tell"
+        " nothing of the noise.",
+    )
+
+
 def test_a_row_of_a_single_seed_among_others_is_named(make_runs: MakeRuns, make_result: MakeResult) -> None:
     short = make_runs("short", {"A": (0.9,)})
     base, ours = make_runs("base", {"A": BASE["A"]}), make_runs("ours", {"A": OURS["A"]})

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.reporting.aggregate import RowKey
-from synthbench.reporting.comparison_notes import least_detectable_notes
+from synthbench.reporting.comparison_notes import least_detectable_notes, why_unknown
 from synthbench.reporting.comparisons import ColumnComparisons, Comparison, Finding
 from synthbench.reporting.noise import NOISE_RULE
 from synthbench.reporting.overlaps import NORMALISED
@@ -178,10 +178,14 @@ def _undecided(result: ExperimentResult, pairs: Pairs) -> Iterator[str]:
     if open_pairs:
         yield f"No difference was found, which does not make them equal: {_listed(open_pairs, '; ')}."
     yield from least_detectable_notes(result)
-    if unknown and len(unknown) == len(pairs):
-        yield f"Nothing can be said of differences between rows: {UNKNOWN}."
-    elif unknown:
-        yield f"Nothing can be said: {_listed([_about(*pair) for pair in unknown], '; ')}: {UNKNOWN}."
+    because: dict[str, list[str]] = {}
+    for pair in unknown:
+        reasons = dict.fromkeys(filter(None, (why_unknown(each) for _, each in pairs[pair])))
+        if reasons:
+            because.setdefault("; ".join(reasons), []).append(_about(*pair))
+    for reason, those in because.items():
+        whose = " of differences between rows" if len(those) == len(pairs) else f": {_listed(those, '; ')}"
+        yield f"Nothing can be said{whose}: {reason}."
 
 
 def _leads(result: ExperimentResult, table: Table) -> Iterator[str]:
