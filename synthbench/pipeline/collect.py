@@ -32,6 +32,7 @@ from synthbench.pipeline.operations import (
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
+from synthbench.pipeline.versions import version_notes
 from synthbench.reporting.histograms import score_counts
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
 
@@ -83,7 +84,7 @@ def collect(
         side_by_side=tuple(taken.side_by_side()),
         failures=(*failures, *(() if only_late else unfinished)),
         pending=(*pending, *(unfinished if only_late else ())),
-        notes=(*experiment.notes, *missing, *unread),
+        notes=(*experiment.notes, *missing, *unread, *version_notes(runs, store)),
         environment=environment(),
     )
 

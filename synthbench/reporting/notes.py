@@ -1,8 +1,9 @@
 """What a reader must know beside the numbers."""
 
+import math
 from collections.abc import Iterator
 
-from synthbench.reporting.aggregate import RowKey, measurements, rows
+from synthbench.reporting.aggregate import RowKey, measurements, rows, scores
 from synthbench.reporting.columns import column_sources
 from synthbench.reporting.comparison_notes import least_detectable_notes
 from synthbench.reporting.comparisons import ItemErrors
@@ -31,6 +32,7 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_items(table),
         *_not_alike(table),
         *_marks(table),
+        *_undefined(result, options),
         *published_notes(table),
         *_not_found(result, options),
         *_data(result),
@@ -74,6 +76,8 @@ def figure_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
         *_intervals(table, result),
         *_not_alike(table),
         *_marks(table),
+        *_undefined(result, TableOptions.model_validate(result.table)),
+        *_incomplete(result),
     )
 
 
@@ -245,6 +249,28 @@ def _marks(table: Table) -> Iterator[str]:
         yield f"{CEILING_MARK} Ceiling, compared with no other row: {', '.join(ceilings)}."
     if any(cell is None for row in table.rows for cell in row.cells):
         yield f"{MISSING} Not scored."
+
+
+def _undefined(result: ExperimentResult, options: TableOptions) -> Iterator[str]:
+    """Name the scores that are no numbers: a mean without their seeds would be another row's."""
+    shown = dict.fromkeys(one for column in column_sources(result, options) for one in column.measurements)
+    seeds: dict[str, list[str]] = {}
+    for key, runs in rows(result, options.across).items():
+        for measurement in shown:
+            for run in runs:
+                if any(math.isnan(each.scores[each.main_score]) for each in scores((run,), measurement)):
+                    seeds.setdefault(f"{key.label} on {measurement.label}", []).append(str(run.seed))
+    if seeds:
+        named = (f"{cell} (seed {', '.join(of)})" for cell, of in seeds.items())
+        yield f"nan: no score is defined, so there is no mean over the seeds: {'; '.join(named)}."
+
+
+def _incomplete(result: ExperimentResult) -> Iterator[str]:
+    """Say, where there is no room for more, that something is not there."""
+    counts = {"failed": len(result.failures), "pending": len(result.pending)}
+    told = [f"{count} {what}" for what, count in counts.items() if count]
+    if told:
+        yield f"Incomplete ({', '.join(told)}): what is not there is named beside the table."
 
 
 def _not_found(result: ExperimentResult, options: TableOptions) -> Iterator[str]:

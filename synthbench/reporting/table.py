@@ -1,5 +1,6 @@
 """The one table that LaTeX, Markdown, CSV and the terminal print; all its texts are plain."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -191,9 +192,9 @@ class Table:
         return f"{cell.mean:.{self.decimals}f}"
 
     def spread_text(self, cell: Cell) -> str:
-        """Return the standard deviation as it is printed, empty for a single seed."""
+        """Return the standard deviation as it is printed, empty for a single seed or an undefined mean."""
         spread = cell.standard_deviation
-        return "" if spread is None else f"{spread:.{self.decimals}f}"
+        return "" if spread is None or math.isnan(spread) else f"{spread:.{self.decimals}f}"
 
     def seeds_text(self, cell: Cell) -> str:
         """Return "[n=2]" where a cell has another number of seeds than most, else nothing."""

@@ -1,0 +1,54 @@
+"""Artifacts of other versions in one result: they stay, and the table says so."""
+
+import json
+from pathlib import Path
+
+import pytest
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines
+
+from synthbench.pipeline.collect import collect
+from synthbench.pipeline.executors import InProcess
+from synthbench.pipeline.plan import Plan, make_plan
+from synthbench.pipeline.runner import Runner
+from synthbench.pipeline.store import STAGE_FILE, Store
+from synthbench.reporting.build import build_table
+
+
+@pytest.fixture
+def plan(experiment: ExperimentFile, store: Store) -> Plan:
+    """A finished experiment of two rows, `plain` and `silver`."""
+    planned = make_plan(experiment.load())
+    assert not Runner(store, InProcess(), RUNTIME, Lines()).run(planned).failed
+    return planned
+
+
+def of_other_version(file: Path, **versions: str) -> None:
+    """Let an artifact have been computed with other versions."""
+    info = json.loads(file.read_text(encoding="utf-8"))
+    info["by"].update(versions)
+    file.write_text(json.dumps(info), encoding="utf-8")
+
+
+def test_rows_that_were_computed_with_other_versions_are_named(plan: Plan, store: Store) -> None:
+    first = next(run for run in plan.runs if run.variant.name == "silver")
+    assert first.model is not None
+    of_other_version(store.folder(first.model.identity) / STAGE_FILE, torch="1.0", extra="9")
+
+    result = collect(plan, store)
+
+    (note,) = [note for note in result.notes if note.startswith("Not all")]
+    now = result.environment["torch"]
+    assert note == f"Not all computed with the same torch: 1.0 (silver), {now} (plain, silver)."
+    assert note in build_table(result).notes
+
+
+def test_of_one_version_nothing_is_said(plan: Plan, store: Store) -> None:
+    assert not any("Not all" in note for note in collect(plan, store).notes)
+    for run in plan.runs:  # written by hand, or by a version that noted nothing
+        for stage in run.ends:
+            file = store.folder(stage.identity) / STAGE_FILE
+            info = json.loads(file.read_text(encoding="utf-8"))
+            file.write_text(json.dumps({**info, "by": None}), encoding="utf-8")
+    assert not any("Not all" in note for note in collect(plan, store).notes)

@@ -1,0 +1,138 @@
+"""Results that are not as they should be: nothing is made up, and what is missing is said."""
+
+import csv
+import io
+from collections.abc import Callable
+
+from synthbench.reporting.build import build_table
+from synthbench.reporting.comparison_tables import markdown_comparisons
+from synthbench.reporting.csv_table import csv_table
+from synthbench.reporting.curves import curves
+from synthbench.reporting.frontier import csv_frontier, frontier
+from synthbench.reporting.latex import latex_table
+from synthbench.reporting.markdown import markdown_table
+from synthbench.reporting.results import ExperimentResult, RunResult
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+GOLD = (0.5, 0.6, 0.7)
+NAN = float("nan")
+UNDEFINED = "nan: no score is defined, so there is no mean over the seeds: silver on A (seed 1)."
+
+
+def printed(result: ExperimentResult) -> dict[str, list[str]]:
+    """The cells of each row, and the notes."""
+    lines = markdown_table(build_table(result)).replace("\\", "").splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    notes = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
+    return {**{row: texts for row, *texts in cells}, "notes": notes}
+
+
+def values(result: ExperimentResult, row: str) -> dict[str, str]:
+    lines = [line for line in csv_table(build_table(result)).splitlines() if not line.startswith("#")]
+    return next(line for line in csv.DictReader(io.StringIO("\n".join(lines))) if line["row"] == row)
+
+
+def test_one_seed_has_no_interval_and_nothing_is_compared_beyond_the_difference(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = (make_runs("gold", {"A": (0.5,)}), make_runs("silver", {"A": (0.6,)}))
+    result = make_result(*rows, compare_to="gold", figures={"frontier": {"costs": "dollars"}})
+    found = printed(result)
+    assert found["silver"] == ["60.00"]
+    assert "One seed (0): the noise between seeds is unknown, so nothing is bold." in found["notes"]
+    assert values(result, "silver")["sd"] == ""
+    notes = build_table(result).figure_notes
+    assert "One seed (0): the noise between seeds is unknown, so there are no intervals." in notes
+    compared = markdown_comparisons(result)
+    assert "| silver − gold | +10.00 | – | – | – | – | – |" in compared
+    assert "No intervals and p values: a single seed tells nothing of the noise." in compared
+    bought = frontier(result)
+    assert bought is not None
+    (line, _) = csv.DictReader(io.StringIO(csv_frontier(bought)))
+    assert [line[name] for name in ("mean", "low", "high", "sd", "n_seeds")] == ["50.000000", "", "", "", "1"]
+
+
+def test_a_row_with_one_seed_among_others_with_three_leads_nobody(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    result = make_result(make_runs("gold", {"A": GOLD}), make_runs("silver", {"A": (0.99,)}))
+    found = printed(result)
+    assert found["silver"] == ["99.00 [n=1]"]
+    assert "[n=...]: over another number of seeds." in found["notes"]
+    assert "Hollow: a single value, so no interval." in build_table(result).figure_notes
+
+
+def test_a_missing_cell_is_a_dash_and_so_is_every_average_over_it(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = (make_runs("gold", {"A": GOLD, "B": GOLD}), make_runs("silver", {"A": GOLD}))
+    result = make_result(*rows, compare_to="gold", averages={"Both": ["A", "B"]})
+    found = printed(result)
+    assert found["silver"] == ["60.00 ± 10.00", "–", "–"]
+    assert "– Not scored." in found["notes"]
+    assert "**B: differences × 100**" not in markdown_comparisons(result)
+
+
+def test_a_failed_seed_is_left_out_counted_and_named(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    rows = (make_runs("gold", {"A": GOLD}), make_runs("silver", {"A": (0.6, 0.7)}))
+    failures = ("train silver seed 2: it broke", "silver seed 2 is not finished")
+    result = make_result(*rows, compare_to="gold").model_copy(update={"failures": failures})
+    found = printed(result)
+    assert found["silver"] == ["65.00 ± 7.07 [n=2]"]
+    assert [note for note in found["notes"] if note.startswith("Failed")] == [
+        f"Failed: {failure}" for failure in failures
+    ]
+    notes = build_table(result).figure_notes
+    assert notes[-1] == "Incomplete (2 failed): what is not there is named beside the table."
+    # Seeds can no longer be paired.
+    assert "Welch's" in markdown_comparisons(result)
+
+
+def test_a_baseline_of_which_no_seed_finished_is_named_and_nothing_compared(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    failures = tuple(f"gold seed {seed} is not finished" for seed in range(3))
+    result = make_result(make_runs("silver", {"A": GOLD}), compare_to="gold")
+    result = result.model_copy(update={"failures": failures})
+    found = printed(result)
+    assert found.keys() == {"variant", "---", "silver", "notes"}
+    assert "Failed: gold seed 0 is not finished" in found["notes"]
+    assert "differences" not in markdown_comparisons(result)
+
+
+def test_an_undefined_score_of_one_seed_leaves_no_mean_and_is_named(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = (make_runs("gold", {"A": GOLD, "B": GOLD}), make_runs("silver", {"A": (0.6, NAN, 0.8), "B": GOLD}))
+    result = make_result(*rows, compare_to="gold", averages={"Both": ["A", "B"]})
+    found = printed(result)
+    assert found["silver"] == ["nan", "60.00 ± 10.00", "nan"]
+    assert UNDEFINED in found["notes"]
+    assert UNDEFINED in build_table(result).figure_notes
+    assert values(result, "silver")["mean"] == "nan"
+    assert "nan" in latex_table(build_table(result))
+    assert r"$\pm$ nan" not in latex_table(build_table(result))
+    assert "A: silver − gold: a score is no number, so not compared." in markdown_comparisons(result)
+
+
+def test_undefined_scores_of_columns_that_are_not_shown_are_not_named(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = (make_runs("gold", {"A": GOLD, "B": (0.1, NAN, 0.2)}),)
+    assert not any(note.startswith("nan") for note in printed(make_result(*rows, columns=["A"]))["notes"])
+
+
+def test_a_curve_has_no_point_where_a_score_is_undefined_and_says_so(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [
+        make_runs("gold", {"A": values}, size=size)
+        for size, values in (("5", GOLD), ("6", (NAN, 0.5, 0.5)), ("7", GOLD))
+    ]
+    found = curves(make_result(*rows, figures={"curves": {"axis": "size"}}))
+    assert found is not None
+    assert [point.x for point in found.lines[0].points] == [5, 7]
+    assert (
+        "nan: no score is defined, so there is no mean over the seeds: gold [size=6] on A (seed 0)."
+    ) in found.notes
