@@ -1,8 +1,9 @@
 """Records that a report shows: some of each data set, and what several have for the same sentence."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from synthbench.data.dataset import read_manifest
@@ -24,7 +25,7 @@ from synthbench.reporting.results import RunResult
 
 VERSION = 1
 """Raise it whenever the same data give other excerpts."""
-NUM_SENTENCES = 5
+NUM_SENTENCES, NUM_TRIED = 5, 20
 NUM_RECORDS_SIDE_BY_SIDE = 4
 NUM_CANDIDATES = 5
 NUM_REASONS = 5
@@ -54,18 +55,25 @@ class Excerpts:
                 yield DataExcerpt.model_validate(self._looked_at(self._excerpt, stage))
 
     def side_by_side(self) -> Iterator[SharedSentence]:
-        """Yield what data sets have for some sentences that most of them share."""
+        """Yield what data sets have for some sentences that most of them share, if they differ there."""
         anchors: dict[str, list[str]] = {}
         for stage in self._stages:
             with suppress(UserError):
                 for text in self._looked_at(self._anchors, stage):
                     anchors.setdefault(text, []).append(stage)
         shared = [text for text, stages in anchors.items() if len(stages) > 1]
-        chosen = sorted(shared, key=lambda text: (-len(anchors[text]), text_key(text)))[:NUM_SENTENCES]
-        for text in chosen:
+        tried = sorted(shared, key=lambda text: (-len(anchors[text]), text_key(text)))[:NUM_TRIED]
+        yield from islice(self._differing(anchors, tried), NUM_SENTENCES)
+
+    def _differing(
+        self, anchors: Mapping[str, Sequence[str]], tried: Sequence[str]
+    ) -> Iterator[SharedSentence]:
+        for text in tried:
             # The anchors may be known from before, and the records no longer readable.
             with suppress(UserError):
-                yield SharedSentence(sentence=text, found=tuple(self._found(text, anchors[text], chosen)))
+                found = tuple(self._found(text, anchors[text], tried))
+                if len(found) > 1:
+                    yield SharedSentence(sentence=text, found=found)
 
     def _looked_at(self, look: Callable[..., Any], *key: str) -> Any:  # noqa: ANN401 - JSON
         """Return what `look` finds, or found, in the data of a stage, the first of the key."""
@@ -89,11 +97,11 @@ class Excerpts:
     def _anchors(self, stage: str) -> list[str]:
         return some_anchors(self._store.folder(stage) / DATASET_FOLDER)
 
-    def _found(self, sentence: str, stages: Sequence[str], chosen: Sequence[str]) -> Iterator[SharedRecords]:
+    def _found(self, sentence: str, stages: Sequence[str], tried: Sequence[str]) -> Iterator[SharedRecords]:
         """Yield what the data sets have for one sentence, those that have the same together."""
         same: dict[str, SharedRecords] = {}
         for stage in stages:
-            number, records = self._looked_at(self._with_anchors, stage, *chosen)[sentence]
+            number, records = self._looked_at(self._with_anchors, stage, *tried)[sentence]
             shown = tuple(map(RecordExcerpt.model_validate, records))
             content = str([(record.texts, record.score) for record in shown])
             known = same.get(content)

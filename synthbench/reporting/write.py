@@ -21,7 +21,7 @@ from synthbench.reporting.comparisons import compare
 from synthbench.reporting.cost_tables import csv_costs, latex_costs, markdown_costs
 from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.figure_files import FORMATS, figure_files, figure_style, image_address
-from synthbench.reporting.html.page import html_report
+from synthbench.reporting.html.page import Picture, html_report
 from synthbench.reporting.latex import latex_table
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult
@@ -106,13 +106,14 @@ def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, byt
         yield name, cost_writer(result).encode()
     for name, text in study_tables(result):
         yield name, text.encode()
-    images = {}
+    pictures = []
     with figure_style():
         for name, figure in _figures(result, table):
             files = figure_files(name, figure)
-            images[name] = image_address(figure, files[f"{name}.png"])
+            address = image_address(figure, files[f"{name}.png"])
+            pictures.append(Picture(name, address, round(figure.get_figwidth(), 3)))
             yield from files.items()
-    yield PAGE, html_report(result, table, images).encode()
+    yield PAGE, html_report(result, table, pictures).encode()
 
 
 def _figures(result: ExperimentResult, table: Table) -> "Iterator[tuple[str, Figure]]":

@@ -1,5 +1,6 @@
 """What results keep of the data's records, for a report that is written when the store is gone."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,11 +16,13 @@ from synthbench.reporting.results import DatasetSummary, RunResult
 OURS, THEIRS, GOLD, SECOND_SEED = (str(number) * 64 for number in range(4))
 
 
-def pair(sentence2: str, score: float, sentence1: str = "A dog runs.", **origin: str) -> ScoredPair:
-    return ScoredPair(sentence1=sentence1, sentence2=sentence2, score=score, **origin)
+def pair(sentence2: str, score: float, sentence1: str = "A dog runs.", method: str = "") -> ScoredPair:
+    return ScoredPair(sentence1=sentence1, sentence2=sentence2, score=score, method=method)
 
 
-def put(store: Store, stage: str, records: list[Record], kind: RecordKind = RecordKind.SCORED_PAIR) -> None:
+def put(
+    store: Store, stage: str, records: Sequence[Record], kind: RecordKind = RecordKind.SCORED_PAIR
+) -> None:
     folder = store.folder(stage) / DATASET_FOLDER
     folder.mkdir(parents=True)
     failures = [Failure(id=str(number), reason="refusal") for number in range(2)]
@@ -36,7 +39,7 @@ def run(variant: str, seed: int, *stages: str) -> RunResult:
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    put(store, OURS, [pair("A dog is running.", 1.0, method="dino", generator="gpt2"), pair("Hi.", 0.0)])
+    put(store, OURS, [pair("A dog is running.", 1.0, method="dino"), pair("Hi.", 0.0)])
     put(store, THEIRS, [pair("A hound runs.", 1.0), pair("It rains.", 0.5, sentence1="Alone.")])
     put(store, SECOND_SEED, [pair("Never seen.", 0.1)])
     return store
@@ -53,7 +56,7 @@ def test_each_data_set_of_a_rows_first_seed_has_records_with_their_origin(filled
     dog = shown["A dog is running."]
     assert dog.texts[0] == ("sentence1", "A dog runs.")
     assert dog.score == 1.0
-    assert dict(dog.origin) | {"id": ""} == {"method": "dino", "generator": "gpt2", "id": ""}
+    assert dict(dog.origin) | {"id": ""} == {"method": "dino", "id": ""}
 
 
 def test_what_data_sets_have_for_the_same_sentence_stands_side_by_side(filled: Store) -> None:
@@ -68,6 +71,11 @@ def test_data_sets_that_have_the_same_for_a_sentence_stand_together(filled: Stor
     runs = [run("ours", 0, OURS), run("theirs", 0, THEIRS, GOLD)]
     (shared,) = Excerpts(runs, filled).side_by_side()
     assert [each.stages for each in shared.found] == [(OURS,), (THEIRS, GOLD)]
+
+
+def test_sentences_for_which_all_have_the_same_are_not_shown(filled: Store) -> None:
+    put(filled, GOLD, [pair("A dog is running.", 1.0), pair("Hi.", 0.0)])
+    assert [*Excerpts([run("ours", 0, OURS, GOLD)], filled).side_by_side()] == []
 
 
 def test_of_many_records_of_a_sentence_a_few_of_as_many_scores_as_there_are(store: Store) -> None:

@@ -206,6 +206,6 @@ def test_an_experiment_without_scores_has_a_page(make_runs: MakeRuns, make_resul
 
     runs = tuple(run.model_copy(update={"scores": ()}) for run in make_runs("row", {"A": (0.5,)}))
     result = make_result(runs)
-    page = Page(html_report(result, build_table(result), {}))
+    page = Page(html_report(result, build_table(result)))
     assert "Nothing is scored." in page.text
     assert page.ids() == ["summary", "again"]

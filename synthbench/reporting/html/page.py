@@ -1,6 +1,6 @@
 """The page: what stands in it, in which order."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synthbench.reporting.audit_grids import audit_grids, audit_lines
@@ -43,6 +43,7 @@ class Picture:
 
     name: str
     address: str
+    inches: float
 
     @property
     def title(self) -> str:
@@ -59,16 +60,15 @@ class ShownAudit:
     notes: tuple[str, ...]
 
 
-def html_report(result: ExperimentResult, table: Table, images: Mapping[str, str]) -> str:
+def html_report(result: ExperimentResult, table: Table, pictures: Sequence[Picture] = ()) -> str:
     """Return the report as one page of HTML that needs nothing beside itself.
 
-    `images` are the figures' addresses by their names. All texts are escaped, whatever the data hold, and the
-    page forbids scripts. The same result, table and images give the same page.
+    All texts are escaped, whatever the data hold, and the page forbids scripts. The same result, table and
+    pictures give the same page.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     columns, trained = compare(result), tuple(trainings(result))
-    pictures = [Picture(name, address) for name, address in images.items()]
     environment = Environment(
         autoescape=True,
         loader=PackageLoader("synthbench.reporting", "html"),

@@ -198,16 +198,15 @@ def _leads(result: ExperimentResult, table: Table) -> Iterator[str]:
         yield f"Nothing can be said of differences between rows: {UNKNOWN}."
         return
     noise = "noise of seeds and test items" if result.item_noise else "noise between seeds"
+    led: dict[str, list[str]] = {}
     for row in compared:
-        titles = [
-            column.title
-            for column, cell in zip(table.columns, row.cells, strict=True)
-            if cell is not None and cell.is_bold
-        ]
-        if titles:
-            name = ", ".join((row.variant, *(value for _, value in row.axes)))
-            yield f"{name}: leads every other row of its group by more than the {noise} on {_listed(titles)}."
-    if any(cell.is_bold for cell in cells):
+        where = ", ".join(value for _, value in row.axes)
+        for column, cell in zip(table.columns, row.cells, strict=True):
+            if cell is not None and cell.is_bold:
+                led.setdefault(row.variant, []).append(f"{column.title} ({where})" if where else column.title)
+    for name, places in led.items():
+        yield f"{name}: leads every other row of its group by more than the {noise} on {_listed(places)}."
+    if led:
         yield f"Leads: {NOISE_RULE}; each column for itself."
     else:
         yield f"No row leads every other row of its group by more than the {noise} ({NOISE_RULE})."

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from synthbench.reporting.excerpts import DataExcerpt, RecordExcerpt, SharedRecords
 from synthbench.reporting.grids import Grid, Line
 from synthbench.reporting.overlaps import Overlap
-from synthbench.reporting.results import DatasetSummary, ExperimentResult
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.reporting.table import MISSING
 
 MAX_ROWS = 4
@@ -85,17 +85,27 @@ def _first(result: ExperimentResult) -> dict[str, DatasetSummary]:
 
 def _titles(result: ExperimentResult) -> Mapping[str, str]:
     """Return what each data set is called: its part, and the rows that have it unless every one does."""
-    parts: dict[str, set[str]] = {}
-    users: dict[tuple[str, str], dict[str, None]] = {}
+    of_part: dict[str, list[RunResult]] = {}
+    of_stage: dict[str, dict[str, list[RunResult]]] = {}
     for run in result.runs:
         for data in run.datasets:
-            parts.setdefault(data.part, set()).add(data.stage)
-            users.setdefault((data.stage, data.part), {})[run.variant] = None
-    titles: dict[str, str] = {}
-    for (stage, part), variants in users.items():
-        rows = "" if len(parts[part]) == 1 else f" ({_cut(list(variants))})"
-        titles[stage] = f"{titles[stage]}, {part}{rows}" if stage in titles else f"{part}{rows}"
-    return titles
+            of_part.setdefault(data.part, []).append(run)
+            of_stage.setdefault(data.stage, {}).setdefault(data.part, []).append(run)
+    return {
+        stage: ", ".join(part + _which(runs, of_part[part]) for part, runs in parts.items())
+        for stage, parts in of_stage.items()
+    }
+
+
+def _which(runs: Sequence[RunResult], among: Sequence[RunResult]) -> str:
+    """Return by which variants and values of axes these runs differ from the others: " (kde; STSb-500)"."""
+
+    def names(some: Sequence[RunResult], axis: str) -> list[str]:
+        return list(dict.fromkeys(run.axes.get(axis, MISSING) if axis else run.variant for run in some))
+
+    axes = dict.fromkeys(["", *(axis for run in among for axis in run.axes)])
+    told = [_cut(names(runs, axis)) for axis in axes if names(runs, axis) != names(among, axis)]
+    return f" ({'; '.join(told)})" if told else ""
 
 
 def _shown(title: str, data: DatasetSummary, excerpt: DataExcerpt | None) -> ShownData:

@@ -37,7 +37,7 @@ def trainings(result: ExperimentResult) -> Iterator[Training]:
             row=", ".join((key.variant, *(value for _, value in key.axes))),
             seeds=str(len(runs)),
             steps=" to ".join(f"{number:,}" for number in dict.fromkeys(steps[:1] + steps[-1:])) or MISSING,
-            dev_score=f"{fmean(dev):.4f}" if dev else MISSING,
+            dev_score=f"{100 * fmean(dev):.2f}" if dev else MISSING,
             seconds=f"{sum(run.seconds for run in runs) / len(runs):,.0f}",
             curves=tuple(_curves(runs)),
         )
