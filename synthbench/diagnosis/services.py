@@ -4,11 +4,13 @@ import json
 import os
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from synthbench.diagnosis.finding import Finding, fine, note, problem
+from synthbench.diagnosis.finding import Finding, Level, fine, note, problem
 from synthbench.diagnosis.web import Address, UnreachableError, basic, get
+from synthbench.tracking.kept import Kept
 from synthbench.tracking.redaction import mask_password_of
 
 ENDPOINT, TRACKING = "endpoint", "tracking"
@@ -44,8 +46,23 @@ def endpoint() -> Finding:
 
 
 def tracking(home: Path) -> Finding:
-    """Try the tracking server or database; other stores than these are left to MLflow."""
+    """Try the tracking server or database, and count the results that wait for it.
+
+    Other stores than these are left to MLflow.
+    """
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
+    found, waits = _tracking(home, uri), Kept(home, uri)
+    number = len(waits.waiting()) if uri else 0
+    if not number:
+        return found
+    told = f"{found.text}; results that wait in {waits.folder}: {number}"
+    if found.level is Level.PROBLEM:
+        return replace(found, text=told)
+    advice = "the next run, report or dashboard records them; of one that stays run the experiment again"
+    return note(TRACKING, told, advice)
+
+
+def _tracking(home: Path, uri: str) -> Finding:
     if not uri:
         return _database(home / "mlflow.db", "")
     if uri.startswith(("http://", "https://")):

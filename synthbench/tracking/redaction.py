@@ -13,7 +13,7 @@ MASK = "***"
 _SECRET_WORDS = {"password", "passwd", "passphrase", "secret", "token", "credential", "credentials"}
 _SECRET_ENDINGS = {"apikey", "accesskey", "privatekey", "secretkey", "authorization"}
 _URL_PASSWORD = re.compile(r"(\w[\w+.-]*://[^/\s:@]*):[^\s@/]+@")
-_QUERY_SECRET = re.compile(r"([?&](?:password|passwd|secret|token|api_?key)=)[^&\s]+", re.IGNORECASE)
+_QUERY_SECRET = re.compile(r"([?&][\w.-]*(?:password|passwd|secret|token|api_?key)=)[^&\s]+", re.IGNORECASE)
 
 
 def is_secret(key: str) -> bool:

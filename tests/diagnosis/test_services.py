@@ -13,6 +13,8 @@ import pytest
 
 from synthbench.diagnosis import services, web
 from synthbench.diagnosis.finding import Finding, Level
+from synthbench.reporting.results import ExperimentResult
+from synthbench.tracking.kept import Kept
 
 KEY, PASSWORD = "sk-very-secret", "hunter2"
 MODELS = json.dumps({"data": [{"id": "a"}, {"id": "b"}]}).encode()
@@ -176,6 +178,21 @@ def test_a_tracking_server_that_does_not_serve_is_a_problem(
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{server.place}")
     found = services.tracking(tmp_path)
     assert (found.level, text in found.text) == (Level.PROBLEM, True)
+
+
+def test_results_that_wait_for_a_tracking_server_are_counted(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    uri = f"http://me:{PASSWORD}@{server.place}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    result = ExperimentResult(experiment="e", identity="i", runs=())
+    folder = Kept(tmp_path, uri).keep(result, tmp_path / "report").parent
+    found = secretless(services.tracking(tmp_path))
+    told = f"http://***@{server.place} answers; results that wait in {folder}: 1"
+    assert (found.level, found.text) == (Level.NOTE, told)
+    server.status = 401
+    found = secretless(services.tracking(tmp_path))
+    assert (found.level, "that wait in" in found.text) == (Level.PROBLEM, True)
 
 
 def test_our_own_database_is_read_and_not_made(tmp_path: Path) -> None:

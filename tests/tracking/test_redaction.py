@@ -24,6 +24,7 @@ def test_keys_that_only_resemble_them(key: str) -> None:
         ("at postgresql://me:pa:ss@host:5432/db now", "at postgresql://me:***@host:5432/db now"),
         ("http://host:80/?mail=a@b", "http://host:80/?mail=a@b"),
         ("postgresql://host/db?user=me&password=x", "postgresql://host/db?user=me&password=***"),
+        ("postgresql://host/db?sslpassword=x&sslmode=on", "postgresql://host/db?sslpassword=***&sslmode=on"),
         ("sqlite:////home/mlflow.db", "sqlite:////home/mlflow.db"),
     ],
 )
