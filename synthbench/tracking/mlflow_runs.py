@@ -16,6 +16,7 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.lineage import MODEL_TAG, delete_run, log_datasets, log_model
 from synthbench.tracking.payload import (
     Point,
+    content_digest,
     experiment_digest,
     experiment_points,
     experiment_run_name,
@@ -44,6 +45,8 @@ EXPERIMENT_TAG = "synthbench.experiment"
 IDENTITY_TAG = "synthbench.identity"
 REQUEST_TAG = "synthbench.request"
 DIGEST_TAG = "synthbench.digest"
+CONTENT_TAG = "synthbench.content"
+"""A hash of the result with computing time and environment, which no digest holds."""
 PARENT_TAG = "mlflow.parentRunId"
 LOGGED_TAG = "synthbench.logged"
 MAX_RUNS = 50_000
@@ -75,13 +78,18 @@ class RunWriter:
         """The columns of the result's table."""
         return columns_of(self.result)
 
-    def finished(self) -> str:
+    def finished(self, report_folder: Path) -> str:
         """Return the id of the finished parent run of exactly this result, empty if there is none.
 
-        It is marked as the one logged last, whatever else has been logged since it was written.
+        It is marked as the one logged last, whatever else has been logged since it was written. If the same
+        figures were computed anew, in other times or with other packages, it gets the new report, which tells
+        them.
         """
         for run in self._known("experiment"):
             if _is_finished(run) and run.data.tags.get(DIGEST_TAG) == self._digest:
+                if run.data.tags.get(CONTENT_TAG) != self._content:
+                    self._log_parent_artifacts(run.info.run_id, report_folder)
+                    self.client.set_tag(run.info.run_id, CONTENT_TAG, self._content)
                 self.client.set_tag(run.info.run_id, LOGGED_TAG, _now())
                 return str(run.info.run_id)
         return ""
@@ -95,7 +103,8 @@ class RunWriter:
         former_children = self._known("run")
         table_file = report_folder / MARKDOWN_FILE
         table = table_file.read_text(encoding="utf-8") if table_file.is_file() else ""
-        tags = {REQUEST_TAG: self.result.request, DIGEST_TAG: self._digest, LOGGED_TAG: _now()}
+        digests = {DIGEST_TAG: self._digest, CONTENT_TAG: self._content}
+        tags = {REQUEST_TAG: self.result.request, **digests, LOGGED_TAG: _now()}
         parent_id = self._create(
             experiment_run_name(self.result),
             "experiment",
@@ -115,6 +124,10 @@ class RunWriter:
     @property
     def _digest(self) -> str:
         return f"{LAYOUT}-{experiment_digest(self.result)}"
+
+    @property
+    def _content(self) -> str:
+        return content_digest(self.result)
 
     def _write_rows(self, parent_id: str, former_children: Sequence["Run"]) -> None:
         reusable = self._reusable(former_children)

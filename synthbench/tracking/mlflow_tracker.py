@@ -221,7 +221,7 @@ class MlflowTracker:
         """Make sure that a result is there once, and return where, behind the server's address."""
         experiment_id = self._experiment_id(client, result.experiment)
         writer = RunWriter(client, experiment_id, result)
-        run_id = writer.finished() or writer.write(report_folder)
+        run_id = writer.finished(report_folder) or writer.write(report_folder)
         return f"/#/experiments/{experiment_id}/runs/{run_id}"
 
     def _finished(self, client: "MlflowClient", experiment: str) -> list["Run"]:

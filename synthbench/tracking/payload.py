@@ -63,6 +63,11 @@ def experiment_digest(result: ExperimentResult) -> str:
     return _digest(content)
 
 
+def content_digest(result: ExperimentResult) -> str:
+    """Return a hash of all of a result, computing time and environment included."""
+    return _digest(result.model_dump(mode="json"))
+
+
 def score_points(samples: Mapping[str, Sample], model: str = "") -> list[Point]:
     """Return each column's mean over the seeds as `score/<column>`, and `sd/<column>` of several seeds."""
     points = [Point(legal_name("score", name), sample.mean, model=model) for name, sample in samples.items()]

@@ -3,6 +3,7 @@ import contextlib
 import json
 import math
 import re
+import tempfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -199,13 +200,32 @@ def test_logging_the_same_again_touches_nothing(
 ) -> None:
     first = tracker.log(result, report_folder)
     before = snapshot(tracker, result.experiment)
-    slower = tuple(run.model_copy(update={"seconds": 99.0}) for run in result.runs)
-    elsewhere = result.model_copy(update={"runs": slower, "environment": {"torch": "2.14.0"}})
 
-    again = tracker.log(elsewhere, report_folder)
+    again = tracker.log(result, report_folder)
 
     assert again == first
     assert snapshot(tracker, result.experiment) == before
+
+
+def test_the_same_figures_computed_anew_leave_the_runs_and_change_the_report(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    first = tracker.log(result, report_folder)
+    before = [run.info.run_id for run in runs_of(tracker, result.experiment, "run")]
+    slower = tuple(run.model_copy(update={"seconds": 99.0}) for run in result.runs)
+    elsewhere = result.model_copy(update={"runs": slower, "environment": {"torch": "2.14.0"}})
+    (report_folder / "table.md").write_text("in other times", encoding="utf-8")
+
+    assert tracker.log(elsewhere, report_folder) == first
+
+    assert [run.info.run_id for run in runs_of(tracker, result.experiment, "run")] == before
+    loaded = tracker.load(result.experiment)
+    assert loaded.environment == {"torch": "2.14.0"}
+    assert {run.seconds for run in loaded.runs} == {99.0}
+    (parent,) = runs_of(tracker, result.experiment, "experiment")
+    with tempfile.TemporaryDirectory() as folder:
+        table = client(tracker).download_artifacts(parent.info.run_id, "report/table.md", folder)
+        assert Path(table).read_text(encoding="utf-8") == "in other times"
 
 
 @pytest.mark.parametrize(
