@@ -173,6 +173,25 @@ def test_report_shows_no_result_of_another_content_or_other_overrides(copy: Plac
     assert "tiniest world" in copy.call("report", copy.file, "--variant", "gold-only").out
 
 
+@pytest.mark.experiments
+def test_a_renamed_row_is_computed_by_nobody_again_and_stands_under_its_new_name_alone(copy: Place) -> None:
+    assert copy.call("run", copy.file).code == 0
+    copy.change("  augsbert:\n", "  silver-pairs:\n")
+
+    (refused,) = copy.call("report", copy.file).errors
+    assert refused.endswith("newest first: 'small'; one of the same name is of another content of the file")
+    again = copy.call("run", copy.file)
+
+    assert (again.code, again.executed) == (0, [])
+    table = tables(copy)["table.csv"].decode()
+    lines = [line for line in table.splitlines() if not line.startswith("#")]
+    assert [line.split(",")[0] for line in lines] == ["row", "gold-only", "silver-pairs"]
+    assert copy.call("report", copy.file).code == 0
+    assert tables(copy)["table.csv"].decode() == table
+    # What was tracked under the old name is no result of the file as it is now, but is not lost.
+    assert len({run.info.run_id for run in _runs(_client(copy), "experiment")}) == 2
+
+
 def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_tracks(
     copy: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
