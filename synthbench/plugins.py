@@ -266,7 +266,7 @@ class Evaluator(Component, ABC):
     def check_learning(self, given: Collection[str]) -> None:
         """Raise UserError if these settings need more to learn from than the evaluation gives."""
 
-    def check_data(self, task: SyntheticDataset) -> None:  # noqa: B027 - most have nothing to look at
+    def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if nothing can be measured on a task, whatever the model.
 
         Asked once the task is there, before anything is trained.
