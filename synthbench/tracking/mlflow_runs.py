@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 RESULT_FILE = "result.json"
 SOURCE_FILE = "experiment.yaml"
-MARKDOWN_FILE = "table.md"
+MARKDOWN_FILE, PAGE = "table.md", "report.html"
 KIND_TAG = "synthbench.kind"
 EXPERIMENT_TAG = "synthbench.experiment"
 IDENTITY_TAG = "synthbench.identity"
@@ -253,7 +253,10 @@ def pages_of(client: "MlflowClient", parent: "Run") -> dict[str, str]:
     rows = client.search_runs(
         [experiment_id], same, max_results=MAX_RUNS, order_by=[f"tags.`{ORDER_TAG}` ASC"]
     )
-    report = {"report": f"/#/experiments/{experiment_id}/runs/{parent.info.run_id}/artifacts"}
+    artifacts = f"/#/experiments/{experiment_id}/runs/{parent.info.run_id}/artifacts"
+    # Before there were pages, a report had only files.
+    pages = [file.path for file in client.list_artifacts(parent.info.run_id, "report") if _is_page(file.path)]
+    report = {"report": "/".join([artifacts, *pages])}
     if not rows:  # recorded before there were runs for rows
         return report
     views = {name: runs_address(experiment_id, view_key(name, title)) for name in (ROWS, SEEDS)}
@@ -272,6 +275,10 @@ def _runs_of(client: "MlflowClient", experiment_id: str, result: ExperimentResul
 def _now() -> str:
     """Return the time as text that sorts as times do."""
     return f"{time.time_ns():020d}"
+
+
+def _is_page(path: str) -> bool:
+    return path == f"report/{PAGE}"
 
 
 def _is_finished(run: "Run") -> bool:

@@ -173,6 +173,17 @@ def test_saved_views_of_the_rows_and_the_seeds_open_in_the_ui(
     assert sorted(json.loads(compared["runs"][0])) == sorted(rows)
 
 
+def test_the_report_is_opened_at_its_page_if_it_has_one(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    tracker.log(result, report_folder)
+    assert tracker.addresses().pages["report"].endswith("/artifacts")
+    (report_folder / "report.html").write_text("<p>page</p>", encoding="utf-8")
+    other = result.model_copy(update={"identity": "other", "overrides": ("--seeds 0",)})
+    tracker.log(other, report_folder)
+    assert tracker.addresses().pages["report"].endswith("/artifacts/report/report.html")
+
+
 def test_item_scores_are_kept_where_they_exist(
     tracker: MlflowTracker,
     result: ExperimentResult,
