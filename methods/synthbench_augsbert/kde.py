@@ -3,13 +3,13 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from synthbench.api import GenerationContext, Record, Records, ScoredPair, SyntheticDataset, UserError
+from synthbench.api import GenerationContext, Record, Records, SyntheticDataset, UserError
 from synthbench_augsbert.gold import GoldSentences
-from synthbench_augsbert.samplers import SamplerConfig, check_size
+from synthbench_augsbert.samplers import ChoosingSampler, check_size
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from synthbench_augsbert.density import Bandwidth
 
 BINS = 20  # of the histograms that tell how near the kept scores are to gold's
+LABELLED = "labelled"
 POSITIVE = 0.5  # the least score of a pair of the positive class
 
 
-class KDESampler(SamplerConfig):
+class KDESampler(ChoosingSampler):
     """Of `size` labelled random pairs those that bring the scores' distribution near gold's.
 
     Where gold has scores of 0 and 1 only, all pairs scored 0.5 or more are kept, and as many others as gold's
@@ -46,9 +47,13 @@ class KDESampler(SamplerConfig):
         """Raise UserError if there are fewer than `size` new pairs."""
         check_size(self.name, self.size, gold)
 
+    def others(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the random sampler of so many pairs."""
+        return {LABELLED: {"name": "random", "size": self.size}}
+
     def select(
-        self, gold: SyntheticDataset, labelled: Records, seed: int, context: GenerationContext
-    ) -> Iterator[ScoredPair]:
+        self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
+    ) -> Iterator[Record]:
         """Yield those of the labelled pairs that are kept, in their order; all else is counted and told.
 
         Held are one number for each labelled pair and draw, not the pairs themselves.
@@ -57,8 +62,9 @@ class KDESampler(SamplerConfig):
         import numpy as np
 
         gold_scores = np.array([record.score for record in gold if record.split == "train"])
-        silver_scores = np.array(labelled.column("score"))
-        selection = choose(gold_scores, silver_scores, draws(labelled, seed), self.bandwidth)
+        pairs = labelled[LABELLED]
+        silver_scores = np.array(pairs.column("score"))
+        selection = choose(gold_scores, silver_scores, draws(pairs, seed), self.bandwidth)
         context.progress.say(f"  kde: {selection.remark}")
         for name, value in selection.measured.items():
             context.measure(name, value)
@@ -67,7 +73,7 @@ class KDESampler(SamplerConfig):
         )
         if not selection.kept.any():
             raise UserError(f"augsbert: sampler kde: none of {len(selection.kept):,} random pairs is kept")
-        for record, is_kept in zip(labelled, selection.kept.tolist(), strict=True):
+        for record, is_kept in zip(pairs, selection.kept.tolist(), strict=True):
             if is_kept:
                 yield replace(record, id="", instruction=self.description)
 

@@ -1,7 +1,7 @@
 """AugSBERT's in-domain augmentation: silver pairs for a bi-encoder (Thakur et al. 2021, section 3.1)."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -20,10 +20,8 @@ from synthbench.api import (
 from synthbench_augsbert.gold import GoldSentences, IndexPair, check_scores
 from synthbench_augsbert.kde import KDESampler
 from synthbench_augsbert.labelling import CROSS_ENCODER, PairsToLabel, WithLabeller
-from synthbench_augsbert.samplers import BM25Sampler, Candidates, RandomSampler, Sampler
-from synthbench_augsbert.semantic import BM25SemanticSampler, SemanticSearchSampler, SemanticSettings
-
-LABELLED = "labelled"
+from synthbench_augsbert.samplers import BM25Sampler, Candidates, ChoosingSampler, RandomSampler, Sampler
+from synthbench_augsbert.semantic import BM25SemanticSampler, SemanticSearchSampler
 
 
 class AugSBERT(WithLabeller, Method):
@@ -46,20 +44,22 @@ class AugSBERT(WithLabeller, Method):
     def needs(self) -> Mapping[str, Need]:
         """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev.
 
-        A sampler may need a bi-encoder beside it, or labelled random pairs in its place: those are the data
-        of a sampler `random` of that size, and shared with it.
+        A sampler may need a bi-encoder beside it; or, in its place, the labelled pairs of other samplers,
+        which are shared with rows that have these.
         """
-        if isinstance(self.sampler, KDESampler):
-            sampler = {"name": "random", "size": self.sampler.size}
-            settings = {**self.model_dump(mode="json"), "sampler": sampler}
-            return {LABELLED: GeneratedData("augsbert", settings, sources={"gold": "gold", "dev": "dev"})}
-        if isinstance(self.sampler, SemanticSettings):
+        if isinstance(self.sampler, ChoosingSampler):
+            return {name: self._data_of(sampler) for name, sampler in self.sampler.others().items()}
+        if isinstance(self.sampler, SemanticSearchSampler):
             return {CROSS_ENCODER: self.labeller(), **self.sampler.needs(self.seed)}
         return {CROSS_ENCODER: self.labeller()}
 
+    def _data_of(self, sampler: Mapping[str, Any]) -> GeneratedData:
+        settings = {**self.model_dump(mode="json"), "sampler": sampler}
+        return GeneratedData("augsbert", settings, sources={"gold": "gold", "dev": "dev"})
+
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Tell how many pairs the cross-encoder would label; what KDE chooses from tells its own."""
-        if isinstance(self.sampler, KDESampler):
+        """Tell how many pairs the cross-encoder would label; what is only chosen from tells its own."""
+        if isinstance(self.sampler, ChoosingSampler):
             return
         num_pairs = self.sampler.most_pairs(2 * num_records.get("gold", 0))
         if num_pairs:
@@ -80,11 +80,12 @@ class AugSBERT(WithLabeller, Method):
     ) -> Iterator[Record | Unit]:
         """Yield one unit per silver pair, placed in the sampler's order, scored in batches of like length.
 
-        What KDE keeps of pairs that are labelled already comes as bare records: choosing takes seconds.
+        What is chosen of pairs that are labelled already comes as bare records: choosing takes seconds.
         Raises UserError if the gold data can't give the pairs asked for, or none is left.
         """
-        if isinstance(self.sampler, KDESampler):
-            return self.sampler.select(sources["gold"], context.records(LABELLED), self.seed, context)
+        if isinstance(self.sampler, ChoosingSampler):
+            labelled = {name: context.records(name) for name in self.sampler.others()}
+            return self.sampler.select(sources["gold"], labelled, self.seed, context)
         return self._label_new_pairs(GoldSentences.of(sources["gold"]), self.sampler, context)
 
     def _label_new_pairs(

@@ -1,17 +1,17 @@
 """Which new pairs of gold sentences the cross-encoder labels (Thakur et al. 2021, section 3.1)."""
 
 import math
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from random import Random
-from typing import Literal, Protocol, overload
+from typing import Any, Literal, Protocol, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench.api import GenerationContext, UserError
+from synthbench.api import GenerationContext, Record, Records, SyntheticDataset, UserError
 from synthbench_augsbert.gold import GoldSentences, IndexPair
 
 
@@ -54,6 +54,20 @@ class SamplerConfig(BaseModel):
     def unit_key(self, position: int, pair: IndexPair) -> str:
         """The place: what is sampled is the same on every run."""
         return str(position)
+
+
+class ChoosingSampler(SamplerConfig, ABC):
+    """What samplers share that choose from pairs which others found, and which are labelled already."""
+
+    @abstractmethod
+    def others(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the settings of the samplers that find the pairs, by names for their data."""
+
+    @abstractmethod
+    def select(
+        self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
+    ) -> Iterator[Record]:
+        """Yield the pairs that are chosen, in their order; all else is counted. `labelled` has the names."""
 
 
 class RandomSampler(SamplerConfig):
@@ -115,7 +129,7 @@ class BM25Sampler(SamplerConfig):
 
         self.check(gold)
         neighbours, _ = BM25Index(gold.texts).nearest(self.k)
-        return new_pairs([unordered(neighbours.tolist())], gold)
+        return new_pairs(unordered(neighbours.tolist()), gold)
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return how many pairs there can be."""
@@ -146,21 +160,14 @@ def unordered(neighbours: Sequence[Sequence[int]]) -> list[IndexPair]:
     return [(min(pair), max(pair)) for pair in directed]
 
 
-def new_pairs(found: Sequence[Sequence[IndexPair]], gold: GoldSentences) -> Candidates:
-    """Return each pair that was found once, in order of appearance, without gold pairs; count the others.
-
-    `found` holds the pairs of one way of searching or of several.
-    """
-    distinct = [dict.fromkeys(pairs) for pairs in found]
-    together = dict.fromkeys(chain.from_iterable(distinct))
-    new = tuple(pair for pair in together if pair not in gold.pairs)
-    num_distinct = sum(map(len, distinct))
+def new_pairs(found: Sequence[IndexPair], gold: GoldSentences) -> Candidates:
+    """Return each pair that was found once, in order of appearance, without gold pairs; count the others."""
+    distinct = dict.fromkeys(found)
+    new = tuple(pair for pair in distinct if pair not in gold.pairs)
     dropped = {
-        "neighbours of each other, kept once": sum(map(len, found)) - num_distinct,
-        "gold pair": len(together) - len(new),
+        "neighbours of each other, kept once": len(found) - len(distinct),
+        "gold pair": len(distinct) - len(new),
     }
-    if len(found) > 1:
-        dropped["found in both ways, kept once"] = num_distinct - len(together)
     return Candidates(new, dropped)
 
 

@@ -1,20 +1,29 @@
 """The nearest sentences by a bi-encoder that was trained on gold, alone or with BM25's."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from pydantic import Field
 
-from synthbench.api import GenerationContext, Need
+from synthbench.api import GenerationContext, Need, Record, Records, SyntheticDataset
 from synthbench_augsbert.gold import GoldSentences, IndexPair
 from synthbench_augsbert.labelling import trained_on_gold
-from synthbench_augsbert.samplers import Candidates, SamplerConfig, check_k, new_pairs, unordered
+from synthbench_augsbert.samplers import (
+    BM25Sampler,
+    Candidates,
+    ChoosingSampler,
+    SamplerConfig,
+    check_k,
+    new_pairs,
+    unordered,
+)
 
 BI_ENCODER = "sampler.bi_encoder"
 
 
 class SemanticSettings(SamplerConfig):
-    """What the samplers with a bi-encoder share."""
+    """What the samplers with a bi-encoder are told of it."""
 
     bi_encoder: dict[str, Any] = Field(
         description="what finds them: the settings of the trainer `bi-encoder`, such as `base: {model: ...}`;"
@@ -26,29 +35,6 @@ class SemanticSettings(SamplerConfig):
         description="up to so many sentences each is compared with all; beyond, with those that an inverted"
         " file has near it, at a recall that is told",
     )
-
-    def needs(self, seed: int) -> Mapping[str, Need]:
-        """Return the bi-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
-        return {BI_ENCODER: trained_on_gold("bi-encoder", self.bi_encoder, seed)}
-
-    def unit_key(self, position: int, pair: IndexPair) -> str:
-        """The pair: another number of threads may, in a rounding, find another neighbour."""
-        return f"{pair[0]}-{pair[1]}"
-
-    def semantic_pairs(
-        self, k: int, gold: GoldSentences, seed: int, context: GenerationContext
-    ) -> list[IndexPair]:
-        """Return sentence by sentence the pairs with its k nearest, nearest first, and tell the recall."""
-        from synthbench_augsbert.embeddings import nearest
-
-        vectors = context.encoder(BI_ENCODER).encode(gold.texts)
-        found = nearest(vectors, k, exact_up_to=self.exact_up_to, seed=seed, threads=context.runtime.threads)
-        context.progress.say(
-            f"  semantic search: {k} neighbours of {len(gold.texts):,} sentences ({found.how}), "
-            f"recall {found.recall:.3f}"
-        )
-        context.measure("semantic search: recall", found.recall)
-        return unordered(found.indices.tolist())
 
 
 class SemanticSearchSampler(SemanticSettings):
@@ -65,6 +51,14 @@ class SemanticSearchSampler(SemanticSettings):
         """Name and settings, as stored with every pair."""
         return f"semantic-search k={self.k}"
 
+    def needs(self, seed: int) -> Mapping[str, Need]:
+        """Return the bi-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
+        return {BI_ENCODER: trained_on_gold("bi-encoder", self.bi_encoder, seed)}
+
+    def unit_key(self, position: int, pair: IndexPair) -> str:
+        """The pair: another number of threads may, in a rounding, find another neighbour."""
+        return f"{pair[0]}-{pair[1]}"
+
     def check(self, gold: GoldSentences) -> None:
         """Raise UserError if there are not more than `k` sentences."""
         check_k(self.name, "k", self.k, gold)
@@ -72,18 +66,28 @@ class SemanticSearchSampler(SemanticSettings):
     def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
         """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
 
-        Raises UserError as `check` does.
+        Tells the recall. Raises UserError as `check` does.
         """
+        from synthbench_augsbert.embeddings import nearest
+
         self.check(gold)
-        return new_pairs([self.semantic_pairs(self.k, gold, seed, context)], gold)
+        vectors = context.encoder(BI_ENCODER).encode(gold.texts)
+        threads = context.runtime.threads
+        found = nearest(vectors, self.k, exact_up_to=self.exact_up_to, seed=seed, threads=threads)
+        context.progress.say(
+            f"  semantic search: {self.k} neighbours of {len(gold.texts):,} sentences ({found.how}), "
+            f"recall {found.recall:.3f}"
+        )
+        context.measure("semantic search: recall", found.recall)
+        return new_pairs(unordered(found.indices.tolist()), gold)
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return how many pairs there can be."""
         return self.k * num_sentences
 
 
-class BM25SemanticSampler(SemanticSettings):
-    """The pairs of both BM25 and semantic search, each once."""
+class BM25SemanticSampler(SemanticSettings, ChoosingSampler):
+    """The pairs of both BM25 and semantic search, each once, as those two samplers have them labelled."""
 
     name: Literal["bm25+semantic-search"] = "bm25+semantic-search"
     k: int = Field(ge=1, description="neighbours of each sentence by BM25, and by the bi-encoder")
@@ -101,18 +105,25 @@ class BM25SemanticSampler(SemanticSettings):
         check_k(self.name, "k", self.k, gold)
         check_k(self.name, "semantic_k", self.semantic_k or self.k, gold)
 
-    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
-        """Return BM25's pairs, then those that semantic search adds.
+    def others(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the two samplers."""
+        semantic = SemanticSearchSampler(
+            k=self.semantic_k or self.k, bi_encoder=self.bi_encoder, exact_up_to=self.exact_up_to
+        )
+        both = (BM25Sampler(k=self.k), semantic)
+        return {sampler.name: sampler.model_dump(mode="json") for sampler in both}
 
-        Raises UserError as `check` does.
-        """
-        from synthbench_augsbert.bm25 import BM25Index
-
-        self.check(gold)
-        semantic_k = self.semantic_k or self.k
-        by_words = unordered(BM25Index(gold.texts).nearest(self.k)[0].tolist())
-        return new_pairs([by_words, self.semantic_pairs(semantic_k, gold, seed, context)], gold)
-
-    def most_pairs(self, num_sentences: int) -> int:
-        """Return how many pairs there can be."""
-        return (self.k + (self.semantic_k or self.k)) * num_sentences
+    def select(
+        self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
+    ) -> Iterator[Record]:
+        """Yield BM25's pairs, then those that semantic search adds."""
+        found: set[tuple[str, ...]] = set()
+        num_again = 0
+        for records in labelled.values():
+            for record in records:
+                if record.texts() in found:
+                    num_again += 1
+                    continue
+                found.add(record.texts())
+                yield replace(record, id="")
+        context.count_dropped("found in both ways, kept once", num_again)

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, TrainedModel, UserError
+from synthbench.api import GeneratedData, RecordKind, ScoredPair, SyntheticDataset, TrainedModel, UserError
 from synthbench_augsbert import AugSBERT, embeddings, tiles
 from synthbench_augsbert.embeddings import nearest
 from synthbench_augsbert.gold import GoldSentences
-from synthbench_augsbert.samplers import BM25Sampler
-from synthbench_augsbert.semantic import BM25SemanticSampler, SemanticSearchSampler
+from synthbench_augsbert.semantic import SemanticSearchSampler
 
 BI_ENCODER = {"base": {"model": "sandbox/encoder"}}
 VECTORS = arrays(
@@ -120,20 +119,30 @@ def test_pairs_are_new_unordered_and_golds_own_are_not_replaced() -> None:
     assert context.measured == {"semantic search: recall": 1.0}
 
 
-def test_both_samplers_pairs_count_once_and_bm25s_come_first() -> None:
-    sentences = [f"{word} {thing}" for word in ("red", "old", "new") for thing in ("fish", "house", "tree")]
-    gold = gold_of(*zip(sentences[::2], sentences[1::2], strict=False), ("red fish", "new tree"))
-    generator = np.random.default_rng(0)
-    context = context_of({text: tuple(generator.standard_normal(2)) for text in sentences})
-    by_words = BM25Sampler(k=2).sample(gold, 0, context)
-    by_vectors = SemanticSearchSampler(k=3, bi_encoder=BI_ENCODER).sample(gold, 0, context)
+def labelled(by: str, *pairs: tuple[str, str, float]) -> SyntheticDataset:
+    records = [ScoredPair(sentence1=a, sentence2=b, score=score, instruction=by) for a, b, score in pairs]
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
 
-    found = BM25SemanticSampler(k=2, semantic_k=3, bi_encoder=BI_ENCODER).sample(gold, 0, context)
 
-    added = tuple(pair for pair in by_vectors.pairs if pair not in by_words.pairs)
-    assert found.pairs == by_words.pairs + added
-    assert found.dropped["found in both ways, kept once"] >= len(by_vectors.pairs) - len(added) > 0
-    assert len(found.pairs) + sum(found.dropped.values()) == (2 + 3) * 9
+def test_what_both_samplers_have_labelled_counts_once_and_bm25s_comes_first() -> None:
+    found = {
+        "bm25": labelled("bm25", ("red fish", "old fish", 0.5), ("red fish", "red tree", 0.25)),
+        "semantic-search": labelled(
+            "semantic", ("old house", "new tree", 0.75), ("red fish", "red tree", 0.25)
+        ),
+    }
+    gold = labelled("", ("red fish", "new tree", 1.0))
+    sampler = {"name": "bm25+semantic-search", "k": 2, "bi_encoder": BI_ENCODER}
+    context = Context(datasets=found)
+
+    made = list(AugSBERT(sampler=sampler, cross_encoder={}).generate({"gold": gold}, context))
+
+    assert [(pair.sentence1, pair.sentence2, pair.score, pair.instruction) for pair in made] == [
+        ("red fish", "old fish", 0.5, "bm25"),
+        ("red fish", "red tree", 0.25, "bm25"),
+        ("old house", "new tree", 0.75, "semantic"),
+    ]
+    assert context.dropped == {"found in both ways, kept once": 1}
 
 
 @pytest.mark.parametrize(
@@ -152,19 +161,32 @@ def test_fewer_sentences_than_neighbours_are_the_users_mistake(
     configured = AugSBERT(sampler={**sampler, "bi_encoder": BI_ENCODER}, cross_encoder={})
 
     with pytest.raises(UserError, match=message):
-        configured.sampler.sample(gold_of(("a", "b"), ("c", "d")), 0, Context())
+        configured.sampler.check(gold_of(("a", "b"), ("c", "d")))
 
 
-def test_the_bi_encoder_is_trained_on_gold_and_shared_by_both_samplers() -> None:
-    expected = TrainedModel(
+def test_the_bi_encoder_is_trained_on_gold() -> None:
+    sampler = {"name": "semantic-search", "k": 3, "bi_encoder": BI_ENCODER}
+    needs = AugSBERT(sampler=sampler, cross_encoder={}, seed=5).needs()
+    assert list(needs) == ["cross_encoder", "sampler.bi_encoder"]
+    assert needs["sampler.bi_encoder"] == TrainedModel(
         trainer="bi-encoder", config=BI_ENCODER, data=("gold",), seed=5, evaluator="sts", selection="dev"
     )
 
-    for name in ("semantic-search", "bm25+semantic-search"):
-        sampler = {"name": name, "k": 3, "bi_encoder": BI_ENCODER}
-        needs = AugSBERT(sampler=sampler, cross_encoder={}, seed=5).needs()
-        assert list(needs) == ["cross_encoder", "sampler.bi_encoder"]
-        assert needs["sampler.bi_encoder"] == expected
+
+def test_both_samplers_together_label_nothing_but_take_the_data_of_each() -> None:
+    both = {"name": "bm25+semantic-search", "k": 3, "semantic_k": 7, "bi_encoder": BI_ENCODER}
+    alone = (
+        {"name": "bm25", "k": 3},
+        {"name": "semantic-search", "k": 7, "bi_encoder": BI_ENCODER},
+    )
+    rows = [AugSBERT(sampler=sampler, cross_encoder={}, seed=5) for sampler in (both, *alone)]
+    assert rows[0].needs() == {
+        row.sampler.name: GeneratedData(
+            "augsbert", row.model_dump(mode="json"), {"gold": "gold", "dev": "dev"}
+        )
+        for row in rows[1:]
+    }
+    assert list(rows[0].cost({"gold": 100})) == []
 
 
 def test_what_a_killed_run_has_labelled_is_known_by_its_sentences_wherever_they_stand() -> None:

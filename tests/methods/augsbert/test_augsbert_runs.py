@@ -72,7 +72,7 @@ def test_what_can_be_shared_is_made_once_and_every_sampler_gives_new_pairs(place
     others = [stage for stage in executed if "best-start" not in stage]
     assert sum("train cross_encoder" in stage for stage in others) == 1
     assert sum("train sampler.bi_encoder" in stage for stage in others) == 1
-    assert sum("generate augsbert" in stage for stage in others) == 4
+    assert sum("generate augsbert" in stage for stage in others) == 5
     (told,) = re.findall(r"kde: kept ([\d,]+) of 1,500 random pairs", called.err)
     kept = silver(place, "kde")
     assert len(kept) == int(told.replace(",", ""))
@@ -84,6 +84,10 @@ def test_what_can_be_shared_is_made_once_and_every_sampler_gives_new_pairs(place
     assert silver(place, "semantic").manifest.measured == {"semantic search: recall": 1.0}
     by_vectors, both = silver(place, "semantic"), silver(place, "both")
     assert set(by_vectors.text_rows()) < set(both.text_rows())
+    scores = {row: pair.score for row, pair in zip(both.text_rows(), both, strict=True)}
+    assert all(
+        scores[row] == pair.score for row, pair in zip(by_vectors.text_rows(), by_vectors, strict=True)
+    )
     replaced = silver(place, "substitution", "contextual-substitution")
     assert len(replaced) == 120
     assert not set(replaced.text_rows()) & set(by_vectors.text_rows())
