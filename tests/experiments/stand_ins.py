@@ -60,7 +60,7 @@ def add_tasks(hub_cache: HubCache, folder: Path, document: Mapping[str, Any]) ->
     """Put the data of every task where the file looks for it; return the commits of those on the hub."""
     common = document.get("corpora", {}).get("origin", "folder")
     origins: dict[str, set[str]] = {}
-    for source in _sources(document).values():
+    for source in document.get("sources", {}).values():
         if "task" in source:
             origins.setdefault(source.get("origin", common), set()).add(source["task"])
     for name in sorted(origins.get("folder", ())):
@@ -74,7 +74,7 @@ def add_tasks(hub_cache: HubCache, folder: Path, document: Mapping[str, Any]) ->
 def add_files(hub_cache: HubCache, document: Mapping[str, Any]) -> set[str]:
     """Put the files on the hub that sources name into the cache, with their columns; return the commits."""
     sources: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
-    for source in _sources(document).values():
+    for source in document.get("sources", {}).values():
         if "hub" in source:
             key = (source["hub"], source.get("revision", NEWEST), source["file"])
             sources.setdefault(key, []).append(source)
@@ -127,7 +127,7 @@ def smaller(document: Mapping[str, Any]) -> list[str]:
         if path[-1] == "select" and value is not None:
             over = {key: values[:MOST_CHOICES] for key, values in value["over"].items()}
             changes[".".join(path)] = json.dumps({"over": over})
-    for name, source in _sources(document).items():
+    for name, source in document.get("sources", {}).items():
         if "task" in source:
             # The number is checked; that of the stand-ins is another.
             changes[f"sources.{name}.expected_size"] = 0
@@ -136,11 +136,6 @@ def smaller(document: Mapping[str, Any]) -> list[str]:
             steps = [{**step, **({"size": 1} if "size" in step else {})} for step in value]
             changes |= {".".join(path): json.dumps(steps)} if steps != value else {}
     return [text for path, value in changes.items() for text in ("--set", f"{path}={value}")]
-
-
-def _sources(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the sources but for those of an included file that are taken away."""
-    return {name: source for name, source in document.get("sources", {}).items() if source is not None}
 
 
 def _walk(value: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:

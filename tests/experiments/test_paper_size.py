@@ -20,8 +20,11 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 
 
 def documents() -> dict[str, dict[str, Any]]:
-    """Return the experiment files that name something on the hub."""
+    """Return the experiment files that name something on the hub, without the sources they take away."""
     found = {file.stem: read_document(file).data for file in sorted(EXPERIMENTS.glob("*.yaml"))}
+    for data in found.values():
+        sources = data.get("sources", {})
+        data["sources"] = {name: source for name, source in sources.items() if source is not None}
     marks = ("'revision': ", "'origin': 'hub'", "'hub': ")
     return {name: data for name, data in found.items() if any(mark in repr(data) for mark in marks)}
 
