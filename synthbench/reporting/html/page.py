@@ -24,6 +24,8 @@ TITLES = {
     "curves": "Scores against an amount",
     "densities": "How scores of training pairs are distributed",
     "early_dev": "Early dev scores",
+    "frontier": "Scores against what they cost",
+    "confusion": "What was intended, and what it was judged to be",
 }
 OVERLAP_NOTES = (
     "exact: to the letter; normalised: case, punctuation and spaces apart; 13-gram: thirteen words in a row,"
