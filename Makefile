@@ -28,8 +28,8 @@ check: $(INSTALLED)
 
 ## check-latex: install TeX (Debian) if it is missing, and compile generated tables
 check-latex: $(INSTALLED)
-	command -v pdflatex >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends \
-		texlive-latex-base texlive-latex-recommended)
+	kpsewhich siunitx.sty >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends \
+		texlive-latex-base texlive-latex-recommended texlive-science)
 	$(BIN)/pytest -q tests/reporting -k "latex_compiles or pdflatex"
 
 ## bench: speed against peers and ceilings (minutes; with SYNTHBENCH_DATA set, on real data)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from synthbench.reporting import latex_text, markdown
 from synthbench.reporting.audit_grids import audit_grids, audit_lines
 from synthbench.reporting.grids import latex_grid, markdown_grid, rich_grid
+from synthbench.reporting.latex_layout import ORIGIN, closed, opened
 from synthbench.reporting.notes import audit_notes
 from synthbench.reporting.results import AuditResult, ExperimentResult
 
@@ -71,21 +72,18 @@ def markdown_audits(result: ExperimentResult) -> str:
 
 
 def latex_audits(result: ExperimentResult) -> str:
-    """Return a `table` environment for each audit that is judged; they need the booktabs package only."""
-    lines = [r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew."]
+    """Return a `table` environment for each audit that is judged."""
+    lines = [ORIGIN]
     for each in result.audits:
         if each.audit is None:
             lines.append(f"% {latex_text.escape(waiting_title(each))}")
             continue
         notes = [*audit_lines(each.audit), *audit_notes(result)]
         first, *others = audit_grids(each.title, each.audit, each.published)
-        lines += [r"\begin{table}", r"\centering", r"\small", r"\setlength{\belowcaptionskip}{6pt}"]
-        lines += [rf"\caption{{{latex_text.escape(first.title)}}}", *latex_grid(first)]
+        lines += [*opened(first.title), *latex_grid(first)]
         for grid in others:
             lines += [rf"\par\medskip {latex_text.escape(grid.title)}\par\smallskip", *latex_grid(grid)]
-        told = r" \\".join(f"\n{latex_text.escape(note)}" for note in notes)
-        lines += [r"\par\medskip", rf"\begin{{minipage}}{{\linewidth}}\footnotesize{told}", r"\end{minipage}"]
-        lines.append(r"\end{table}")
+        lines += closed(notes)
     return "\n".join(lines) + "\n"
 
 

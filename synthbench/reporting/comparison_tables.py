@@ -4,11 +4,12 @@ import csv
 import io
 from collections.abc import Iterator
 
-from synthbench.reporting import latex_text, markdown
+from synthbench.reporting import markdown
 from synthbench.reporting.aggregate import RowKey
 from synthbench.reporting.comparison_notes import comparison_notes
 from synthbench.reporting.comparisons import ColumnComparisons, Comparison, Finding, compare
 from synthbench.reporting.grids import Grid, Line, latex_grid, markdown_grid
+from synthbench.reporting.latex_layout import ORIGIN, closed, opened
 from synthbench.reporting.notes import data_notes
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult
@@ -34,18 +35,10 @@ def markdown_comparisons(result: ExperimentResult) -> str:
 
 
 def latex_comparisons(result: ExperimentResult) -> str:
-    """Return a `table` environment for each column; they need the booktabs package only."""
-    notes = r" \\".join(f"\n{latex_text.escape(note)}" for note in _notes(result))
-    lines = [r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew."]
+    """Return a `table` environment for each column."""
+    lines, notes = [ORIGIN], _notes(result)
     for grid in comparison_grids(result):
-        lines += [
-            *(r"\begin{table}", r"\centering", r"\small", r"\setlength{\tabcolsep}{4pt}"),
-            r"\setlength{\belowcaptionskip}{6pt}",
-            rf"\caption{{{latex_text.escape(grid.title)}}}",
-            *latex_grid(grid),
-            *(r"\par\medskip", rf"\begin{{minipage}}{{\linewidth}}\footnotesize{notes}", r"\end{minipage}"),
-            r"\end{table}",
-        ]
+        lines += [*opened(grid.title), *latex_grid(grid), *closed(notes)]
     return "\n".join(lines) + "\n"
 
 

@@ -36,7 +36,7 @@ def markdown_costs(result: ExperimentResult) -> str:
 
 
 def latex_costs(result: ExperimentResult) -> str:
-    """Return a `table` environment; it needs the booktabs package only."""
+    """Return a `table` environment."""
     return latex_document(cost_grid(result), cost_table_notes(result))
 
 

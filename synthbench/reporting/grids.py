@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synthbench.reporting import latex_text, markdown
+from synthbench.reporting.latex_layout import ORIGIN, closed, fitted, opened
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -38,17 +39,8 @@ def markdown_document(grid: Grid, notes: Iterable[str]) -> str:
 
 
 def latex_document(grid: Grid, notes: Iterable[str]) -> str:
-    """Return a `table` environment; it needs the booktabs package only."""
-    foot = r" \\".join(f"\n{latex_text.escape(note)}" for note in notes)
-    lines = [
-        r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew.",
-        *(r"\begin{table}", r"\centering", r"\small", r"\setlength{\belowcaptionskip}{6pt}"),
-        rf"\caption{{{latex_text.escape(grid.title)}}}",
-        *latex_grid(grid),
-        *(r"\par\medskip", rf"\begin{{minipage}}{{\linewidth}}\footnotesize{foot}", r"\end{minipage}"),
-        r"\end{table}",
-    ]
-    return "\n".join(lines) + "\n"
+    """Return a `table` environment."""
+    return "\n".join([ORIGIN, *opened(grid.title), *latex_grid(grid), *closed(notes)]) + "\n"
 
 
 def rich_grid(grid: Grid) -> "RichTable":
@@ -75,13 +67,13 @@ def markdown_grid(grid: Grid) -> list[str]:
 
 
 def latex_grid(grid: Grid) -> list[str]:
-    """Return the lines of a booktabs `tabular`."""
+    """Return the lines that set a grid, no wider than the text."""
 
     def line(cells: Line) -> str:
         return " & ".join(map(latex_text.escape, cells)) + r" \\"
 
     foot = [r"\midrule", *map(line, grid.foot)] if grid.foot else []
-    return [
+    tabular = [
         rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}",
         r"\toprule",
         line(grid.header),
@@ -91,3 +83,4 @@ def latex_grid(grid: Grid) -> list[str]:
         r"\bottomrule",
         r"\end{tabular}",
     ]
+    return fitted(tabular)

@@ -1,42 +1,34 @@
-"""The table as booktabs LaTeX."""
+"""The table as LaTeX."""
 
+import math
+import re
+
+from synthbench.reporting.latex_layout import ORIGIN, PREAMBLE, closed, fitted, opened
 from synthbench.reporting.latex_text import escape
 from synthbench.reporting.table import MISSING, Cell, Group, Row, Table
 
-PREAMBLE = r"""\documentclass{article}
-\usepackage[a4paper, landscape, margin=15mm]{geometry}
-\usepackage{booktabs}
-\begin{document}
-"""
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+FONTS = r"\sisetup{detect-weight=true, detect-shape=true, detect-family=true, mode=text}"
+"""Numbers in the font around them: bold ones, and published ones in italics."""
 
 
 def latex_table(table: Table) -> str:
-    """Return a `table` environment for \\input; it needs the booktabs package only."""
-    names = len(table.axes) + 1
-    lines = [
-        r"% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew.",
-        r"\begin{table}",
-        r"\centering",
-        r"\small",
-        r"\setlength{\tabcolsep}{4pt}",
-        # LaTeX's own classes leave no space between a caption and the table below it.
-        r"\setlength{\belowcaptionskip}{6pt}",
-        rf"\caption{{{escape(table.caption)}}}",
-        rf"\begin{{tabular}}{{{'l' * names}{'r' * len(table.columns)}}}",
+    """Return a `table` environment for \\input, numbers aligned by siunitx, no wider than the text."""
+    columns = "".join(
+        rf"S[table-format={_number_format(table, index)}]@{{\,}}l" for index in range(len(table.columns))
+    )
+    titles = [rf"\multicolumn{{2}}{{c}}{{{escape(column.title)}}}" for column in table.columns]
+    names = table.header[: len(table.axes) + 1]
+    tabular = [
+        rf"\begin{{tabular}}{{{'l' * len(names)}{columns}}}",
         r"\toprule",
-        _line([escape(title) for title in table.header]),
+        _line([*map(escape, names), *titles]),
     ]
     for group in table.groups:
-        lines += [r"\midrule", *_group_lines(table, group)]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    if table.notes:
-        notes = r" \\".join(f"\n{escape(note)}" for note in table.notes)
-        lines += [
-            r"\par\medskip",
-            rf"\begin{{minipage}}{{\linewidth}}\footnotesize{notes}",
-            r"\end{minipage}",
-        ]
-    return "\n".join([*lines, r"\end{table}"]) + "\n"
+        tabular += [r"\midrule", *_group_lines(table, group)]
+    tabular += [r"\bottomrule", r"\end{tabular}"]
+    lines = [ORIGIN, *opened(table.caption), FONTS, *fitted(tabular), *closed(table.notes)]
+    return "\n".join(lines) + "\n"
 
 
 def latex_document(table: Table) -> str:
@@ -48,7 +40,7 @@ def _group_lines(table: Table, group: Group) -> list[str]:
     lines: list[str] = []
     for block in group.blocks:
         if lines:
-            lines.append(rf"\cmidrule{{{len(table.axes) + 1}-{len(table.header)}}}")
+            lines.append(rf"\cmidrule{{{len(table.axes) + 1}-{len(table.header) + len(table.columns)}}}")
         for row in block:
             lines.append(_row_line(table, row, repeats_axes=bool(lines)))
             if row.published_line:
@@ -59,23 +51,44 @@ def _group_lines(table: Table, group: Group) -> list[str]:
 def _row_line(table: Table, row: Row, *, repeats_axes: bool) -> str:
     *axes, label = table.row_names(row)
     shown = [""] * len(axes) if repeats_axes else [escape(value) for value in axes]
-    return _line([*shown, escape(label), *(_cell_text(table, cell) for cell in row.cells)])
+    return _line([*shown, escape(label), *(text for cell in row.cells for text in _cell_texts(table, cell))])
 
 
 def _published_line(table: Table, row: Row) -> str:
-    label, *texts = (
-        rf"{{\footnotesize\itshape {escape(text)}}}" if text else "" for text in row.published_line
-    )
-    return _line([*[""] * len(table.axes), rf"\quad {label}", *texts])
+    label, *texts = row.published_line
+    cells = [text for published in texts for text in _published_texts(published)]
+    return _line([*[""] * len(table.axes), rf"\quad {{\footnotesize\itshape {escape(label)}}}", *cells])
 
 
-def _cell_text(table: Table, cell: Cell | None) -> str:
+def _published_texts(published: str) -> tuple[str, str]:
+    """Return the number, and what stands behind it, as the texts of two columns."""
+    if not published:
+        return "", ""
+    found = NUMBER.match(published)
+    number, rest = (found[0], published[found.end() :].strip()) if found else ("", published)
+    font = r"\footnotesize\itshape "
+    return font + number if number else "", font + escape(rest) if rest else ""
+
+
+def _cell_texts(table: Table, cell: Cell | None) -> tuple[str, str]:
+    """Return the mean, and what stands behind it, as the texts of two columns."""
     if cell is None:
-        return escape(MISSING)
-    mean = rf"\textbf{{{table.mean_text(cell)}}}" if cell.is_bold else table.mean_text(cell)
-    spread = rf" {{\scriptsize $\pm$ {table.spread_text(cell)}}}" if table.spread_text(cell) else ""
-    seeds = rf" {{\scriptsize {escape(table.seeds_text(cell))}}}" if table.seeds_text(cell) else ""
-    return mean + spread + seeds
+        return f"{{{escape(MISSING)}}}", ""
+    mean = table.mean_text(cell) if math.isfinite(cell.mean) else f"{{{table.mean_text(cell)}}}"
+    spread = rf"$\pm$ {table.spread_text(cell)}" if table.spread_text(cell) else ""
+    behind = " ".join(filter(None, (spread, escape(table.seeds_text(cell)))))
+    return (r"\bfseries " if cell.is_bold else "") + mean, rf"{{\scriptsize {behind}}}" if behind else ""
+
+
+def _number_format(table: Table, index: int) -> str:
+    """Return siunitx's format of a column's numbers: room for the widest on both sides of the point."""
+    ours = [table.mean_text(cell) for cell in table.cells(index) if math.isfinite(cell.mean)]
+    published = [row.published_line[index + 1] for row in table.rows if row.published_line]
+    numbers = [found[0] for text in (*ours, *published) if (found := NUMBER.match(text))] or ["0"]
+    whole = max(len(number.partition(".")[0].lstrip("-")) for number in numbers)
+    places = max(len(number.partition(".")[2]) for number in numbers)
+    sign = "-" if any(number.startswith("-") for number in numbers) else ""
+    return f"{sign}{whole}.{places}" if places else f"{sign}{whole}"
 
 
 def _line(cells: list[str]) -> str:

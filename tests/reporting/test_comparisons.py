@@ -17,6 +17,7 @@ from synthbench.reporting.comparison_tables import (
     markdown_comparisons,
 )
 from synthbench.reporting.comparisons import Comparison, compare
+from synthbench.reporting.latex_layout import PREAMBLE
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.reporting.statistics.item_noise import ItemNoise
 
@@ -344,4 +345,4 @@ def test_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -
     result = make({"gold_1": GOLD, "silver & more": SILVER}, baseline="gold_1")
     body = latex_comparisons(result)
 
-    compile_latex(r"\documentclass{article}\usepackage{booktabs}\begin{document}" + body + r"\end{document}")
+    compile_latex(PREAMBLE + body + r"\end{document}")

@@ -19,23 +19,25 @@ from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.terminal import terminal_table
 from synthbench.reporting.write import make_report_folder, report_folder, write_report
 
-LATEX = r"""% Needs \usepackage{booktabs}. Written by synthbench; the next run writes it anew.
+LATEX = r"""% Needs \usepackage{booktabs, graphicx, siunitx}. Written by synthbench; the next run writes it anew.
 \begin{table}
 \centering
 \small
 \setlength{\tabcolsep}{4pt}
 \setlength{\belowcaptionskip}{6pt}
 \caption{Gold \& silver}
-\begin{tabular}{llrrr}
+\sisetup{detect-weight=true, detect-shape=true, detect-family=true, mode=text}
+\sbox{0}{%
+\begin{tabular}{llS[table-format=2.1]@{\,}lS[table-format=2.1]@{\,}lS[table-format=2.1]@{\,}l}
 \toprule
-base & variant & STSb & SICK-R & Average \\
+base & variant & \multicolumn{2}{c}{STSb} & \multicolumn{2}{c}{SICK-R} & \multicolumn{2}{c}{Average} \\
 \midrule
-MiniLM & gold & 71.0 {\scriptsize $\pm$ 1.0} & 62.0 {\scriptsize $\pm$ 2.0} & 66.5 {\scriptsize $\pm$ 1.5} \\
- & augsbert\_k & \textbf{76.0} {\scriptsize $\pm$ 1.0} & 63.0 {\scriptsize $\pm$ 2.0} & 69.5 """
-LATEX_MIDDLE = r"""\cmidrule{2-5}
- & cross-encoder \dag{} & 88.0 {\scriptsize $\pm$ 0.0} & \textendash{} & \textendash{} \\
+MiniLM & gold & 71.0 & {\scriptsize $\pm$ 1.0} & 62.0 & {\scriptsize $\pm$ 2.0} & 66.5 & {\scriptsize $\pm$ 1.5} \\
+ & augsbert\_k & \bfseries 76.0 & {\scriptsize $\pm$ 1.0} & 63.0 & {\scriptsize $\pm$ 2.0} & 69.5 & """
+LATEX_MIDDLE = r"""\cmidrule{2-8}
+ & cross-encoder \dag{} & 88.0 & {\scriptsize $\pm$ 0.0} & {\textendash{}} &  & {\textendash{}} &  \\
 \midrule
-static & gold & 51.0 {\scriptsize $\pm$ 1.4} {\scriptsize {[}n=2{]}} & 42.0 {\scriptsize $\pm$ 2.0} & """
+static & gold & 51.0 & {\scriptsize $\pm$ 1.4 {[}n=2{]}} & 42.0 & {\scriptsize $\pm$ 2.0} & """
 LATEX_END = r"""Not found, so not scored: STS14.
 \end{minipage}
 \end{table}
