@@ -49,7 +49,7 @@ def shown_sentences(result: ExperimentResult) -> tuple[ShownSentence, ...]:
         records = [record for each in shared.found for record in each.records]
         names = list(dict.fromkeys(name for record in records for name, _ in record.texts[1:]))
         scores = ("score",) if any(record.score is not None for record in records) else ()
-        blocks = tuple(tuple(_lines(each, titles, names, bool(scores))) for each in shared.found)
+        blocks = tuple(tuple(_lines(each, titles, names, has_scores=bool(scores))) for each in shared.found)
         found.append(ShownSentence(shared.sentence, ("data", *scores, *names), blocks))
     return tuple(found)
 
@@ -134,7 +134,7 @@ def _shown(title: str, data: DatasetSummary, excerpt: DataExcerpt | None) -> Sho
 
 
 def _lines(
-    found: SharedRecords, titles: Mapping[str, str], names: Sequence[str], has_scores: bool
+    found: SharedRecords, titles: Mapping[str, str], names: Sequence[str], *, has_scores: bool
 ) -> Iterator[Line]:
     label = "; ".join(titles.get(stage, stage[:8]) for stage in found.stages)
     more = found.num_records - len(found.records)
