@@ -14,13 +14,13 @@ from synthbench.reporting import latex_text, markdown
 from synthbench.reporting.build import build_table
 from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.latex import latex_table
+from synthbench.reporting.latex_layout import ORIGIN
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.terminal import terminal_table
 from synthbench.reporting.write import make_report_folder, report_folder, write_report
 
-LATEX = r"""% Needs \usepackage{booktabs, graphicx, siunitx}. Written by synthbench; the next run writes it anew.
-\begin{table}
+LATEX = r"""\begin{table}
 \centering
 \small
 \setlength{\tabcolsep}{4pt}
@@ -32,7 +32,8 @@ LATEX = r"""% Needs \usepackage{booktabs, graphicx, siunitx}. Written by synthbe
 \toprule
 base & variant & \multicolumn{2}{c}{STSb} & \multicolumn{2}{c}{SICK-R} & \multicolumn{2}{c}{Average} \\
 \midrule
-MiniLM & gold & 71.0 & {\scriptsize $\pm$ 1.0} & 62.0 & {\scriptsize $\pm$ 2.0} & 66.5 & {\scriptsize $\pm$ 1.5} \\
+MiniLM & gold & 71.0 & {\scriptsize $\pm$ 1.0} & 62.0 & {\scriptsize $\pm$ 2.0} & """
+LATEX_BOLD = r"""66.5 & {\scriptsize $\pm$ 1.5} \\
  & augsbert\_k & \bfseries 76.0 & {\scriptsize $\pm$ 1.0} & 63.0 & {\scriptsize $\pm$ 2.0} & 69.5 & """
 LATEX_MIDDLE = r"""\cmidrule{2-8}
  & cross-encoder \dag{} & 88.0 & {\scriptsize $\pm$ 0.0} & {\textendash{}} &  & {\textendash{}} &  \\
@@ -76,7 +77,7 @@ LATEX_TOKEN = re.compile(
 def test_latex_by_hand(small_result: ExperimentResult) -> None:
     text = latex_table(build_table(small_result))
 
-    assert text.startswith(LATEX)
+    assert text.startswith(f"{ORIGIN}\n{LATEX}{LATEX_BOLD}")
     assert LATEX_MIDDLE in text
     assert text.endswith(LATEX_END)
 
