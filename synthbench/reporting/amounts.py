@@ -11,23 +11,30 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MARGIN = 0.07
+MOST_ROOM = 0.3
 LABEL_GAP = 0.04
 MOST_TICKS = 6
 
 
 def scale_amounts(
-    panel: "Axes", amounts: Sequence[float], width: float, ticks: Sequence[float] | None = None
+    panel: "Axes",
+    amounts: Sequence[float],
+    width: float,
+    ticks: Sequence[float] | None = None,
+    room: float = 0.0,
 ) -> None:
     """Set scale, limits and the labels of the ticks, as many as there is room for on `width` inches.
 
-    `amounts` rise from 0 or more; ticks are the amounts themselves unless others are given.
+    `amounts` rise from 0 or more; ticks are the amounts themselves unless others are given; left of the first
+    amount and right of the last one stay `room` inches at least.
     """
     positive = [amount for amount in amounts if amount > 0]
     if needs_logarithm(amounts):
         panel.set_xscale("symlog" if amounts[0] <= 0 else "log", **_zero(amounts, positive))
     transform = panel.xaxis.get_transform()
     ends = [float(transform.transform(amount)) for amount in (amounts[0], amounts[-1])] if amounts else [0, 1]
-    margin = MARGIN * (ends[1] - ends[0]) or 0.5
+    share = min(room / width, MOST_ROOM)
+    margin = max(MARGIN, share / (1 - 2 * share)) * (ends[1] - ends[0]) or 0.5
     panel.set_xlim(
         *(float(transform.inverted().transform(end)) for end in (ends[0] - margin, ends[1] + margin))
     )
@@ -36,6 +43,16 @@ def scale_amounts(
     places = [(float(transform.transform(amount)) - ends[0] + margin) / span * width for amount in shown]
     panel.set_xticks(shown, _labels(shown, places))
     panel.minorticks_off()
+
+
+def beside(panel: "Axes", amounts: Sequence[float], shifts: Sequence[float], width: float) -> list[float]:
+    """Return the amounts that stand so many inches right of these on a scaled panel that is `width` wide."""
+    transform = panel.xaxis.get_transform()
+    left, right = (float(transform.transform(limit)) for limit in panel.get_xlim())
+    return [
+        float(transform.inverted().transform(transform.transform(amount) + shift * (right - left) / width))
+        for amount, shift in zip(amounts, shifts, strict=True)
+    ]
 
 
 def needs_logarithm(amounts: Sequence[float]) -> bool:

@@ -1,10 +1,11 @@
 """Scores against an amount as a figure: a panel for each column, a line for each variant."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from synthbench.reporting.amounts import scale_amounts
-from synthbench.reporting.curves import Curve, Curves
+from synthbench.reporting.amounts import beside, scale_amounts
+from synthbench.reporting.curves import Curve, Curves, Point
 from synthbench.reporting.figure_text import POINTS_PER_INCH
 from synthbench.reporting.panels import AXIS_WIDTH, CEILING, Look, Texts, look, panels_figure
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DODGE = 2.0  # points between lines at the same amount, so that no interval hides another
+MARKER_SIZE = 4.0  # points
 Y_MARGIN = 0.08
 
 
@@ -33,14 +35,22 @@ def curves_figure(curves: Curves) -> "Figure":
     num_across = len({round(panel.get_position().x0, 6) for panel in panels})
     width = figure.get_figwidth() / num_across - AXIS_WIDTH
     for panel, (_, lines) in zip(panels, curves.panels, strict=True):
-        every = [point.x for line in lines for point in line.points]
-        amounts = sorted(set(every))
-        scale_amounts(panel, amounts, width)
-        apart = DODGE if len(amounts) < len(every) else 0.0
-        for number, (line, of_line) in enumerate(zip(lines, looks, strict=True)):
-            _draw(panel, line, of_line, (number - (len(lines) - 1) / 2) * apart)
+        at_amount = Counter(point.x for line in lines for point in line.points)
+        room = MARKER_SIZE + DODGE * max(at_amount.values(), default=0) / 2
+        scale_amounts(panel, sorted(at_amount), width, room=room / POINTS_PER_INCH)
+        drawn: Counter[float] = Counter()
+        for line, of_line in zip(lines, looks, strict=True):
+            shifts = [_shift(point, drawn, at_amount) / POINTS_PER_INCH for point in line.points]
+            amounts = [point.x for point in line.points]
+            _draw(panel, line, of_line, beside(panel, amounts, shifts, width))
         _scale_y(panel, lines)
     return figure
+
+
+def _shift(point: Point, drawn: Counter[float], at_amount: Counter[float]) -> float:
+    """Return by how many points the next one at its amount stands right of it, and count it as drawn."""
+    drawn[point.x] += 1
+    return DODGE * (drawn[point.x] - (at_amount[point.x] + 1) / 2)
 
 
 def _looks(lines: Sequence[Curve]) -> list[Look]:
@@ -48,32 +58,25 @@ def _looks(lines: Sequence[Curve]) -> list[Look]:
     return [CEILING if line.is_ceiling else look(compared.index(line)) for line in lines]
 
 
-def _draw(panel: "Axes", line: Curve, of_line: Look, shift: float) -> None:
-    from matplotlib.transforms import ScaledTranslation
-
-    figure = panel.get_figure()
-    assert figure is not None
-    moved = panel.transData + ScaledTranslation(shift / POINTS_PER_INCH, 0, figure.dpi_scale_trans)
-    places = [(point.x, point.cell.mean) for point in line.points]
+def _draw(panel: "Axes", line: Curve, of_line: Look, places: Sequence[float]) -> None:
     panel.plot(
-        *zip(*places, strict=True) if places else ([], []),
+        places,
+        [point.cell.mean for point in line.points],
         color=of_line.colour,
         linestyle=of_line.dashes,
         linewidth=1.1,
-        transform=moved,
     )
-    for point in line.points:
+    for point, place in zip(line.points, places, strict=True):
         panel.errorbar(
-            point.x,
+            place,
             point.cell.mean,
             yerr=point.cell.half_width,
             fmt=of_line.marker,
             color=of_line.colour,
-            markersize=4,
+            markersize=MARKER_SIZE,
             markerfacecolor="white" if point.cell.half_width is None else of_line.colour,
             elinewidth=1.0,
             capsize=1.5,
-            transform=moved,
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
 from synthbench.reporting.curves import csv_curves, curves
@@ -214,27 +215,43 @@ def test_many_panels_lie_within_the_figure(make_runs: MakeRuns, make_result: Mak
     assert legend.get_window_extent().count_overlaps([text.get_window_extent() for text in figure.texts]) == 0
 
 
-def test_points_alone_stand_at_their_amounts_and_lines_at_the_same_ones_beside_each_other(
-    sizes: ExperimentResult, make_runs: MakeRuns, make_result: MakeResult
-) -> None:
-    rows = [
-        with_records(make_runs(name, {"A": (0.5,)}), silver=number)
-        for name, number in (("bm25", 3964), ("kde", 230364))
-    ]
-    alone = make_result(*rows, figures={"curves": {"records": ["silver"]}})
-    for result, are_moved in ((alone, False), (sizes, True)):
-        found = curves(result)
-        assert found is not None
-        figure = curves_figure(found)
-        figure.draw_without_rendering()
-        panel = figure.axes[0]
-        marker = next(one for one in panel.containers if isinstance(one, ErrorbarContainer)).lines[0]
-        assert marker is not None
-        data = np.asarray(marker.get_xydata())
-        where, at = marker.get_transform().transform(data), panel.transData.transform(data)
-        assert bool(abs(where - at).max() > 0.5) is are_moved
+def drawn_points(panel: Axes) -> np.ndarray:
+    """Where the markers of a panel stand, in points from the left of the figure, line by line."""
+    markers = [one.lines[0] for one in panel.containers if isinstance(one, ErrorbarContainer)]
+    return np.asarray(
+        [marker.get_transform().transform(np.asarray(marker.get_xydata()))[0] for marker in markers if marker]
+    ) * (72 / panel.figure.dpi)
 
-    found = curves(alone)
+
+def test_lines_at_the_same_amount_stand_beside_each_other_around_it_and_within_the_frame(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    records = {"random": 0, "bm25": 3964, "kde": 230364, "jaccard": 0, "gold-only": 0}
+    rows = [with_records(make_runs(name, {"A": (0.5,)}), silver=number) for name, number in records.items()]
+    found = curves(make_result(*rows, figures={"curves": {"records": ["silver"]}}))
     assert found is not None
-    labels = curves_figure(found).axes[0].get_xticklabels()
-    assert [label.get_text() for label in labels] == ["3,964", "230k"]
+    figure = curves_figure(found)
+    figure.draw_without_rendering()
+    panel = figure.axes[0]
+    amounts = panel.transData.transform([(number, 0) for number in records.values()])[:, 0] * 72 / figure.dpi
+    assert drawn_points(panel)[:, 0] - amounts == pytest.approx([-2, 0, 0, 0, 2], rel=0.1)
+    frame = panel.get_window_extent().extents * 72 / figure.dpi
+    assert drawn_points(panel)[:, 0].min() > frame[0] + 2
+    assert drawn_points(panel)[:, 0].max() < frame[2] - 2
+    labels = [label.get_text() for label in panel.get_xticklabels()]
+    assert labels == ["0", "3,964", "230k"]
+
+
+def test_many_lines_at_an_amount_stay_within_the_frame(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    scores = {f"task-{number}": (0.5, 0.6) for number in range(5)}
+    rows = [
+        make_runs(f"variant-{number}", scores, gold_size=size) for number in range(12) for size in ("5", "6")
+    ]
+    found = curves(make_result(*rows, figures=ALONG_SIZE))
+    assert found is not None
+    figure = curves_figure(found)
+    figure.draw_without_rendering()
+    for panel in figure.axes[:-1]:
+        frame = panel.get_window_extent().extents * 72 / figure.dpi
+        assert drawn_points(panel)[:, 0].min() > frame[0] + 2
+        assert drawn_points(panel)[:, 0].max() < frame[2] - 2
