@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from synthbench.reporting import aggregate
 from synthbench.reporting.grids import Grid
-from synthbench.reporting.histograms import BINS, coarse, divergence
+from synthbench.reporting.histograms import BINS, coarse, divergence, levels
 from synthbench.reporting.notes import data_notes
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.reporting.table import MISSING
 
 FIELDS = ("panel", "data", "n_records", "kl_nats", "bin_from", "bin_to", "count")
-DIVERGENCE = f"Kullback-Leibler divergence in nats, over {BINS} bins with half a count added to each"
 
 
 @dataclass(frozen=True)
@@ -120,8 +119,21 @@ def density_grid(found: Densities) -> Grid:
 
 def grid_notes(found: Densities) -> tuple[str, ...]:
     """Return what stands below the grid."""
-    has_reference = any(panel.reference for panel in found.panels)
-    return (*([f"KL: {DIVERGENCE}."] if has_reference else []), *found.notes)
+    return (*_divergence_notes(found), *found.notes)
+
+
+def _divergence_notes(found: Densities) -> list[str]:
+    """Say over which bins divergences are, and of which panels over another number of them."""
+    titles: dict[int, list[str]] = {}
+    for panel in found.panels:
+        if panel.reference:
+            titles.setdefault(len(levels(panel.reference.counts)), []).append(panel.title or "here")
+    if not titles:
+        return []
+    others = [f"{', '.join(of)} {num}" for num, of in titles.items() if num]
+    classes = f" ({'; '.join(others)}: one for each score that the reference has)" if others else ""
+    text = f"Kullback-Leibler divergence in nats, over {BINS} bins{classes} with half a count added to each"
+    return [f"KL: {text}."]
 
 
 def _text(panel: DensityPanel, of: ScoreSet) -> str:

@@ -1,6 +1,7 @@
 """Scores in [0, 1] as counts, how dense they lie, and how far they are from others."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
 FINE_BINS = 100
 BINS = 20
 """For divergences; a whole number of the fine ones."""
+MOST_LEVELS = 5
+"""A reference of no more different scores than these is one of classes or grades."""
 KERNEL_REACH = 8.0  # standard deviations, beyond which the kernel is below 1e-14
 
 
@@ -29,14 +32,24 @@ def coarse(counts: Sequence[int]) -> tuple[int, ...]:
     return tuple(sum(counts[start : start + width]) for start in range(0, FINE_BINS, width))
 
 
-def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
-    """Return the Kullback-Leibler divergence from the reference, in nats, over `BINS` bins.
+def levels(reference: Sequence[int]) -> tuple[int, ...]:
+    """Return the fine bins of a reference's classes or grades; none if its scores are anything else."""
+    held = tuple(number for number, count in enumerate(reference) if count)
+    return held if 1 < len(held) <= MOST_LEVELS else ()
 
-    Half a count is added to each bin, so that one that either of them leaves empty gives no infinity.
+
+def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
+    """Return the Kullback-Leibler divergence from the reference, in nats.
+
+    It is over `BINS` bins or, if the reference knows classes or grades, over one bin for each, which end
+    halfway between them: a soft score counts as the class that it stands for. Half a count is added to each
+    bin, so that one that either of them leaves empty gives no infinity.
     """
     import numpy as np
 
-    shares = [np.asarray(coarse(each), np.float64) + 0.5 for each in (counts, reference)]
+    halfway = [(low + high + 1) // 2 for low, high in pairwise(levels(reference))]
+    starts = [0, *halfway] if halfway else range(0, FINE_BINS, FINE_BINS // BINS)
+    shares = [np.add.reduceat(np.asarray(each, np.float64), starts) + 0.5 for each in (counts, reference)]
     ours, theirs = (each / each.sum() for each in shares)
     return float((ours * np.log(ours / theirs)).sum())
 

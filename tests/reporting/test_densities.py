@@ -20,7 +20,7 @@ MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 AGAINST_GOLD = {"densities": {"parts": ["silver"], "reference": "gold"}}
-GOLD = [0.1, 0.3, 0.5, 0.7, 0.9]
+GOLD = [0.1, 0.3, 0.4, 0.5, 0.7, 0.9]
 
 
 @pytest.fixture(autouse=True)
@@ -48,19 +48,48 @@ def with_scores(runs: tuple[RunResult, ...], **parts: Sequence[float]) -> tuple[
 def samplers(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
     return make_result(
         with_scores(make_runs("random", {"A": (0.5, 0.6)}), gold=GOLD, silver=[0.0] * 20),
-        with_scores(make_runs("kde", {"A": (0.5, 0.6)}), gold=GOLD, silver=[0.1, 0.3, 0.5, 0.7, 0.91]),
+        with_scores(make_runs("kde", {"A": (0.5, 0.6)}), gold=GOLD, silver=[0.1, 0.3, 0.4, 0.5, 0.7, 0.91]),
         with_scores(make_runs("gold-only", {"A": (0.5, 0.6)}), gold=GOLD),
         figures=AGAINST_GOLD,
     )
 
 
-@given(SCORES, SCORES)
+MANY_SCORES = st.lists(st.floats(0, 1), min_size=6, max_size=30, unique_by=lambda score: int(score * 99))
+
+
+@given(SCORES, MANY_SCORES)
 def test_divergence_is_that_of_numpy_and_scipy_over_twenty_bins(
     scores: list[float], reference: list[float]
 ) -> None:
     bins = [np.histogram(each, bins=20, range=(0, 1))[0] + 0.5 for each in (scores, reference)]
     ours = divergence(score_counts(scores), score_counts(reference))
     assert ours == pytest.approx(entropy(*bins), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("reference", "edges"),
+    [([0, 1, 1], [0, 0.5, 1]), ([0, 0.5, 1], [0, 0.25, 0.75, 1]), ([0, 0.2, 1], [0, 0.1, 0.6, 1])],
+)
+def test_soft_scores_are_compared_with_the_class_or_grade_that_they_stand_for(
+    reference: list[float], edges: list[float]
+) -> None:
+    soft = [0.05, 0.24, 0.25, 0.49, 0.5, 0.61, 0.75, 0.9]
+    bins = [np.histogram(each, bins=edges)[0] + 0.5 for each in (soft, reference)]
+    assert divergence(score_counts(soft), score_counts(reference)) == pytest.approx(entropy(*bins))
+
+
+def test_a_note_says_which_panels_have_classes(make_runs: MakeRuns, make_result: MakeResult) -> None:
+    gold = {"MRPC": [0.0, 1.0, 1.0], "STSb": GOLD, "UKP": [0.0, 0.5, 1.0]}
+    rows = [
+        with_scores(make_runs("random", {"A": (0.5,)}, data_set=name), gold=scores, silver=[0.3, 0.6])
+        for name, scores in gold.items()
+    ]
+    found = densities(make_result(*rows, figures=AGAINST_GOLD))
+    assert found is not None
+    assert grid_notes(found)[0] == (
+        "KL: Kullback-Leibler divergence in nats, over 20 bins (MRPC 2; UKP 3: one for each score that the "
+        "reference has) with half a count added to each."
+    )
 
 
 @pytest.mark.parametrize("number", range(21))
@@ -85,8 +114,8 @@ def test_each_row_with_such_data_is_compared_with_the_reference(samplers: Experi
     lines = density_grid(found).body
 
     far = entropy([20.5, *[0.5] * 19], np.histogram(GOLD, bins=20, range=(0, 1))[0] + 0.5)
-    assert lines == (("gold", "5", "–"), ("random", "20", f"{far:.3f}"), ("kde", "5", "0.000"))
-    assert grid_notes(found)[0].startswith("KL: Kullback-Leibler divergence in nats, over 20 bins")
+    assert lines == (("gold", "6", "–"), ("random", "20", f"{far:.3f}"), ("kde", "6", "0.000"))
+    assert grid_notes(found)[0].startswith("KL: Kullback-Leibler divergence in nats, over 20 bins with")
 
 
 def test_csv_has_a_line_for_each_set_and_bin(samplers: ExperimentResult) -> None:
@@ -114,7 +143,7 @@ def test_seeds_that_share_data_count_once_and_others_together(
     )
     found = densities(make_result(runs, figures=AGAINST_GOLD))
     assert found is not None
-    assert [line[:2] for line in density_grid(found).body] == [("gold", "5"), ("kde", "3")]
+    assert [line[:2] for line in density_grid(found).body] == [("gold", "6"), ("kde", "3")]
 
 
 def test_a_panel_for_each_point_of_the_grid_that_has_data_of_its_own(
@@ -134,7 +163,7 @@ def test_rows_with_the_same_data_are_one_line(make_runs: MakeRuns, make_result: 
     rows = [with_scores(make_runs(name, {"A": (0.5,)}), gold=GOLD) for name in ("one", "two")]
     found = densities(make_result(*rows, figures={"densities": {"parts": ["gold"]}}))
     assert found is not None
-    assert density_grid(found).body == (("one, two", "5"),)
+    assert density_grid(found).body == (("one, two", "6"),)
     assert grid_notes(found) == ()
 
 
@@ -149,7 +178,7 @@ def test_the_figure_says_the_divergences_and_what_it_cuts_off(samplers: Experime
     assert found is not None
     figure = densities_figure(found)
     below = " ".join(figure.get_supxlabel().split())
-    assert "KL from gold: random 1.75, kde 0.00." in below
+    assert "KL from gold: random 1.80, kde 0.00." in below
     assert "Cut off above: random (up to" in below
     labels = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]  # type: ignore[union-attr]
     assert labels == ["gold", "random", "kde"]
