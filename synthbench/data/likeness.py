@@ -1,10 +1,9 @@
 """When two sentences are the same but for their writing, and when they are nearly the same."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from unicodedata import normalize
+from unicodedata import category, normalize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +20,21 @@ SEED = 1
 SHINGLE = 5
 GRAM = 13
 NEAR = 0.8
-_WORD = re.compile(r"\w+")
+
+
+class _WordCharacters(dict[int, str]):
+    """What `str.translate` makes of each character: itself within a word, else a space.
+
+    The marks of letters that are never composed, such as Hindi's vowels, are parts of words.
+    """
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        in_word = character.isalnum() or character == "_" or category(character).startswith("M")
+        return self.setdefault(code, character if in_word else " ")
+
+
+_WORD_CHARACTERS = _WordCharacters()
 
 
 def bare(text: str) -> str:
@@ -29,7 +42,7 @@ def bare(text: str) -> str:
 
     Characters that Unicode holds compatible are the same (NFKC): an accent composed or not, a ligature.
     """
-    return " ".join(_WORD.findall(normalize("NFKC", text).casefold())) or text.strip()
+    return " ".join(normalize("NFKC", text).casefold().translate(_WORD_CHARACTERS).split()) or text.strip()
 
 
 def grams(bare_text: str) -> Sequence[str]:

@@ -69,6 +69,11 @@ def test_forms_of_a_character_are_the_same_once_normalised() -> None:
     assert found.checks[Check.NORMALISED].training_sentences == 2
 
 
+def test_words_that_differ_in_their_vowel_signs_are_not_the_same() -> None:
+    found = overlap([("\u0915\u0940",)], [("\u0915\u093f",)])  # Hindi: ki and kee
+    assert found.checks[Check.NORMALISED].sentences == 0
+
+
 def test_near_duplicates_at_a_low_threshold_are_not_missed() -> None:
     generator = np.random.default_rng(0)
     words = [f"w{number}" for number in range(25)]
