@@ -156,6 +156,18 @@ def test_without_the_key_the_stage_fails_in_one_line(
     )
 
 
+def test_a_plan_says_that_the_key_is_missing_and_tells_small_sums(
+    asking: ExperimentFile, store: Store, server: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    asking.append(section(server, f"key_variable: {VARIABLE}"))
+    plan = make_plan(asking.load("llm.price={input: 0.0025, output: 0.01, date: '2026-05-01'}"))
+    run(plan, store)
+    _, key, money = cost_lines(plan, store)
+    assert key == f"the environment variable {VARIABLE} is not set: nobody can be asked without it"
+    assert money == "money: about 0.0030 US dollars at the prices of 2026-05-01"
+
+
 def cost_lines(plan: Plan, store: Store) -> tuple[str, ...]:
     ((stage, lines),) = costs(statuses(plan, store), store)
     assert stage == generated(plan)

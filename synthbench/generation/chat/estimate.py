@@ -1,5 +1,6 @@
 """What asking would cost, before anybody is asked."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,6 +26,9 @@ class ChatAmount:
         if endpoint.local is not None:
             yield "money: none, the model runs here"
             return
+        variable = endpoint.key_variable
+        if variable and not os.environ.get(variable, "").strip():
+            yield f"the environment variable {variable} is not set: nobody can be asked without it"
         price, budget = price_of(endpoint), endpoint.pacing.budget_usd
         limit = "" if budget is None else f"; budget_usd is {budget:g}"
         if price is None:
@@ -33,4 +37,5 @@ class ChatAmount:
         is_batch = endpoint.pacing.batch
         usd = price.usd(self.prompt_tokens, self.completion_tokens, is_batch=is_batch)
         prices = "batch prices" if is_batch else "prices"
-        yield f"money: about {usd:,.2f} US dollars at the {prices} of {price.date}{limit}"
+        digits = 2 if usd >= 0.1 else 4
+        yield f"money: about {usd:,.{digits}f} US dollars at the {prices} of {price.date}{limit}"
