@@ -1,6 +1,6 @@
 """What a reader must know of test sets whose sentences stand in the training data."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from synthbench.reporting.overlaps import NORMALISED
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -13,12 +13,13 @@ Counts = tuple[tuple[str, int, int, int], ...]
 
 def overlap_notes(result: ExperimentResult) -> Iterator[str]:
     """Yield one sentence on the test items that share a sentence with the training data, if any does."""
+    rows = _rows(result)
     groups: dict[Counts, list[str]] = {}
-    for name, runs in _rows(result).items():
+    for name, runs in rows.items():
         groups.setdefault(_counts(runs), []).append(name)
     if not any(groups):
         return
-    if len(groups) > MAX_GROUPS:
+    if len(groups) > MAX_GROUPS or _agree(rows.values()):
         trained = [run for run in result.runs if run.overlaps]
         groups = {_counts(trained): []}
     items = " and ".join(dict.fromkeys(each.items for run in result.runs for each in run.overlaps))
@@ -52,6 +53,19 @@ def _counts(runs: Sequence[RunResult]) -> Counts:
         for each in run.overlaps:
             sharing.setdefault((each.task, each.num_items), []).append(each.sharing[NORMALISED])
     return tuple((task, min(n), max(n), size) for (task, size), n in sharing.items() if max(n))
+
+
+def _agree(rows: Iterable[Sequence[RunResult]]) -> bool:
+    """Tell whether rows differ in the test sets that they were scored on, but share the same with each."""
+    spans: dict[str, set[tuple[int, int]]] = {}
+    for runs in rows:
+        of_row: dict[str, list[int]] = {}
+        for run in runs:
+            for each in run.overlaps:
+                of_row.setdefault(each.task, []).append(each.sharing[NORMALISED])
+        for task, numbers in of_row.items():
+            spans.setdefault(task, set()).add((min(numbers), max(numbers)))
+    return all(len(each) == 1 for each in spans.values())
 
 
 def _told(counts: Counts) -> str:

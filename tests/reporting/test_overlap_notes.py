@@ -47,6 +47,12 @@ def test_a_variants_rows_are_told_apart_only_where_they_differ() -> None:
     ]
 
 
+def test_rows_scored_on_other_sets_are_not_told_apart_if_they_share_the_same_with_each() -> None:
+    runs = [run(name, base=task, **{task: n}) for name in "ab" for task, n in (("STSb", 3), ("SICK", 0))]
+    assert notes(*runs) == [f"{START}STSb 3 of 1,379."]
+    assert "(" in notes(*runs, run("c", base="STSb", STSb=2))[0]
+
+
 def test_many_rows_are_told_in_one_range() -> None:
     assert notes(*(run(f"row{number}", STSb=number) for number in range(9))) == [
         f"{START}STSb 0 to 8 of 1,379."
