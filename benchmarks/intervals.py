@@ -4,7 +4,8 @@
 
 Coverage and power are of simulated experiments whose truth is known (`simulated_experiments.py`); `ranks`
 compares influences with bootstraps that rank anew; `speed` takes 50 variants x 10 seeds x 12 tasks x 5,000
-pairs from their files to the comparisons. Exit code 1 if a goal is missed.
+pairs from their files to the whole report: tables, comparisons, figures, page. Exit code 1 if a goal is
+missed.
 """
 
 import argparse
@@ -32,9 +33,9 @@ from synthbench.pipeline.operations import write_json
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
-from synthbench.reporting.comparison_tables import csv_comparisons, latex_comparisons, markdown_comparisons
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.reporting.statistics.differences import Difference, least_detectable
+from synthbench.reporting.write import write_report
 from synthbench_sts import STS
 from synthbench_sts.influence import spearman_influence
 
@@ -197,13 +198,14 @@ def speed(num_tasks: int) -> bool:
             runs=tuple(_result(run) for run in runs),
             item_noise=noise,
         )
-        texts = [write(result) for write in (markdown_comparisons, latex_comparisons, csv_comparisons)]
+        files = write_report(result, Path(folder) / "report")
+        written = sum(file.stat().st_size for file in files)
         wall, cpu = time.perf_counter() - start, time.process_time() - cpu
     megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
         f"{VARIANTS} variants x {RUNS} seeds x {num_tasks} tasks x {PAIRS:,} pairs: {wall:.1f} s wall,"
         f" {cpu:.1f} s CPU, {collected:.1f} s wall for the files of the items; {megabytes:,.0f} MB at most;"
-        f" {len(result.model_dump_json()) / 1e6:.1f} MB result, {sum(map(len, texts)) / 1e6:.1f} MB of tables"
+        f" {len(result.model_dump_json()) / 1e6:.1f} MB result, {written / 1e6:.1f} MB in {len(files)} files"
     )
     return wall <= SECONDS and megabytes <= MEGABYTES
 
