@@ -33,7 +33,7 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_not_alike(table),
         *_marks(table),
         *_undefined(result, options),
-        *published_notes(table),
+        *published_notes(table, are_wanted=bool(result.published)),
         *_not_found(result, options),
         *_data(result),
         *overlap_notes(result),

@@ -7,7 +7,7 @@ from synthbench.reporting.table import DIFFERENCE_MARK, FLAGS, PublishedCell, Ro
 Found = tuple[Row, str, PublishedCell]
 
 
-def published_notes(table: Table) -> Iterator[str]:
+def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:
     """Yield where the figures are from, in what they differ, what is doubtful about them."""
     found = [
         (row, column.title, cell)
@@ -15,6 +15,8 @@ def published_notes(table: Table) -> Iterator[str]:
         for column, cell in zip(table.columns, row.published, strict=False)
         if cell is not None
     ]
+    if are_wanted and not found:
+        yield "None of the published figures is of a row and a column of this table."
     shown = [each for each in found if not each[2].refusal]
     if shown:
         yield f"Published: {'; '.join(dict.fromkeys(cell.source for _, _, cell in shown))}."

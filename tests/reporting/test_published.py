@@ -260,6 +260,13 @@ def test_a_figure_stands_only_beside_a_score_of_ours(study: Study) -> None:
     assert lines(result.model_copy(update={"runs": tuple(runs)}))[0] == ("published", "76.09", "")
 
 
+def test_it_is_said_that_no_figure_fits(study: Study) -> None:
+    said = "None of the published figures is of a row and a column of this table."
+    assert said in build_table(study(value(column="STSb-dev"))).notes
+    assert said not in build_table(study(value())).notes
+    assert said not in build_table(study()).notes
+
+
 def test_every_format_prints_the_figures_apart_from_ours(study: Study) -> None:
     table = build_table(study(value(), base="sandbox/encoder"))
 
