@@ -1,14 +1,29 @@
 """A real pdflatex sets the table; `make check-latex` installs it."""
 
 from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 
 from synthbench.reporting.build import build_table
 from synthbench.reporting.latex import latex_document
+from synthbench.reporting.latex_layout import PREAMBLE
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 NASTY = r"""50 % _ & # $x$ ~ ^ \ { } [x] * <a|b> "q" 'r' `s` a--b é ï ş ő – — λ Ω ± × ≤ … 漢"""
 
+REPORTS = Path(__file__).parents[2] / "reports"
+
 Compile = Callable[[str], str]
+
+
+@pytest.mark.parametrize(
+    "file", sorted(REPORTS.glob("*/*.tex")), ids=lambda file: f"{file.parent.name}-{file.stem}"
+)
+def test_every_table_of_the_reports_fits_the_page(file: Path, compile_latex: Compile) -> None:
+    log = compile_latex(PREAMBLE + file.read_text(encoding="utf-8") + r"\end{document}")
+
+    assert "Overfull" not in log
 
 
 def test_table_with_bold_ceiling_and_missing_cells(
