@@ -140,7 +140,7 @@ class ComponentParser:
                 hint = did_you_mean(role, known)
                 self.problems.add(document, (*path, "sources", role), f"unknown role of the method{hint}")
                 continue
-            self.use(document, (*path, "sources", role), source, known[role])
+            self.learn_from(document, (*path, "sources", role), source, known[role])
         for role, kind in method.source_roles.items():
             if role not in given:
                 message = f"missing role '{role}': the method needs a source of kind {kind}"
@@ -158,6 +158,14 @@ class ComponentParser:
             return component("methods", method).record_kind if isinstance(method, str) else None
         except UserError:
             return None
+
+    def learn_from(
+        self, document: Document, path: KeyPath, name: str, kind: RecordKind | None = None
+    ) -> None:
+        """Note that something learns from a source, and the problem if that is none, or a test set."""
+        self.use(document, path, name, kind)
+        if getattr(self.sources.get(name), "final_split", None) == "test":
+            self.problems.add(document, path, f"'{name}' is a test set; nothing may learn from it")
 
     def use(self, document: Document, path: KeyPath, name: str, kind: RecordKind | None = None) -> None:
         """Note that a source is used, and the problem if there is none of that name and kind (None: any)."""

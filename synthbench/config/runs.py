@@ -125,7 +125,7 @@ class RunParser:
             self.problems.add(document, (*path, "sources"), "only a method has roles; leave it out")
         if section.source is None:
             return None
-        self.components.use(document, (*path, "source"), section.source)
+        self.components.learn_from(document, (*path, "source"), section.source)
         source = self.components.sources.get(section.source)
         if source is not None:
             self._check_steps(document, name, section, source.record_kind)
@@ -274,10 +274,7 @@ class RunParser:
                 message = f"'{section.evaluator}' learns nothing from it; leave it out"
                 self.problems.add(document, (*path, key), message)
             for index, source in enumerate(names):
-                place = (*path, key, index)
-                self.components.use(document, place, source, _kind(plugin))
-                if getattr(self.components.sources.get(source), "final_split", key) == "test":
-                    self.problems.add(document, place, f"'{source}' is a test set; nothing may learn from it")
+                self.components.learn_from(document, (*path, key, index), source, _kind(plugin))
 
     def _check_tasks(self, document: Document, evaluate: Mapping[str, Any]) -> None:
         """Require that each task is named once: results are told apart by their task."""

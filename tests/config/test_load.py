@@ -162,6 +162,16 @@ FAULTS = {
         "sources: [dev, test]",
         "train.selection.sources.1: 'test' is a test set; select on dev",
     ),
+    "data of a test set": (
+        "source: gold",
+        "source: test",
+        "data.gold.source: 'test' is a test set; nothing may learn from it",
+    ),
+    "method that learns from a test set": (
+        "sources: {gold: gold}",
+        "sources: {gold: test}",
+        "data.silver.sources.gold: 'test' is a test set; nothing may learn from it",
+    ),
     "unused source": (
         "seeds:",
         "  extra: {file: gold.tsv, kind: pair}\nseeds:",
@@ -452,6 +462,13 @@ def test_an_evaluator_learns_from_what_is_no_test_set(experiment: ExperimentFile
         "--set defaults.evaluate.main.dev=[test]: evaluate.main.dev.0: 'test' is a test set; nothing may"
         " learn from it",
     ]
+
+
+def test_how_a_run_is_carried_out_lets_no_source_pass_that_is_not_used(experiment: ExperimentFile) -> None:
+    experiment.change("seeds:", "  extra: {file: gold.tsv, kind: pair}\nseeds:")
+    for overrides in ((), ("runtime.threads=1",)):
+        (message,) = experiment.faults(*overrides)
+        assert message.endswith("sources.extra: is used by no variant")
 
 
 def test_an_evaluator_says_what_it_needs_to_learn_from(experiment: ExperimentFile) -> None:
