@@ -71,8 +71,6 @@ class KDESampler(ChoosingSampler):
         context.count_dropped(
             "kde: too many pairs of such a score", len(selection.kept) - int(selection.kept.sum())
         )
-        if not selection.kept.any():
-            raise UserError(f"augsbert: sampler kde: none of {len(selection.kept):,} random pairs is kept")
         for record, is_kept in zip(pairs, selection.kept.tolist(), strict=True):
             if is_kept:
                 yield replace(record, id="", instruction=self.description)
@@ -136,7 +134,7 @@ def choose(
 ) -> Selection:
     """Choose by the scores of gold and silver, and a number drawn for each silver pair.
 
-    Raises UserError if a density is asked of silver scores that are all equal.
+    Raises UserError if a density is asked of silver scores that are all equal, or nothing is kept.
     """
     import numpy as np
 
@@ -153,6 +151,8 @@ def _by_class(
     import numpy as np
 
     kept = silver >= POSITIVE
+    if not kept.any():
+        raise UserError(f"augsbert: sampler kde: none of {len(silver):,} random pairs is a positive one")
     positives = int((gold >= POSITIVE).sum())
     wanted = round(int(kept.sum()) * (len(gold) - positives) / positives)
     negatives = np.flatnonzero(~kept)
@@ -176,6 +176,8 @@ def _by_density(
             "cross-encoder has learned nothing to choose by"
         ) from error
     kept = drawn * of_silver.at(silver) < of_gold.at(silver)
+    if not kept.any():
+        raise UserError(f"augsbert: sampler kde: none of {len(silver):,} random pairs is kept")
     widths = (of_gold.width, of_silver.width)
     return Selection(kept, _divergences(gold, silver, kept, bins=BINS), BINS, widths)
 

@@ -76,7 +76,7 @@ def densities(result: ExperimentResult) -> Densities | None:
     panels = tuple(
         DensityPanel("" if len(titles) == 1 else ", ".join(of), *content) for content, of in titles.items()
     )
-    caption = options.caption or result.description or result.experiment
+    caption = f"How the scores of training pairs are distributed: {result.description or result.experiment}"
     return Densities(caption, panels, data_notes(result)) if panels else None
 
 
@@ -132,8 +132,8 @@ def _divergence_notes(found: Densities) -> list[str]:
         return []
     others = [f"{', '.join(of)} {num}" for num, of in titles.items() if num]
     classes = f" ({'; '.join(others)}: one for each score that the reference has)" if others else ""
-    text = f"Kullback-Leibler divergence in nats, over {BINS} bins{classes} with half a count added to each"
-    return [f"KL: {text}."]
+    bins = f"over {BINS} bins{classes} with half a count added to each of the reference's"
+    return [f"KL: Kullback-Leibler divergence in nats, {bins}."]
 
 
 def _text(panel: DensityPanel, of: ScoreSet) -> str:

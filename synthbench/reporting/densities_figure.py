@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from synthbench.reporting.densities import Densities, DensityPanel, grid_notes
-from synthbench.reporting.histograms import density
+from synthbench.reporting.histograms import FINE_BINS, density, scott_bandwidth
 from synthbench.reporting.panels import Texts, look, panels_figure
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 REFERENCE_COLOUR, REFERENCE_EDGE = "#D0D0D0", "#707070"
 HIGHEST = 3.0  # times the highest density of the reference
 KERNELS = "Gaussian kernel densities, reflected at 0 and 1, of Scott's bandwidth"
+NARROWEST = 1 / FINE_BINS
 
 
 def densities_figure(found: Densities) -> "Figure":
@@ -25,7 +26,7 @@ def densities_figure(found: Densities) -> "Figure":
     if reference is not None:
         handles.insert(0, _reference_handle(reference.label))
     titles = [panel.title for panel in found.panels]
-    notes = (f"{KERNELS}.", *_divergences(found), *grid_notes(found), *_cut_off(found))
+    notes = (f"{KERNELS}{_widened(found)}.", *_divergences(found), *grid_notes(found), *_cut_off(found))
     figure, panels = panels_figure(Texts(found.caption, titles, "score", "density", notes), handles)
     for axes, panel in zip(panels, found.panels, strict=True):
         _draw_reference(axes, panel)
@@ -57,6 +58,17 @@ def _cut_off(found: Densities) -> list[str]:
         if peak > _most(panel)
     ]
     return [f"Cut off above: {', '.join(texts)}."] if texts else []
+
+
+def _widened(found: Densities) -> str:
+    """Name the sets whose kernels would be narrower than the bins in which scores are kept."""
+    names = dict.fromkeys(
+        each.label
+        for panel in found.panels
+        for each in (*([panel.reference] if panel.reference else []), *panel.sets)
+        if scott_bandwidth(each.counts) < NARROWEST
+    )
+    return f"; of {NARROWEST:g} where that is narrower: {', '.join(names)}" if names else ""
 
 
 def _draw_reference(axes: "Axes", panel: DensityPanel) -> None:

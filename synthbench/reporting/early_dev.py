@@ -43,10 +43,11 @@ class EarlyDev:
 
 @dataclass(frozen=True)
 class EarlyDevs:
-    """All rows that were scored on dev several times, with three seeds or more."""
+    """All rows that were scored on dev several times, with three seeds or more; the others by name."""
 
     caption: str
     rows: tuple[EarlyDev, ...]
+    left_out: tuple[str, ...]
     notes: tuple[str, ...]
 
 
@@ -59,14 +60,16 @@ def early_dev(result: ExperimentResult) -> EarlyDevs | None:
     options = TableOptions.model_validate(result.table)
     if not options.figures.early_dev:
         return None
-    found = {key: points for key, runs in aggregate.rows(result).items() if (points := _points(runs))}
+    keys = aggregate.rows(result)
+    found = {key: points for key, runs in keys.items() if (points := _points(runs))}
     names = _names(list(found))
     rows = tuple(
         EarlyDev(key.variant, key.axes, name, num_seeds, points)
         for (key, (num_seeds, points)), name in zip(found.items(), names, strict=True)
     )
-    caption = options.caption or result.description or result.experiment
-    return EarlyDevs(caption, rows, data_notes(result)) if rows else None
+    caption = f"How dev scores on the way rank the seeds: {result.description or result.experiment}"
+    left_out = tuple(key.label for key in keys if key not in found)
+    return EarlyDevs(caption, rows, left_out, data_notes(result)) if rows else None
 
 
 def _names(keys: Sequence[aggregate.RowKey]) -> list[str]:
@@ -114,16 +117,39 @@ def early_dev_grid(found: EarlyDevs) -> Grid:
     lines = []
     for row in found.rows:
         at = {round(100 * point.share): point.correlation for point in row.points}
-        texts = (MISSING if (value := at.get(share)) is None else f"{value:.2f}" for share in shares)
+        texts = (MISSING if (value := at.get(share)) is None else _signed(value) for share in shares)
         lines.append((row.label, str(row.num_seeds), *texts))
     return Grid(found.caption, ("", "seeds", *(f"{share} %" for share in shares)), tuple(lines))
 
 
+def _signed(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
+
+
 def grid_notes(found: EarlyDevs) -> tuple[str, ...]:
     """Return what stands below the grid."""
-    undefined = any(point.correlation is None for row in found.rows for point in row.points)
-    numbers = " to ".join(map(str, dict.fromkeys(f(row.num_seeds for row in found.rows) for f in (min, max))))
-    return (f"{WHAT.format(numbers)}.", *([f"{MISSING} Undefined."] if undefined else []), *found.notes)
+    nums = sorted({row.num_seeds for row in found.rows})
+    limits = (
+        ", ".join(f"{_limit(num):.2f} ({num})" for num in nums) if len(nums) > 1 else f"{_limit(nums[0]):.2f}"
+    )
+    notes = [
+        f"{WHAT.format(' to '.join(map(str, dict.fromkeys((nums[0], nums[-1])))))}.",
+        f"With so many seeds chance alone gives a correlation beyond ±{limits} in one case of twenty.",
+    ]
+    if any(point.correlation is None for row in found.rows for point in row.points):
+        notes.append(f"{MISSING} Undefined.")
+    if found.left_out:
+        why = "fewer than three seeds, no dev scores on the way, or starts of which the best alone went on"
+        notes.append(f"Left out ({why}): {', '.join(found.left_out)}.")
+    return (*notes, *found.notes)
+
+
+def _limit(num_seeds: int) -> float:
+    """Return the correlation that passes the 5 % by Student's t, two-sided."""
+    from scipy.stats import t
+
+    quantile = float(t.ppf(0.975, num_seeds - 2))
+    return quantile / math.sqrt(num_seeds - 2 + quantile**2)
 
 
 def csv_early_dev(found: EarlyDevs) -> str:

@@ -43,32 +43,48 @@ def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
 
     It is over `BINS` bins or, if the reference knows classes or grades, over one bin for each, which end
     halfway between them: a soft score counts as the class that it stands for. Half a count is added to each
-    bin, so that one that either of them leaves empty gives no infinity.
+    of the reference's bins, so that one that it leaves empty gives no infinity; none to the others, for a few
+    scores would seem to be spread as widely as the reference. One there must be.
     """
     import numpy as np
+    from scipy.special import rel_entr
 
     halfway = [(low + high + 1) // 2 for low, high in pairwise(levels(reference))]
     starts = [0, *halfway] if halfway else range(0, FINE_BINS, FINE_BINS // BINS)
-    shares = [np.add.reduceat(np.asarray(each, np.float64), starts) + 0.5 for each in (counts, reference)]
-    ours, theirs = (each / each.sum() for each in shares)
-    return float((ours * np.log(ours / theirs)).sum())
+    ours, theirs = (np.add.reduceat(np.asarray(each, np.float64), starts) for each in (counts, reference))
+    theirs += 0.5
+    return float(rel_entr(ours / ours.sum(), theirs / theirs.sum()).sum())
+
+
+def scott_bandwidth(counts: Sequence[int]) -> float:
+    """Return the standard deviation times n^(-1/5)."""
+    import numpy as np
+
+    weights = np.asarray(counts, np.float64)
+    total = weights.sum()
+    middles = _middles()
+    mean = float(weights @ middles) / total
+    variance = float(weights @ (middles - mean) ** 2) / max(total - 1, 1)
+    return float(variance**0.5 * total**-0.2)
 
 
 def density(counts: Sequence[int]) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
     """Return the middles of the fine bins and a Gaussian kernel density there, reflected at 0 and 1.
 
-    The bandwidth is Scott's, the standard deviation times n^(-1/5), but a bin at least.
+    The bandwidth is Scott's, but a bin at least.
     """
     import numpy as np
     from scipy.ndimage import gaussian_filter1d
 
-    middles = (np.arange(FINE_BINS) + 0.5) / FINE_BINS
     weights = np.asarray(counts, np.float64)
-    total = weights.sum()
-    mean = float(weights @ middles) / total
-    variance = float(weights @ (middles - mean) ** 2) / max(total - 1, 1)
-    bandwidth = max(variance**0.5 * total**-0.2, 1 / FINE_BINS)
+    bandwidth = max(scott_bandwidth(counts), 1 / FINE_BINS)
     smoothed = gaussian_filter1d(
-        weights * FINE_BINS / total, bandwidth * FINE_BINS, mode="reflect", truncate=KERNEL_REACH
+        weights * FINE_BINS / weights.sum(), bandwidth * FINE_BINS, mode="reflect", truncate=KERNEL_REACH
     )
-    return middles, np.asarray(smoothed, np.float64)
+    return _middles(), np.asarray(smoothed, np.float64)
+
+
+def _middles() -> "NDArray[np.float64]":
+    import numpy as np
+
+    return (np.arange(FINE_BINS) + 0.5) / FINE_BINS

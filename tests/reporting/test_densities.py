@@ -61,9 +61,9 @@ MANY_SCORES = st.lists(st.floats(0, 1), min_size=6, max_size=30, unique_by=lambd
 def test_divergence_is_that_of_numpy_and_scipy_over_twenty_bins(
     scores: list[float], reference: list[float]
 ) -> None:
-    bins = [np.histogram(each, bins=20, range=(0, 1))[0] + 0.5 for each in (scores, reference)]
+    bins = [np.histogram(each, bins=20, range=(0, 1))[0] for each in (scores, reference)]
     ours = divergence(score_counts(scores), score_counts(reference))
-    assert ours == pytest.approx(entropy(*bins), abs=1e-12)
+    assert ours == pytest.approx(entropy(bins[0], bins[1] + 0.5), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,9 @@ def test_soft_scores_are_compared_with_the_class_or_grade_that_they_stand_for(
     reference: list[float], edges: list[float]
 ) -> None:
     soft = [0.05, 0.24, 0.25, 0.49, 0.5, 0.61, 0.75, 0.9]
-    bins = [np.histogram(each, bins=edges)[0] + 0.5 for each in (soft, reference)]
-    assert divergence(score_counts(soft), score_counts(reference)) == pytest.approx(entropy(*bins))
+    bins = [np.histogram(each, bins=edges)[0] for each in (soft, reference)]
+    expected = entropy(bins[0], bins[1] + 0.5)
+    assert divergence(score_counts(soft), score_counts(reference)) == pytest.approx(expected)
 
 
 def test_a_note_says_which_panels_have_classes(make_runs: MakeRuns, make_result: MakeResult) -> None:
@@ -88,7 +89,7 @@ def test_a_note_says_which_panels_have_classes(make_runs: MakeRuns, make_result:
     assert found is not None
     assert grid_notes(found)[0] == (
         "KL: Kullback-Leibler divergence in nats, over 20 bins (MRPC 2; UKP 3: one for each score that the "
-        "reference has) with half a count added to each."
+        "reference has) with half a count added to each of the reference's."
     )
 
 
@@ -113,8 +114,10 @@ def test_each_row_with_such_data_is_compared_with_the_reference(samplers: Experi
 
     lines = density_grid(found).body
 
-    far = entropy([20.5, *[0.5] * 19], np.histogram(GOLD, bins=20, range=(0, 1))[0] + 0.5)
-    assert lines == (("gold", "6", "–"), ("random", "20", f"{far:.3f}"), ("kde", "6", "0.000"))
+    reference = np.histogram(GOLD, bins=20, range=(0, 1))[0] + 0.5
+    far = entropy([20, *[0] * 19], reference)
+    near = entropy(reference - 0.5, reference)
+    assert lines == (("gold", "6", "–"), ("random", "20", f"{far:.3f}"), ("kde", "6", f"{near:.3f}"))
     assert grid_notes(found)[0].startswith("KL: Kullback-Leibler divergence in nats, over 20 bins with")
 
 
@@ -178,8 +181,9 @@ def test_the_figure_says_the_divergences_and_what_it_cuts_off(samplers: Experime
     assert found is not None
     figure = densities_figure(found)
     below = " ".join(figure.get_supxlabel().split())
-    assert "KL from gold: random 1.80, kde 0.00." in below
+    assert "KL from gold: random 3.47, kde 0.58." in below
     assert "Cut off above: random (up to" in below
+    assert "of Scott's bandwidth; of 0.01 where that is narrower: random. " in below
     labels = [text.get_text() for text in figure.axes[-1].get_legend().get_texts()]  # type: ignore[union-attr]
     assert labels == ["gold", "random", "kde"]
 

@@ -60,6 +60,7 @@ def test_rank_correlations_by_hand(
     assert grid_notes(found) == (
         "Spearman's rank correlation over 3 seeds: dev scores after a share of the steps against the last"
         " ones.",
+        "With so many seeds chance alone gives a correlation beyond ±1.00 in one case of twenty.",
     )
     lines = list(csv.DictReader(io.StringIO(csv_early_dev(found))))
     assert [(line["step"], line["rank_correlation"]) for line in lines] == [
@@ -96,6 +97,20 @@ def test_two_seeds_one_score_or_the_best_of_several_seeds_rank_nothing(
     for runs in (made(curves=SEEDS[:2]), made(curves=[(0.1,), (0.2,), (0.3,)]), optimised):
         assert early_dev(make_result(runs, figures=ON)) is None
     assert early_dev(make_result(made())) is None
+
+
+def test_notes_name_rows_without_points_and_what_chance_gives(
+    made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
+) -> None:
+    optimised = tuple(run.model_copy(update={"num_starts": 5}) for run in made("chosen"))
+    falling = made(curves=[(number, 10 - number) for number in range(10)])
+    result = make_result(falling, optimised, figures=ON)
+    found = early_dev(result)
+    assert found is not None
+    assert body(result) == (("bi-encoder", "10", "−1.00", "1.00"),)
+    _, chance, left_out = grid_notes(found)
+    assert "beyond ±0.63 in one" in chance  # the table of Student's t has 2.306 for eight degrees of freedom
+    assert left_out.startswith("Left out (") and left_out.endswith("): chosen.")
 
 
 @pytest.fixture

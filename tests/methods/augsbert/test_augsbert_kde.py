@@ -67,13 +67,21 @@ def test_no_mass_is_lost_at_the_ends(scores: list[float], width: float) -> None:
     assert Density(np.array(scores), width).at(middles).mean() == pytest.approx(1, abs=1e-3)
 
 
-def test_the_divergence_is_that_of_histograms_with_half_a_count_more() -> None:
+def test_the_divergence_is_from_histograms_with_half_a_count_more_in_the_reference() -> None:
     low, high = np.full(9, 0.01), np.full(9, 0.99)
 
-    # 9.5 and 0.5 of 19 in the two bins that differ, 0.5 of 19 in the others.
-    expected = (9.5 / 19) * np.log(9.5 / 0.5) + (0.5 / 19) * np.log(0.5 / 9.5)
-    assert divergence(low, high, 20) == pytest.approx(expected)
-    assert divergence(low, low, 20) == 0
+    # All in one bin, which holds 9.5 or 0.5 of the reference's 19.
+    assert divergence(low, low, 20) == pytest.approx(np.log(19 / 9.5))
+    assert divergence(low, high, 20) == pytest.approx(np.log(19 / 0.5))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.integers(2, 50))
+def test_a_few_scores_are_as_far_as_many_of_the_same_kind(scores: list[float], times: int) -> None:
+    gold = np.random.default_rng(0).random(300)
+
+    assert divergence(np.array(scores), gold, 20) == pytest.approx(
+        divergence(np.repeat(scores, times), gold, 20)
+    )
 
 
 def test_pairs_are_kept_with_the_ratio_of_the_densities() -> None:
@@ -157,7 +165,7 @@ def test_records_are_the_labelled_ones_as_kde_chose_them() -> None:
     ("gold", "silver", "message"),
     [
         ([0.1, 0.7], [0.3, 0.3], "all 2 random pairs have the score 0.3; the cross-encoder has learned"),
-        ([0.0, 1.0], [0.3, 0.2], "none of 2 random pairs is kept"),
+        ([0.0, 1.0], [0.3, 0.2], "none of 2 random pairs is a positive one"),
     ],
 )
 def test_scores_from_which_nothing_can_be_chosen_are_an_error(
