@@ -65,7 +65,7 @@ class WithLabeller(Component):
         minutes = math.ceil(num_inputs / INPUTS_PER_SECOND / 60)
         return (
             f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of the cross-encoder: about "
-            f"{minutes:,} minutes of one core for a MiniLM of 6 layers"
+            f"{minutes:,} minute{'s' if minutes > 1 else ''} of one core for a MiniLM of 6 layers"
         )
 
     def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:

@@ -119,6 +119,8 @@ def key_figures(dataset: SyntheticDataset) -> dict[str, float]:
         "identical": whole.share_identical,
         "duplicates": whole.num_unordered_duplicates / whole.num_records,
     }
+    if dataset.kind is RecordKind.SCORED_PAIR:
+        exact["score_sd"] = float(dataset.table.column("score").to_numpy().std())
     names = ("near_duplicates", "same_words", "no_common_word")
     return exact | {name: value for name in names if isinstance(value := sampled.get(name), float)}
 

@@ -15,6 +15,7 @@ from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.table import CEILING_MARK, MISSING, Cell, Table
 
 _UNKNOWN_NOISE = "the noise between seeds is unknown"
+FLAT = 0.01
 CHOSEN_SEED = "train.seed"
 _OTHER_SEEDS = "[n=...]: over another number of seeds."
 
@@ -93,9 +94,19 @@ def _overrides(result: ExperimentResult) -> Iterator[str]:
 
 
 def _data(result: ExperimentResult) -> Iterator[str]:
-    """Yield what the data's methods say of them, and which LLM was asked for them, each once."""
+    """Yield what must be known of the data: each once."""
     datasets = [dataset for run in result.runs for dataset in run.datasets]
     yield from dict.fromkeys(note for dataset in datasets for note in dataset.notes)
+    flat: dict[str, dict[str, None]] = {}
+    for run in result.runs:
+        for data in run.datasets:
+            if data.method and data.num_records > 1 and data.figures.get("score_sd", 1.0) < FLAT:
+                flat.setdefault(data.part, {})[run.variant] = None
+    for part, variants in flat.items():
+        yield (
+            f"Scores of {part} are nearly all the same (standard deviation below {FLAT:g}), so that they tell"
+            f" hardly one pair from another: {', '.join(variants)}."
+        )
 
 
 def _metrics(table: Table) -> Iterator[str]:
@@ -103,7 +114,7 @@ def _metrics(table: Table) -> Iterator[str]:
     for column in table.columns:
         titles.setdefault(column.metric_title, []).append(column.title)
     if len(titles) == 1:
-        yield f"Scores: {next(iter(titles))} × 100."
+        yield f"Scores × 100: {next(iter(titles))}."
     elif titles:
         yield (
             "Scores × 100: " + "; ".join(f"{', '.join(of)}: {metric}" for metric, of in titles.items()) + "."

@@ -210,7 +210,7 @@ def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_t
 
 def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Place, Called]) -> None:
     _, called = finished_run
-    assert "Scores: Spearman correlation (aggregation: all) × 100." in called.out
+    assert "Scores × 100: Spearman correlation (aggregation: all)." in called.out
     assert "Generated data were made once, for all seeds: " in called.out
     assert re.search(
         r"Chosen on dev: augsbert: data\.silver\.sampler\.k = [12], [12] for seeds 0, 1\.", called.out

@@ -59,6 +59,7 @@ def test_each_part_of_the_data_has_its_figures(plan: Plan, store: Store) -> None
         "distinct_2": 1.0,
         "identical": 0,
         "duplicates": 0,
+        "score_sd": 0,
         "near_duplicates": 0,
         "same_words": 0,
         "no_common_word": 0,

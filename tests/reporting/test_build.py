@@ -160,7 +160,7 @@ def test_a_figures_notes_say_what_must_not_be_taken_for_a_comparison(
 
     assert build_table(result).figure_notes == (
         "Not the experiment as its file has it, but with --seeds 0.",
-        "Scores: cosine_spearman × 100.",
+        "Scores × 100: cosine_spearman.",
         "One seed (0): the noise between seeds is unknown, so there are no intervals.",
         "A: rows are not comparable, scored on 7 and 100 items.",
         "† Ceiling, compared with no other row: top.",
@@ -192,7 +192,7 @@ def test_scores_are_named_in_words_where_their_evaluator_has_some(
 
     table = build_table(make_result((titled,)))
 
-    assert "Scores: Spearman (all) × 100." in table.notes
+    assert "Scores × 100: Spearman (all)." in table.notes
     assert [column.metric for column in table.columns] == ["cosine_spearman"]
 
 
@@ -212,7 +212,7 @@ def test_overrides_stand_first(make_runs: MakeRuns, make_result: MakeResult) -> 
     first = build_table(partial).notes[0]
 
     assert first == "Not the experiment as its file has it, but with --seeds 0 --set train.epochs=1."
-    assert build_table(result).notes[0].startswith("Scores: ")
+    assert build_table(result).notes[0].startswith("Scores × 100: ")
 
 
 def test_a_caption_does_not_speak_of_rows_that_were_left_out(
@@ -331,3 +331,22 @@ def test_bold_means_a_real_lead_over_every_other_row(
         and all(leads(samples[name], samples[other]) for other in samples if other != name)
     ]
     assert winners == leaders
+
+
+def test_labels_that_tell_hardly_one_pair_from_another_are_named(
+    make_runs: Callable[..., tuple[RunResult, ...]], make_result: Callable[..., ExperimentResult]
+) -> None:
+    rows = []
+    for name, spread in (("bm25", 0.002), ("kde", 0.009), ("random", 0.2)):
+        data = DatasetSummary(
+            part="silver", kind="scored_pair", method="augsbert", num_records=9, content_hash="h", stage="s",
+            figures={"score_sd": spread},
+        )  # fmt: skip
+        rows.append(
+            tuple(run.model_copy(update={"datasets": (data,)}) for run in make_runs(name, {"A": (0.5,)}))
+        )
+
+    notes = build_table(make_result(*rows)).notes
+
+    (flat,) = [note for note in notes if note.startswith("Scores of silver are nearly all the same")]
+    assert flat.endswith(": bm25, kde.")
