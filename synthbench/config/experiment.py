@@ -144,6 +144,8 @@ class Experiment:
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """For who looks at the file; `notes` are also for who reads the results."""
+    is_data_folder_given: bool = False
+    """Whether an option or a variable names it, not the file."""
 
     def is_seeded(self, variant: Variant) -> bool:
         """Tell whether a seed makes a difference to a row; if not, it is run once."""

@@ -10,6 +10,7 @@ from synthbench.config.documents import Document, expand_dotted, merge, read_doc
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
 from synthbench.config.figures import FiguresCheck
 from synthbench.config.outside import (
+    IN_FILE,
     check_data_folder,
     check_llm,
     find_places,
@@ -108,6 +109,7 @@ class _Loader:
             resolved={**document.data, **({"overrides": overridden} if overridden else {})},
             notes=(*equal, *notes),
             remarks=tuple(self._remarks(section)),
+            is_data_folder_given=places.data is not None and given_by != IN_FILE,
         )
 
     def _sources(self) -> dict[str, Source | None]:

@@ -14,6 +14,9 @@ from synthbench.sources.models import FileSource, Source, TaskSource
 from synthbench.sources.places import Places
 from synthbench.sources.sandbox import SandboxSource
 
+IN_FILE = "corpora.folder"
+"""The key that names the data folder."""
+
 
 def find_places(file: Path, corpora: Corpora, data: Path | None) -> tuple[Places, str]:
     """Return where the sources of an experiment file are looked for, and what names the data folder.
@@ -22,7 +25,7 @@ def find_places(file: Path, corpora: Corpora, data: Path | None) -> tuple[Places
     """
     folder, given_by = data, "--data"
     if folder is None and corpora.folder is not None:
-        folder, given_by = file.parent / corpora.folder, "corpora.folder"
+        folder, given_by = file.parent / corpora.folder, IN_FILE
     if folder is None and os.environ.get("SYNTHBENCH_DATA"):
         folder, given_by = Path(os.environ["SYNTHBENCH_DATA"]), "SYNTHBENCH_DATA"
     return Places(data=folder, origin=corpora.origin, base=file.parent), given_by
@@ -46,7 +49,7 @@ def check_data_folder(places: Places, given_by: str, document: Document, problem
     """Note the problem if a data folder is named and is not there."""
     if places.data is None or places.data.is_dir():
         return
-    place = document.place(tuple(given_by.split("."))) if given_by.startswith("corpora") else ""
+    place = document.place(tuple(IN_FILE.split("."))) if given_by == IN_FILE else ""
     wrong = "is no folder" if places.data.exists() else "no such folder"
     problems.note(Fault(place, given_by, f"{wrong}: {places.data}"))
 

@@ -29,6 +29,7 @@ from synthbench.pipeline.operations import (
     model_folder,
     read_json,
 )
+from synthbench.pipeline.origins import base, file_as_given, ingredients, reads_data_folder, revisions
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
@@ -67,6 +68,8 @@ def collect(
     return ExperimentResult(
         experiment=experiment.name,
         description=experiment.description,
+        file=file_as_given(experiment.file),
+        is_data_folder_given=experiment.is_data_folder_given and reads_data_folder(plan),
         identity=_hash(*(run.identity for run in results), *overrides),
         overrides=overrides,
         request=request(experiment, overrides),
@@ -82,6 +85,7 @@ def collect(
         costs=cost_results(plan, store),
         excerpts=tuple(taken.of_each()),
         side_by_side=tuple(taken.side_by_side()),
+        revisions=revisions(plan, runs),
         failures=(*failures, *(() if only_late else unfinished)),
         pending=(*pending, *(unfinished if only_late else ())),
         notes=(*experiment.notes, *missing, *unread, *version_notes(runs, store)),
@@ -144,6 +148,7 @@ def _run_result(run: PlannedRun, store: Store, counted: Collection[str], *, is_s
         dev_score=summary.get("dev_score"),
         num_steps=summary.get("num_steps", 0),
         seconds=_seconds(run, store),
+        revisions=base(run, store),
         model_folder="" if model is None else _place(model, store),
     )
 
@@ -196,6 +201,7 @@ def _datasets(parts: Mapping[str, Stage], store: Store, counted: Collection[str]
             notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *told),
             measured=manifest.measured,
             score_counts=_score_counts(folder) if name in counted else (),
+            made_of=tuple(ingredients(stage, store)),
             content_hash=manifest.content_hash,
             stage=stage.identity,
             folder=_place(folder, store),

@@ -4,7 +4,7 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -106,6 +106,18 @@ class Stage:
 
     def __str__(self) -> str:
         return f"{self.kind} {self.label or self.operation.component}"
+
+
+def behind(ends: Iterable[Stage]) -> Iterator[Stage]:
+    """Yield the stages and all that they depend on, each once."""
+    seen: set[str] = set()
+    waiting = list(ends)
+    while waiting:
+        stage = waiting.pop()
+        if stage.identity not in seen:
+            seen.add(stage.identity)
+            yield stage
+            waiting += stage.inputs.values()
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

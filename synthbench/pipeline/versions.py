@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from synthbench.pipeline.plan import PlannedRun
-from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.stage import Stage, behind
 from synthbench.pipeline.store import Store
 
 ROWS_SHOWN = 5
@@ -18,25 +18,13 @@ def version_notes(runs: Sequence[PlannedRun], store: Store) -> Iterator[str]:
     known: dict[str, dict[str, str]] = {}
     rows: dict[str, dict[str, dict[str, None]]] = {}
     for run in runs:
-        for stage in _behind(run.ends):
+        for stage in behind(run.ends):
             for what, version in known.setdefault(stage.identity, _versions(stage, store)).items():
                 rows.setdefault(what, {}).setdefault(version, {})[run.variant.label] = None
     for what, of_versions in rows.items():
         if len(of_versions) > 1:
             named = (f"{version} ({_some(list(of))})" for version, of in sorted(of_versions.items()))
             yield f"Not all computed with the same {what}: {', '.join(named)}."
-
-
-def _behind(ends: tuple[Stage, ...]) -> Iterator[Stage]:
-    """Yield the stages and all that they depend on, each once."""
-    seen: set[str] = set()
-    waiting = list(ends)
-    while waiting:
-        stage = waiting.pop()
-        if stage.identity not in seen:
-            seen.add(stage.identity)
-            yield stage
-            waiting += stage.inputs.values()
 
 
 def _versions(stage: Stage, store: Store) -> dict[str, str]:

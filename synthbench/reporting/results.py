@@ -1,6 +1,6 @@
 """What a finished experiment is made of, as the tracker keeps it and the tables read it."""
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +10,9 @@ from synthbench.reporting.overlaps import Overlap
 from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.published_audit import PublishedAudit
 from synthbench.reporting.statistics.item_noise import ItemNoise
+
+Revisions = tuple[tuple[str, str], ...]
+"""(Model or file, its commit or content hash)."""
 
 
 class _Result(BaseModel):
@@ -33,6 +36,22 @@ class TaskScores(_Result):
     )
 
 
+class Ingredient(_Result):
+    """One stage that data were made from: a source, a model that was trained for them, or other data.
+
+    `role` is the one that it has for what it was made for first.
+    """
+
+    role: str
+    kind: Literal["source", "train", "generate"]
+    name: str = Field(description="of the source, the trainer or the method")
+    of: tuple[str, ...] = Field((), description="the roles of what it was made from itself")
+    num_records: int | None = Field(None, description="of data that the store holds")
+    content_hash: str = ""
+    revisions: Revisions = Field((), description="of what it read: the base model, the source's files")
+    stage: str
+
+
 class DatasetSummary(_Result):
     """One part of a run's training data."""
 
@@ -44,7 +63,7 @@ class DatasetSummary(_Result):
     dropped: dict[str, int] = Field(default_factory=dict)
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
-    # These five are left out where there are none, so that results from before they were stay the same.
+    # These six are left out where there are none, so that results from before they were stay the same.
     llm: str = Field("", exclude_if=lambda value: not value, description="the LLM that was asked for it")
     notes: tuple[str, ...] = Field(
         (),
@@ -65,6 +84,11 @@ class DatasetSummary(_Result):
         default_factory=dict,
         exclude_if=lambda value: not value,
         description="what the data are like: see `synthbench.data.quality.key_figures`",
+    )
+    made_of: tuple[Ingredient, ...] = Field(
+        (),
+        exclude_if=lambda value: not value,
+        description="sources, trained models and other data behind it, each once, the nearest first",
     )
     content_hash: str
     stage: str
@@ -94,6 +118,9 @@ class RunResult(_Result):
     dev_score: float | None = None
     num_steps: int = 0
     seconds: float = Field(0.0, description="computing time of the run's own stages when they were executed")
+    revisions: Revisions = Field(
+        (), exclude_if=lambda value: not value, description="of what the training read: its base model"
+    )
     model_folder: str = Field("", description="where the trained model is kept, below the home of the store")
 
 
@@ -143,6 +170,17 @@ class ExperimentResult(_Result):
 
     experiment: str
     description: str = ""
+    # These two are left out where they are not known or not so, as in results from before they were.
+    file: str = Field(
+        "",
+        exclude_if=lambda value: not value,
+        description="the experiment file, below the folder that it was run in, else its name alone",
+    )
+    is_data_folder_given: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="whether data were read from a folder that the file does not name",
+    )
     identity: str = Field(description="hash of the identities of all runs, and of the overrides")
     overrides: tuple[str, ...] = Field((), description="what made it another than its file's, as typed")
     request: str = Field("", description="hash of the file's content and the overrides, runtime left out")
@@ -171,6 +209,9 @@ class ExperimentResult(_Result):
         (),
         exclude_if=lambda value: not value,
         description="what several of these data sets have for the same sentence",
+    )
+    revisions: Revisions = Field(
+        (), exclude_if=lambda value: not value, description="of all models and data that any stage read"
     )
     failures: tuple[str, ...] = ()
     pending: tuple[str, ...] = Field((), description="what comes on another day")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from synthbench.errors import UserError, did_you_mean
 from synthbench.reporting import aggregate
 from synthbench.reporting.aggregate import Measurement
+from synthbench.reporting.ingredients import shown_revisions, told
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult, RunResult
 
@@ -71,9 +72,11 @@ def _made_of(run: RunResult, measurement: Measurement, tracked: Mapping[str, str
     yield f"evaluation {score.stage[:8]}: {score.num_items:,} items{left_out}"
     if run.model_folder:
         steps = f", {run.num_steps:,} steps" if run.num_steps else ""
-        yield f"model {run.model_folder}{steps}"
+        start = "".join(f", from {each}" for each in shown_revisions(run.revisions))
+        yield f"model {run.model_folder}{steps}{start}"
     yield from (f"chosen on dev: {path} = {value}" for path, value in run.chosen.items())
     for data in run.datasets:
         by = f" by {data.method}" if data.method else ""
         content = f"{data.num_records:,} records, content {data.content_hash[:12]}"
         yield f"data {data.part}{by}: {content}, {data.folder}"
+        yield from (f"  made of {told(ingredient)}" for ingredient in data.made_of)

@@ -58,13 +58,14 @@ def run_digest(run: RunResult) -> str:
 
 
 def experiment_digest(result: ExperimentResult) -> str:
-    """Return a hash of all that is tracked of a result; computing time and environment do not count."""
-    content = result.model_dump(mode="json", exclude={"environment": True, "runs": {"__all__": {"seconds"}}})
+    """Return a hash of all that is tracked of a result; how and when it was computed does not count."""
+    how = dict.fromkeys(("environment", "file", "is_data_folder_given"), True)
+    content = result.model_dump(mode="json", exclude={**how, "runs": {"__all__": {"seconds"}}})
     return _digest(content)
 
 
 def content_digest(result: ExperimentResult) -> str:
-    """Return a hash of all of a result, computing time and environment included."""
+    """Return a hash of all of a result, how and when it was computed included."""
     return _digest(result.model_dump(mode="json"))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from synthbench.reporting.excerpts import DataExcerpt, RecordExcerpt, SharedRecords, SharedSentence
 from synthbench.reporting.overlaps import Overlap
-from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, RunResult
+from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, Ingredient, RunResult
 from synthbench.reporting.write import write_report
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -209,3 +209,35 @@ def test_an_experiment_without_scores_has_a_page(make_runs: MakeRuns, make_resul
     page = Page(html_report(result, build_table(result)))
     assert "Nothing is scored." in page.text
     assert page.ids() == ["summary", "again"]
+
+
+def text_of(result: ExperimentResult) -> str:
+    """Return the words of a page without figures."""
+    from synthbench.reporting.build import build_table
+    from synthbench.reporting.html.page import html_report
+
+    return Page(html_report(result, build_table(result))).text
+
+
+def test_the_commands_name_a_file_whose_text_the_page_holds(full: ExperimentResult) -> None:
+    given = {"file": "studies/a.yaml", "is_data_folder_given": True}
+    text = text_of(full.model_copy(update=given))
+    assert "synthbench run studies/a.yaml --data DIR\nsynthbench report studies/a.yaml\n" in text
+    assert "studies/a.yaml is the text at the end of this page, saved under that name" in text
+    assert f"The text of studies/a.yaml, with includes applied\n{ATTACK}" in text
+
+    changed = text_of(full.model_copy(update={**given, "overrides": ("--seeds 0",)}))
+    assert "synthbench run studies/a.yaml --seeds 0 --data DIR\n" in changed
+    assert "saved under that name" not in changed
+
+
+def test_of_a_result_that_knows_no_file_the_experiments_name_stands_for_it(full: ExperimentResult) -> None:
+    assert "synthbench run example.yaml\nsynthbench report example.yaml\n" in text_of(full)
+
+
+def test_data_stand_with_what_they_were_made_of(full: ExperimentResult) -> None:
+    judge = Ingredient(role="judge", kind="train", name=ATTACK, revisions=(("bert", "c0ffee"),), stage="s")
+    made = full.runs[0].datasets[0].model_copy(update={"made_of": (judge,)})
+    runs = tuple(run.model_copy(update={"datasets": (made,)}) for run in full.runs)
+    text = text_of(full.model_copy(update={"runs": runs}))
+    assert f"made ofjudge: model s trained by {ATTACK}, base bert c0ffee\n" in text

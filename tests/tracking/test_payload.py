@@ -132,13 +132,14 @@ def test_shares_of_an_audit_are_tracked_for_each_row() -> None:
     }
 
 
-def test_digest_ignores_time_and_environment_only() -> None:
+def test_digest_ignores_how_and_when_it_was_computed_only() -> None:
     run = make_run()
     result = ExperimentResult(experiment="e", identity="i", runs=(run,))
 
     slower = run.model_copy(update={"seconds": 9.0})
     assert run_digest(slower) == run_digest(run)
-    elsewhere = result.model_copy(update={"environment": {"torch": "3"}, "runs": (slower,)})
+    how = {"environment": {"torch": "3"}, "file": "a.yaml", "is_data_folder_given": True}
+    elsewhere = result.model_copy(update={**how, "runs": (slower,)})
     assert experiment_digest(elsewhere) == experiment_digest(result)
 
     other = run.model_copy(update={"seed": 1})

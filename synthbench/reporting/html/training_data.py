@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from synthbench.reporting.excerpts import DataExcerpt, RecordExcerpt, SharedRecords
 from synthbench.reporting.grids import Grid, Line
+from synthbench.reporting.ingredients import shown_revisions, told
 from synthbench.reporting.overlaps import Overlap
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.reporting.table import MISSING
@@ -119,7 +120,8 @@ def _shown(title: str, data: DatasetSummary, excerpt: DataExcerpt | None) -> Sho
         ("failures", failures if data.num_failures else ""),
         ("dropped", dropped),
         ("measured", ", ".join(f"{name} {value:.4g}" for name, value in data.measured.items())),
-        ("made of", ", ".join(f"{name} {version[:12]}" for name, version in revisions)),
+        ("read", ", ".join(shown_revisions(revisions))),
+        *(("made of", told(ingredient)) for ingredient in data.made_of),
         ("content", data.content_hash[:16]),
         ("kept in", data.folder),
     )
