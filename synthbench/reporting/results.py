@@ -1,6 +1,6 @@
 """What a finished experiment is made of, as the tracker keeps it and the tables read it."""
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -43,7 +43,7 @@ class Ingredient(_Result):
     """
 
     role: str
-    kind: Literal["source", "train", "generate"]
+    kind: str = Field(description="of the stage: source, train or generate")
     name: str = Field(description="of the source, the trainer or the method")
     of: tuple[str, ...] = Field((), description="the roles of what it was made from itself")
     num_records: int | None = Field(None, description="of data that the store holds")

@@ -59,8 +59,15 @@ def run_digest(run: RunResult) -> str:
 
 def experiment_digest(result: ExperimentResult) -> str:
     """Return a hash of all that is tracked of a result; how and when it was computed does not count."""
-    how = dict.fromkeys(("environment", "file", "is_data_folder_given"), True)
-    content = result.model_dump(mode="json", exclude={**how, "runs": {"__all__": {"seconds"}}})
+    content = result.model_dump(
+        mode="json",
+        exclude={
+            "environment": True,
+            "file": True,
+            "is_data_folder_given": True,
+            "runs": {"__all__": {"seconds"}},
+        },
+    )
     return _digest(content)
 
 
