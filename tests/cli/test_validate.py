@@ -34,7 +34,6 @@ def test_overrides_are_validated_with_the_file(place: Place) -> None:
         ("name: bm25", "name: bm26", 27, "bm25"),
         ("k: [1, 2]", "k: [1, 0]", 34, "sampler.k: must be at least 1, is 0"),
         ("variants:\n", "variants:\n  idle: {train.batch_size: 8}\n", 23, "variants.idle: patches nothing"),
-        ("split: dev", "split: test", 18, "'dev' is a test set; select on dev"),
         ("seeds: [0, 1]", "seeds: []", 7, "seeds: "),
     ],
 )  # fmt: skip
@@ -135,6 +134,16 @@ def test_two_parts_of_one_faulty_file_are_one_fault(place: Place) -> None:
     place.change("{file: dev.tsv, kind", "{file: gold.tsv, kind")
     (place.folder / "gold.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t7\n", encoding="utf-8")
     assert len(place.call("validate", place.file).errors) == 1
+
+
+def test_a_test_set_is_refused_wherever_something_would_learn_from_it(place: Place) -> None:
+    place.change("split: dev", "split: test")
+    called = place.call("validate", place.file)
+    assert called.code == 2
+    assert [error.partition(": ")[2] for error in called.errors] == [
+        "train.selection.sources.0: 'dev' is a test set; select on dev",
+        "data.silver.sources.dev: 'dev' is a test set; nothing may learn from it",
+    ]
 
 
 TASKS = (

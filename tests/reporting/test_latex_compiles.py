@@ -17,6 +17,7 @@ REPORTS = Path(__file__).parents[2] / "reports"
 Compile = Callable[[str], str]
 
 
+@pytest.mark.experiments
 @pytest.mark.parametrize(
     "file", sorted(REPORTS.glob("*/*.tex")), ids=lambda file: f"{file.parent.name}-{file.stem}"
 )
