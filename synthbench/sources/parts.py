@@ -60,7 +60,8 @@ def divide(records: Sequence[Record], part: Part) -> list[Split | None]:
     groups = _GROUPINGS[part.by](records, keys)
     for rows in sorted(groups, key=_order(records, keys, of_class, part)):
         if part.by == "sentence" and len(rows) > filling.most:
-            cut = _cut(records, sorted(rows, key=keys.__getitem__), part)
+            # Records of the same sentences may have them in another order, where the search would begin.
+            cut = _cut(records, sorted(rows, key=lambda row: (keys[row], records[row].texts())), part)
         else:
             cut = dict.fromkeys(rows, filling.furthest_behind([of_class[row] for row in rows]))
         for row, split in cut.items():

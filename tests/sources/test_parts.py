@@ -1,5 +1,6 @@
 """Parts of a source by a rule: what stays together, what is balanced, and what is left out."""
 
+import itertools
 import json
 import random
 from collections import Counter
@@ -74,6 +75,16 @@ def test_the_order_of_the_records_does_not_matter(
     shuffled = divide([pairs[row] for row in rows], part(by=rule))
     found = Counter(zip(pairs, divide(pairs, part(by=rule)), strict=True))
     assert Counter(zip((pairs[row] for row in rows), shuffled, strict=True)) == found
+
+
+def test_the_order_does_not_matter_where_connected_records_are_cut() -> None:
+    places = [(0, 2), (0, 2), (0, 2), (0, 2), (0, 10), (1, 2), (0, 1), (0, 1), (1, 0)]
+    pairs = [ScoredPair(sentence1=f"s {one}", sentence2=f"s {two}", score=0.0) for one, two in places]
+    found = {
+        tuple(sorted(zip((pair.texts() for pair in order), map(str, divide(order, part())), strict=True)))
+        for order in itertools.permutations(pairs[-5:])
+    }
+    assert len(found) == 1
 
 
 @quick
