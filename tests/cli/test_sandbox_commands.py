@@ -125,7 +125,11 @@ def test_what_cannot_be_is_one_clear_line(options: tuple[str, ...], message: str
 
 @pytest.mark.parametrize(
     ("ending", "code"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)],
+    [
+        (signal.SIGINT, 130),
+        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.experiments),
+        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.experiments),
+    ],
 )
 def test_a_build_that_is_ended_ends_its_processes_and_leaves_no_checkpoints(
     tmp_path: Path, ending: signal.Signals, code: int

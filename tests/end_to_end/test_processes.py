@@ -88,6 +88,7 @@ def test_an_interruption_says_so_and_leaves_a_store_to_go_on_with(
     assert not {"source gold", "source dev", "source test"} & set(resumed.executed)
 
 
+@pytest.mark.experiments
 def test_workers_that_are_ended_at_once_leave_no_semaphores(shared: Place) -> None:
     """The cross-encoder's training counts with tqdm, whose lock would be one."""
     shared.change("max_steps: 8\n        batch_size", "max_steps: 4000\n        batch_size")

@@ -115,6 +115,7 @@ def build_all(folder: Path, seed: int) -> dict[str, dict[str, str]]:
     return {name: shipped.checksums(folder / name) for name in ("lm", "encoder", "cross-encoder")}
 
 
+@pytest.mark.experiments
 def test_a_seed_gives_the_same_files_on_any_number_of_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
