@@ -20,7 +20,7 @@ defaults:
       method: augsbert
       sources: {gold: gold, dev: dev}
       sampler: {name: random, size: 1500}
-      cross_encoder: {base: {model: sandbox/cross-encoder}, max_steps: 10, learning_rate: 3e-4}
+      cross_encoder: {base: {model: sandbox/cross-encoder}, max_steps: 40, learning_rate: 1e-3}
   train: {trainer: bi-encoder, base: {model: sandbox/encoder}, max_steps: 2}
   evaluate:
     sts: {evaluator: sts, tasks: [test]}
@@ -85,9 +85,9 @@ def test_what_can_be_shared_is_made_once_and_every_sampler_gives_new_pairs(place
     by_vectors, both = silver(place, "semantic"), silver(place, "both")
     assert set(by_vectors.text_rows()) < set(both.text_rows())
     scores = {row: pair.score for row, pair in zip(both.text_rows(), both, strict=True)}
-    assert all(
-        scores[row] == pair.score for row, pair in zip(by_vectors.text_rows(), by_vectors, strict=True)
-    )
+    # A pair that BM25 finds, too, has the label from there, of another batch: the last bits differ.
+    same = [scores[row] for row in by_vectors.text_rows()]
+    assert same == pytest.approx([pair.score for pair in by_vectors], abs=1e-5)
     replaced = silver(place, "substitution", "contextual-substitution")
     assert len(replaced) == 120
     assert not set(replaced.text_rows()) & set(by_vectors.text_rows())
