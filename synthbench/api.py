@@ -1,6 +1,7 @@
 """All that a plug-in may import."""
 
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.divergence import kl_divergence
 from synthbench.data.preparing.filters import looks_like_a_refusal
 from synthbench.data.records import (
     Failure,
@@ -87,6 +88,7 @@ __all__ = [
     "WritingTask",
     "Written",
     "did_you_mean",
+    "kl_divergence",
     "length_sorted_units",
     "looks_like_a_refusal",
     "symmetric_scores",

@@ -5,11 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from synthbench.privacy import disable_telemetry
 
 disable_telemetry()
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+# A change is judged by its own doing, not by the luck of a draw: only "search" looks for new examples.
+settings.register_profile("steady", derandomize=True, deadline=None)
+settings.register_profile("search", max_examples=1_000, deadline=None)
+settings.load_profile("steady")
 
 pytest_plugins = ["hub_cache", "small_experiment"]
 

@@ -28,7 +28,10 @@ class Thresholds:
         import numpy as np
 
         levels = np.unique(scores)[::-1]
-        cuts = np.concatenate([levels[:1] + 1, (levels[:-1] + levels[1:]) / 2, levels[-1:]])
+        halfway = (levels[:-1] + levels[1:]) / 2
+        # Between scores that differ in the last bit there is nothing: halfway is one of the two.
+        halfway = np.where(halfway > levels[1:], halfway, levels[:-1])
+        cuts = np.concatenate([levels[:1] + 1, halfway, levels[-1:]])
         true, false = (_num_above(scores[mask], levels) for mask in (is_positive, ~is_positive))
         f1 = 2 * true / (true + false + true[-1])
         accuracy = true - false

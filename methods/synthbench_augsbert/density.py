@@ -1,10 +1,9 @@
-"""Densities of scores in [0, 1], and how far one distribution of scores is from another."""
+"""Densities of scores in [0, 1]."""
 
 import math
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy.special import rel_entr
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,19 +65,3 @@ def _counts(scores: "NDArray[np.float64]", num_cells: int) -> "NDArray[np.float6
 def _num_cells(width: float) -> int:
     wanted = 2 ** math.ceil(math.log2(CELLS_PER_WIDTH / width))
     return int(min(max(wanted, FEWEST_CELLS), MOST_CELLS))
-
-
-def divergence(scores: "NDArray[np.float64]", reference: "NDArray[np.float64]", bins: int) -> float:
-    """Return the Kullback-Leibler divergence of the scores' histogram from the reference's, in nats.
-
-    Half a count is added to each of the reference's bins, so that one that it leaves empty gives no infinity;
-    none to the scores', for a few of them would seem to be spread as widely as the reference. There must be
-    one.
-    """
-    ours = _histogram(scores, bins)
-    theirs = _histogram(reference, bins) + 0.5
-    return float(rel_entr(ours / ours.sum(), theirs / theirs.sum()).sum())
-
-
-def _histogram(scores: "NDArray[np.float64]", bins: int) -> "NDArray[np.int64]":
-    return np.histogram(scores, bins=bins, range=(0.0, 1.0))[0]

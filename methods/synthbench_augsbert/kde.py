@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from synthbench.api import GenerationContext, Record, Records, SyntheticDataset, UserError
+from synthbench.api import GenerationContext, Record, Records, SyntheticDataset, UserError, kl_divergence
 from synthbench_augsbert.gold import GoldSentences
 from synthbench_augsbert.samplers import ChoosingSampler, check_size
 
@@ -185,6 +185,9 @@ def _by_density(
 def _divergences(
     gold: "NDArray[np.float64]", silver: "NDArray[np.float64]", kept: "NDArray[np.bool_]", *, bins: int
 ) -> tuple[float, float]:
-    from synthbench_augsbert.density import divergence
+    import numpy as np
 
-    return divergence(silver, gold, bins), divergence(silver[kept], gold, bins)
+    of_gold, before, after = (
+        np.histogram(scores, bins, (0.0, 1.0))[0].tolist() for scores in (gold, silver, silver[kept])
+    )
+    return kl_divergence(before, of_gold), kl_divergence(after, of_gold)

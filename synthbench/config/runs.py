@@ -194,11 +194,7 @@ class RunParser:
         section, _ = self._split(SelectionSection, document, path, raw)
         plugin = self.components.plugin("evaluators", section.evaluator, document, path)
         for index, source in enumerate(section.sources or ()):
-            self.components.use(document, (*path, "sources", index), source, _kind(plugin))
-            if getattr(self.components.sources.get(source), "final_split", "dev") == "test":
-                self.problems.add(
-                    document, (*path, "sources", index), f"'{source}' is a test set; select on dev"
-                )
+            self.components.learn_from(document, (*path, "sources", index), source, _kind(plugin))
         self._check_dev_parts(document, section.parts, _kind(plugin))
         if plugin is None:
             return None

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from synthbench.data.divergence import kl_divergence
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -42,18 +44,13 @@ def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
     """Return the Kullback-Leibler divergence from the reference, in nats.
 
     It is over `BINS` bins or, if the reference knows classes or grades, over one bin for each, which end
-    halfway between them: a soft score counts as the class that it stands for. Half a count is added to each
-    of the reference's bins, so that one that it leaves empty gives no infinity; none to the others, for a few
-    scores would seem to be spread as widely as the reference. One there must be.
+    halfway between them: a soft score counts as the class that it stands for.
     """
     import numpy as np
-    from scipy.special import rel_entr
 
     halfway = [(low + high + 1) // 2 for low, high in pairwise(levels(reference))]
     starts = [0, *halfway] if halfway else range(0, FINE_BINS, FINE_BINS // BINS)
-    ours, theirs = (np.add.reduceat(np.asarray(each, np.float64), starts) for each in (counts, reference))
-    theirs += 0.5
-    return float(rel_entr(ours / ours.sum(), theirs / theirs.sum()).sum())
+    return kl_divergence(*(np.add.reduceat(each, starts).tolist() for each in (counts, reference)))
 
 
 def scott_bandwidth(counts: Sequence[int]) -> float:

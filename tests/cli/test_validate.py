@@ -141,7 +141,7 @@ def test_a_test_set_is_refused_wherever_something_would_learn_from_it(place: Pla
     called = place.call("validate", place.file)
     assert called.code == 2
     assert [error.partition(": ")[2] for error in called.errors] == [
-        "train.selection.sources.0: 'dev' is a test set; select on dev",
+        "train.selection.sources.0: 'dev' is a test set; nothing may learn from it",
         "data.silver.sources.dev: 'dev' is a test set; nothing may learn from it",
     ]
 

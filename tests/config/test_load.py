@@ -160,7 +160,7 @@ FAULTS = {
     "selection on a test set": (
         "sources: [dev]",
         "sources: [dev, test]",
-        "train.selection.sources.1: 'test' is a test set; select on dev",
+        "train.selection.sources.1: 'test' is a test set; nothing may learn from it",
     ),
     "data of a test set": (
         "source: gold",

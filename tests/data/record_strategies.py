@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from synthbench.data.records import Pair, Ranking, Record, RecordKind, ScoredPair, Sentence, Triplet
 
 # The first example pays for imports, which is no sign of anything slow.
-PROPERTY = settings(deadline=None, max_examples=60)
+PROPERTY = settings(max_examples=60)
 
 AWKWARD = st.sampled_from(
     [

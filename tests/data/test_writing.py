@@ -20,7 +20,7 @@ NAMES = ("records.parquet", "failures.parquet", "manifest.json")
 
 
 @given(record_lists())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_what_is_written_as_it_comes_is_what_is_made_at_once(drawn: tuple) -> None:
     kind, records = drawn
     failures = [Failure(reason="refused"), Failure(reason="empty")]
@@ -81,7 +81,6 @@ def test_what_is_damaged_is_told_where_it_is_reached(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.text(max_size=2), max_size=200))
-@settings(deadline=None)
 def test_fingerprints_know_what_was_met(texts: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(checking, "RECORDS_AT_ONCE", 3)

@@ -1,11 +1,12 @@
 """Classification of pairs by a threshold: against values by hand and scikit-learn."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
@@ -86,8 +87,9 @@ def test_a_threshold_is_never_chosen_on_what_is_tested() -> None:
         evaluated([(0.9, 1), (0.1, 0)])
 
 
-@settings(deadline=None)
 @given(SCORED)
+@example([(0.5, 0), (math.nextafter(0.5, 1), 1)])
+@example([(math.nextafter(0.5, 0), 0), (0.5, 1)])
 def test_no_threshold_is_better_on_dev(pairs: Scored) -> None:
     scores, is_positive = arrays(pairs)
     best = Thresholds.best(scores, is_positive)
@@ -104,7 +106,7 @@ def test_no_threshold_is_better_on_dev(pairs: Scored) -> None:
     assert accuracy(best.accuracy) == pytest.approx(max(map(accuracy, candidates)))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SCORED)
 def test_the_partial_area_is_scikit_learns_without_its_correction(pairs: Scored) -> None:
     scores, is_positive = arrays(pairs)
@@ -114,7 +116,7 @@ def test_the_partial_area_is_scikit_learns_without_its_correction(pairs: Scored)
     assert partial_auc(scores, is_positive) == pytest.approx(area / 0.05)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(SCORED, SCORED)
 def test_all_measures_agree_with_scikit_learn(test: Scored, dev: Scored) -> None:
     scores, is_positive = arrays(test)

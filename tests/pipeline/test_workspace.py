@@ -18,7 +18,7 @@ def journal_in(folder: str | Path) -> Journal:
     return Journal(Path(folder) / "journal.jsonl")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(entries=ENTRIES)
 def test_entries_are_read_as_they_were_written(entries: list[dict[str, object]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
@@ -28,7 +28,7 @@ def test_entries_are_read_as_they_were_written(entries: list[dict[str, object]])
         assert list(journal.read()) == entries
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(entries=ENTRIES, draw=st.randoms())
 def test_entries_are_found_again_where_they_stand_in_any_order(
     entries: list[dict[str, object]], draw: random.Random

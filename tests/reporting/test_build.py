@@ -1,7 +1,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -313,7 +313,6 @@ def test_options_are_strict(wrong: dict[str, object]) -> None:
         TableOptions.model_validate(wrong)
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("abcd"), SEEDS, min_size=1))
 def test_bold_means_a_real_lead_over_every_other_row(
     make_runs: MakeRuns, make_result: MakeResult, scores: dict[str, list[float]]

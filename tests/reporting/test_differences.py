@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import nct, t, ttest_1samp, ttest_ind, ttest_rel
 
@@ -25,7 +25,6 @@ def sample(*values: float, is_seeded: bool = True) -> Sample:
     return Sample(values, is_seeded, tuple(range(len(values))))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 1000)), min_size=3, max_size=6))
 def test_rows_of_the_same_seeds_are_paired(pairs: list[tuple[int, int]]) -> None:
     one, other = ([value / 1000 for value in values] for values in zip(*pairs, strict=True))
@@ -51,7 +50,6 @@ def test_pairs_go_by_seed_and_not_by_place() -> None:
     assert found.p_value == pytest.approx(ttest_rel((0.5, 0.7, 0.6), (0.4, 0.6, 0.4)).pvalue)
 
 
-@settings(deadline=None)
 @given(VALUES, VALUES)
 def test_rows_of_other_seeds_are_compared_as_welch_does(one: list[float], other: list[float]) -> None:
     if len(set(one)) == 1 or len(set(other)) == 1:
@@ -102,7 +100,6 @@ def test_items_widen_the_interval_and_bring_their_own_degrees_of_freedom() -> No
     assert found.p_value == pytest.approx(2 * t.sf(1 / 3, 98.78), rel=1e-4)
 
 
-@settings(deadline=None)
 @given(st.floats(0.01, 100), st.floats(0, 100), st.floats(1, 20), st.floats(20, 5000), st.floats(-9, 9))
 def test_more_noise_never_makes_anything_surer(
     seeds: float, items: float, freedom: float, more_freedom: float, value: float
@@ -151,7 +148,6 @@ def test_holm_by_hand() -> None:
     assert holm([]) == ()
 
 
-@settings(deadline=None)
 @given(P_VALUES)
 def test_holm_never_lowers_keeps_the_order_and_bounds_by_bonferroni(p_values: list[float]) -> None:
     adjusted = holm(p_values)

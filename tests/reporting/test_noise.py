@@ -1,7 +1,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
@@ -54,7 +54,6 @@ def test_undefined_score_neither_leads_nor_is_led() -> None:
     assert not leads(Sample((0.9, 0.9)), undefined)
 
 
-@settings(deadline=None)
 @given(SCORES, SCORES)
 def test_no_two_rows_lead_each_other(one: list[float], other: list[float]) -> None:
     assert not (
@@ -63,7 +62,6 @@ def test_no_two_rows_lead_each_other(one: list[float], other: list[float]) -> No
 
 
 @pytest.mark.filterwarnings("ignore:Precision loss")
-@settings(deadline=None)
 @given(SCORES, SCORES)
 def test_agrees_with_scipys_welch_test(one: list[float], other: list[float]) -> None:
     if len(set(one)) == 1 and len(set(other)) == 1:

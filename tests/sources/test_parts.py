@@ -35,7 +35,7 @@ PAIRS = st.lists(
     max_size=30,
 )
 RULES = st.sampled_from(["sentence", "record", "subset"])
-quick = settings(deadline=None, max_examples=50)
+quick = settings(max_examples=50)
 
 
 def part(**given: Any) -> Part:

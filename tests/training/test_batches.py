@@ -22,7 +22,7 @@ def batches(
 words = st.sampled_from("abcdefghij")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(rows=st.lists(st.tuples(words, words), min_size=1, max_size=40), batch_size=st.integers(1, 6))
 def test_no_text_stands_in_two_records_of_a_batch(rows: list[tuple[str, str]], batch_size: int) -> None:
     made = batches(DistinctBatches, rows, batch_size)

@@ -68,7 +68,7 @@ parameters = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(parameters, min_size=1, max_size=5), st.integers(0, 2**31))
 def test_a_row_is_the_same_alone_and_beside_others(rows: list[Parameters], seed: int) -> None:
     torch.manual_seed(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
@@ -26,7 +26,6 @@ def reference_scores(sentences: list[str]) -> np.ndarray:
 @example(["the cat", "the dog", "the the", "a fish"])
 @example(["same words", "same words", "Words same"])
 @example(["no word", "is shared", "by these", "four sentences"])
-@settings(deadline=None)
 def test_scores_are_those_of_bm25_okapi(sentences: list[str]) -> None:
     expected = reference_scores(sentences)
 
@@ -49,7 +48,6 @@ def test_words_in_most_sentences_get_okapis_quarter_of_the_mean_idf() -> None:
 
 
 @given(SENTENCES, st.data())
-@settings(deadline=None)
 def test_every_neighbour_has_the_references_score_at_its_rank(
     sentences: list[str], data: st.DataObject
 ) -> None:
@@ -67,7 +65,6 @@ def test_every_neighbour_has_the_references_score_at_its_rank(
 
 
 @given(SENTENCES, st.data())
-@settings(deadline=None)
 def test_of_equal_scores_the_lower_index_comes_first(sentences: list[str], data: st.DataObject) -> None:
     k = data.draw(st.integers(1, len(sentences) - 1))
     index = BM25Index(sentences)

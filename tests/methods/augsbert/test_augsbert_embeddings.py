@@ -38,7 +38,7 @@ def context_of(vectors: dict[str, tuple[float, float]]) -> Context:
 
 
 @given(VECTORS, st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_neighbours_are_ordered_by_cosine_and_the_lower_index(
     vectors: np.ndarray, data: st.DataObject
 ) -> None:
@@ -56,7 +56,7 @@ def test_neighbours_are_ordered_by_cosine_and_the_lower_index(
 
 
 @given(st.integers(1, 6), st.integers(0, 99))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_neighbours_do_not_depend_on_how_the_products_are_cut(k: int, seed: int) -> None:
     generator = np.random.default_rng(seed)
     few_directions = generator.integers(-2, 3, (90, 3)).astype(np.float32)

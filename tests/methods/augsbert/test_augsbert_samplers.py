@@ -6,7 +6,7 @@ from itertools import combinations, pairwise
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -56,7 +56,6 @@ def test_fewer_than_two_gold_sentences_are_the_users_mistake(records: list[Score
 
 
 @given(gold_sentences(), st.data())
-@settings(deadline=None)
 def test_random_pairs_are_new_distinct_unordered_and_repeatable(
     gold: GoldSentences, data: st.DataObject
 ) -> None:
@@ -95,7 +94,6 @@ def test_every_new_pair_is_drawn_equally_often() -> None:
 
 
 @given(gold_sentences(), st.data())
-@settings(deadline=None)
 def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
     gold: GoldSentences, data: st.DataObject
 ) -> None:
@@ -111,7 +109,6 @@ def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
 
 
 @given(gold_sentences())
-@settings(deadline=None)
 def test_a_larger_k_only_adds_pairs(gold: GoldSentences) -> None:
     found = [set(BM25Sampler(k=k).sample(gold, 0, NOTHING).pairs) for k in range(1, len(gold.texts))]
 

@@ -180,7 +180,7 @@ CLOSINGS = (
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(SENTENCES, min_size=2, max_size=25),
     st.sampled_from(STYLES),
@@ -196,13 +196,13 @@ def test_what_was_listed_is_what_is_read(
     assert sentences_in(before + between.join(lines) + after) == listed
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(SENTENCES, st.sampled_from(QUOTES), st.sampled_from(PREAMBLES), st.sampled_from(CLOSINGS))
 def test_what_was_said_is_what_is_read(sentence: str, quotes: str, before: str, after: str) -> None:
     assert sentence_in(before + quotes.format(sentence) + after) == sentence
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.sampled_from("1230.)( -*\n\"'“”[]{}:#aA,b`_"), max_size=60) | st.text(max_size=60))
 def test_whatever_comes_the_sentences_are_lines_with_something_in_them(answer: str) -> None:
     for sentence in [*sentences_in(answer), sentence_in(answer)]:

@@ -152,7 +152,7 @@ def test_an_unclear_request_gets_a_short_friendly_answer() -> None:
     assert all(10 < len(text) < 150 for text in found)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=120), st.integers(0, 3))
 def test_no_text_whatever_is_an_error(text: str, index: int) -> None:
     assert answer(text, index) == answer(text, index)

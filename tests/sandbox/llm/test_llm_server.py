@@ -266,7 +266,7 @@ def test_the_minute_slides() -> None:
 SHARES = st.floats(0, 0.33)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(SHARES, SHARES, SHARES, st.integers(1, 5), st.sampled_from(("attempt", "arrival")), st.integers(0, 99))
 def test_a_request_is_answered_in_the_end(
     limited: float, errors: float, drops: float, in_a_row: int, by: Any, seed: int

@@ -46,7 +46,7 @@ def test_a_colon_in_the_instruction_does_not_hide_a_sentence_that_is_quoted_befo
     assert asked(("user", f"“{said}” {words}")) == (Task.CONTRADICTION, said)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(SENTENCES, st.sampled_from(PROMPTS), st.sampled_from(FORMATS), st.lists(SENTENCES, max_size=5))
 def test_exemplars_before_it_change_nothing_about_what_is_asked(
     sentence: str, prompt: tuple[str, Task], layout: str, shown: list[str]
@@ -59,7 +59,7 @@ def test_exemplars_before_it_change_nothing_about_what_is_asked(
     assert asked(*chat, last) == (task, sentence)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(SENTENCES, st.sampled_from(PROMPTS))
 def test_the_instruction_may_stand_in_the_system_message_or_the_first_turn_only(
     sentence: str, prompt: tuple[str, Task]
@@ -72,7 +72,7 @@ def test_the_instruction_may_stand_in_the_system_message_or_the_first_turn_only(
     assert asked(("user", words), ("assistant", "Yes."), *shown, ("user", sentence)) == (task, sentence)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 10**9), st.sampled_from(REGISTERS), st.sampled_from(Relation))
 def test_without_an_instruction_the_exemplars_show_what_to_do(
     seed: int, register: Register, relation: Relation
@@ -149,7 +149,7 @@ def test_other_talk_is_not_taken_for_a_task(text: str) -> None:
     assert understand([("assistant", text)]) == Ask(Task.UNCLEAR)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.lists(st.tuples(st.sampled_from(("system", "user", "assistant")), st.text(max_size=80)), max_size=5)
 )
