@@ -123,13 +123,9 @@ def test_what_cannot_be_is_one_clear_line(options: tuple[str, ...], message: str
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.experiments
 @pytest.mark.parametrize(
-    ("ending", "code"),
-    [
-        (signal.SIGINT, 130),
-        pytest.param(signal.SIGTERM, 143, marks=pytest.mark.experiments),
-        pytest.param(signal.SIGKILL, -signal.SIGKILL, marks=pytest.mark.experiments),
-    ],
+    ("ending", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)]
 )
 def test_a_build_that_is_ended_ends_its_processes_and_leaves_no_checkpoints(
     tmp_path: Path, ending: signal.Signals, code: int

@@ -103,6 +103,7 @@ def test_workers_that_are_ended_at_once_leave_no_semaphores(shared: Place) -> No
     assert "resource_tracker" not in called.err
 
 
+@pytest.mark.experiments
 def test_two_runs_at_once_share_the_work_and_both_finish(shared: Place) -> None:
     arguments = ("run", "small.yaml", "--variant", "gold-only", "--output")
     both = [shared.start(*arguments, f"reports{number}") for number in (1, 2)]

@@ -143,6 +143,7 @@ def test_another_seed_gives_other_files(tmp_path: Path) -> None:
         assert one != other
 
 
+@pytest.mark.experiments
 def test_where_one_build_fails_the_other_ends(tmp_path: Path) -> None:
     impossible = replace(TINY, num_steps=-1)
     with pytest.raises(ValueError, match="islice"):

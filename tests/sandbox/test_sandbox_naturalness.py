@@ -31,8 +31,8 @@ Scored = tuple[list[SandboxPair], NDArray[np.float64]]
 
 @pytest.fixture(scope="module")
 def scored() -> Scored:
-    """2,000 pairs and the encoder's cosines."""
-    found = list(islice(pairs(EVERYTHING), 2000))
+    """1,000 pairs and the encoder's cosines."""
+    found = list(islice(pairs(EVERYTHING), 1000))
     encoder = open_model(MODEL, None, Runtime(device="cpu", threads=1))
     texts = [(pair.sentence1, pair.sentence2) for pair in found]
     return found, pair_scorer(encoder).score(texts)
@@ -47,7 +47,7 @@ def test_a_real_encoder_agrees(scored: Scored) -> None:
     gold = [pair.score for pair in found]
     assert correlation(gold, cosines) >= 0.80
     shuffled = np.random.default_rng(0).permutation(gold).tolist()
-    assert abs(correlation(shuffled, cosines)) < 0.06  # two and a half standard errors, 1 / sqrt(1999)
+    assert abs(correlation(shuffled, cosines)) < 0.08  # two and a half standard errors, 1 / sqrt(999)
 
 
 @pytest.mark.parametrize("register", REGISTERS)

@@ -1,8 +1,9 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ import toy_training
 from toy_training import TRAINERS, RecordedProgress, context_in, largest_difference, toy_pairs
 
 from synthbench.models.interfaces import PairScorer
-from synthbench.plugins import TrainingContext
+from synthbench.plugins import Trainer, TrainingContext, TrainingSummary
 from synthbench.training import loop
+
+Undisturbed = Callable[[str], tuple[TrainingSummary, Path]]
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +27,10 @@ def _one_thread() -> Iterator[None]:
 
 
 # 26 and 10 steps in two epochs; saved after each fifth of them, and killed while the third is saved.
-@pytest.mark.parametrize(("kind", "last", "torn"), [("bi-encoder", 10, 16), ("simcse", 4, 6)])
+@pytest.mark.parametrize(
+    ("kind", "last", "torn"),
+    [("bi-encoder", 10, 16), pytest.param("simcse", 4, 6, marks=pytest.mark.experiments)],
+)
 def test_a_killed_training_ends_as_an_undisturbed_one(
     kind: str, last: int, torn: int, bert: Path, tmp_path: Path
 ) -> None:
@@ -58,23 +64,39 @@ class Interrupted:
         return self.scores[self.turn - 1]
 
 
+def trainer_of(kind: str, bert: Path) -> Trainer:
+    """A trainer of 12 steps in several epochs, saved every second one: in the middle and at their ends."""
+    return TRAINERS[kind](
+        base={"model": str(bert)}, max_steps=12, batch_size=8, learning_rate=1e-3, evaluations=6
+    )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """What each kind of trainer comes to if nothing happens to it, and the folder it trained in."""
+
+    @cache
+    def trained(kind: str) -> tuple[TrainingSummary, Path]:
+        folder = tmp_path_factory.mktemp("undisturbed")
+        context = context_in(folder, select=Interrupted(-1))
+        return trainer_of(kind, bert).train([toy_pairs(40)], context), folder
+
+    return trained
+
+
 @pytest.mark.parametrize("kind", TRAINERS)
 @pytest.mark.parametrize("at", [0, 1, 3, 5])
 def test_an_interrupted_training_ends_as_an_undisturbed_one(
-    kind: str, at: int, bert: Path, tmp_path: Path
+    kind: str, at: int, bert: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
-    # 12 steps of several epochs, saved every second one: in the middle and at the end of an epoch.
-    trainer = TRAINERS[kind](
-        base={"model": str(bert)}, max_steps=12, batch_size=8, learning_rate=1e-3, evaluations=6
-    )
-    data, select = [toy_pairs(40)], Interrupted(at)
+    trainer, data, select = trainer_of(kind, bert), [toy_pairs(40)], Interrupted(at)
     with pytest.raises(KeyboardInterrupt):
-        trainer.train(data, context_in(tmp_path / "interrupted", select=select))
-    resumed = trainer.train(data, context_in(tmp_path / "interrupted", select=select))
-    undisturbed = trainer.train(data, context_in(tmp_path / "undisturbed", select=Interrupted(-1)))
-    assert resumed == undisturbed
+        trainer.train(data, context_in(tmp_path, select=select))
+    resumed = trainer.train(data, context_in(tmp_path, select=select))
+    expected, folder = undisturbed(kind)
+    assert resumed == expected
     assert resumed.best_step == 4
-    assert largest_difference(tmp_path / "interrupted", tmp_path / "undisturbed") < 1e-6
+    assert largest_difference(tmp_path, folder) < 1e-6
 
 
 def interrupted_training(bert: Path, folder: Path) -> TrainingContext:
@@ -133,22 +155,19 @@ def test_checkpoints_may_move_with_their_store(bert: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("kind", "until"), [("bi-encoder", 0.2), ("cross-encoder", 0.5), ("simcse", 0.2)])
 def test_a_training_that_paused_ends_as_an_undisturbed_one(
-    kind: str, until: float, bert: Path, tmp_path: Path
+    kind: str, until: float, bert: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
-    trainer = TRAINERS[kind](
-        base={"model": str(bert)}, max_steps=12, batch_size=8, learning_rate=1e-3, evaluations=6
-    )
-    data, selections = [toy_pairs(40)], (Interrupted(-1), Interrupted(-1))
-    early = context_in(tmp_path / "early", select=selections[0])
+    trainer, data, select = trainer_of(kind, bert), [toy_pairs(40)], Interrupted(-1)
+    early = context_in(tmp_path / "early", select=select)
     paused = trainer.train(data, replace(early, until=until))
     # A fifth of 12 steps is not a whole one: it goes on to the third, which no evaluation is due at.
     scores = {0.2: (3, 0.9), 0.5: (6, 0.2)}
     assert (paused.num_steps, paused.dev_score) == scores[until]
     # What was scored at the pause alone is no part of the later course.
-    selections[0].turn = {0.2: 1, 0.5: 3}[until]
-    late = context_in(tmp_path / "late", select=selections[0])
+    select.turn = {0.2: 1, 0.5: 3}[until]
+    late = context_in(tmp_path / "late", select=select)
     resumed = trainer.train(data, replace(late, resume=early.output))
-    undisturbed = trainer.train(data, context_in(tmp_path / "undisturbed", select=selections[1]))
-    assert resumed == undisturbed
+    expected, folder = undisturbed(kind)
+    assert resumed == expected
     assert resumed.best_step == 4
-    assert largest_difference(tmp_path / "late", tmp_path / "undisturbed") < 1e-6
+    assert largest_difference(tmp_path / "late", folder) < 1e-6
