@@ -7,7 +7,16 @@ from typing import Any
 
 from synthbench.data.dataset import read_manifest
 from synthbench.pipeline.generation import NEED, SOURCE, Generate
-from synthbench.pipeline.operations import AGAINST, DATASET_FOLDER, PAUSED, ReadSource, Train, chosen_input
+from synthbench.pipeline.operations import (
+    AGAINST,
+    DATASET_FOLDER,
+    PAUSED,
+    SUMMARY_FILE,
+    ReadSource,
+    Train,
+    chosen_input,
+    read_json,
+)
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage, behind
 from synthbench.pipeline.store import Store
@@ -81,14 +90,16 @@ def _ingredient(stage: Stage, roles: Mapping[str, str], store: Store) -> Ingredi
         of=tuple(dict.fromkeys(roles[source.identity] for source in _made_from(stage).values())),
         revisions=tuple(operation.outside().items()),
         stage=stage.identity,
-        **_content(stage, store),
+        **_result(stage, store),
     )
 
 
-def _content(stage: Stage, store: Store) -> dict[str, Any]:
-    """Return the number of records and their hash; nothing of models, and of data that are gone."""
-    folder = store.folder(stage.identity) / DATASET_FOLDER
-    if not folder.is_dir():
-        return {}
-    manifest = read_manifest(folder)
-    return {"num_records": manifest.num_records, "content_hash": manifest.content_hash}
+def _result(stage: Stage, store: Store) -> dict[str, Any]:
+    """Return a data set's size and hash, a model's dev score; nothing of what is gone."""
+    folder = store.folder(stage.identity)
+    if (folder / DATASET_FOLDER).is_dir():
+        manifest = read_manifest(folder / DATASET_FOLDER)
+        return {"num_records": manifest.num_records, "content_hash": manifest.content_hash}
+    if (folder / SUMMARY_FILE).is_file():
+        return {"dev_score": read_json(folder / SUMMARY_FILE)["dev_score"]}
+    return {}

@@ -30,6 +30,8 @@ def _facts(one: Ingredient) -> Iterator[str]:
         inputs = f" {of} {_listed(one.of)}" if one.of else ""
         yield f"{what} {one.stage[:STAGE_LENGTH]} {how} {one.name}{inputs}"
         yield from (f"{read} {each}" for each in shown_revisions(one.revisions))
+    if one.dev_score is not None:
+        yield f"dev score {100 * one.dev_score:.2f}"
     if one.num_records is not None:
         yield f"{one.num_records:,} records"
     if one.content_hash:

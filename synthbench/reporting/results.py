@@ -48,6 +48,11 @@ class Ingredient(_Result):
     of: tuple[str, ...] = Field((), description="the roles of what it was made from itself")
     num_records: int | None = Field(None, description="of data that the store holds")
     content_hash: str = ""
+    dev_score: float | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="of a model whose checkpoint dev chose, in [-1, 1]",
+    )
     revisions: Revisions = Field((), description="of what it read: the base model, the source's files")
     stage: str
 

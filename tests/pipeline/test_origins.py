@@ -71,7 +71,7 @@ def test_generated_data_tell_their_sources_and_the_models_trained_for_them(
     assert [told(one) for one in silver.made_of] == [
         f"gold: source gold, 4 records, content {contents['gold']}",
         f"dev: source dev, 3 records, content {contents['dev']}",
-        f"labeller: model {model} trained by fake on gold and dev, base org/judge 00000000",
+        f"labeller: model {model} trained by fake on gold and dev, base org/judge 00000000, dev score 50.00",
     ]
 
 
