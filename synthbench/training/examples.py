@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from synthbench.data.conversions import Thresholds, convert
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -13,27 +13,23 @@ if TYPE_CHECKING:
     from synthbench.training.objectives import Objective
 
 
-def training_table(data: Sequence[SyntheticDataset], objective: "Objective") -> "pa.Table":
+def training_table(
+    data: Sequence[SyntheticDataset], objective: "Objective", positives_from: float = Thresholds.high
+) -> "pa.Table":
     """Return the records with split "train" of all data sets, in the given order, as the objective's columns.
 
-    Data sets of another kind are converted. Raises UserError if they can't be, or if nothing is left.
+    Data sets of another kind are converted, scored pairs from `positives_from` on to positives. Raises
+    UserError if they can't be, or if nothing is left.
     """
     import pyarrow as pa
 
-    parts = [_train_part(_converted(dataset, objective.record_kind)) for dataset in data]
+    kind = objective.record_kind
+    parts = [_train_part(convert(dataset, kind, high=positives_from)) for dataset in data]
     num_records = sum(part.num_rows for part in parts)
     if num_records == 0:
         total = sum(dataset.manifest.num_records for dataset in data)
         raise UserError(f"nothing to train on: of {total} records in the data, none has split 'train'")
     return pa.concat_tables(part.select(list(objective.columns)) for part in parts)
-
-
-def _converted(dataset: SyntheticDataset, kind: RecordKind) -> SyntheticDataset:
-    if dataset.manifest.kind == kind:
-        return dataset
-    from synthbench.data.conversions import convert
-
-    return convert(dataset, kind)
 
 
 def _train_part(dataset: SyntheticDataset) -> "pa.Table":

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from synthbench.data.conversions import Thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
@@ -30,6 +31,15 @@ class SimCSE(TrainingSettings):
         "triplet",
         description="triplet: hard negatives and those of the batch; pair: those of the batch alone;"
         " sentence: unsupervised, itself under other dropout is its positive; other data are converted",
+    )
+    # Left out of what identifies a training with the usual value, as it was before there was this key.
+    positives_from: float = Field(
+        Thresholds.high,
+        gt=Thresholds.low,
+        le=1,
+        exclude_if=lambda value: value == Thresholds.high,
+        description="scored pairs become pairs, or positives of triplets, if they have at least this score;"
+        " lower it for silver scores that rarely reach 0.9",
     )
     temperature: float = Field(0.05, gt=0, le=10, description="cosines are divided by it")
     hard_negative_weight: float = Field(
@@ -124,7 +134,7 @@ class SimCSE(TrainingSettings):
             self.chunk_size,
             self.mlm_weight,
         )
-        table = training_table(data, objective)
+        table = training_table(data, objective, self.positives_from)
         model = self.build(context)
 
         def scorer() -> PairScorer:

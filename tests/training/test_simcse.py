@@ -189,11 +189,19 @@ def test_sentences_need_a_dropout(bert: Path, tmp_path: Path) -> None:
         simcse(bert, learns_from="sentence", dropout=0.0).build(context_in(tmp_path))
 
 
-def test_scored_pairs_train_it_through_the_conversions(bert: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("settings", "least"), [({}, 0.9), ({"positives_from": 0.5}, 0.5)])
+def test_scored_pairs_train_it_through_the_conversions(
+    settings: dict[str, float], least: float, bert: Path, tmp_path: Path
+) -> None:
     data = toy_pairs(60)
     context = context_in(tmp_path)
-    summary = simcse(bert, learns_from="pair", max_steps=2).train([data], context)
-    assert summary.num_records == sum(score >= 0.9 for score in data.column("score"))
+    summary = simcse(bert, learns_from="pair", max_steps=2, **settings).train([data], context)
+    assert summary.num_records == sum(score >= least for score in data.column("score"))
+
+
+def test_the_usual_threshold_is_no_part_of_what_identifies_a_training(bert: Path) -> None:
+    assert "positives_from" not in simcse(bert).model_dump()
+    assert simcse(bert, positives_from=0.5).model_dump()["positives_from"] == 0.5
 
 
 def test_data_that_can_not_be_converted_are_refused(bert: Path, tmp_path: Path) -> None:
