@@ -69,6 +69,7 @@ def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
     folder = _places_for_results(given, output)
     report = _execute(plan, store, _runtime(experiment, jobs), progress, (jobs, force))
     if report.is_data_faulty:
+        progress.say("the data are at fault, so nothing was generated or trained, not in other rows either")
         raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
     failures = tuple(
         f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()

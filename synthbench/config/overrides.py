@@ -104,7 +104,8 @@ def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[Pro
     profile_file = file.parent / "profiles" / f"{name}.yaml"
     if not profile_file.is_file():
         known = [path.stem for path in profile_file.parent.glob("*.yaml")]
-        raise UserError(f"--profile {name}: no such file: {profile_file}{did_you_mean(name, known)}")
+        hint = did_you_mean(name, known) or "; profiles lie in profiles/ beside the experiment file"
+        raise UserError(f"--profile {name}: no such file: {profile_file}{hint}")
     document = read_document(profile_file)
     profile = parse(ProfileSection, document.data, document, (), problems)
     return (readable(ProfileSection, document.data) if profile is None else profile), document

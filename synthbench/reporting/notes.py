@@ -97,6 +97,11 @@ def _data(result: ExperimentResult) -> Iterator[str]:
     """Yield what must be known of the data: each once."""
     datasets = [dataset for run in result.runs for dataset in run.datasets]
     yield from dict.fromkeys(note for dataset in datasets for note in dataset.notes)
+    yield from flat_labels(result)
+
+
+def flat_labels(result: ExperimentResult) -> Iterator[str]:
+    """Yield a warning for each part of generated data whose scores are nearly all the same."""
     flat: dict[str, dict[str, None]] = {}
     for run in result.runs:
         for data in run.datasets:

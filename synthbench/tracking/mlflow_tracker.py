@@ -117,12 +117,15 @@ class MlflowTracker:
     def addresses(self, experiment: str = "") -> Addresses:
         """Return where MLflow's UI shows the result logged last, of one experiment or of any.
 
+        Of one experiment it is the whole one's, unless it was tracked with overrides only.
+
         Raises UserError if there is none or MLflow can't be reached.
         """
         with self._failures_in_one_line("mend it and run the same command again"):
             client = self._client_with_all(experiment)
-            newest = self._finished(client, experiment)[0]
-            return Addresses(newest.info.run_name, pages_of(client, newest))
+            finished = self._finished(client, experiment)
+            shown = next((run for run in finished if run.info.run_name == experiment), finished[0])
+            return Addresses(shown.info.run_name, pages_of(client, shown))
 
     def run_ids(self, result: ExperimentResult) -> dict[str, str]:
         """Return the id of the MLflow run of each of a result's runs, by the run's identity.

@@ -241,3 +241,27 @@ def test_data_stand_with_what_they_were_made_of(full: ExperimentResult) -> None:
     runs = tuple(run.model_copy(update={"datasets": (made,)}) for run in full.runs)
     text = text_of(full.model_copy(update={"runs": runs}))
     assert f"made ofjudge: model s trained by {ATTACK}, base bert c0ffee\n" in text
+
+
+def test_data_that_another_seed_has_otherwise_are_told_by_their_seeds(full: ExperimentResult) -> None:
+    first, *others = full.runs
+    (written, gold) = first.datasets
+    own = first.model_copy(update={"datasets": (written.model_copy(update={"stage": "s3"}), gold)})
+    text = text_of(full.model_copy(update={"runs": (own, *others)}))
+    assert f"written {ATTACK} (ours {ATTACK}; seed 0 of 3)" in text
+    assert "gold (" not in text
+
+
+def test_a_dev_score_stands_with_what_dev_is(full: ExperimentResult) -> None:
+    chosen = {"train.selection.sources": ["STSb-dev"], "train.selection.parts": ["x2"]}
+    runs = tuple(run.model_copy(update={"parameters": chosen}) for run in full.runs)
+    text = text_of(full.model_copy(update={"runs": runs}))
+    assert "STSb-dev, x250.00" in text.replace("\n", "")
+    assert "Dev scores of rows compare where dev is the same." in text
+
+
+def test_labels_that_say_nothing_are_told_in_short_and_below_the_table(full: ExperimentResult) -> None:
+    flat = full.runs[0].datasets[0].model_copy(update={"figures": {"score_sd": 0.001}, "part": "silver"})
+    runs = tuple(run.model_copy(update={"datasets": (flat,)}) for run in full.runs)
+    text = text_of(full.model_copy(update={"runs": runs}))
+    assert text.count("Scores of silver are nearly all the same") == 2

@@ -184,6 +184,18 @@ def test_the_report_is_opened_at_its_page_if_it_has_one(
     assert tracker.addresses().pages["report"].endswith("/artifacts/report/report.html")
 
 
+def test_of_an_experiment_the_whole_is_opened_though_a_part_was_logged_later(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    part = result.model_copy(update={"identity": "other", "overrides": ("--seeds 0",)})
+    tracker.log(part, report_folder)
+    assert tracker.addresses(result.experiment).title == f"{result.experiment} --seeds 0"
+    tracker.log(result, report_folder)
+    tracker.log(part.model_copy(update={"identity": "third"}), report_folder)
+    assert tracker.addresses(result.experiment).title == result.experiment
+    assert tracker.addresses().title == f"{result.experiment} --seeds 0"
+
+
 def test_item_scores_are_kept_where_they_exist(
     tracker: MlflowTracker,
     result: ExperimentResult,

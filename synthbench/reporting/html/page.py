@@ -36,6 +36,7 @@ OVERLAP_NOTES = (
 TRAINING_NOTES = (
     "Seconds: what computing a run's own stages took when they were executed, shared ones counted in full for"
     " each run.",
+    "Dev scores of rows compare where dev is the same.",
 )
 
 

@@ -7,6 +7,7 @@ from synthbench.reporting.aggregate import RowKey
 from synthbench.reporting.comparison_notes import least_detectable_notes, why_unknown
 from synthbench.reporting.comparisons import ColumnComparisons, Comparison, Finding
 from synthbench.reporting.noise import NOISE_RULE
+from synthbench.reporting.notes import flat_labels
 from synthbench.reporting.overlaps import NORMALISED
 from synthbench.reporting.results import CostResult, ExperimentResult
 from synthbench.reporting.table import Column, Table
@@ -218,6 +219,7 @@ def _circumstances(result: ExperimentResult) -> Iterator[str]:
         yield f"Not everything is there: {_count(len(result.failures), 'failure')}, listed below."
     if result.pending:
         yield "Not everything is there: some of it comes on another day, as listed below."
+    yield from flat_labels(result)
     shares: dict[str, float] = {}
     for overlap in (each for run in result.runs for each in run.overlaps if each.num_items):
         share = overlap.sharing[NORMALISED] / overlap.num_items

@@ -85,7 +85,7 @@ def _first(result: ExperimentResult) -> dict[str, DatasetSummary]:
 
 
 def _titles(result: ExperimentResult) -> Mapping[str, str]:
-    """Return what each data set is called: its part, and the rows that have it unless every one does."""
+    """Return what each data set is called: its part, and the rows and seeds that have it unless all do."""
     of_part: dict[str, list[RunResult]] = {}
     of_stage: dict[str, dict[str, list[RunResult]]] = {}
     for run in result.runs:
@@ -106,7 +106,24 @@ def _which(runs: Sequence[RunResult], among: Sequence[RunResult]) -> str:
 
     axes = dict.fromkeys(["", *(axis for run in among for axis in run.axes)])
     told = [_cut(names(runs, axis)) for axis in axes if names(runs, axis) != names(among, axis)]
+    told += _which_seeds(runs, among)
     return f" ({'; '.join(told)})" if told else ""
+
+
+def _which_seeds(runs: Sequence[RunResult], among: Sequence[RunResult]) -> list[str]:
+    """Return "seed 0 of 3" if these rows have other data with other seeds."""
+
+    def seeds_of(some: Sequence[RunResult]) -> list[int]:
+        return sorted({run.seed for run in some if row(run) in rows})
+
+    def row(run: RunResult) -> tuple[object, ...]:
+        return run.variant, *run.axes.items()
+
+    rows = {row(run) for run in runs}
+    own, every = seeds_of(runs), seeds_of(among)
+    if own == every:
+        return []
+    return [f"seed{'s' * (len(own) > 1)} {_cut([str(seed) for seed in own])} of {len(every)}"]
 
 
 def _shown(title: str, data: DatasetSummary, excerpt: DataExcerpt | None) -> ShownData:
@@ -119,14 +136,14 @@ def _shown(title: str, data: DatasetSummary, excerpt: DataExcerpt | None) -> Sho
         ("LLM", data.llm),
         ("failures", failures if data.num_failures else ""),
         ("dropped", dropped),
-        ("measured", ", ".join(f"{name} {value:.4g}" for name, value in data.measured.items())),
+        ("measured", ", ".join(f"{name} = {value:.4g}" for name, value in data.measured.items())),
         ("read", ", ".join(shown_revisions(revisions))),
         *(("made of", told(ingredient)) for ingredient in data.made_of),
         ("content", data.content_hash[:16]),
         ("kept in", data.folder),
     )
     figures = ", ".join(
-        f"{name.removeprefix('num_').replace('_', ' ')} {_number(value)}"
+        f"{name.removeprefix('num_').replace('_', ' ')} = {_number(value)}"
         for name, value in data.figures.items()
         if name != "num_records"
     )

@@ -21,6 +21,7 @@ class Training:
     row: str
     seeds: str
     steps: str
+    dev: str
     dev_score: str
     seconds: str
     curves: tuple[str, ...] = ()
@@ -37,10 +38,19 @@ def trainings(result: ExperimentResult) -> Iterator[Training]:
             row=", ".join((key.variant, *(value for _, value in key.axes))),
             seeds=str(len(runs)),
             steps=" to ".join(f"{number:,}" for number in dict.fromkeys(steps[:1] + steps[-1:])) or MISSING,
+            dev=_dev(runs[0]) if dev else MISSING,
             dev_score=f"{100 * fmean(dev):.2f}" if dev else MISSING,
             seconds=f"{sum(run.seconds for run in runs) / len(runs):,.0f}",
             curves=tuple(_curves(runs)),
         )
+
+
+def _dev(run: RunResult) -> str:
+    """Return what dev is made of: sources, and held-out parts of the row's own data."""
+    names = [
+        name for key in ("sources", "parts") for name in run.parameters.get(f"train.selection.{key}") or ()
+    ]
+    return ", ".join(names)
 
 
 def _curves(runs: Sequence[RunResult]) -> Iterator[str]:
