@@ -29,6 +29,8 @@ class ComponentParser:
         self.problems = problems
         self.used_sources: set[str] = set()
         self.uses_llm = False
+        self.section_keys: dict[KeyPath, Collection[str]] = {}
+        """What a section may hold beside its plug-in's settings, by its place: for suggestions."""
 
     def plugin(self, group: str, name: str | None, document: Document, path: KeyPath) -> Any:  # noqa: ANN401
         """Return the plug-in's class, None with the fault noted, or None if no name could be read."""
@@ -53,7 +55,8 @@ class ComponentParser:
         """
         if plugin is None:
             return None, None
-        parsed = parse(plugin, settings, document, path, self.problems)
+        beside = self.section_keys.get(path, ())
+        parsed = parse(plugin, settings, document, path, self.problems, beside)
         known = readable(plugin, settings) if parsed is None else parsed
         for inner, base in _models(known, path):
             for check, key in _checks(base):

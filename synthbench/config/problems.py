@@ -1,7 +1,7 @@
 """Every fault of an experiment file at once, each with its place and a suggestion."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
@@ -49,9 +49,17 @@ class Problems:
             raise UserError(*dict.fromkeys(str(fault) for fault in self.faults))
 
 
-def parse(schema: Any, value: Any, document: Document, path: KeyPath, problems: Problems) -> Any:  # noqa: ANN401
+def parse(
+    schema: Any,  # noqa: ANN401
+    value: Any,  # noqa: ANN401
+    document: Document,
+    path: KeyPath,
+    problems: Problems,
+    beside: Collection[str] = (),
+) -> Any:  # noqa: ANN401
     """Validate a value against a pydantic model or any type; None (and the problems noted) if it fails.
 
+    `beside` are keys of the same section that others read: an unknown key may be one of them, misspelt.
     JSON is the way in because pydantic's strict mode takes a list for a tuple only there.
     """
     adapter: TypeAdapter[Any] = TypeAdapter(schema)
@@ -73,7 +81,7 @@ def parse(schema: Any, value: Any, document: Document, path: KeyPath, problems: 
                 continue
             by_location.setdefault(_location_in(value, fault), []).append(fault)
         for location, faults in by_location.items():
-            problems.add(document, (*path, *location), describe(schema, value, faults, location))
+            problems.add(document, (*path, *location), describe(schema, value, faults, location, beside))
         return None
 
 

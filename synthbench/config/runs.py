@@ -299,6 +299,7 @@ class RunParser:
         """
         own = {key: value for key, value in raw.items() if key in schema.model_fields}
         rest = {key: value for key, value in raw.items() if key not in schema.model_fields}
+        self.components.section_keys[path] = schema.model_fields
         section: S | None = parse(schema, own, document, path, self.problems)
         return (readable(schema, own) if section is None else section), rest
 

@@ -3,7 +3,7 @@
 import json
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -39,11 +39,20 @@ _PATTERNS = {
 _OTHER_TYPE = ("_type", "_parsing", "_from_float")
 
 
-def describe(schema: Any, value: Any, faults: Sequence[Any], location: KeyPath) -> str:  # noqa: ANN401
-    """Return one message on pydantic's faults at a location of a value (several: none of a union fits)."""
+def describe(
+    schema: Any,  # noqa: ANN401
+    value: Any,  # noqa: ANN401
+    faults: Sequence[Any],
+    location: KeyPath,
+    beside: Collection[str] = (),
+) -> str:
+    """Return one message on pydantic's faults at a location of a value (several: none of a union fits).
+
+    `beside` are keys that the value's section has besides, for what an unknown one was meant as.
+    """
     kind = faults[0]["type"]
     if kind == "extra_forbidden":
-        return _unknown_key(schema, value, location)
+        return _unknown_key(schema, value, location, beside if len(location) == 1 else ())
     if kind == "union_tag_invalid":
         context = faults[0]["ctx"]
         tag = str(context["tag"])
@@ -55,11 +64,11 @@ def describe(schema: Any, value: Any, faults: Sequence[Any], location: KeyPath) 
     return message + _given(meant[0])
 
 
-def _unknown_key(schema: Any, value: Any, location: KeyPath) -> str:  # noqa: ANN401
+def _unknown_key(schema: Any, value: Any, location: KeyPath, beside: Collection[str]) -> str:  # noqa: ANN401
     key, siblings = str(location[-1]), _field_names(schema, value, location[:-1])
     if key in siblings:
         return "does not go with the other keys here"
-    return f"unknown key{did_you_mean(key, siblings)}"
+    return f"unknown key{did_you_mean(key, {*siblings, *beside})}"
 
 
 def _sentence(fault: Any) -> str:  # noqa: ANN401

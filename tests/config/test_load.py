@@ -52,6 +52,11 @@ FAULTS = {
         "strenght: 0.5",
         "train.strenght: unknown key; did you mean 'strength'?",
     ),
+    "key of the section beside a trainer's": (
+        "strength: 0.5",
+        "selektion: {evaluator: sts}",
+        "train.selektion: unknown key; did you mean 'selection'?",
+    ),
     "nested key": (
         "{model: org/small}",
         "{model: org/small, num_layer: 2}",

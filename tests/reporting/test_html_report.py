@@ -258,10 +258,3 @@ def test_a_dev_score_stands_with_what_dev_is(full: ExperimentResult) -> None:
     text = text_of(full.model_copy(update={"runs": runs}))
     assert "STSb-dev, x250.00" in text.replace("\n", "")
     assert "Dev scores of rows compare where dev is the same." in text
-
-
-def test_labels_that_say_nothing_are_told_in_short_and_below_the_table(full: ExperimentResult) -> None:
-    flat = full.runs[0].datasets[0].model_copy(update={"figures": {"score_sd": 0.001}, "part": "silver"})
-    runs = tuple(run.model_copy(update={"datasets": (flat,)}) for run in full.runs)
-    text = text_of(full.model_copy(update={"runs": runs}))
-    assert text.count("Scores of silver are nearly all the same") == 2

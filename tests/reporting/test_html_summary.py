@@ -8,7 +8,7 @@ from synthbench.reporting.build import build_table
 from synthbench.reporting.comparisons import compare
 from synthbench.reporting.html.summary import Summary, summarize
 from synthbench.reporting.overlaps import Overlap
-from synthbench.reporting.results import CostResult, ExperimentResult, RunResult
+from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, RunResult
 from synthbench.reporting.statistics.item_noise import ItemNoise
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -194,3 +194,20 @@ def test_what_bears_on_the_figures_is_said(compared: ExperimentResult) -> None:
         " 25 % of A.",
         "The LLM was asked for data: 1,000 requests, 1,000 tokens, 0.2500 US dollars.",
     )
+
+
+def test_labels_that_say_nothing_are_told(compared: ExperimentResult) -> None:
+    silver = DatasetSummary(
+        part="silver",
+        kind="scored_pair",
+        method="augsbert",
+        num_records=9,
+        content_hash="c",
+        stage="s",
+        figures={"score_sd": 0.001},
+    )
+    runs = tuple(run.model_copy(update={"datasets": (silver,)}) for run in compared.runs)
+    (remark,) = [
+        text for text in summary(compared.model_copy(update={"runs": runs})).remarks if "silver" in text
+    ]
+    assert remark.startswith("Scores of silver are nearly all the same")
