@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, found
 from synthbench.cli.encoders import encoder_name, open_encoder
 from synthbench.cli.evaluate import SUITES, Origin, find_tasks
@@ -82,12 +83,10 @@ def contamination(
 
 
 def _print(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> None:
-    from rich.console import Console
-
-    console = Console()
-    console.print(_table(title, findings, overlaps))
+    out = console()
+    out.print(_table(title, findings, overlaps))
     for check, number in findings.anywhere.items():
-        console.print(f"{check}: {number:,} distinct sentences of the data stand in a test set", markup=False)
+        out.print(f"{check}: {number:,} distinct sentences of the data stand in a test set", markup=False)
 
 
 def _tests(

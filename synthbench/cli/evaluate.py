@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from synthbench.cli.console import console
 from synthbench.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -257,7 +258,6 @@ def _evaluator(suite: Suite, task: "SyntheticDataset") -> "Evaluator":
 
 
 def _print_table(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table("task", *suite.counts, *suite.columns, caption="scores x 100")
@@ -269,7 +269,7 @@ def _print_table(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> None:
         counts = [f"{known[name]:,.0f}" for name in suite.counts.values()]
         scores = (f"{100 * known[name]:.2f}" if name in known else "" for name in suite.columns.values())
         table.add_row(task, *counts, *scores)
-    Console().print(table)
+    console().print(table)
 
 
 def _report(

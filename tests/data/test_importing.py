@@ -89,7 +89,7 @@ def test_every_bad_line_of_a_jsonl_file_is_named(tmp_path: Path) -> None:
         'data.jsonl:3: is not a JSON object like {"sentence1": ..., ...}',
         "data.jsonl:4: no 'score', which a scored_pair must have",
         "data.jsonl:5: unknown column 'generater'; did you mean 'generator'?",
-        "data.jsonl:6: score 1.5 is outside [0, 1]",
+        "data.jsonl:6: score 1.5 is outside [0, 1]; an experiment's source reads others by score_range",
         "data.jsonl:7: sentence2 is empty",
         "data.jsonl:7: score is NaN",
         "data.jsonl:8: sentence2 has half a character (a lone surrogate)",

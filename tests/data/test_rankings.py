@@ -168,7 +168,11 @@ BAD_CELLS = [
         *BAD_CELLS,
         ('["a", 7]', "[1, 0]", "candidate 2 is not text: 7"),
         ('["a", "b"]', '[1, "x"]', "grade (candidate 2) is not a number: 'x'"),
-        ('["a", "b"]', "[1, 3]", "grade (candidate 2) 3 is outside [0, 1]"),
+        (
+            '["a", "b"]',
+            "[1, 3]",
+            "grade (candidate 2) 3 is outside [0, 1]; an experiment's source reads others by score_range",
+        ),
     ],
 )
 def test_a_bad_line_is_named_on_import(tmp_path: Path, candidates: str, grades: str, message: str) -> None:
