@@ -165,7 +165,9 @@ def _intervals(table: Table, result: ExperimentResult) -> Iterator[str]:
     if not cells:
         return
     yield f"Mean and 95 % confidence interval (Student's t) {_over_seeds(table, result)}."
-    if any(cell.num_seeds == 1 for cell in cells):
+    if any(cell.num_seeds > 1 and cell.half_width is None for cell in cells):
+        yield "Hollow: a single value, or the same with each seed, so no interval."
+    elif any(cell.num_seeds == 1 for cell in cells):
         yield "Hollow: a single value, so no interval."
     if any(cell.num_seeds not in (1, table.num_seeds) for cell in cells):
         yield _OTHER_SEEDS

@@ -32,6 +32,7 @@ PANELS_PER_LINE = 5
 LABEL_LENGTH = 28
 MARGIN = 0.07
 SMALLEST_RANGE = 1.0
+LEAST_SCORE, HIGHEST_SCORE = -100.0, 100.0  # of a correlation
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def scores_figure(table: Table) -> "Figure":
 
     Lines and panels are in the table's order; it has one column at least. Groups differ in colour and marker,
     and have a heading where there is a grid. Ceilings are diamonds whose mean goes on as a dashed line. A
-    hollow marker is a single value, without an interval.
+    hollow marker is without an interval.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -162,10 +163,10 @@ def _label_lines(panel: "Axes", lines: Sequence[_Line]) -> None:
 
 
 def _limits(cells: Sequence[Cell]) -> tuple[float, float]:
-    """Return a range that holds all intervals, with a margin."""
+    """Return a range that holds all intervals, with a margin; of those beyond any score, what can be."""
     shown = [(cell.mean, cell.half_width or 0.0) for cell in cells if not math.isnan(cell.mean)]
-    low = min((mean - half_width for mean, half_width in shown), default=0.0)
-    high = max((mean + half_width for mean, half_width in shown), default=0.0)
+    low = max(min((mean - half_width for mean, half_width in shown), default=0.0), LEAST_SCORE)
+    high = min(max((mean + half_width for mean, half_width in shown), default=0.0), HIGHEST_SCORE)
     margin = max(MARGIN * (high - low), (SMALLEST_RANGE - (high - low)) / 2)
     return low - margin, high + margin
 

@@ -17,6 +17,8 @@ FLAGS = {
 }
 """What is doubtful about a published figure -> its mark, and what the mark means."""
 PUBLISHED = "published"
+EQUAL = 1e-9
+"""Standard deviations below it are of scores that are equal but for their last bits."""
 Axes = tuple[tuple[str, str], ...]
 
 
@@ -53,9 +55,12 @@ class Cell:
 
     @property
     def half_width(self) -> float | None:
-        """How far the 95 % interval over seeds reaches; None for a single value."""
+        """How far the 95 % interval over seeds reaches; None for a single value, or one that no seed changed.
+
+        Of coarse scores a few come out equal by chance, which is no certainty.
+        """
         spread = self.standard_deviation
-        return None if spread is None else interval_half_width(spread, self.num_seeds)
+        return None if spread is None or spread < EQUAL else interval_half_width(spread, self.num_seeds)
 
 
 @dataclass(frozen=True)
