@@ -95,3 +95,15 @@ def test_the_hubs_models_and_data_are_used_at_their_commits(hub_place: Place) ->
     specs = [file.read_text("utf-8") for file in (hub_place.home / "store").glob("artifacts/*/*/stage.json")]
     for commit in (MINILM_COMMIT, BERT_COMMIT, TASKS["STSb"].hub_revision, TASKS["SICK-R"].hub_revision):
         assert any(commit in spec for spec in specs), commit
+
+
+@pytest.mark.experiments
+def test_every_trainer_learns_from_the_data_of_every_method(tmp_path: Path) -> None:
+    place = Place(EXPERIMENTS, tmp_path / "home")
+    arguments = ("--seeds", "0", "--set", "runtime.threads=1", "--output", str(tmp_path / "reports"))
+    called = finished(place.start("run", "methods_by_trainers.yaml", *arguments))
+    assert (called.code, called.errors) == (0, [])
+    (table,) = (tmp_path / "reports").glob("*/*/table.md")
+    for trainer in ("cosine", "contrastive"):
+        for method in ("dino", "augsbert", "syncse-partial", "syncse-scratch"):
+            assert f"| {trainer} | {method} |" in table.read_text(encoding="utf-8")
