@@ -33,6 +33,7 @@ TITLES = {
 }
 NEED_DEV = ("f1", "accuracy")
 WITHOUT_DEV = ("average_precision", "auc_0.05")
+POSITIVE = 0.5
 
 
 class Pairs(Evaluator):
@@ -80,7 +81,10 @@ class Pairs(Evaluator):
         is_dev, is_positive = _parts(task)
         for part, mask in (("dev", is_dev), ("test", ~is_dev)):
             if mask.any() and len({*is_positive[mask].tolist()}) < 2:
-                raise UserError(f"{task.task_name}: all {mask.sum():,} {part} pairs are of one class")
+                raise UserError(
+                    f"{task.task_name}: all {mask.sum():,} {part} pairs are of one class; needed are scores"
+                    f" below {POSITIVE:g} and others of at least that"
+                )
 
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Score all pairs, choose thresholds on those of split "dev", measure on the others.
@@ -117,7 +121,7 @@ class Pairs(Evaluator):
         """Return how each pair moves the chosen measure, thresholds held as they were chosen on dev."""
         import numpy as np
 
-        is_positive, predicted = items["gold"] >= 0.5, items["predicted"]
+        is_positive, predicted = items["gold"] >= POSITIVE, items["predicted"]
         if self.measure == "f1":
             return f1_influence(is_positive, predicted >= scores["threshold_f1"])
         if self.measure == "accuracy":
@@ -133,7 +137,7 @@ def _parts(task: SyntheticDataset) -> "tuple[NDArray[np.bool_], NDArray[np.bool_
     import numpy as np
 
     is_dev = np.array([split == "dev" for split in task.column("split")], bool)
-    return is_dev, np.array(task.column("score"), float) >= 0.5
+    return is_dev, np.array(task.column("score"), float) >= POSITIVE
 
 
 def _scores(model: PairScorer, task: SyntheticDataset, name: str) -> "NDArray[np.float64]":

@@ -73,5 +73,7 @@ def _check_different(where: str, scores: Sequence[float]) -> None:
         raise UserError(f"{where}: there are no pairs")
     if len(different) == 1:
         only = f"{different.pop():g}"
-        wanted = "of both classes, 0 and 1," if only in ("0", "1") else "of different scores"
-        raise UserError(f"{where}: all {len(scores):,} scores are {only}; pairs {wanted} are needed")
+        is_class = only in ("0", "1")
+        found = only if is_class else f"{only} (of 0 to 1)"
+        wanted = "of both classes, 0 and 1," if is_class else "of different scores"
+        raise UserError(f"{where}: all {len(scores):,} scores are {found}; pairs {wanted} are needed")

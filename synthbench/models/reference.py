@@ -148,9 +148,12 @@ def _hub_errors() -> tuple[type[Exception], ...]:
 
 
 def _unreachable(model: str, commit: str | None, error: Exception) -> UserError:
+    from huggingface_hub.errors import HfHubHTTPError
+
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     at = f" at {commit}" if commit else ""
-    return UserError(f"{model}: neither a folder nor in the local hub cache{at}, and the hub says: {reason}")
+    what = "says" if isinstance(error, HfHubHTTPError) else "can't be asked"
+    return UserError(f"{model}: neither a folder nor in the local hub cache{at}, and the hub {what}: {reason}")
 
 
 def _content_files(folder: Path) -> Iterator[Path]:

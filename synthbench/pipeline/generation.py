@@ -270,7 +270,7 @@ def _what_came(manifest: Manifest, failed: Counter[str], dropped: Mapping[str, i
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in Counter(counts).most_common())
+    return "; ".join(f"{count:,} × {reason}" for reason, count in Counter(counts).most_common())
 
 
 def _in_order(journal: Journal) -> tuple["array[int]", Counter[str]]:

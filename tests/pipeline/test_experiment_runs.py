@@ -54,7 +54,7 @@ def test_what_variants_and_seeds_have_in_common_is_done_once(
 
 def test_a_run_says_what_came_of_a_generation(experiment: ExperimentFile, store: Store) -> None:
     _, said = run(make_plan(experiment.load()), store)
-    assert "  3 scored_pair records; failures: 1 (1 refused); dropped: 2 too short" in said
+    assert "  3 scored_pair records; failures: 1 (1 × refused); dropped: 2 × too short" in said
 
 
 def test_another_experiment_in_the_same_store_does_only_what_is_new(

@@ -57,16 +57,20 @@ def test_good_data_pass(sampler: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("sampler", [RANDOM, {"name": "kde", "size": 4}])
 @pytest.mark.parametrize(
-    ("score", "wanted"),
-    [(1, "of both classes, 0 and 1,"), (0, "of both classes, 0 and 1,"), (0.5, "of different scores")],
+    ("score", "found", "wanted"),
+    [
+        (1, "1", "of both classes, 0 and 1,"),
+        (0, "0", "of both classes, 0 and 1,"),
+        (0.5, "0.5 (of 0 to 1)", "of different scores"),
+    ],
 )
 def test_gold_of_one_class_or_one_score_teaches_no_labeller(
-    sampler: dict[str, Any], score: float, wanted: str
+    sampler: dict[str, Any], score: float, found: str, wanted: str
 ) -> None:
     gold = pairs(FOUR_SENTENCES, [score, score])
 
     assert fault(augsbert(**sampler), {"gold": gold}) == (
-        f"augsbert: source 'gold', split 'train': all 2 scores are {score}; pairs {wanted} are needed"
+        f"augsbert: source 'gold', split 'train': all 2 scores are {found}; pairs {wanted} are needed"
     )
 
 
@@ -83,7 +87,9 @@ def test_by_dev_pairs_of_one_score_no_labeller_is_chosen() -> None:
 
     for method in (augsbert(**RANDOM), domain()):
         message = fault(method, {"gold": GOLD, "dev": dev, "target": pairs([("c", "d")], [0])})
-        assert "source 'dev': all 2 scores are 0.5; pairs of different scores are needed" in message
+        assert (
+            "source 'dev': all 2 scores are 0.5 (of 0 to 1); pairs of different scores are needed" in message
+        )
 
 
 @pytest.mark.parametrize(
