@@ -153,7 +153,8 @@ def _unreachable(model: str, commit: str | None, error: Exception) -> UserError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     at = f" at {commit}" if commit else ""
     what = "says" if isinstance(error, HfHubHTTPError) else "can't be asked"
-    return UserError(f"{model}: neither a folder nor in the local hub cache{at}, and the hub {what}: {reason}")
+    known = "neither a folder nor in the local hub cache"
+    return UserError(f"{model}: {known}{at}, and the hub {what}: {reason}")
 
 
 def _content_files(folder: Path) -> Iterator[Path]:

@@ -183,7 +183,8 @@ def test_what_bears_on_the_figures_is_said(compared: ExperimentResult) -> None:
         stage="s",
     )
     first, *others = compared.runs
-    runs = (first.model_copy(update={"overlaps": (overlap,)}), *others)
+    little = overlap.model_copy(update={"task": "B", "sharing": {"normalised": 1}})
+    runs = (first.model_copy(update={"overlaps": (overlap, little)}), *others)
     found = summary(
         compared.model_copy(update={"runs": runs, "costs": (cost,), "failures": ("x",), "pending": ("y",)})
     )
@@ -191,7 +192,7 @@ def test_what_bears_on_the_figures_is_said(compared: ExperimentResult) -> None:
         "Not everything is there: 1 failure, listed below.",
         "Not everything is there: some of it comes on another day, as listed below.",
         "Of some test items a sentence stands in the training data, case and punctuation apart: at most"
-        " 25 % of A.",
+        " 25 % of A, under 1 % of B.",
         "The LLM was asked for data: 1,000 requests, 1,000 tokens, 0.2500 US dollars.",
     )
 

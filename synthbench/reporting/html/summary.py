@@ -224,7 +224,11 @@ def _circumstances(result: ExperimentResult) -> Iterator[str]:
     for overlap in (each for run in result.runs for each in run.overlaps if each.num_items):
         share = overlap.sharing[NORMALISED] / overlap.num_items
         shares[overlap.task] = max(share, shares.get(overlap.task, 0.0))
-    known = [f"{share:.0%} of {task}".replace("%", " %") for task, share in shares.items() if share]
+    known = [
+        f"{'under 1' if share < 0.01 else f'{100 * share:.0f}'} % of {task}"
+        for task, share in shares.items()
+        if share
+    ]
     if known:
         yield (
             "Of some test items a sentence stands in the training data, case and punctuation apart: at most"
