@@ -8,6 +8,8 @@ from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.table import MISSING
 
 FILES = "comparisons.*"
+WHOLE_SCALE = 1.0
+"""A score is in [0, 1] if it is no correlation: a difference as large as that is none to look for."""
 
 
 def comparison_notes(result: ExperimentResult) -> tuple[str, ...]:
@@ -21,8 +23,9 @@ def comparison_notes(result: ExperimentResult) -> tuple[str, ...]:
 
 def least_detectable_notes(result: ExperimentResult) -> Iterator[str]:
     """Yield, for beside the table itself, what is too small to be seen and where rows are compared."""
-    for note in _least_detectable(result, compare(result)):
-        yield f"{note} ({FILES} has all comparisons with a baseline.)"
+    notes = tuple(_least_detectable(result, compare(result)))
+    yield from notes[:-1]
+    yield from (f"{note} ({FILES} has all comparisons with a baseline.)" for note in notes[-1:])
 
 
 def _least_detectable(result: ExperimentResult, columns: Sequence[ColumnComparisons]) -> Iterator[str]:
@@ -30,18 +33,21 @@ def _least_detectable(result: ExperimentResult, columns: Sequence[ColumnComparis
 
     def texts(least: Sequence[float | None]) -> str:
         named = zip(columns, least, strict=True)
-        return ", ".join(f"{100 * v:.{decimals}f} ({c.column.title})" for c, v in named if v is not None)
+        return ", ".join(
+            f"{100 * v:.{decimals}f} ({c.column.title})"
+            for c, v in named
+            if v is not None and v < WHOLE_SCALE
+        )
 
-    seeds = texts([column.least_over_seeds for column in columns])
-    if not seeds:
-        return
-    items = texts([column.least_over_items for column in columns])
     counts = sorted({n for column in columns for n in _seed_counts(column) if n > 1})
-    also = f"; under {items} if they are to hold for other test items, too" if items else ""
-    yield (
-        f"With {' or '.join(map(str, counts))} seeds and this noise, differences under {seeds} points cannot"
-        f" be relied on to be seen{also}."
-    )
+    with_these = f"With {' or '.join(map(str, counts))} seeds and this noise"
+    if seeds := texts([column.least_over_seeds for column in columns]):
+        items = texts([column.least_over_items for column in columns])
+        also = f"; under {items} if they are to hold for other test items, too" if items else ""
+        yield f"{with_these}, differences under {seeds} points cannot be relied on to be seen{also}."
+    hopeless = [c.column.title for c in columns if (c.least_over_seeds or 0.0) >= WHOLE_SCALE]
+    if hopeless:
+        yield f"{with_these} no difference at all can be relied on to be seen on {', '.join(hopeless)}."
 
 
 def _seed_counts(column: ColumnComparisons) -> Iterator[int]:

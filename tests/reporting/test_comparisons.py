@@ -346,3 +346,18 @@ def test_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -
     body = latex_comparisons(result)
 
     compile_latex(PREAMBLE + body + r"\end{document}")
+
+
+def test_where_the_noise_is_wider_than_the_scale_no_difference_can_be_seen(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = {"gold": {"A": (0.70, 0.71), "B": (0.1, 0.9)}, "silver": {"A": (0.74, 0.76), "B": (0.8, 0.2)}}
+    runs = (make_runs(name, scores) for name, scores in rows.items())
+    result = make_result(*runs).model_copy(update={"baseline": "gold"})
+
+    notes = [note for note in comparison_notes(result) if "relied on" in note]
+
+    assert len(notes) == 2
+    assert "(A) points cannot be relied on to be seen" in notes[0]
+    assert "(B)" not in notes[0]
+    assert notes[1] == ("With 2 seeds and this noise no difference at all can be relied on to be seen on B.")
