@@ -1,6 +1,7 @@
 """What must be known beside comparisons with baselines."""
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from synthbench.reporting.comparisons import ColumnComparisons, Comparison, compare
 from synthbench.reporting.options import TableOptions
@@ -45,9 +46,17 @@ def _least_detectable(result: ExperimentResult, columns: Sequence[ColumnComparis
         items = texts([column.least_over_items for column in columns])
         also = f"; under {items} if they are to hold for other test items, too" if items else ""
         yield f"{with_these}, differences under {seeds} points cannot be relied on to be seen{also}."
-    hopeless = [c.column.title for c in columns if (c.least_over_seeds or 0.0) >= WHOLE_SCALE]
-    if hopeless:
-        yield f"{with_these} no difference at all can be relied on to be seen on {', '.join(hopeless)}."
+    over_seeds, over_items = (
+        [c.column.title for c in columns if (least(c) or 0.0) >= WHOLE_SCALE]
+        for least in (attrgetter("least_over_seeds"), attrgetter("least_over_items"))
+    )
+    if over_seeds:
+        yield f"{with_these} no difference at all can be relied on to be seen on {', '.join(over_seeds)}."
+    if only_items := [title for title in over_items if title not in over_seeds]:
+        yield (
+            f"{with_these} no difference at all can be relied on to be seen on {', '.join(only_items)} if it"
+            " is to hold for other test items, too."
+        )
 
 
 def _seed_counts(column: ColumnComparisons) -> Iterator[int]:

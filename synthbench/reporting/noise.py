@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from synthbench.reporting.statistics.differences import Noise, over_seeds
-from synthbench.reporting.statistics.samples import Sample, interval_half_width
+from synthbench.reporting.statistics.samples import Sample
 
-__all__ = ["NOISE_RULE", "Sample", "interval_half_width", "leads"]
+__all__ = ["NOISE_RULE", "Sample", "leads"]
 
 NOISE_RULE = "t-test, two-sided 5 %, of the differences by seed where rows have the same seeds"
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from synthbench.reporting.noise import interval_half_width
+from synthbench.reporting.statistics.samples import ROUNDING, interval_half_width
 
 MISSING = "–"
 CEILING_MARK = "†"
@@ -17,8 +17,6 @@ FLAGS = {
 }
 """What is doubtful about a published figure -> its mark, and what the mark means."""
 PUBLISHED = "published"
-EQUAL = 1e-9
-"""Standard deviations below it are of scores that are equal but for their last bits."""
 Axes = tuple[tuple[str, str], ...]
 
 
@@ -60,7 +58,9 @@ class Cell:
         Of coarse scores a few come out equal by chance, which is no certainty.
         """
         spread = self.standard_deviation
-        return None if spread is None or spread < EQUAL else interval_half_width(spread, self.num_seeds)
+        if spread is None or spread <= 100 * ROUNDING:
+            return None
+        return interval_half_width(spread, self.num_seeds)
 
 
 @dataclass(frozen=True)

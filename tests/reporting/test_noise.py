@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
-from synthbench.reporting.noise import Sample, interval_half_width, leads
+from synthbench.reporting.noise import Sample, leads
+from synthbench.reporting.statistics.samples import interval_half_width
 
 SCORES = st.lists(
     st.floats(-1, 1, allow_nan=False).map(lambda value: round(value, 4)), min_size=2, max_size=6

@@ -89,6 +89,7 @@ def test_the_defaults_are_those_of_the_papers() -> None:
         ({"base": {**BASE, "pooling": "mean"}}, "`pooling` beside `base`"),
         ({"learns_from": "pair", "hard_negative_weight": 1.0}, "a pair has no hard negative"),
         ({"learns_from": "sentence", "hard_negative_weight": 1.0}, "a sentence has no hard negative"),
+        ({"learns_from": "sentence", "positives_from": 0.5}, "a sentence is its own positive"),
         ({"learns_from": "sentence", "batch_size": 1}, "batch_size 1 leaves a sentence without negatives"),
         ({"learns_from": "ranking"}, "'triplet', 'pair' or 'sentence'"),
         ({"temperature": 0.0}, "greater than 0"),

@@ -5,10 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from synthbench.reporting.statistics.samples import Sample, t_quantile
-
-ROUNDING = 1e-12
-"""Scores, in [-1, 1], that lie no further apart are equal."""
+from synthbench.reporting.statistics.samples import ROUNDING, Sample, t_quantile
 
 
 @dataclass(frozen=True)

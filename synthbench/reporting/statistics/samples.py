@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 CONFIDENCE = 0.95
+ROUNDING = 1e-12
+"""Scores, in [-1, 1], that lie no further apart are equal."""
 
 
 @dataclass(frozen=True)
