@@ -3,6 +3,7 @@
 import shlex
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 from synthbench.cli.console import console
 from synthbench.cli.given import Given, load_given
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home
-from synthbench.cli.report import OutputFolder, print_files
+from synthbench.cli.report import OutputFolder, print_placed
 from synthbench.cli.signals import INTERRUPTIONS, exit_code
 from synthbench.errors import UserError
 
@@ -154,32 +155,51 @@ def _summary(plan: "Plan", report: "Report") -> str:
 
 
 def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
-    """Write the report of what is finished, say where, then track it; tell whether that worked.
+    """Track what is finished, then write its report and say where; tell whether tracking worked.
 
-    People who are to judge get their sheets beside the tables.
+    Tracking comes first: a report that can't be made or written is made again from what is tracked. People
+    who are to judge get their sheets beside the tables.
     """
     from synthbench.pipeline.audit_results import deliver_sheet
     from synthbench.reporting.terminal_report import terminal_report
-    from synthbench.reporting.write import write_report
-    from synthbench.tracking.mlflow_tracker import MlflowTracker
+    from synthbench.reporting.write import place_report, report_files
     from synthbench.tracking.redaction import redacted
 
     if not result.runs:
         return True
-    # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
-    files = write_report(redacted(result), folder)
+    files: dict[str, bytes] = {}
+    try:
+        # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
+        for name, content in report_files(redacted(result)):
+            files[name] = content
+    except Exception:
+        _track(result, files)
+        raise
+    tracked = _track(result, files)
+    kept = place_report(files, folder)
     console().print(terminal_report(result))
-    print_files(files)
+    print_placed(folder, files, kept)
     for audit in result.audits:
         if audit.audit is None:
             print(f"sheet: {deliver_sheet(audit, store, folder)}")
-    try:
-        print(f"MLflow: {MlflowTracker(home()).log(result, folder)}")
-    except UserError as error:
-        for line in error.messages:
-            print(f"error: {line}", file=sys.stderr)
-        return False
-    return True
+    if tracked:
+        print(f"MLflow: {tracked}")
+    return bool(tracked)
+
+
+def _track(result: "ExperimentResult", files: Mapping[str, bytes]) -> str:
+    """Track a result with the files of its report; return where to look, "" with the error said."""
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+    with tempfile.TemporaryDirectory() as name:
+        for file, content in files.items():
+            (Path(name) / file).write_bytes(content)
+        try:
+            return MlflowTracker(home()).log(result, Path(name))
+        except UserError as error:
+            for line in error.messages:
+                print(f"error: {line}", file=sys.stderr)
+    return ""
 
 
 def _print_failures(report: "Report") -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from synthbench.reporting import latex_text, markdown
 from synthbench.reporting.audit_grids import audit_grids, audit_lines
-from synthbench.reporting.grids import latex_grid, markdown_grid, rich_grid
-from synthbench.reporting.latex_layout import ORIGIN, closed, opened
+from synthbench.reporting.grids import latex_parts, markdown_grid, rich_grid
+from synthbench.reporting.latex_layout import ORIGIN, layout_of
 from synthbench.reporting.notes import audit_notes
 from synthbench.reporting.results import AuditResult, ExperimentResult
 
@@ -73,17 +73,18 @@ def markdown_audits(result: ExperimentResult) -> str:
 
 def latex_audits(result: ExperimentResult) -> str:
     """Return a `table` environment for each audit that is judged."""
-    lines = [ORIGIN]
-    for each in result.audits:
+    lines, layout = [ORIGIN], layout_of(result, "audit")
+    for number, each in enumerate(result.audits, start=1):
         if each.audit is None:
             lines.append(f"% {latex_text.escape(waiting_title(each))}")
             continue
         notes = [*audit_lines(each.audit), *audit_notes(result)]
         first, *others = audit_grids(each.title, each.audit, each.published)
-        lines += [*opened(first.title), *latex_grid(first)]
+        *parts, last = latex_parts(first)
         for grid in others:
-            lines += [rf"\par\medskip {latex_text.escape(grid.title)}\par\smallskip", *latex_grid(grid)]
-        lines += closed(notes)
+            last += [rf"\par\medskip {latex_text.escape(grid.title)}\par\smallskip"]
+            last += [line for part in latex_parts(grid) for line in part]
+        lines += layout.named(number).environments(first.title, [*parts, last], notes)
     return "\n".join(lines) + "\n"
 
 

@@ -8,8 +8,8 @@ from synthbench.reporting import markdown
 from synthbench.reporting.aggregate import RowKey
 from synthbench.reporting.comparison_notes import comparison_notes
 from synthbench.reporting.comparisons import ColumnComparisons, Comparison, Finding, compare
-from synthbench.reporting.grids import Grid, Line, latex_grid, markdown_grid
-from synthbench.reporting.latex_layout import ORIGIN, closed, opened
+from synthbench.reporting.grids import Grid, Line, latex_parts, markdown_grid
+from synthbench.reporting.latex_layout import ORIGIN, layout_of
 from synthbench.reporting.notes import data_notes
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult
@@ -36,9 +36,9 @@ def markdown_comparisons(result: ExperimentResult) -> str:
 
 def latex_comparisons(result: ExperimentResult) -> str:
     """Return a `table` environment for each column."""
-    lines, notes = [ORIGIN], _notes(result)
-    for grid in comparison_grids(result):
-        lines += [*opened(grid.title), *latex_grid(grid), *closed(notes)]
+    lines, notes, layout = [ORIGIN], _notes(result), layout_of(result, "comparisons")
+    for number, grid in enumerate(comparison_grids(result), start=1):
+        lines += layout.named(number).environments(grid.title, latex_parts(grid), notes)
     return "\n".join(lines) + "\n"
 
 

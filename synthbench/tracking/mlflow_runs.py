@@ -111,7 +111,9 @@ class RunWriter:
         The parent is marked as finished last of all, and only then counts.
         """
         identities = (self.result.identity, *self._replaced())
-        former = [run for each in identities for kind in ("experiment", "row") for run in self._of(each, kind)]
+        former = [
+            run for each in identities for kind in ("experiment", "row") for run in self._of(each, kind)
+        ]
         former_children = [run for each in identities for run in self._of(each, "run")]
         table_file = report_folder / MARKDOWN_FILE
         table = table_file.read_text(encoding="utf-8") if table_file.is_file() else ""

@@ -56,10 +56,10 @@ def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Pl
     _, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
-    assert called.out.splitlines()[-5:] == [
-        "tables: reports/small/table.tex, table.md, table.csv",
-        "tables: reports/small/comparisons.tex, comparisons.md, comparisons.csv",
-        "plot: reports/small/scores.pdf, scores.png",
+    assert called.out.splitlines()[-4:] == [
+        "tables: reports/small/table.tex, table.md, table.csv,"
+        " comparisons.tex, comparisons.md, comparisons.csv",
+        "plots: reports/small/scores.pdf, scores.png",
         "page: reports/small/report.html",
         "MLflow: synthbench dashboard",
     ]
@@ -209,12 +209,33 @@ def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_t
 
 
 def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Place, Called]) -> None:
-    _, called = finished_run
-    assert "Scores × 100: Spearman correlation (aggregation: all)." in called.out
-    assert "Generated data were made once, for all seeds: " in called.out
-    assert re.search(
-        r"Chosen on dev: augsbert: data\.silver\.sampler\.k = [12], [12] for seeds 0, 1\.", called.out
-    )
+    place, called = finished_run
+    notes = tables(place)["table.md"].decode()
+    for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Generated data were made once"):
+        assert text in called.out
+        assert text in notes
+    assert re.search(r"Chosen on dev: augsbert: k = [12], [12] for seeds 0, 1\.", notes)
+
+
+def test_a_report_that_cannot_be_written_is_tracked_and_an_edited_one_kept(copy: Place) -> None:
+    (copy.home / "mlflow.db").unlink()
+    shutil.rmtree(copy.folder / "reports", ignore_errors=True)
+    (copy.folder / "reports" / "small" / "table.tex").mkdir(parents=True)
+
+    called = copy.call("run", copy.file)
+
+    assert called.code == 2
+    (error,) = called.errors
+    assert error.startswith("can't write the report to reports/small: Is a directory")
+    again = copy.call("report", copy.file, "--output", "elsewhere")
+    assert again.code == 0
+    assert "gold-only" in tables(copy, "elsewhere")["table.md"].decode()
+
+    table = copy.folder / "elsewhere" / "small" / "table.tex"
+    table.write_text("my own wording", encoding="utf-8")
+    again = copy.call("report", copy.file, "--output", "elsewhere")
+    assert "edited: elsewhere/small/table.tex was changed by hand" in again.out
+    assert table.with_name("table.edited.tex").read_text(encoding="utf-8") == "my own wording"
 
 
 def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Place) -> None:
