@@ -41,6 +41,15 @@ def test_evaluations_are_evenly_spread_and_the_last_is_at_the_end(num_steps: int
 
 
 @pytest.mark.parametrize(
+    ("num_steps", "steps"), [(350, (100, 200, 300, 350)), (200, (100, 200)), (100, (100,)), (7, (7,))]
+)
+def test_evaluations_may_be_so_many_steps_apart(num_steps: int, steps: tuple[int, ...]) -> None:
+    settings = BiEncoder(base=BASE, evaluations={"every": 100})
+    assert settings.evaluation_steps(num_steps) == steps
+    assert settings.model_dump(mode="json")["evaluations"] == {"every": 100}
+
+
+@pytest.mark.parametrize(
     ("fields", "complaint"),
     [
         ({"epochs": 1, "max_steps": 10}, "either epochs or max_steps"),
@@ -54,6 +63,8 @@ def test_evaluations_are_evenly_spread_and_the_last_is_at_the_end(num_steps: int
         ({"scheduler": "step"}, "'constant', 'linear' or 'cosine'"),
         ({"precision": "fp16"}, "'fp32' or 'bf16'"),
         ({"evaluations": 0}, "greater than or equal to 1"),
+        ({"evaluations": {"every": 0}}, "greater than or equal to 1"),
+        ({"evaluations": {"each": 100}}, "Extra inputs"),
         ({"learning_rat": 1e-5}, "Extra inputs"),
     ],
 )
