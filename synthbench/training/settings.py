@@ -17,6 +17,16 @@ WarmupRatio = Annotated[
     float, Field(ge=0, lt=1, description="share of the steps in which the learning rate rises from 0")
 ]
 
+# Left out of what identifies a training while it is off, as it was before there was this key.
+BothOrders = Annotated[
+    bool,
+    Field(
+        exclude_if=lambda is_on: not is_on,
+        description="an epoch has each gold pair twice, as (a, b) and (b, a); pairs that a method made stay"
+        " as they are",
+    ),
+]
+
 
 class Every(BaseModel):
     """Evaluations so many steps apart."""

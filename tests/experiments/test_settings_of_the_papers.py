@@ -44,3 +44,23 @@ def test_simcse_has_its_rates_with_and_without_labels(name: str) -> None:
 def test_dino_is_scored_on_its_dev_part_every_100_steps(name: str, row: str) -> None:
     (config,) = (config for found, _, config in rows(name) if found == row)
     assert getattr(config.trainer, "evaluations", None) == Every(every=100)
+
+
+def order(config: RunConfig) -> tuple[bool, bool | None]:
+    """Return whether a row's model, and its labeller if it has one, read gold pairs in both orders."""
+    labellers = [getattr(part.method, "cross_encoder", None) for part in config.parts if part.method]
+    labeller = next((bool(settings.get("both_orders")) for settings in labellers if settings), None)
+    return bool(getattr(config.trainer, "both_orders", False)), labeller
+
+
+def test_augsbert_reads_gold_pairs_in_both_orders_where_the_released_examples_do() -> None:
+    found = {name: order(config) for name, _, config in rows("augsbert_table5")}
+    assert found == {
+        **dict.fromkeys(("Baseline", "SBERT", "SBERT-lower-bound", "SBERT-NLPAug"), (False, None)),
+        **dict.fromkeys(("BERT", "BERT-upper-bound"), (True, None)),
+        **{f"AugSBERT-{name}": (True, True) for name in ("RS", "KDE", "BM25", "SS", "BM25-SS")},
+    }
+    for name, _, config in rows("augsbert_table9_10"):
+        assert order(config) == (True, True), name
+    for name, _, config in rows("augsbert_table6"):
+        assert order(config) == (False, True if name == "AugSBERT" else None), name

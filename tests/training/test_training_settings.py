@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder
+from synthbench.training.settings import TrainingSettings
 
 BASE = {"model": "org/name"}
 
@@ -76,6 +77,15 @@ def test_a_wrong_value_is_refused(fields: dict[str, Any], complaint: str) -> Non
 def test_a_cross_encoder_without_a_hidden_layer_is_what_it_was_before_there_was_one() -> None:
     assert "hidden_size" not in CrossEncoder(base=BASE).model_dump(mode="json")
     assert CrossEncoder(base=BASE, hidden_size=200).model_dump(mode="json")["hidden_size"] == 200
+
+
+@pytest.mark.parametrize("trainer", [BiEncoder, CrossEncoder])
+def test_both_orders_are_no_part_of_what_identifies_a_training_while_they_are_off(
+    trainer: type[TrainingSettings],
+) -> None:
+    assert trainer(base=BASE) == trainer(base=BASE, both_orders=False)
+    assert "both_orders" not in trainer(base=BASE).model_dump(mode="json")
+    assert trainer(base=BASE, both_orders=True).model_dump(mode="json")["both_orders"] is True
 
 
 @pytest.mark.parametrize("field", [{"static": True}, {"pooling": "cls"}])
