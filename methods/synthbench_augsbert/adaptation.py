@@ -49,8 +49,8 @@ class AugSBERTDomain(WithLabeller, Method):
     def table_notes(self) -> tuple[str, ...]:
         """Tell that pairs of the target are left out; the paper does not say that it left out any."""
         return (
-            "augsbert-domain leaves out target pairs with a sentence of the source's gold pairs; the paper names"
-            " no such step.",
+            "augsbert-domain leaves out target pairs with a sentence of the source's gold pairs; the paper"
+            " names no such step.",
         )
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
