@@ -46,6 +46,13 @@ class AugSBERTDomain(WithLabeller, Method):
         if "target" in num_records:
             yield self.labelling_cost(num_records["target"])
 
+    def table_notes(self) -> tuple[str, ...]:
+        """Tell that pairs of the target are left out; the paper does not say that it left out any."""
+        return (
+            "augsbert-domain leaves out target pairs with a sentence of the source's gold pairs; the paper"
+            " names no such step.",
+        )
+
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
         """Raise UserError if gold's or dev's scores are all equal, or the target has no pair of its own."""
         check_scores("augsbert-domain", sources)

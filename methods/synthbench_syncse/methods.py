@@ -15,6 +15,7 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
 )
+from synthbench_syncse.filters import FiltersOfAnyLength
 from synthbench_syncse.labelling import Labelling
 from synthbench_syncse.sentences import Genres, check_genres, check_subject
 from synthbench_syncse.settings import WithLabels, WithSentences
@@ -30,6 +31,8 @@ class SynCSEPartial(WithLabels, Method):
     record_kind = RecordKind.TRIPLET
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
+
+    filters: FiltersOfAnyLength = Field(FiltersOfAnyLength(), description="which sentences are dropped")
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Tell requests and tokens."""

@@ -8,7 +8,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins import TrainingContext, TrainingSummary
-from synthbench.training.settings import LearningRate, Scheduler, TrainingSettings, WarmupRatio
+from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
 class CrossEncoder(TrainingSettings):
@@ -24,6 +24,7 @@ class CrossEncoder(TrainingSettings):
     learning_rate: LearningRate = 1e-5
     scheduler: Scheduler = "linear"
     warmup_ratio: WarmupRatio = 0.1
+    both_orders: BothOrders = False
     hidden_size: int | None = Field(
         None,
         ge=1,
@@ -53,7 +54,7 @@ class CrossEncoder(TrainingSettings):
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import BINARY_CROSS_ENTROPY
 
-        table = training_table(data, BINARY_CROSS_ENTROPY)
+        table = training_table(data, BINARY_CROSS_ENTROPY, both_orders=self.both_orders)
         device = device_name(context.runtime)
         if self.hidden_size is None:
             model = build_cross_encoder(self.base, context.seed, device)

@@ -3,7 +3,7 @@
 import math
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins import Trainer
@@ -16,6 +16,26 @@ Scheduler = Annotated[
 WarmupRatio = Annotated[
     float, Field(ge=0, lt=1, description="share of the steps in which the learning rate rises from 0")
 ]
+
+# Left out of what identifies a training while it is off, as it was before there was this key.
+BothOrders = Annotated[
+    bool,
+    Field(
+        exclude_if=lambda is_on: not is_on,
+        description="an epoch has each gold pair twice, as (a, b) and (b, a); pairs that a method made stay"
+        " as they are",
+    ),
+]
+
+
+class Every(BaseModel):
+    """Evaluations so many steps apart."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    every: int = Field(
+        ge=1, le=10_000_000, description="dev is scored after each so many steps, and at the end"
+    )
 
 
 class TrainingSettings(Trainer):
@@ -44,11 +64,10 @@ class TrainingSettings(Trainer):
         le=32_768,
         description="longest input in training, in tokens; null: what the base reads; no matter if static",
     )
-    evaluations: int = Field(
+    evaluations: Annotated[int, Field(ge=1, le=1000)] | Every = Field(
         4,
-        ge=1,
-        le=1000,
-        description="with `selection`: how often dev is scored, evenly spread, the last at the end",
+        description="with `selection`: how often dev is scored, evenly spread, the last at the end;"
+        " `{every: 100}`: after each 100 steps, and at the end",
     )
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="of the computation, in dev evaluations too; the weights stay fp32"
@@ -83,5 +102,7 @@ class TrainingSettings(Trainer):
 
     def evaluation_steps(self, num_steps: int) -> tuple[int, ...]:
         """Return after which of `num_steps` steps the model is evaluated: ascending, the last included."""
+        if isinstance(self.evaluations, Every):
+            return (*range(self.evaluations.every, num_steps, self.evaluations.every), num_steps)
         planned = (round(num_steps * turn / self.evaluations) for turn in range(1, self.evaluations + 1))
         return tuple(sorted({max(1, step) for step in planned}))
