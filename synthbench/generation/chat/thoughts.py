@@ -6,6 +6,7 @@ was never opened (the prompt opened it).
 """
 
 import re
+from collections import deque
 from collections.abc import Iterable
 
 _NAMES = (
@@ -62,6 +63,13 @@ def without_thoughts(text: str) -> str:
     if not start and not within:
         return text
     return _unwrapped("".join(said) + ("" if within else text[start:]))
+
+
+def opening_tag(prompt: str) -> str:
+    """Return the tag at a prompt's end with which the thoughts of an answer begin, "" if there is none."""
+    last = deque(_TAG.finditer(prompt), 1)
+    is_open = bool(last) and last[0].end() == len(prompt.rstrip()) and _kind(last[0])[1]
+    return last[0][0] if is_open else ""
 
 
 def _kind(tag: re.Match[str]) -> tuple[str, bool]:
