@@ -74,6 +74,7 @@ class AnswerCache:
     def __init__(self, folder: Path, endpoint: Endpoint, account: Account, say: Say = print) -> None:
         self._endpoint = endpoint
         self._say = say
+        self._lost: set[str] = set()
         self._account = account
         self._sessions = folder / "sessions"
         self._session = uuid.uuid4().hex
@@ -111,19 +112,26 @@ class AnswerCache:
         """Return an answer that is there; one that is not as it was kept is said, and dropped."""
         with self._database.errors():
             row = self._database.execute(
-                "SELECT text, failure, prompt_tokens, completion_tokens, hash IS " + HASH + " FROM answers"
+                f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens FROM answers"
                 " WHERE key = ?",
                 (key,),
             ).fetchone()
-            if row is None:
-                return None
-            *content, is_whole = row
-            if not is_whole:
-                self._say(
-                    f"{self._database.file}: a kept answer is damaged and was dropped; it is asked for again"
-                )
+            if row is not None and row[0]:
+                return Answer(*row[1:])
+            if row is not None:
                 self._database.execute("DELETE FROM answers WHERE key = ?", (key,))
-        return Answer(*content) if is_whole else None
+            if row is not None or self._is_paid(key):
+                self._say_lost(key)
+        return None
+
+    def _is_paid(self, key: str) -> bool:
+        found = self._database.execute("SELECT 1 FROM attempts WHERE key = ? AND state = 'answered'", (key,))
+        return found.fetchone() is not None
+
+    def _say_lost(self, key: str) -> None:
+        if key not in self._lost:
+            self._lost.add(key)
+            self._say(f"{self._database.file}: a kept answer is damaged; it is dropped and asked for again")
 
     def send(
         self, key: str, expected: Cost, budget: float | None = None, batch: str | None = None

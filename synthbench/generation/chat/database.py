@@ -40,6 +40,7 @@ CREATE TABLE IF NOT EXISTS batches (
 );
 CREATE INDEX IF NOT EXISTS under_way ON attempts (key) WHERE state = 'sent';
 CREATE INDEX IF NOT EXISTS in_vain ON attempts (key) WHERE state IN ('refused', 'in doubt');
+CREATE INDEX IF NOT EXISTS paid ON attempts (key) WHERE state = 'answered';
 CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
 """
 

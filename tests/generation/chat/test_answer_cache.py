@@ -160,16 +160,16 @@ def test_a_full_disk_is_one_clear_line_and_nothing_kept_is_lost(tmp_path: Path) 
         assert cache.find("long") is None
 
 
-@pytest.mark.parametrize("flipped", [b"Good dax", b"Good d\xffy", b"Good d\x00y"])
+@pytest.mark.parametrize("flipped", [b"kGood dax", b"kGood d\xffy", b"kGood d\x00y", b"jGood day"])
 def test_an_answer_that_is_not_as_it_was_kept_is_said_dropped_and_asked_for_again(
     tmp_path: Path, flipped: bytes
 ) -> None:
     paid(tmp_path)
-    damage(tmp_path, b"Good day", flipped)
+    damage(tmp_path, b"kGood day", flipped)
     said: list[str] = []
     with AnswerCache(tmp_path, ENDPOINT, Account("study", "stage"), said.append) as cache:
         assert cache.find("k") is None
-        assert said == [f"{tmp_path / FILE}: a kept answer is damaged and was dropped; it is asked for again"]
+        assert said == [f"{tmp_path / FILE}: a kept answer is damaged; it is dropped and asked for again"]
         attempt = cache.send("k", COST)
         assert attempt is not None
         cache.answered(attempt, "k", ANSWER, 0.125)
