@@ -27,7 +27,7 @@ _SENTENCE_SETTINGS = {"size", "sentence_pool", "sentences", "seed", "filters", "
 class SynCSEPartial(WithLabels, Method):
     """SynCSE-partial: positives and hard negatives for given sentences."""
 
-    version = 1
+    version = 2
     record_kind = RecordKind.TRIPLET
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
@@ -78,7 +78,7 @@ class _Written(WithSentences, WithLabels, Method):
 class SynCSEScratch(_Written):
     """SynCSE-scratch: sentences of all genres, or of a domain, and their positives and hard negatives."""
 
-    version = 1
+    version = 2
     title = "syncse-scratch"
 
     genres: Genres = None
@@ -103,7 +103,7 @@ class SynCSEScratch(_Written):
 class SynCSENaive(_Written):
     """Naive generation: neither genres nor topics, and one prompt with the same exemplars throughout."""
 
-    version = 1
+    version = 2
     title = "syncse-naive"
     is_naive = True
 

@@ -45,7 +45,7 @@ Genres = Annotated[
 class SynCSESentences(WithSentences, WithSeed, Method):
     """Sentences that an LLM writes; `label` is the genre or the domain of each."""
 
-    version = 1
+    version = 2
     record_kind = RecordKind.SENTENCE
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}

@@ -159,8 +159,12 @@ class Runner:
         """Compute what is needed. Data is read first, so that bad data is found before anything is spent.
 
         A failed or pending stage holds up only what depends on it.
+        Raises UserError if stages need an LLM that can't answer.
         """
         needed = self.needed(plan, forced)
+        asking = next((stage for stage in needed.values() if stage.operation.uses_llm), None)
+        if asking is not None:
+            asking.operation.check_llm()
         report = Report(num_needed=len(needed))
         again = frozenset(identity for identity in forced if identity in needed)
         first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}

@@ -57,6 +57,9 @@ class Operation(ABC):
         """Whether `run` needs the experiment's LLM."""
         return False
 
+    def check_llm(self) -> None:  # noqa: B027 - most ask none
+        """Raise UserError if the experiment's LLM can't answer; asked before anything is computed."""
+
     def run_together(self, others: Sequence["GroupMember"]) -> None:
         """Run this and all others of its group (this one is among them)."""
         for member in others:

@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 from synthbench.errors import UserError
 from synthbench.generation.chat.batch_book import Batch
 from synthbench.generation.chat.batch_lines import COMPLETIONS
+from synthbench.generation.chat.bodies import Reply
 from synthbench.generation.chat.connection import (
     SECONDS_TO_CONNECT,
     FailedAttemptError,
@@ -188,8 +189,10 @@ class BatchService:
 
     def _turned_away(self, error: "APIStatusError", if_missing: str) -> Exception:
         if error.status_code == 404:
-            return endpoint_error(self._endpoint, f"{if_missing} (HTTP 404: {self.refusals.said(error)})")
-        return self.refusals.of(error)
+            return endpoint_error(
+                self._endpoint, f"{if_missing} (HTTP 404: {self.refusals.said(_reply(error))})"
+            )
+        return self.refusals.of(_reply(error))
 
     def _without_answer(self, error: "APIConnectionError") -> FailedAttemptError:
         from httpx2 import ConnectError, ConnectTimeout, TimeoutException
@@ -210,6 +213,10 @@ class BatchService:
             f"does not take or give batches ({error.reason}{tries}); what it has written is kept, and the"
             " same command goes on",
         )
+
+
+def _reply(error: "APIStatusError") -> Reply:
+    return Reply(error.status_code, error.response.headers, error.response.content)
 
 
 def _known_as(batch: Batch) -> str:

@@ -12,6 +12,7 @@ from synthbench.generation.chat.connection import FailedAttemptError, Kind
 from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.picking import Parameters, Picker, Row
 from synthbench.generation.chat.requests import ChatRequest
+from synthbench.generation.chat.thoughts import opening_tag
 from synthbench.generation.language_model import CausalModel, first_line
 from synthbench.generation.randomness import uniforms
 from synthbench.models.device import use_threads
@@ -33,6 +34,8 @@ class Prompt:
     room: int
     parameters: Parameters
     key: str
+    opens: str = ""
+    """The tag with which the template begins the model's thoughts."""
 
 
 class LocalModel:
@@ -120,7 +123,8 @@ class LocalModel:
                 )
                 raise FailedAttemptError(Kind.REFUSED, reason)
             room = min(room, left)
-        return Prompt(place, tokens, room, parameters, key_of(self._endpoint, request))
+        key = key_of(self._endpoint, request)
+        return Prompt(place, tokens, room, parameters, key, opening_tag(text))
 
     def _rendered(self, messages: Messages) -> str:
         from jinja2 import TemplateError
@@ -196,7 +200,7 @@ class LocalModel:
         ends = [place for place, token in enumerate(row) if token in self._ends]
         length = min([prompt.room, len(row), *(place + 1 for place in ends)])
         text = self._causal.tokenizer.decode(list(row[:length]), skip_special_tokens=True)
-        return Answer(str(text), "", len(prompt.tokens), length)
+        return Answer(prompt.opens + str(text), "", len(prompt.tokens), length)
 
     def _halve(self, tried: int) -> None:
         import torch

@@ -18,7 +18,7 @@ from synthbench.errors import PendingError, UserError
 from synthbench.generation.chat import batches, connection
 from synthbench.generation.chat.batch_lines import request_line
 from synthbench.generation.chat.batches import give_up_batch
-from synthbench.generation.chat.cache import FILE, AnswerCache, Cost, key_of
+from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, Cost, key_of
 from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.generation.chat.ledger import entries
@@ -403,7 +403,7 @@ def test_a_kill_while_collecting_pays_nothing_twice(tmp_path: Path, server: Batc
     # As after a kill in the middle of the file: one answer is kept, and the batch is still open.
     with AnswerCache(tmp_path, client(server, tmp_path).endpoint, Account("study", "stage")) as cache:
         key = key_of(client(server, tmp_path).endpoint, requests(1, max_tokens=5)[0])
-        cache.database.execute("INSERT INTO answers VALUES (?, 'echo text 0', '', 10, 5)", (key,))
+        cache.keep(key, Answer("echo text 0", "", 10, 5))
         cache.database.execute("UPDATE attempts SET state = 'answered', usd = 0.5 WHERE key = ?", (key,))
     assert texts(client(server, tmp_path, price=DOLLAR).answers(requests(3, max_tokens=5))) == echoes(3)
     assert spent(tmp_path) == 1.5
