@@ -218,9 +218,11 @@ def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:
     recorded = read_json(folder / SCORES_FILE)
     items = folder / ITEMS_FILE
     assert isinstance(stage.operation, Evaluate)
+    evaluator = stage.operation.evaluator
     return TaskScores(
         task=task,
-        title=stage.operation.evaluator.main_score_title,
+        title=evaluator.main_score_title,
+        conditions=dict(evaluator.conditions),
         evaluator=stage.operation.component,
         stage=stage.identity,
         items_file=str(items) if items.is_file() else "",
