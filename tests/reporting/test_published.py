@@ -191,27 +191,27 @@ def scored(result: ExperimentResult, **changed: Any) -> ExperimentResult:
     [
         (
             {"classifier": "senteval"},
-            {"classifier": "logistic-regression", "folds": 10},
+            {"classifier": "logistic-regression", "folds": "10"},
             "classifier: published senteval, here logistic-regression",
         ),
         ({"queries": "mixed"}, {"queries": "answerable"}, "queries: published mixed, here answerable"),
-        ({"relevant_from": "0.9"}, {"relevant_from": 0.5}, "relevant_from: published 0.9, here 0.5"),
+        ({"relevant_from": "0.9"}, {"relevant_from": "0.5"}, "relevant_from: published 0.9, here 0.5"),
     ],
 )
 def test_an_evaluator_that_was_set_otherwise_is_told(
-    study: Study, published: Mapping[str, str], here: Mapping[str, Any], why: str
+    study: Study, published: Mapping[str, str], here: Mapping[str, str], why: str
 ) -> None:
-    result = scored(study(value(settings=published)), settings=here)
+    result = scored(study(value(conditions=published)), conditions=here)
 
     assert lines(result)[0] == ("published ‡", "76.09", "")
     assert f"‡ Not measured alike: STSb: {why}." in notes(result)
 
 
-@pytest.mark.parametrize("here", [{}, {"classifier": "senteval", "folds": 10}, {"folds": 10}])
+@pytest.mark.parametrize("here", [{}, {"classifier": "senteval", "folds": "10"}, {"folds": "10"}])
 def test_an_evaluator_that_was_set_alike_or_nobody_knows_how_has_no_mark(
-    study: Study, here: Mapping[str, Any]
+    study: Study, here: Mapping[str, str]
 ) -> None:
-    result = scored(study(value(settings={"classifier": "senteval"})), settings=here)
+    result = scored(study(value(conditions={"classifier": "senteval"})), conditions=here)
 
     assert lines(result)[0] == ("published", "76.09", "")
 
@@ -407,8 +407,8 @@ def test_the_sizes_that_augsbert_prints_stand_beside_its_figures() -> None:
 
 
 def test_figures_of_settled_protocols_name_them() -> None:
-    assert {str(one.settings) for one in published("syncse_table7")} == {"{'classifier': 'senteval'}"}
-    assert {str(one.settings) for one in published("syncse_table3")} == {"{'queries': 'mixed'}"}
+    assert {str(one.conditions) for one in published("syncse_table7")} == {"{'classifier': 'senteval'}"}
+    assert {str(one.conditions) for one in published("syncse_table3")} == {"{'queries': 'mixed'}"}
 
 
 def test_safety_as_five_people_judged_it_is_there() -> None:
@@ -441,10 +441,12 @@ def test_a_file_that_is_wrong_is_one_line(tmp_path: Path) -> None:
         read_published(write(tmp_path))
     with pytest.raises(UserError, match=r"doe\.csv: line 3: aggregation: "):
         read_published(write(tmp_path, FULL.format(""), FULL.format("").replace("all", "some")))
-    header, line = HEADER.replace(",n,", ",settings,n,"), FULL.format("")
+    header, line = HEADER.replace(",n,", ",conditions,n,"), FULL.format("")
     faulty = line.replace(",all,", ",all,queries mixed,")
     (tmp_path / "doe.csv").write_text(f"{header}{faulty}\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"doe\.csv: line 2: settings: .*'queries mixed' is not of the form"):
+    with pytest.raises(
+        UserError, match=r"doe\.csv: line 2: conditions: .*'queries mixed' is not of the form"
+    ):
         read_published(tmp_path / "doe.csv")
     (tmp_path / "doe.csv").write_text("paper,table\nDoe,2\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"doe\.csv: line 2: row: Field required"):
