@@ -25,6 +25,7 @@ from synthbench.generation.sampling import Sampling
 from synthbench.generation.writing import Writer
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.labelling import length_sorted_units, symmetric_scores
+from synthbench.models.quiet import progress_task
 from synthbench.needs import GeneratedData, Need, TrainedModel
 from synthbench.plugins import (
     ChatModel,
@@ -91,5 +92,6 @@ __all__ = [
     "kl_divergence",
     "length_sorted_units",
     "looks_like_a_refusal",
+    "progress_task",
     "symmetric_scores",
 ]

@@ -287,6 +287,14 @@ class Evaluator(Component, ABC):
     def score_names(self) -> tuple[str, ...]:
         """Names of the scores that every task has (subset scores come on top)."""
 
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """Under which settings scores are measured that make them another quantity: name -> value.
+
+        Kept with the scores; a published figure that names another value was not measured alike.
+        """
+        return {}
+
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
         """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
         return task.texts
@@ -305,6 +313,12 @@ class Evaluator(Component, ABC):
     @abstractmethod
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Score `model` (an Encoder if `needs_encoder`, else a PairScorer) on `task`."""
+
+    def evaluate_with_progress(
+        self, model: PairScorer | Encoder, task: SyntheticDataset, progress: Progress | None
+    ) -> Evaluation:
+        """Do what `evaluate` does, and say how far it is: for evaluators that take long after encoding."""
+        return self.evaluate(model, task)
 
 
 GROUPS: Mapping[str, type[Component]] = {"methods": Method, "trainers": Trainer, "evaluators": Evaluator}

@@ -1,8 +1,8 @@
-"""Transfer tasks: a logistic regression on frozen embeddings, as SentEval fits it."""
+"""Transfer tasks: a linear classifier on frozen embeddings, as SentEval trains it."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,11 +11,15 @@ from synthbench.api import (
     Evaluation,
     Evaluator,
     PairScorer,
+    Progress,
     RecordKind,
     SyntheticDataset,
     UserError,
+    progress_task,
 )
-from synthbench_transfer.regression import Labelled, Outcome, Protocol
+from synthbench_transfer.protocol import Classifier, Fitting, Labelled, Outcome, num_fits
+from synthbench_transfer.regression import LogisticRegression
+from synthbench_transfer.senteval import DEV_SHARE, SentEval
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,23 +30,36 @@ POSITIVE = "1"
 
 
 class Transfer(Evaluator):
-    """Accuracy, in [0, 1], of a logistic regression that classifies sentences by their embeddings.
+    """Accuracy, in [0, 1], of a linear classifier of sentences by their embeddings, taken as they are.
 
-    SentEval's protocol (Conneau and Kiela 2018), with its grids of C and its way of drawing folds. What the
+    SentEval's protocol (Conneau and Kiela 2018), with its grids and its way of drawing folds. What the
     evaluation gives decides: without `train`, nested folds of the test set (MR, CR, SUBJ, MPQA); with
-    `train`, folds of it choose C (TREC); with `train` and `dev`, dev does (SST2). A sentence's class is its
-    label.
+    `train`, folds of it choose the regularisation (TREC); with `train` and `dev`, dev does (SST2). A
+    sentence's class is its label.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     record_kind: ClassVar[RecordKind] = RecordKind.SENTENCE
     needs_encoder: ClassVar[bool] = True
     learns_from: ClassVar[Collection[str]] = ("train", "dev")
 
-    folds: int = Field(
-        10, ge=2, le=100, description="folds that choose C; of nested folds the outer ones, too"
+    classifier: Literal["senteval", "logistic-regression"] = Field(
+        "senteval",
+        description="senteval: the one of the literature, trained by Adam and stopped by dev accuracy;"
+        " logistic-regression: scikit-learn's, fitted until it converges",
     )
-    seed: int = Field(1111, ge=0, lt=2**32, description="decides which items make a fold")
+    folds: int = Field(
+        10,
+        ge=2,
+        le=100,
+        description="folds that choose the regularisation; of nested folds the outer ones, too",
+    )
+    seed: int = Field(
+        1111,
+        ge=0,
+        lt=2**32,
+        description="decides which items make a fold; of `senteval`, also first weights and batches",
+    )
 
     @property
     def main_score(self) -> str:
@@ -51,13 +68,22 @@ class Transfer(Evaluator):
 
     @property
     def score_names(self) -> tuple[str, ...]:
-        """The accuracy, and the one that the chosen C had on dev data or within folds."""
+        """The accuracy, and the one that the chosen regularisation had on dev data or within folds."""
         return ("accuracy", "dev_accuracy")
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """The classifier: accuracies of different ones are not comparable."""
+        return {"classifier": self.classifier}
+
+    @property
+    def _classifier(self) -> Classifier:
+        return SentEval(self.seed) if self.classifier == "senteval" else LogisticRegression()
 
     def check_learning(self, given: Collection[str]) -> None:
         """Raise UserError if there is dev and nothing to train on."""
         if "dev" in given and "train" not in given:
-            raise UserError("dev chooses C for a classifier that learns from `train`; give `train`, too")
+            raise UserError("dev chooses for a classifier that learns from `train`; give `train`, too")
 
     def check_data(self, task: SyntheticDataset) -> None:
         """Require what fitting needs, so that nothing is encoded in vain.
@@ -85,12 +111,25 @@ class Transfer(Evaluator):
                 f"{task.task_name}: the class '{rarest}' has {numbers[rarest]} {learnt} items, too few for"
                 f" {self.folds} folds; give fewer `folds`"
             )
+        num_items = len(rows[learnt])
+        left = num_items if learnt == "train" else num_items - -(-num_items // self.folds)
+        if self.classifier == "senteval" and "dev" not in rows and left < DEV_SHARE:
+            raise UserError(
+                f"{task.task_name}: {left} items to learn from; classifier: senteval needs {DEV_SHARE}, for"
+                " 5 % of them end its training; classifier: logistic-regression needs fewer"
+            )
 
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Encode all items, fit and predict.
 
         Raises UserError where `check_data` does, and for vectors that are not finite.
         """
+        return self.evaluate_with_progress(model, task, None)
+
+    def evaluate_with_progress(
+        self, model: PairScorer | Encoder, task: SyntheticDataset, progress: Progress | None
+    ) -> Evaluation:
+        """Do the same, and tell every fit."""
         import numpy as np
 
         if not isinstance(model, Encoder):
@@ -102,7 +141,8 @@ class Transfer(Evaluator):
         if not np.isfinite(features).all():
             raise UserError(f"{task.task_name}: the model's vectors are not all finite")
         parts = {split: Labelled(features[index], classes[index]) for split, index in rows.items()}
-        return self._evaluation(self._outcome(parts), parts["test"], task, rows["test"])
+        outcome = self._outcome(parts, task.task_name, progress)
+        return self._evaluation(outcome, parts["test"], task, rows["test"])
 
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
@@ -125,17 +165,14 @@ class Transfer(Evaluator):
     def _features(self, model: Encoder, task: SyntheticDataset) -> "NDArray[np.float32]":
         return model.encode(task.column("sentence"))
 
-    def _outcome(self, parts: Mapping[str, Labelled]) -> Outcome:
+    def _outcome(self, parts: Mapping[str, Labelled], task: str, progress: Progress | None) -> Outcome:
         from threadpoolctl import threadpool_limits
 
-        protocol = Protocol(self.folds, self.seed)
+        total = num_fits(parts, self.folds)
         # Sums over threads round by their number, and threads gain nothing on products with few columns.
-        with threadpool_limits(1):
-            if "dev" in parts:
-                return protocol.by_dev(parts["train"], parts["dev"], parts["test"])
-            if "train" in parts:
-                return protocol.by_folds(parts["train"], parts["test"])
-            return protocol.nested(parts["test"])
+        with threadpool_limits(1), progress_task(progress, f"classify {task}", total) as told:
+            fitting = Fitting(self._classifier, self.folds, self.seed, told.advance)
+            return fitting.outcome(parts.get("train"), parts.get("dev"), parts["test"])
 
     def _evaluation(
         self, outcome: Outcome, test: Labelled, task: SyntheticDataset, rows: "NDArray[np.int64]"
@@ -143,12 +180,13 @@ class Transfer(Evaluator):
         import numpy as np
 
         ids = task.column("id")
+        strength = self._classifier.strength
         return Evaluation(
             scores={
                 "accuracy": float(np.mean(outcome.accuracies)),
                 "dev_accuracy": float(np.mean(outcome.dev_accuracies)),
-                "lowest_C": min(outcome.chosen),
-                "highest_C": max(outcome.chosen),
+                f"lowest_{strength}": min(outcome.chosen),
+                f"highest_{strength}": max(outcome.chosen),
                 **self._further_scores(outcome, test),
             },
             main_score=self.main_score,
@@ -170,7 +208,7 @@ class TransferPairs(Transfer):
     A pair is positive if its gold score is at least 0.5. F1 is that of the positive class.
     """
 
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     record_kind: ClassVar[RecordKind] = RecordKind.SCORED_PAIR
 
     @property

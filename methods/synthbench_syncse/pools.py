@@ -1,7 +1,8 @@
 """Pools: what an LLM is told, and the examples that show it, for each kind of sentence.
 
-The pools that ship are reconstructed ones: the authors of SynCSE never released theirs. They have the paper's
-numbers of prompts and exemplars, its genres and its topics; their wording and their examples are our own.
+SynCSE's paper prints its prompts, genres and topics; its exemplars and examples were not released. The pools
+that ship are reconstructed: as many prompts and exemplars as in the paper, its genres and topics, but our own
+wording and examples. A user's file can hold the paper's wording.
 """
 
 from collections.abc import Collection, Mapping

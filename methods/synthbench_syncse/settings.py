@@ -139,8 +139,9 @@ def pool_notes(**files: str | None) -> tuple[str, ...]:
     if None not in files.values():
         return (f"Prompts, exemplars and examples for the LLM: {own}.",)
     return (
-        f"Prompts, exemplars and examples for the LLM: {POOLS_NAME}, in our own words, as SynCSE's authors"
-        f" released none{f'; but {own}' if own else ''}.",
+        f"Prompts, exemplars and examples for the LLM: {POOLS_NAME}, in our own words"
+        f"{f'; but {own}' if own else ''}. SynCSE's paper prints its prompts, genres and topics; its"
+        " exemplars and examples were not released.",
     )
 
 

@@ -39,13 +39,40 @@ def load_given(
     overrides = _as_typed(profile, assignments or [], variants or [], seeds)
     if not overrides:
         return Given(experiment)
-    try:
-        whole = load(file, None, None, None, (None, data))
-    except UserError:
-        return Given(experiment, overrides)
-    if replace(experiment, runtime=whole.runtime, resolved=whole.resolved) == whole:
+    whole = _loaded(file, [], data)
+    if whole is None:
+        # Rows may have been taken away because what they need is not there.
+        whole = _loaded(file, [text for text in assignments or [] if _takes_a_row_away(text)], data)
+    elif replace(experiment, runtime=whole.runtime, resolved=whole.resolved) == whole:
         return Given(replace(whole, runtime=experiment.runtime))
-    return Given(experiment, overrides)
+    rows = frozenset() if whole is None else _rows_as_in(whole, experiment)
+    return Given(replace(experiment, rows_of_file=rows), overrides)
+
+
+def _loaded(file: Path, assignments: list[str], data: Path | None) -> "Experiment | None":
+    try:
+        return load(file, None, assignments, None, (None, data))
+    except UserError:
+        return None
+
+
+def _rows_as_in(whole: "Experiment", experiment: "Experiment") -> frozenset[str]:
+    """Return the labels of the rows that compute what rows of these names compute in the whole experiment."""
+
+    def shared(one: "Experiment") -> tuple[object, ...]:
+        sources = {name: one.sources[name] for name in whole.sources if name in experiment.sources}
+        return one.vary, sources, one.llm and dict(one.llm.identity())
+
+    if shared(experiment) != shared(whole):
+        return frozenset()
+    return frozenset(variant.label for variant in experiment.variants if variant in whole.variants)
+
+
+def _takes_a_row_away(assignment: str) -> bool:
+    """Tell whether a `--set` removes a variant, or a value of the grid, and does nothing else."""
+    path, _, value = assignment.partition("=")
+    section, *keys = path.strip().split(".")
+    return value.strip() == "null" and len(keys) == {"variants": 1, "grid": 2}.get(section)
 
 
 def _as_typed(

@@ -146,6 +146,8 @@ class Experiment:
     """For who looks at the file; `notes` are also for who reads the results."""
     is_data_folder_given: bool = False
     """Whether an option or a variable names it, not the file."""
+    rows_of_file: frozenset[str] = frozenset()
+    """Labels of the rows that overrides left as the file has them."""
 
     def is_seeded(self, variant: Variant) -> bool:
         """Tell whether a seed makes a difference to a row; if not, it is run once."""

@@ -24,6 +24,7 @@ from synthbench.pipeline.operations import (
     DATASET_FOLDER,
     PAUSED,
     SUMMARY_FILE,
+    ReadSource,
     Train,
     chosen_input,
     model_folder,
@@ -36,6 +37,7 @@ from synthbench.pipeline.store import Store
 from synthbench.pipeline.versions import version_notes
 from synthbench.reporting.histograms import score_counts
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
+from synthbench.sources.models import Source
 
 
 def collect(
@@ -54,10 +56,7 @@ def collect(
     `overrides` made the experiment another than its file's.
     """
     runs = [run for run in plan.runs if _is_finished(run, store)]
-    counted = plan.experiment.table.counted_parts
-    results = tuple(
-        _run_result(run, store, counted, is_seeded=plan.experiment.is_seeded(run.variant)) for run in runs
-    )
+    results = tuple(_run_result(run, plan.experiment, store) for run in runs)
     audits, unjudged = audit_results(plan, store)
     unfinished = (*(f"{run.label} is not finished" for run in plan.runs if run not in runs), *unjudged)
     only_late = bool(pending) and not failures
@@ -126,19 +125,21 @@ def _is_finished(run: PlannedRun, store: Store) -> bool:
     return all(store.has(stage.identity) for stage in ends)
 
 
-def _run_result(run: PlannedRun, store: Store, counted: Collection[str], *, is_seeded: bool) -> RunResult:
+def _run_result(run: PlannedRun, experiment: Experiment, store: Store) -> RunResult:
     model = None if run.model is None else model_folder(store.folder(run.model.identity))
     has_summary = model is not None and (model / SUMMARY_FILE).is_file()
     summary = read_json(model / SUMMARY_FILE) if model is not None and has_summary else {}
-    datasets = _datasets(run.data.get("" if model is None else model.name, {}), store, counted)
+    parts = run.data.get("" if model is None else model.name, {})
+    datasets = _datasets(parts, store, experiment.table.counted_parts)
     starts = _starts(run, store)
     return RunResult(
         variant=run.variant.name,
         axes=dict(run.variant.axes),
         seed=run.seed,
-        is_seeded=is_seeded,
+        is_seeded=experiment.is_seeded(run.variant),
         identity=_run_identity(run),
         parameters=dict(flatten(run.variant.parameters)),
+        is_of_file=run.variant.label in experiment.rows_of_file,
         chosen={**_chosen(run, store), **({"train.seed": summary["seed"]} if starts else {})},
         num_starts=len(starts) or 1,
         paused_at=starts[0].until if starts else 1.0,
@@ -218,14 +219,27 @@ def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:
     recorded = read_json(folder / SCORES_FILE)
     items = folder / ITEMS_FILE
     assert isinstance(stage.operation, Evaluate)
+    evaluator, source = stage.operation.evaluator, _test_source(stage)
     return TaskScores(
         task=task,
-        title=stage.operation.evaluator.main_score_title,
+        title=evaluator.main_score_title,
+        conditions=dict(evaluator.conditions),
         evaluator=stage.operation.component,
+        split=source.final_split or "",
+        drawn=source.drawn,
         stage=stage.identity,
         items_file=str(items) if items.is_file() else "",
         **recorded,
     )
+
+
+def _test_source(evaluation: Stage) -> Source:
+    """Return what the test set was read from."""
+    stage = evaluation
+    while "task" in stage.inputs:
+        stage = stage.inputs["task"]
+    assert isinstance(stage.operation, ReadSource)
+    return stage.operation.source
 
 
 def _seconds(run: PlannedRun, store: Store) -> float:

@@ -82,7 +82,8 @@ class Evaluate(Operation):
             if evaluator.needs_encoder and not isinstance(model, Encoder):
                 name = member.operation.component
                 raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
-            result = evaluator.evaluate(model if evaluator.needs_encoder else scorer, task)
+            scored = model if evaluator.needs_encoder else scorer
+            result = evaluator.evaluate_with_progress(scored, task, member.work.progress)
             _write_evaluation(result, task, member.work)
 
 

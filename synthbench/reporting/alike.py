@@ -1,7 +1,7 @@
 """Whether a published figure may stand beside ours: measured alike, or with a mark that says why not."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.reporting.published import PublishedValue
@@ -28,6 +28,9 @@ def refusal(value: PublishedValue, measured: Measured) -> str:
     Main scores are named METRIC or METRIC_AGGREGATION; a published aggregation "none" is of a set without
     subsets, for which all are equal.
     """
+    splits = {score.split for score in measured.scores} - {""}
+    if value.split and splits - {value.split}:
+        return f"published {value.split}, here {' and '.join(sorted(splits))}"
     for name in dict.fromkeys(score.main_score for score in measured.scores):
         metric, _, aggregation = name.partition("_")
         if name == value.metric:
@@ -40,31 +43,62 @@ def refusal(value: PublishedValue, measured: Measured) -> str:
 
 
 def differences(value: PublishedValue, measured: Measured) -> tuple[Difference, ...]:
-    """Return in what the conditions differ under which the figure and ours were measured."""
-    found = []
+    """Return in what the conditions differ under which the figure and ours were measured.
+
+    What is not known of either, as of results from before it was recorded, makes no difference.
+    """
+    rows = (*_changes(measured), *_other_models(value, measured.runs))
+    columns = (*_other_conditions(value, measured.scores), *_other_items(value, measured))
+    return (*rows, *(Difference(text, "column") for text in columns))
+
+
+def within(parts: Mapping[str, Sequence[Difference]], own: Sequence[Difference]) -> tuple[Difference, ...]:
+    """Return in what the figures of the columns `parts`, by their titles, make their average differ.
+
+    What the average differs in itself is not said again.
+    """
+    titles: dict[str, list[str]] = {}
+    for title, found in parts.items():
+        for difference in found:
+            if difference.of == "column" and difference not in own:
+                titles.setdefault(difference.text, []).append(title)
+    return tuple(Difference(f"{text} ({', '.join(of)})", "column") for text, of in titles.items())
+
+
+def _changes(measured: Measured) -> Iterator[Difference]:
+    """Yield the overrides, unless they left these runs as the file has them and changed other rows alone."""
     changes = [each for each in measured.overrides if each.startswith(_CHANGES)]
-    if changes:
-        found.append(Difference(f"ours are of the experiment with {' '.join(changes)}", "table"))
-    found += _other_models(value, measured.runs)
+    if changes and not all(run.is_of_file for run in measured.runs):
+        yield Difference(f"ours are of the experiment with {' '.join(changes)}", "row")
+
+
+def _other_conditions(value: PublishedValue, scores: Sequence[TaskScores]) -> Iterator[str]:
+    """Yield the evaluators' settings that are others: the classifier, which queries count."""
+    for name, published in value.conditions.items():
+        here = {score.conditions[name] for score in scores if name in score.conditions}
+        if here - {published}:
+            yield f"{name}: published {published}, here {' and '.join(sorted(here))}"
+
+
+def _other_items(value: PublishedValue, measured: Measured) -> Iterator[str]:
+    """Yield why the items that were scored, or what was done with their subsets, are others."""
     counts = {score.num_items for score in measured.scores}
     if value.n is not None and not measured.is_average and counts != {value.n}:
-        here = " and ".join(map(str, sorted(counts)))
-        found.append(Difference(f"{value.n} items published, {here} here", "column"))
+        yield f"{value.n} items published, {' and '.join(map(str, sorted(counts)))} here"
+    if drawn := {score.drawn: None for score in measured.scores if score.drawn}:
+        yield f"other items than the published ones, ours are {' and '.join(drawn)}"
     if value.aggregation == "mean" and not all(_has_subsets(score) for score in measured.scores):
-        found.append(Difference("a mean over subsets, unknown here", "column"))
-    return tuple(found)
+        yield "a mean over subsets, unknown here"
 
 
-def _other_models(value: PublishedValue, runs: Sequence[RunResult]) -> list[Difference]:
-    found = []
+def _other_models(value: PublishedValue, runs: Sequence[RunResult]) -> Iterator[Difference]:
     encoders = sorted({_encoder(run) for run in runs} - {""})
     if value.encoder and any(not _is_same(value.encoder, encoder) for encoder in encoders):
-        found.append(Difference(f"published {value.encoder}, here {' and '.join(encoders)}", "row"))
+        yield Difference(f"published {value.encoder}, here {' and '.join(encoders)}", "row")
     generators = sorted({name for run in runs for name in _generators(run)})
     if value.generator and any(not _is_same(value.generator, name) for name in generators):
         text = f"published data of {value.generator}, here of {' and '.join(generators)}"
-        found.append(Difference(text, "row"))
-    return found
+        yield Difference(text, "row")
 
 
 def _encoder(run: RunResult) -> str:

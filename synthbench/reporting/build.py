@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from synthbench.reporting import aggregate, alike
 from synthbench.reporting.aggregate import RowKey
@@ -70,43 +70,58 @@ def _with_published(
         return group
 
     def cells(row: Row) -> Iterator[PublishedCell | None]:
+        beside = _Beside(row, runs[RowKey(row.variant, row.axes)], options, result)
         for source, ours in zip(sources, row.cells, strict=True):
-            value = _published(source, row, options, result.published)
-            if value is None or ours is None:
-                yield None
-            else:
-                yield _beside(value, runs[RowKey(row.variant, row.axes)], source, result)
+            yield None if ours is None else beside.cell(source)
 
     return Group(tuple(replace(row, published=tuple(cells(row))) for row in group.rows))
 
 
-def _published(
-    source: ColumnSource, row: Row, options: PublishedOptions, values: Sequence[PublishedValue]
-) -> PublishedValue | None:
-    """Return what the paper printed for a row's cell, None if it has nothing of the kind."""
-    place = source.measurements[0].place
-    encoder = options.encoder_at(dict((*row.axes, *place)).values())
-    wanted = options.rows.get(row.variant), source.published_column(options)
-    fitting = [
-        value for value in values if (value.row, value.column) == wanted and encoder in (None, value.encoder)
-    ]
-    return fitting[-1] if fitting else None
+@dataclass(frozen=True)
+class _Beside:
+    """What stands beside one row."""
 
+    row: Row
+    runs: Runs
+    options: PublishedOptions
+    result: ExperimentResult
 
-def _beside(
-    value: PublishedValue, runs: Runs, source: ColumnSource, result: ExperimentResult
-) -> PublishedCell:
-    scores = [score for one in source.measurements for score in aggregate.scores(runs, one)]
-    here = [run for one in source.measurements for run in aggregate.runs_at(runs, one.place)]
-    measured = alike.Measured(here, scores, source.column.is_average, result.overrides)
-    return PublishedCell(
-        value.value,
-        value.sd,
-        value.source,
-        value.flag,
-        alike.differences(value, measured),
-        alike.refusal(value, measured),
-    )
+    def cell(self, source: ColumnSource) -> PublishedCell | None:
+        """Return what the paper printed for a cell of the row, None if it has nothing of the kind."""
+        value = self._value(source)
+        if value is None:
+            return None
+        measured = self._measured(source)
+        own = alike.differences(value, measured)
+        parts = {
+            part.column.title: alike.differences(printed, self._measured(part))
+            for part in source.parts
+            if (printed := self._value(part)) is not None
+        }
+        return PublishedCell(
+            value.value,
+            value.sd,
+            value.source,
+            value.flag,
+            (*own, *alike.within(parts, own)),
+            alike.refusal(value, measured),
+        )
+
+    def _value(self, source: ColumnSource) -> PublishedValue | None:
+        place = source.measurements[0].place
+        encoder = self.options.encoder_at(dict((*self.row.axes, *place)).values())
+        wanted = self.options.rows.get(self.row.variant), source.published_column(self.options)
+        fitting = [
+            value
+            for value in self.result.published
+            if (value.row, value.column) == wanted and encoder in (None, value.encoder)
+        ]
+        return fitting[-1] if fitting else None
+
+    def _measured(self, source: ColumnSource) -> alike.Measured:
+        scores = [score for one in source.measurements for score in aggregate.scores(self.runs, one)]
+        here = [run for one in source.measurements for run in aggregate.runs_at(self.runs, one.place)]
+        return alike.Measured(here, scores, source.column.is_average, self.result.overrides)
 
 
 def _group(

@@ -31,6 +31,16 @@ class ColumnSource:
             return aggregate.average(runs, self.measurements)
         return aggregate.sample(runs, self.measurements[0])
 
+    @property
+    def parts(self) -> "tuple[ColumnSource, ...]":
+        """The columns that an average is the mean of; () of a test set."""
+        if not self.column.is_average:
+            return ()
+        return tuple(
+            ColumnSource(replace(self.column, title=one.label, is_average=False), (one,))
+            for one in self.measurements
+        )
+
     def published_column(self, options: PublishedOptions) -> str:
         """Return what the paper calls it: by its title, if its file gives it no other name."""
         title = self.column.title

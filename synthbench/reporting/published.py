@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -17,11 +17,25 @@ Flag = Literal["", "reported-elsewhere", "test-selected-k", "paste-error", "uncl
 Count = Annotated[int | None, BeforeValidator(lambda text: text or None)]
 
 
+def _read_conditions(value: object) -> object:
+    """Return "queries=mixed; relevant_from=0.9" as a mapping."""
+    if not isinstance(value, str):
+        return value
+    pairs = [text.partition("=") for text in value.split(";") if text.strip()]
+    if any(not (key.strip() and sign and setting.strip()) for key, sign, setting in pairs):
+        raise ValueError(f"'{value}' is not of the form 'NAME=VALUE; NAME=VALUE'")
+    return {key.strip(): setting.strip() for key, _, setting in pairs}
+
+
+Conditions = Annotated[Mapping[str, str], BeforeValidator(_read_conditions)]
+
+
 class PublishedValue(BaseModel):
     """One printed figure, with what must be known before another is put beside it.
 
     `value` and `sd` have the printed digits. `encoder` and `generator` are the models, empty where there is
-    none or the paper does not say. `n` is how many items the test set has; it is not printed in the papers.
+    none or the paper does not say. `conditions` are the evaluator's settings under which it was measured, by
+    our names. `n` is how many items the test set has.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -35,6 +49,7 @@ class PublishedValue(BaseModel):
     metric: str
     split: Literal["train", "dev", "test", ""]
     aggregation: Literal["all", "mean", "none"]
+    conditions: Conditions = {}
     n: Count
     value: str
     sd: str

@@ -30,6 +30,22 @@ class TaskScores(_Result):
     scores: dict[str, float] = Field(description="named scores, in [-1, 1] or [0, 1]; tables print x 100")
     num_items: int
     num_dropped: int = 0
+    # These three are left out where there are none, so that results from before they were stay the same.
+    conditions: dict[str, str] = Field(
+        default_factory=dict,
+        exclude_if=lambda value: not value,
+        description="settings of the evaluator that make the score another quantity, such as classifier",
+    )
+    split: str = Field(
+        "",
+        exclude_if=lambda value: not value,
+        description="train, dev or test: what the test set was taken as",
+    )
+    drawn: str = Field(
+        "",
+        exclude_if=lambda value: not value,
+        description="how the test set's items were drawn by chance, if they were",
+    )
     stage: str = Field(description="identity of the evaluation stage")
     items_file: str = Field(
         "", exclude=True, description="Parquet file of per-item scores; its place is no part of the result"
@@ -109,6 +125,11 @@ class RunResult(_Result):
     is_seeded: bool = Field(True, description="whether the seed makes a difference; if not, there is one run")
     identity: str
     parameters: dict[str, Any] = Field(default_factory=dict, description="dotted configuration paths")
+    is_of_file: bool = Field(
+        False,
+        exclude_if=lambda value: not value,
+        description="whether overrides left the row as the file has it; False, too, where that is not known",
+    )
     chosen: dict[str, Any] = Field(default_factory=dict, description="what a selection on dev chose")
     num_starts: int = Field(1, description="trainings that began, of which dev chose the one that went on")
     paused_at: float = Field(1.0, description="after which share of the steps dev chose")

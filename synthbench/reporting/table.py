@@ -65,10 +65,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Difference:
-    """Why a published figure and ours were not measured alike; whether a row, a column or all have it."""
+    """Why a published figure and ours were not measured alike; whether that is the row's or the column's."""
 
     text: str
-    of: Literal["row", "column", "table"]
+    of: Literal["row", "column"]
 
 
 @dataclass(frozen=True)

@@ -115,6 +115,13 @@ class SourceBase(BaseModel, ABC):
         return self.part.take if self.part is not None else getattr(self, "split", None)
 
     @property
+    def drawn(self) -> str:
+        """How chance decides which of the records there are are taken; empty if all are."""
+        parts = [f"divided by chance (by {self.part.by})"] if self.part is not None else []
+        parts += [f"a random sample of {self.sample.size}"] if self.sample is not None else []
+        return ", ".join(parts)
+
+    @property
     def expected_records(self) -> int | None:
         """About how many records there will be, if that is known without reading; at most, if converted."""
         if self.sample is not None:

@@ -74,3 +74,25 @@ def test_a_file_that_is_wrong_without_its_overrides_is_another_experiment_with_t
     place.change("learning_rate: 0.02", "learning_rate: fast")
     found = given(place, "defaults.train.learning_rate=0.02")
     assert found.overrides == ("--set defaults.train.learning_rate=0.02",)
+
+
+def test_rows_stay_the_files_own_where_overrides_take_away_or_change_others(place: Place) -> None:
+    every = {variant.label for variant in given(place).experiment.variants}
+    rest = every - {"augsbert"}
+
+    assert given(place, "variants.augsbert=null").experiment.rows_of_file == rest
+    assert given(place, "variants.augsbert.train.max_steps=4").experiment.rows_of_file == rest
+    assert given(place, "table.decimals=1", seeds="0").experiment.rows_of_file == every
+    assert given(place, "train.max_steps=4").experiment.rows_of_file == frozenset()
+
+
+def test_rows_are_others_where_what_they_share_is(place: Place) -> None:
+    assert given(place, "vary=[generation]").experiment.rows_of_file == frozenset()
+    assert given(place, "sources.gold.sample={size: 20}").experiment.rows_of_file == frozenset()
+
+
+def test_rows_stay_the_files_own_where_one_is_taken_away_that_cannot_be_read(place: Place) -> None:
+    every = {variant.label for variant in given(place).experiment.variants}
+    place.change("variants:", "variants:\n  faulty: {train.learning_rate: fast}")
+
+    assert given(place, "variants.faulty=null").experiment.rows_of_file == every

@@ -29,6 +29,19 @@ def test_an_experiment_file_is_valid_and_named_like_its_file(file: Path, profile
     assert experiment.variants
 
 
+def test_augsberts_files_know_which_of_their_test_sets_are_other_pairs_than_the_papers() -> None:
+    """As docs/augsbert.md has it: what the paper divided or sampled, chance divided anew here."""
+    expected = {
+        "augsbert_table5": {"BWS-in-topic", "Quora-QP", "MRPC"},
+        "augsbert_table11": {"BWS-in-topic", "Quora-QP", "MRPC"},
+        "augsbert_table12": {"Spanish-STS-dev", "BWS-in-topic-dev", "Quora-QP-dev", "MRPC-dev"},
+        "augsbert_table6": set(),
+    }
+    for name, drawn in expected.items():
+        experiment = load_experiment(EXPERIMENTS / f"{name}.yaml")
+        assert {task for task in experiment.tasks if experiment.sources[task].drawn} == drawn
+
+
 def test_there_are_experiment_files() -> None:
     assert "augsbert_stsb" in {file.stem for file in FILES}
 

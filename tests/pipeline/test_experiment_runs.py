@@ -1,5 +1,6 @@
 """Plans of experiment files: what is shared, selected, resumed, shown and collected."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -344,6 +345,28 @@ def test_results_hold_exactly_what_the_stages_made(experiment: ExperimentFile, s
     assert silver.parameters["data.silver.size"] == 3
     assert len({one.identity for one in result.runs}) == 4
     assert result == collect(plan, store)
+
+
+def test_results_say_how_each_score_was_measured(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("kind: scored_pair, split: test}", "kind: scored_pair, split: test, sample: {size: 2}}")
+    experiment.change("evaluator: fake\n", "evaluator: learner\n      factor: 0.5\n      dev: [dev]\n")
+    plan = make_plan(experiment.load(seeds=(0,)))
+    run(plan, store)
+
+    (score,) = collect(plan, store).runs[0].scores
+
+    assert (score.conditions, score.split, score.drawn) == ({"factor": "0.5"}, "test", "a random sample of 2")
+
+
+def test_results_name_the_rows_that_overrides_left_alone(experiment: ExperimentFile, store: Store) -> None:
+    loaded = replace(experiment.load(), rows_of_file=frozenset({"plain"}))
+    plan = make_plan(loaded)
+    run(plan, store)
+
+    assert {one.variant: one.is_of_file for one in collect(plan, store).runs} == {
+        "plain": True,
+        "silver": False,
+    }
 
 
 def test_a_run_that_is_not_finished_is_named_and_left_out(experiment: ExperimentFile, store: Store) -> None:

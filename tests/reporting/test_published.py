@@ -172,6 +172,81 @@ def test_other_items_are_told_of_the_column_that_has_them(study: Study) -> None:
     assert "‡ Not measured alike: STS12: 3108 items published, 100 here." in notes(result)
 
 
+def scored(result: ExperimentResult, **changed: Any) -> ExperimentResult:
+    """The result with all scores of STSb measured otherwise."""
+    runs = [
+        run.model_copy(
+            update={
+                "scores": tuple(
+                    score.model_copy(update=changed if score.task == "STSb" else {}) for score in run.scores
+                )
+            }
+        )
+        for run in result.runs
+    ]
+    return result.model_copy(update={"runs": tuple(runs)})
+
+
+@pytest.mark.parametrize(
+    ("published", "here", "why"),
+    [
+        (
+            {"classifier": "senteval"},
+            {"classifier": "logistic-regression", "folds": "10"},
+            "classifier: published senteval, here logistic-regression",
+        ),
+        ({"queries": "mixed"}, {"queries": "answerable"}, "queries: published mixed, here answerable"),
+        ({"relevant_from": "0.9"}, {"relevant_from": "0.5"}, "relevant_from: published 0.9, here 0.5"),
+    ],
+)
+def test_an_evaluator_that_was_set_otherwise_is_told(
+    study: Study, published: Mapping[str, str], here: Mapping[str, str], why: str
+) -> None:
+    result = scored(study(value(conditions=published)), conditions=here)
+
+    assert lines(result)[0] == ("published ‡", "76.09", "")
+    assert f"‡ Not measured alike: STSb: {why}." in notes(result)
+
+
+@pytest.mark.parametrize("here", [{}, {"classifier": "senteval", "folds": "10"}, {"folds": "10"}])
+def test_an_evaluator_that_was_set_alike_or_nobody_knows_how_has_no_mark(
+    study: Study, here: Mapping[str, str]
+) -> None:
+    result = scored(study(value(conditions={"classifier": "senteval"})), conditions=here)
+
+    assert lines(result)[0] == ("published", "76.09", "")
+
+
+def test_items_that_chance_drew_here_are_others_than_the_published_ones(study: Study) -> None:
+    result = scored(study(value(), value("STS12")), drawn="divided by chance (by record)")
+
+    why = "STSb: other items than the published ones, ours are divided by chance (by record)"
+    assert lines(result)[0] == ("published", "76.09‡", "76.09")
+    assert f"‡ Not measured alike: {why}." in notes(result)
+
+
+def test_a_figure_of_another_split_is_refused(study: Study) -> None:
+    on_dev = scored(study(value(split="dev"), value("STS12")), split="test")
+    unknown = (study(value(split="dev")), scored(study(value(split="")), split="test"))
+
+    assert lines(on_dev)[0] == ("published", "", "76.09")
+    assert "Published figures of another thing are not shown: STSb: published dev, here test." in notes(
+        on_dev
+    )
+    assert [lines(result)[0] for result in unknown] == [("published", "76.09", "")] * 2
+
+
+def test_rows_that_overrides_left_as_the_file_has_them_have_no_mark(study: Study) -> None:
+    result = study(value(), value(row="no smoothing"), overrides=("--set variants.other=null",))
+    runs = [run.model_copy(update={"is_of_file": run.variant == "plain"}) for run in result.runs]
+
+    changed = result.model_copy(update={"runs": tuple(runs)})
+
+    assert [line[0] for line in lines(changed)] == ["published", "published ‡"]
+    why = "ours are of the experiment with --set variants.other=null: small"
+    assert f"‡ Not measured alike: {why}." in notes(changed)
+
+
 def test_a_mean_over_unknown_subsets_is_not_measured_alike(study: Study) -> None:
     result = study(value(aggregation="mean"), main_score="spearman_mean")
 
@@ -226,6 +301,25 @@ def test_an_average_has_a_published_figure_of_its_own(study: Study) -> None:
     table = build_table(result.model_copy(update={"table": options}))
 
     assert table.rows[0].published_line == ("published", "", "", "76.09")
+
+
+def test_an_average_is_measured_as_the_columns_that_it_averages(study: Study) -> None:
+    result = scored(
+        study(value(n=1379), value("STS12"), value("both", n=None)), drawn="a random sample of 100"
+    )
+    options = {**result.table, "averages": {"Mean": ["STSb", "STS12"]}}
+    options["published"] = {**options["published"], "columns": {"Mean": "both"}}
+
+    changed = result.model_copy(update={"table": options})
+
+    assert lines(changed)[0] == ("published", "76.09‡", "76.09", "76.09‡")
+    drawn = "other items than the published ones, ours are a random sample of 100"
+    told = f"STSb: 1379 items published, 100 here; Mean: 1379 items published, 100 here (STSb); STSb: {drawn}"
+    (note,) = (note for note in notes(changed) if note.startswith("‡"))
+    assert {*note.removeprefix("‡ Not measured alike: ").removesuffix(".").split("; ")} == {
+        *told.split("; "),
+        f"Mean: {drawn}",
+    }
 
 
 def test_each_value_of_the_grid_has_the_figures_of_its_own_encoder(
@@ -293,7 +387,44 @@ def test_the_projects_own_files_can_be_read(file: Path) -> None:
 
 
 def test_there_are_the_papers_tables() -> None:
-    assert {"dino_table1", "dino_table2", "dino_table3", "dino_table5"} <= {file.stem for file in PUBLISHED}
+    dino = {f"dino_table{number}" for number in (1, 2, 3, 5)}
+    augsbert = {f"augsbert_table{number}" for number in (1, 4, 5, 6, 9, 10, 11, 12, 13)}
+    syncse = {f"syncse_table{number}" for number in (*range(2, 10), 13, 14)}
+    assert dino | augsbert | syncse == {file.stem for file in PUBLISHED}
+
+
+def published(name: str) -> tuple[PublishedValue, ...]:
+    return read_published(next(file for file in PUBLISHED if file.stem == name))
+
+
+def test_the_sizes_that_augsbert_prints_stand_beside_its_figures() -> None:
+    """Tables 1 and 4 print them, of dev and test."""
+    in_domain = {(one.column, one.split): int(one.value) for one in published("augsbert_table1")}
+    forums = {(one.row, one.split): int(one.value) for one in published("augsbert_table4")}
+    for number in (5, 6, 9, 10, 11, 12, 13):
+        of_sets = forums if number in (6, 13) else in_domain
+        for one in published(f"augsbert_table{number}"):
+            if one.metric != "count":
+                assert one.n == of_sets[one.column.rpartition("->")[2], one.split]
+
+
+def test_figures_of_settled_protocols_name_them() -> None:
+    assert {str(one.conditions) for one in published("syncse_table7")} == {"{'classifier': 'senteval'}"}
+    assert {str(one.conditions) for one in published("syncse_table3")} == {"{'queries': 'mixed'}"}
+
+
+def test_safety_as_five_people_judged_it_is_there() -> None:
+    """Table 9 of SynCSE, of 100 sentences."""
+    found = published("syncse_table9")
+
+    assert [(one.column, one.value, one.n) for one in found] == [
+        ("Counselor 1", "1", 100),
+        ("H2", "0", 100),
+        ("H3", "0", 100),
+        ("H4", "1", 100),
+        ("H5", "0", 100),
+        ("Avg", "0.4", 100),
+    ]
 
 
 def write(folder: Path, *lines: str) -> Path:
@@ -312,6 +443,13 @@ def test_a_file_that_is_wrong_is_one_line(tmp_path: Path) -> None:
         read_published(write(tmp_path))
     with pytest.raises(UserError, match=r"doe\.csv: line 3: aggregation: "):
         read_published(write(tmp_path, FULL.format(""), FULL.format("").replace("all", "some")))
+    header, line = HEADER.replace(",n,", ",conditions,n,"), FULL.format("")
+    faulty = line.replace(",all,", ",all,queries mixed,")
+    (tmp_path / "doe.csv").write_text(f"{header}{faulty}\n", encoding="utf-8")
+    with pytest.raises(
+        UserError, match=r"doe\.csv: line 2: conditions: .*'queries mixed' is not of the form"
+    ):
+        read_published(tmp_path / "doe.csv")
     (tmp_path / "doe.csv").write_text("paper,table\nDoe,2\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"doe\.csv: line 2: row: Field required"):
         read_published(tmp_path / "doe.csv")

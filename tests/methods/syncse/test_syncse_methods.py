@@ -64,12 +64,20 @@ def test_tables_say_that_pools_are_reconstructed_unless_all_are_ones_own(own_poo
         assert "reconstructed pools" in note
     assert SynCSEScratch(size=1, **sentences).table_notes() == SynCSENaive(size=1).table_notes() != ()
     (note,) = SynCSEPartial(positive_pool=labels["positive_pool"]).table_notes()
-    assert note.endswith(f"released none; but positive pool {labels['positive_pool']}.")
+    assert f"in our own words; but positive pool {labels['positive_pool']}." in note
     own = f"positive pool {labels['positive_pool']}, negative pool {labels['negative_pool']}"
     told = (f"Prompts, exemplars and examples for the LLM: {own}.",)
     assert SynCSEPartial(**labels).table_notes() == SynCSEScratch(size=1, **labels).table_notes() == told
     (note,) = SynCSESentences(size=1, **sentences).table_notes()
     assert note.endswith(f"for the LLM: sentence pool {own_pools['sentence_pool']}.")
+
+
+def test_tables_say_which_part_of_a_pool_the_paper_prints_and_which_was_not_released() -> None:
+    (note,) = SynCSEScratch(size=1).table_notes()
+    assert note == (
+        "Prompts, exemplars and examples for the LLM: reconstructed pools, in our own words. SynCSE's paper"
+        " prints its prompts, genres and topics; its exemplars and examples were not released."
+    )
 
 
 def test_the_order_of_answers_changes_nothing() -> None:

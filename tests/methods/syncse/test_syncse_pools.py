@@ -1,12 +1,16 @@
 """The pools that ship have the paper's numbers; what is wrong in a user's own is said in one line each."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from synthbench.api import UserError
 from synthbench_syncse.pool_files import fingerprint, negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.pools import POOLS_NAME, LabelPool, SentencePool
+from synthbench_syncse.requests import LabelChats, SentenceChats
 
 LABELS = """\
 prompts:
@@ -77,6 +81,44 @@ def test_tables_call_them_reconstructed() -> None:
 def test_own_pools_take_the_place_of_the_shipped_ones(tmp_path: Path) -> None:
     assert list(positive_pool(written(tmp_path, LABELS)).prompts) == ["short"]
     assert list(sentence_pool(written(tmp_path, SENTENCES)).genres) == ["pictures"]
+
+
+def documented_pools(folder: Path) -> list[Path]:
+    """The pools that the documentation shows, each list repeated until it is as long as is said beside it."""
+    page = (Path(__file__).parents[3] / "docs" / "syncse.md").read_text(encoding="utf-8")
+    files = []
+    for number, text in enumerate(re.findall(r"```yaml\n(prompts:.*?)```", page, flags=re.DOTALL)):
+        pool = YAML(typ="safe").load(text)
+        pool["topics"] = 6 * pool.get("topics", []) or None
+        for section in (*pool.get("genres", {}).values(), *_label_prompts(pool)):
+            section |= {key: 10 * section[key] for key in ("examples", "exemplars") if key in section}
+        file = folder / f"{number}.yaml"
+        with file.open("w", encoding="utf-8") as lines:
+            YAML().dump({key: value for key, value in pool.items() if value is not None}, lines)
+        files.append(file)
+    return files
+
+
+def _label_prompts(pool: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(pool["prompts"].values()) if isinstance(pool["prompts"], dict) else []
+
+
+def test_a_file_of_the_documented_form_carries_prompts_genres_topics_and_exemplars_to_the_llm(
+    tmp_path: Path,
+) -> None:
+    labels, sentences = documented_pools(tmp_path)
+
+    asked = LabelChats(positive_pool(labels), "positive", seed=0).chat("1", "It rains.")
+    assert asked.messages[0]["content"].startswith("Say the given sentence in fewer words.")
+    assert asked.messages[2] == {"role": "assistant", "content": "A man walks his dog."}
+
+    pool = sentence_pool(sentences)
+    caption = SentenceChats(pool, seed=0).chat(0).messages[-1]["content"]
+    assert caption.startswith("Write 20 sentences as they occur in short image captions, like ")
+    assert '"A dog sleeps on a red sofa."' in caption
+    plain = SentenceChats(pool.model_copy(update={"caption_genres": ()}), seed=0).chat(0)
+    assert "about nature, nature" in plain.messages[-1]["content"]
+    assert SentenceChats(pool, seed=0, is_naive=True).chat(0).messages[1]["content"] == "1. It rains."
 
 
 def test_what_stands_in_a_pool_is_known_by_its_hash(tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+"""SentEval's protocol: nested folds, folds of the train part, or dev data choose how much is regularised."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Features of shape (items, dimension) and the class of each item, of shape (items,)."""
+
+    features: "NDArray[np.float32]"
+    classes: "NDArray[np.str_]"
+
+    def at(self, rows: "NDArray[np.int64]") -> "Labelled":
+        """Return these rows."""
+        return Labelled(self.features[rows], self.classes[rows])
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Predicted classes of the test items, accuracies and chosen regularisation (one of each fold)."""
+
+    predicted: "NDArray[np.str_]"
+    accuracies: Sequence[float]
+    dev_accuracies: Sequence[float]
+    chosen: Sequence[float]
+
+
+class Classifier(Protocol):
+    """A linear classifier that is regularised more or less: by "C", or by "L2"."""
+
+    @property
+    def strength(self) -> str:
+        """Name of what regularises."""
+
+    def grid(self, *, by_folds: bool) -> Sequence[float]:
+        """Return the values to choose from, by folds of a train part or otherwise."""
+
+    def accuracies(self, train: Labelled, dev: Labelled, grid: Sequence[float]) -> "NDArray[np.float64]":
+        """Return the accuracy on dev for each value of the grid."""
+
+    def predicted(
+        self, train: Labelled, test: Labelled, strength: float, dev: Labelled | None
+    ) -> "NDArray[np.str_]":
+        """Return the classes of the test items after training with the chosen value."""
+
+
+def num_fits(splits: Collection[str], folds: int) -> int:
+    """Return how many fits there are where these parts are given: of a whole grid, or of the chosen value."""
+    if "dev" in splits:
+        return 2
+    return (folds + 1) * (1 if "train" in splits else folds)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Fits a classifier; every fit calls `advance`."""
+
+    classifier: Classifier
+    folds: int
+    seed: int
+    advance: Callable[[], None]
+
+    def outcome(self, train: Labelled | None, dev: Labelled | None, test: Labelled) -> Outcome:
+        """Predict `test`, as SentEval does where these parts are given."""
+        if train is None:
+            return self._nested(test)
+        if dev is None:
+            return self._by_folds(train, test, self.classifier.grid(by_folds=True))
+        grid = self.classifier.grid(by_folds=False)
+        return self._finished((train, dev, test), grid, self._accuracies(train, dev, grid))
+
+    def _nested(self, data: Labelled) -> Outcome:
+        """Predict each fold from the others, within which further folds choose."""
+        import numpy as np
+
+        predicted = np.empty_like(data.classes)
+        outcomes = []
+        for train, test in self._folds(data):
+            grid = self.classifier.grid(by_folds=False)
+            outcomes.append(self._by_folds(data.at(train), data.at(test), grid))
+            predicted[test] = outcomes[-1].predicted
+        return Outcome(
+            predicted,
+            [each.accuracies[0] for each in outcomes],
+            [each.dev_accuracies[0] for each in outcomes],
+            [each.chosen[0] for each in outcomes],
+        )
+
+    def _by_folds(self, train: Labelled, test: Labelled, grid: Sequence[float]) -> Outcome:
+        import numpy as np
+
+        found = [self._accuracies(train.at(rest), train.at(fold), grid) for rest, fold in self._folds(train)]
+        return self._finished((train, None, test), grid, np.mean(found, axis=0))
+
+    def _accuracies(self, train: Labelled, dev: Labelled, grid: Sequence[float]) -> "NDArray[np.float64]":
+        found = self.classifier.accuracies(train, dev, grid)
+        self.advance()
+        return found
+
+    def _finished(
+        self,
+        parts: tuple[Labelled, Labelled | None, Labelled],
+        grid: Sequence[float],
+        accuracies: "NDArray[np.float64]",
+    ) -> Outcome:
+        """Take the best value; of those equal to two decimals of a percentage the first, as SentEval does."""
+        import numpy as np
+
+        train, dev, test = parts
+        best = int(np.argmax(np.round(100 * accuracies, 2)))
+        predicted = self.classifier.predicted(train, test, grid[best], dev)
+        self.advance()
+        accuracy = float((predicted == test.classes).mean())
+        return Outcome(predicted, [accuracy], [float(accuracies[best])], [grid[best]])
+
+    def _folds(self, data: Labelled) -> Iterator[tuple[Any, Any]]:
+        from sklearn.model_selection import StratifiedKFold
+
+        splitter = StratifiedKFold(self.folds, shuffle=True, random_state=self.seed)
+        yield from splitter.split(data.features, data.classes)

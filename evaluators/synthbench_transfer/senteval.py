@@ -1,0 +1,204 @@
+"""SentEval's own classifier (PyTorch, no hidden layer), whose accuracies the literature prints.
+
+A linear layer is trained by Adam on the mean cross-entropy. After every four passes over the train part its
+accuracy on dev data is taken. The layer with the best one is kept, and the sixth look that finds none better
+ends the training. L2 is Adam's weight decay, of the bias, too. SentEval seeds anew for each training, so that
+layers that differ in L2 alone begin alike and see the same batches: here they are trained side by side.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from synthbench_transfer.protocol import Labelled
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.random import RandomState
+    from numpy.typing import NDArray
+
+GRID = (1e-5, 1e-4, 1e-3, 1e-2)
+BATCH_SIZE = 64
+PASSES = 4
+"""Over the train part, between two looks at dev data (SentEval's epoch_size)."""
+MOST_PASSES = 200
+"""After more of them no look at dev data is followed by another."""
+TENACITY = 5
+"""Looks without a better accuracy that are forgiven, all together: a better one in between resets nothing."""
+DEV_SHARE = 20
+"""One item in so many is dev data where there are none."""
+_RATE, _FIRST_DECAY, _SECOND_DECAY, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
+
+
+@dataclass(frozen=True)
+class SentEval:
+    """The classifier; `seed` draws first weights, the order of the items, and dev data if there are none."""
+
+    seed: int
+    strength = "L2"
+
+    def grid(self, *, by_folds: bool) -> Sequence[float]:
+        """Return SentEval's values of L2, the same whatever chooses."""
+        return GRID
+
+    def accuracies(self, train: Labelled, dev: Labelled, grid: Sequence[float]) -> "NDArray[np.float64]":
+        """Return the best accuracy on dev for each L2."""
+        import numpy as np
+
+        return self._trained(train, dev, grid, np.random.RandomState(self.seed)).accuracies
+
+    def predicted(
+        self, train: Labelled, test: Labelled, strength: float, dev: Labelled | None
+    ) -> "NDArray[np.str_]":
+        """Return the classes of the test items; without dev data, 5 % of the train part end the training."""
+        import numpy as np
+
+        draw, whole = np.random.RandomState(self.seed), train
+        if dev is None:
+            order = draw.permutation(len(train.classes))
+            num_dev = len(order) // DEV_SHARE
+            train, dev = whole.at(order[num_dev:]), whole.at(order[:num_dev])
+        best = self._trained(train, dev, [strength], draw)
+        rows = _logits(_with_bias(test.features), best.weights[0]).argmax(axis=1)
+        return np.asarray(best.classes[rows])
+
+    def _trained(self, train: Labelled, dev: Labelled, grid: Sequence[float], draw: "RandomState") -> "_Best":
+        import numpy as np
+
+        names = np.unique(np.concatenate([train.classes, dev.classes]))
+        x, y = _with_bias(train.features), np.searchsorted(names, train.classes)
+        dev_x, dev_y = _with_bias(dev.features), np.searchsorted(names, dev.classes)
+        layers = _Layers(self._first_weights(x.shape[1] - 1, len(names)), grid)
+        best = _Best(names, np.full(len(grid), -1.0), np.repeat(layers.first[None], len(grid), axis=0))
+        left = np.full(len(grid), TENACITY)
+        num_passes = 0
+        while len(layers.numbers) and num_passes <= MOST_PASSES:
+            for _ in range(PASSES):
+                _pass_over(x, y, layers, draw)
+            num_passes += PASSES
+            accuracies = (layers.predicted(dev_x) == dev_y).mean(axis=1)
+            is_better = accuracies > best.accuracies[layers.numbers]
+            best.keep(layers.numbers[is_better], accuracies[is_better], layers.weights[is_better])
+            left[layers.numbers[~is_better]] -= 1
+            layers.go_on_with(left[layers.numbers] >= 0)
+        return best
+
+    def _first_weights(self, dimension: int, num_classes: int) -> "NDArray[np.float32]":
+        """Return PyTorch's weights of a new layer, of (classes, dimension + 1); the last are the bias."""
+        import numpy as np
+        import torch
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            layer = torch.nn.Linear(dimension, num_classes)
+        weights, bias = (each.detach().numpy() for each in (layer.weight, layer.bias))
+        return np.hstack([weights, bias[:, None]])
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The best accuracy of each layer on dev data, and its weights then, of (classes, dimension + 1)."""
+
+    classes: "NDArray[np.str_]"
+    accuracies: "NDArray[np.float64]"
+    weights: "NDArray[np.float32]"
+
+    def keep(
+        self, numbers: "NDArray[np.int64]", accuracies: "NDArray[np.float64]", weights: "NDArray[np.float32]"
+    ) -> None:
+        self.accuracies[numbers] = accuracies
+        self.weights[numbers] = weights
+
+
+class _Layers:
+    """Layers that differ in L2 alone, with Adam's moments; those that have ended are left out.
+
+    They stand in one matrix of shape (layers * classes, dimension + 1): one product serves all of them.
+    """
+
+    def __init__(self, first: "NDArray[np.float32]", grid: Sequence[float]) -> None:
+        import numpy as np
+
+        self.first = first
+        self.numbers = np.arange(len(grid))
+        self._matrix = np.tile(first, (len(grid), 1))
+        self._l2 = np.repeat(np.array(grid, np.float32), len(first))[:, None]
+        self._mean, self._square = np.zeros_like(self._matrix), np.zeros_like(self._matrix)
+        self._num_steps = 0
+
+    @property
+    def weights(self) -> "NDArray[np.float32]":
+        """Weights of shape (layers, classes, dimension + 1)."""
+        return self._matrix.reshape(-1, *self.first.shape)
+
+    def predicted(self, x: "NDArray[np.float32]") -> "NDArray[np.int64]":
+        """Return each layer's number of a class for each item, of shape (layers, items)."""
+        import numpy as np
+
+        return np.asarray(self._logits(x).argmax(axis=2).T)
+
+    def go_on_with(self, is_left: "NDArray[np.bool_]") -> None:
+        """Leave out the other layers."""
+        import numpy as np
+
+        if is_left.all():
+            return
+        self.numbers = self.numbers[is_left]
+        rows = np.repeat(is_left, len(self.first))
+        self._matrix, self._l2 = self._matrix[rows], self._l2[rows]
+        self._mean, self._square = self._mean[rows], self._square[rows]
+
+    def step(self, x: "NDArray[np.float32]", y: "NDArray[np.int64]") -> None:
+        """Let each layer learn from a batch: the cross-entropy's gradient is softmax minus truth."""
+        import numpy as np
+
+        errors = self._logits(x)
+        errors -= errors.max(axis=2, keepdims=True)
+        np.exp(errors, out=errors)
+        errors /= errors.sum(axis=2, keepdims=True)
+        errors[np.arange(len(x)), :, y] -= 1
+        errors /= len(x)
+        gradient = errors.reshape(len(x), -1).T @ x
+        gradient += self._l2 * self._matrix
+        self._descend(gradient)
+
+    def _logits(self, x: "NDArray[np.float32]") -> "NDArray[np.float32]":
+        return _logits(x, self._matrix).reshape(len(x), -1, len(self.first))
+
+    def _descend(self, gradient: "NDArray[np.float32]") -> None:
+        """Take Adam's step, as Kingma and Ba (2015) have it; Python's floats keep single precision."""
+        import numpy as np
+
+        self._num_steps += 1
+        self._mean *= _FIRST_DECAY
+        self._mean += (1 - _FIRST_DECAY) * gradient
+        self._square *= _SECOND_DECAY
+        np.square(gradient, out=gradient)
+        gradient *= 1 - _SECOND_DECAY
+        self._square += gradient
+        step = np.sqrt(self._square)
+        step /= (1 - _SECOND_DECAY**self._num_steps) ** 0.5
+        step += _EPSILON
+        np.divide(self._mean, step, out=step)
+        step *= _RATE / (1 - _FIRST_DECAY**self._num_steps)
+        self._matrix -= step
+
+
+def _pass_over(
+    x: "NDArray[np.float32]", y: "NDArray[np.int64]", layers: _Layers, draw: "RandomState"
+) -> None:
+    order = draw.permutation(len(x))
+    for start in range(0, len(x), BATCH_SIZE):
+        rows = order[start : start + BATCH_SIZE]
+        layers.step(x[rows], y[rows])
+
+
+def _with_bias(features: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return the features and a column of ones, by which the bias is multiplied."""
+    import numpy as np
+
+    return np.hstack([features, np.ones((len(features), 1), np.float32)]).astype(np.float32, copy=False)
+
+
+def _logits(x: "NDArray[np.float32]", weights: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    return x @ weights.T
