@@ -57,8 +57,8 @@ class Task:
     `parts` gives, for each split, the parts that its files are named after and how many scored pairs
     (queries, sentences) each was published with, 0 where that is not known; `files` are file names with {}
     for the part, in `folder`. `columns` are the numbers of columns that a line may have. `left_out` names
-    parts that copies of the data may hold but that are not scored. `input_lines` is how many lines of input the
-    organisers released where they scored the first ones only. `hub_files` are patterns with {} for the
+    parts that copies of the data may hold but that are not scored. `input_lines` is how many lines of input
+    the organisers released, where only the first ones are scored. `hub_files` are patterns with {} for the
     hub's split name, at the commit `hub_revision`; without a `hub_id` no data set on the hub is known for the
     task. `is_in_senteval` says whether the SentEval toolkit has the folder, `described_in` where people read
     how to get what neither it nor the hub has.
