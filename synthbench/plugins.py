@@ -28,7 +28,7 @@ class Component(BaseModel):
     """A plug-in: its fields are its part of the experiment file, `version` names its behaviour.
 
     Raise `version` whenever the same configuration gives another result: artifacts of the older version are
-    then no longer used.
+    then no longer used. Nor are those of other code, if the plug-in is not synthbench's own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)

@@ -19,6 +19,7 @@ from synthbench.pipeline.operations import (
 from synthbench.pipeline.stage import GroupMember, Operation, Stage
 from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
+from synthbench.plugin_code import code_of
 from synthbench.plugins import Evaluation, Evaluator
 
 SCORES_FILE = "scores.json"
@@ -42,6 +43,10 @@ class Evaluate(Operation):
     def version(self) -> int:
         """The evaluator's version."""
         return self.evaluator.version
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the evaluator's code."""
+        return code_of([(self.evaluator_name, self.evaluator)])
 
     def config(self) -> Mapping[str, Any]:
         """Return the evaluator's configuration."""

@@ -34,6 +34,7 @@ from synthbench.pipeline.operations import (
 )
 from synthbench.pipeline.stage import Operation
 from synthbench.pipeline.workspace import Journal, Workspace, as_line
+from synthbench.plugin_code import code_of
 from synthbench.plugins import ChatModel, Method, Unit
 from synthbench.runtime import Progress, Runtime
 
@@ -63,6 +64,10 @@ class Generate(Operation):
     def version(self) -> int:
         """The method's version."""
         return self.method.version
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the method's code."""
+        return code_of([(self.method_name, self.method)])
 
     def config(self) -> Mapping[str, Any]:
         """Return the method's configuration, and of the LLM what its answers depend on."""

@@ -89,6 +89,8 @@ class Job:
     def _compute(self, stages: Sequence[Stage]) -> None:
         if not stages:
             return
+        for stage in stages:
+            stage.check_code()
         first, total = self.position
         for number, stage in enumerate(stages, first):
             if stage.identity in self.again:

@@ -15,6 +15,7 @@ from synthbench.pipeline.stage import Operation, Stage
 from synthbench.pipeline.store import Store
 from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
+from synthbench.plugin_code import code_of
 from synthbench.plugins import Component, Evaluator, Trainer, TrainingContext
 from synthbench.runtime import Runtime
 from synthbench.sources.models import Source
@@ -203,6 +204,11 @@ class Train(Operation):
     def version(self) -> int:
         """The trainer's version."""
         return self.trainer.version
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the code of the trainer and of what selects the checkpoint."""
+        selecting = [] if self.evaluator is None else [(self.evaluator_name, self.evaluator)]
+        return code_of([(self.trainer_name, self.trainer), *selecting])
 
     def config(self) -> Mapping[str, Any]:
         """Return the trainer's configuration, the seed and what selects the checkpoint."""
