@@ -19,6 +19,7 @@ from synthbench.pipeline.operations import (
 from synthbench.pipeline.stage import GroupMember, Operation, Stage
 from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
+from synthbench.pipeline.yielded import returned
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Evaluation, Evaluator
 
@@ -88,6 +89,7 @@ class Evaluate(Operation):
                 name = member.operation.component
                 raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
             result = evaluator.evaluate(model if evaluator.needs_encoder else scorer, task)
+            result = returned(result, Evaluation, member.operation.component, "evaluate")
             _write_evaluation(result, task, member.work)
 
 

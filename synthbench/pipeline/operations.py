@@ -15,8 +15,9 @@ from synthbench.pipeline.stage import Operation, Stage
 from synthbench.pipeline.store import Store
 from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
+from synthbench.pipeline.yielded import returned
 from synthbench.plugin_code import code_of
-from synthbench.plugins import Component, Evaluator, Trainer, TrainingContext
+from synthbench.plugins import Component, Evaluator, Trainer, TrainingContext, TrainingSummary
 from synthbench.runtime import Runtime
 from synthbench.sources.models import Source
 from synthbench.sources.places import Places
@@ -253,8 +254,8 @@ class Train(Operation):
             until=self.until,
             resume=paused,
         )
-        summary = asdict(self.trainer.train(data, context))
-        write_json(work.output / SUMMARY_FILE, {**summary, "seed": context.seed})
+        summary = returned(self.trainer.train(data, context), TrainingSummary, self.trainer_name, "train")
+        write_json(work.output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
 
 
 def _named(inputs: Mapping[str, Path], prefix: str) -> Iterator[tuple[str, Path]]:
