@@ -182,7 +182,8 @@ def _needs_scores(file: Path, classes: Counter[str]) -> str:
     counted = ", ".join(f"{number:,} {label!r}" for label, number in classes.most_common(_CLASSES_SHOWN))
     return (
         f"{file}: no label is a number from 0 to 1 ({counted}); if they are classes, say which score"
-        " each has: `scores: {CLASS: SCORE, ...}` in an experiment, --score CLASS=SCORE for each on the command line"
+        " each has: `scores: {CLASS: SCORE, ...}` in an experiment, on the command line"
+        " --score CLASS=SCORE for each"
     )
 
 

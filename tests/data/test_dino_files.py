@@ -100,7 +100,7 @@ def test_output_of_a_task_for_nli_is_refused_in_one_line_that_names_the_way_out(
     assert list(raised.value.messages) == [
         f"{file}: no label is a number from 0 to 1 (2 'neutral', 1 'entailment', 1 'contradiction'); if they"
         " are classes, say which score each has: `scores: {CLASS: SCORE, ...}` in an experiment,"
-        " --score CLASS=SCORE for each on the command line"
+        " on the command line --score CLASS=SCORE for each"
     ]
 
 
