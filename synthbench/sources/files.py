@@ -71,7 +71,7 @@ def read_file(path: Path, columns: Columns) -> Content:
         try:
             values = dict(_values(row, columns))
         except ValueError as error:
-            problems.add(f"{path}:{line}: {error}")
+            problems.add(f"{path}:{line}: {error}{_way_out(row, columns.kind)}")
             continue
         unmatched = list(unmatched_grades(values))
         if unmatched:
@@ -86,6 +86,12 @@ def read_file(path: Path, columns: Columns) -> Content:
     if not content.records:
         raise UserError(f"{path}: holds no {columns.kind} records")
     return content
+
+
+def _way_out(row: Mapping[str, Any], kind: RecordKind) -> str:
+    """Say what leaves a row out, where it has a blank text."""
+    has_blank = any(is_blank(row[name]) for name in RECORD_TYPES[kind].text_fields)
+    return "; `skip_blank: true` leaves out rows with a blank text" if has_blank else ""
 
 
 def _left_out(row: Mapping[str, Any], columns: Columns) -> str:

@@ -187,7 +187,7 @@ class FileSource(SourceBase):
         if self.kind not in (None, *kinds):
             raise ValueError(f"a file in {title} holds {' or '.join(kinds)} records")
         for name in ("columns", "score_range", "scores", "skip_blank"):
-            if name in self.model_fields_set:
+            if name in self.model_fields_set and not (is_dino and name == "scores"):
                 raise ValueError(f"{name}: {title} knows its own; leave it out")
 
     def _check_scores(self) -> None:
@@ -239,7 +239,7 @@ class FileSource(SourceBase):
 
     def _read(self, places: Places) -> Content:
         if self.format == "dino":
-            rows = read_dino(self._path(places), self.split)
+            rows = read_dino(self._path(places), self.split, self.scores)
             is_each = self.converted_to == "sentence"
             rows = rows.sentences() if is_each else rows.of_kind(self.own_kind)
             return Content(list(rows.records), dict(rows.dropped), list(rows.notes))

@@ -1,5 +1,7 @@
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import fakes
 import pytest
@@ -8,13 +10,14 @@ from fakes import FakeMethod, Lines, work_done
 
 from synthbench.api import GenerationContext, Record, Unit, UserError
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RecordKind
+from synthbench.data.records import RecordKind, ScoredPair, Sentence
 from synthbench.pipeline.generation import Generate
 from synthbench.pipeline.job import Job, Outcome
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
 
 GOLD = Stage(Data())
+PAIR = ScoredPair(sentence1="a", sentence2="b", score=0.5)
 
 
 def generate_stage(**settings: object) -> Stage:
@@ -200,3 +203,41 @@ def test_a_method_may_not_use_a_need_as_what_it_is_not(
     assert context.pair_scorer("labeller").score([("a", "b")]).tolist() == [0.25]
     with pytest.raises(TypeError, match="'labeller' is a pair scorer, not an encoder"):
         context.encoder("labeller")
+
+
+@pytest.mark.parametrize(
+    ("yielded", "told"),
+    [
+        (1, "it yielded 1 (int)"),
+        (Unit, "it yielded <class 'synthbench.plugins.Unit'> (type)"),
+        (Sentence(sentence="a"), "it yielded a record of kind sentence: Sentence("),
+        (replace(PAIR, sentence2=None), "it yielded a scored_pair whose sentence2 is None, no text"),
+        (replace(PAIR, score="high"), "it yielded a scored_pair whose score is 'high', no number"),
+        (replace(PAIR, subset=3), "it yielded a scored_pair whose subset is 3, no text"),
+        (Unit("a", 0, None), "it yielded the Unit 'a', whose records are None, no tuple"),
+        (Unit("a", 0, PAIR), "it yielded the Unit 'a', whose records are ScoredPair("),
+        (Unit("a", 0, (PAIR, "text")), "it yielded the Unit 'a' with 'text' (str)"),
+        (Unit("a", 0, (Sentence(sentence="a"),)), "it yielded the Unit 'a' with a record of kind sentence"),
+        (Unit("a", "first", ()), "it yielded the Unit 'a', whose position is 'first', no whole number"),
+        (Unit(7, 0, ()), "it yielded the Unit 7, whose key is no text"),
+    ],
+)
+def test_what_is_no_record_of_the_methods_kind_is_told_in_one_line_and_not_journalled(
+    store: Store, monkeypatch: pytest.MonkeyPatch, yielded: Any, told: str
+) -> None:
+    monkeypatch.setattr(FakeMethod, "generate", lambda self, sources, context: iter([PAIR, yielded]))
+    message = fault(store)
+    assert message.startswith("fake: `generate` must yield records of kind scored_pair, Failures, or Units")
+    assert told in message
+    assert not store.workspace(generate_stage().identity).joinpath("journal.jsonl").exists()
+
+
+def test_a_method_that_returns_nothing_is_told_in_one_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeMethod, "generate", lambda self, sources, context: None)
+    assert fault(store).endswith("it returned None")
+
+
+def test_numbers_of_numpy_are_scores(store: Store) -> None:
+    assert generated(store, output="numpy").column("score") == [0.5] * 4
