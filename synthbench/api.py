@@ -25,6 +25,8 @@ from synthbench.generation.sampling import Sampling
 from synthbench.generation.writing import Writer
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.labelling import length_sorted_units, symmetric_scores
+from synthbench.models.pretrained import Pretrained
+from synthbench.models.work import Expected, Work, reading
 from synthbench.needs import GeneratedData, Need, TrainedModel
 from synthbench.plugins import (
     ChatModel,
@@ -53,6 +55,7 @@ __all__ = [
     "Encoder",
     "Evaluation",
     "Evaluator",
+    "Expected",
     "Failure",
     "GeneratedData",
     "GenerationContext",
@@ -65,6 +68,7 @@ __all__ = [
     "Need",
     "Pair",
     "PairScorer",
+    "Pretrained",
     "Progress",
     "ProgressTask",
     "Ranking",
@@ -83,6 +87,7 @@ __all__ = [
     "Triplet",
     "Unit",
     "UserError",
+    "Work",
     "Writer",
     "WritingCost",
     "WritingTask",
@@ -91,5 +96,6 @@ __all__ = [
     "kl_divergence",
     "length_sorted_units",
     "looks_like_a_refusal",
+    "reading",
     "symmetric_scores",
 ]
