@@ -25,7 +25,9 @@ from synthbench.generation.sampling import Sampling
 from synthbench.generation.writing import Writer
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.labelling import length_sorted_units, symmetric_scores
+from synthbench.models.pretrained import Pretrained
 from synthbench.models.quiet import progress_task
+from synthbench.models.work import Expected, Work, reading
 from synthbench.needs import GeneratedData, Need, TrainedModel
 from synthbench.plugins import (
     ChatModel,
@@ -54,6 +56,7 @@ __all__ = [
     "Encoder",
     "Evaluation",
     "Evaluator",
+    "Expected",
     "Failure",
     "GeneratedData",
     "GenerationContext",
@@ -66,6 +69,7 @@ __all__ = [
     "Need",
     "Pair",
     "PairScorer",
+    "Pretrained",
     "Progress",
     "ProgressTask",
     "Ranking",
@@ -84,6 +88,7 @@ __all__ = [
     "Triplet",
     "Unit",
     "UserError",
+    "Work",
     "Writer",
     "WritingCost",
     "WritingTask",
@@ -93,5 +98,6 @@ __all__ = [
     "length_sorted_units",
     "looks_like_a_refusal",
     "progress_task",
+    "reading",
     "symmetric_scores",
 ]

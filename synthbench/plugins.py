@@ -17,6 +17,7 @@ from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.estimate import ChatAmount
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.models.work import Expected, Work
 from synthbench.needs import Need
 from synthbench.runtime import Progress, Runtime
 
@@ -172,6 +173,13 @@ class Method(Component, ABC):
         """
         return ()
 
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Tell how many records generating would make and what it computes, from the same amounts as `cost`.
+
+        `plan` and `run` tell times from it; what is None is called unknown.
+        """
+        return Expected()
+
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Tell how much generating would ask the LLM, as `cost` does; None if nobody can tell."""
         return None
@@ -233,6 +241,10 @@ class Trainer(Component, ABC):
     """Whether it heeds the context's `until` and `resume`."""
     takes_data: ClassVar[bool] = True
     """Whether there must be data; if not, there must be none."""
+
+    def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
+        """Tell what a training on so many records computes that scores dev pairs, if any; None: unknown."""
+        return None if self.takes_data else Work("", 0.0, 0.0)
 
     @abstractmethod
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from synthbench.api import (
     ChatAmount,
+    Expected,
     GeneratedData,
     GenerationContext,
     Method,
@@ -40,6 +41,10 @@ class SynCSEPartial(WithLabels, Method):
             return None
         return Labelling(self, "syncse-partial").asks(num_records[SENTENCES])
 
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return a triplet for each sentence at most."""
+        return Expected(num_records.get(SENTENCES))
+
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each sentence."""
         return Labelling(self, "syncse-partial").units(sources[SENTENCES], context)
@@ -61,6 +66,10 @@ class _Written(WithSentences, WithLabels, Method):
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
         """Tell requests and tokens of the labels; the sentences tell theirs."""
         return self._labelling().asks(self.size)
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return a triplet for each sentence at most."""
+        return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each sentence."""

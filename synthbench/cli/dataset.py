@@ -15,7 +15,7 @@ Dataset = Annotated[
     typer.Argument(
         metavar="DATASET",
         help="A folder that `import` or `convert` wrote; a .jsonl, .csv or .tsv file; or, for the data of an "
-        "experiment, the id of a cached stage as `plan` shows it.",
+        "experiment, the id of a cached stage as `plan --stages` shows it.",
     ),
 ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.console import console
+from synthbench.cli.console import console, counted
 from synthbench.cli.given import Given, load_given
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home
 from synthbench.cli.report import OutputFolder, print_placed
@@ -18,11 +18,15 @@ from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment
+    from synthbench.pipeline.bars import RichProgress
     from synthbench.pipeline.plan import Plan
+    from synthbench.pipeline.progress import PlainProgress
     from synthbench.pipeline.runner import Report
     from synthbench.pipeline.store import Store
     from synthbench.reporting.results import ExperimentResult
-    from synthbench.runtime import Progress, Runtime
+    from synthbench.runtime import Runtime
+
+    RunProgress = PlainProgress | RichProgress
 
 EXIT_USER_ERROR = 2
 EXIT_FAILURES = 3
@@ -46,29 +50,33 @@ def run(
 
     Exit code 4: an LLM answers in a batch that is not done yet; the same command goes on.
     """
+    from synthbench.pipeline.progress import progress_for_people
+
+    progress = progress_for_people(jobs)
+    progress.say(f"reading {file}")
     given = load_given(file, profile, assignments, variant, (seeds, data))
     try:
-        _run(given, jobs, force or [], output)
+        _run(given, progress, (jobs, force or []), output)
     except INTERRUPTIONS as interruption:
         command = shlex.join(["synthbench", *sys.argv[1:]])
         print(f"interrupted; finished work is kept. To resume: {command}", file=sys.stderr)
         raise typer.Exit(exit_code(interruption)) from None
 
 
-def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
+def _run(given: Given, progress: "RunProgress", how: tuple[int, list[str]], output: Path) -> None:
     from synthbench.pipeline.collect import collect
     from synthbench.pipeline.plan import make_plan
-    from synthbench.pipeline.progress import progress_for_people
 
     experiment = given.experiment
-    progress = progress_for_people(jobs)
-    progress.say(f"{experiment.name}: looking at what is there; loading libraries takes some seconds")
     for note in experiment.notes:
         progress.say(f"note: {note}")
+    progress.say(f"{experiment.name}: planning, by hashes of its files and models")
     plan = make_plan(experiment)
     store = _open_store()
+    progress.say("trying where results go: report folder and tracking")
     folder = _places_for_results(given, output)
-    report = _execute(plan, store, _runtime(experiment, jobs), progress, (jobs, force))
+    progress.say(f"looking at what is there of {counted(len(plan.stages), 'stage')}")
+    report = _execute(plan, store, _runtime(experiment, how[0]), progress, how)
     if report.is_data_faulty:
         progress.say("the data are at fault, so nothing was generated or trained, not in other rows either")
         raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
@@ -76,7 +84,9 @@ def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
         f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()
     )
     pending = tuple(f"{stage}: {line}" for stage, lines in report.pending.values() for line in lines)
-    is_tracked = _conclude(collect(plan, store, failures, given.overrides, pending), store, folder)
+    progress.say("collecting results, and comparing training data with the test sets")
+    result = collect(plan, store, failures, given.overrides, pending)
+    is_tracked = _conclude(result, store, folder, progress)
     _print_failures(report)
     _print_pending(pending)
     if report.failed and not report.only_user_errors:
@@ -126,20 +136,25 @@ def _runtime(experiment: "Experiment", jobs: int) -> "Runtime":
 
 
 def _execute(
-    plan: "Plan", store: "Store", runtime: "Runtime", progress: "Progress", how: tuple[int, list[str]]
+    plan: "Plan", store: "Store", runtime: "Runtime", progress: "RunProgress", how: tuple[int, list[str]]
 ) -> "Report":
     from synthbench.pipeline.cleaning import run_in_progress
+    from synthbench.pipeline.course import Course
+    from synthbench.pipeline.estimates.estimator import estimator_for
+    from synthbench.pipeline.estimates.known import Known
     from synthbench.pipeline.executors import executor
     from synthbench.pipeline.llm import llm_on_demand
     from synthbench.pipeline.runner import Runner, matching
     from synthbench.pipeline.store import disk_errors
 
     jobs, force = how
+    course = Course(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
     in_progress = run_in_progress(store, f"experiment {plan.experiment.name}", plan.stages)
     llm_server = llm_on_demand(plan.experiment.llm, progress)
     with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs) as workers:
-        runner = Runner(store, workers, runtime, progress, llm, plan.experiment.name)
-        report = runner.run(plan, matching(plan, force))
+        runner = Runner(store, workers, runtime, progress, llm, plan.experiment.name, course)
+        with progress.watching(course):
+            report = runner.run(plan, matching(plan, force))
         store.remember_addresses(plan.experiment.name, plan.addresses)
     progress.say(_summary(plan, report))
     return report
@@ -154,7 +169,7 @@ def _summary(plan: "Plan", report: "Report") -> str:
     return f"{len(report.executed)} stages executed, {reused} reused{more}"
 
 
-def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
+def _conclude(result: "ExperimentResult", store: "Store", folder: Path, progress: "RunProgress") -> bool:
     """Track what is finished, then write its report and say where; tell whether tracking worked.
 
     Tracking comes first: a report that can't be made or written is made again from what is tracked. People
@@ -167,6 +182,7 @@ def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
 
     if not result.runs:
         return True
+    progress.say("making tables, figures and the page")
     files: dict[str, bytes] = {}
     try:
         # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
@@ -175,6 +191,7 @@ def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
     except Exception:
         _track(result, files)
         raise
+    progress.say("tracking in MLflow")
     tracked = _track(result, files)
     kept = place_report(files, folder)
     console().print(terminal_report(result))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from synthbench.errors import PendingError, UserError
 from synthbench.generation.chat.endpoint import Account
+from synthbench.pipeline.progress import about
 from synthbench.pipeline.stage import GroupMember, Stage
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store, disk_errors
 from synthbench.pipeline.workspace import ChatAccess, Workspace
@@ -103,7 +104,7 @@ class Job:
             GroupMember(
                 stage.operation,
                 {name: self.store.folder(source.identity) for name, source in stage.inputs.items()},
-                self._workspace(stage.identity),
+                self._workspace(stage),
             )
             for stage in stages
         ]
@@ -114,17 +115,19 @@ class Job:
                 "label": str(stage),
                 "spec": stage.spec,
                 "seconds": round(seconds, 3),
+                "threads": self.runtime.threads,
                 "by": environment(),
             }
             self.store.commit(stage.identity, record)
             started += seconds
             yield stage.identity
 
-    def _workspace(self, identity: str) -> Workspace:
+    def _workspace(self, stage: Stage) -> Workspace:
+        identity = stage.identity
         chat = None
         if self.llm is not None:
             chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, identity))
-        return Workspace(self.store.workspace(identity), self.runtime, self.progress, chat)
+        return Workspace(self.store.workspace(identity), self.runtime, about(self.progress, str(stage)), chat)
 
 
 def environment() -> dict[str, str]:

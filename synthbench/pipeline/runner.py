@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from synthbench.errors import UserError, did_you_mean
+from synthbench.pipeline.course import Course
 from synthbench.pipeline.job import Job, Outcome
 from synthbench.pipeline.operations import chosen_input
 from synthbench.pipeline.plan import Plan, descendants
 from synthbench.pipeline.stage import Stage, grouped
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store
 from synthbench.plugins import ChatModel
-from synthbench.runtime import Progress, ProgressTask, Runtime
+from synthbench.runtime import Progress, Runtime
 
 SECONDS_BETWEEN_LOOKS = 0.3
 
@@ -90,6 +91,8 @@ class Runner:
     """Returns where the LLM is, and starts it if need be."""
     experiment: str = ""
     """Who pays for the LLM."""
+    course: Course = field(default_factory=Course)
+    """Follows the run, for people who watch it."""
 
     def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
         """Return the stages to be computed, inputs first; damaged artifacts are said and discarded."""
@@ -169,16 +172,16 @@ class Runner:
         again = frozenset(identity for identity in forced if identity in needed)
         first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
         rest = {identity: stage for identity, stage in needed.items() if identity not in first}
-        with self.progress.task("stages", len(needed)) as overall:
-            self._carry_out(first, again, report, overall)
-            if not report.failed:
-                self._check(rest, report)
-            report.is_data_faulty = bool(report.failed) and report.only_user_errors
-            if report.is_data_faulty:
-                report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
-                overall.advance(len(rest))
-            else:
-                self._carry_out(rest, again, report, overall)
+        self.course.begin(needed.values())
+        self._carry_out(first, again, report)
+        if not report.failed:
+            self._check(rest, report)
+        report.is_data_faulty = bool(report.failed) and report.only_user_errors
+        if report.is_data_faulty:
+            report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
+            self.course.left_out(rest)
+        else:
+            self._carry_out(rest, again, report)
         return report
 
     def _check(self, stages: Mapping[str, Stage], report: Report) -> None:
@@ -194,15 +197,12 @@ class Runner:
             except UserError as error:
                 report.failed[identity] = (stage, error.messages)
 
-    def _carry_out(
-        self, stages: Mapping[str, Stage], again: frozenset[str], report: Report, overall: ProgressTask
-    ) -> None:
+    def _carry_out(self, stages: Mapping[str, Stage], again: frozenset[str], report: Report) -> None:
         waiting = dict(stages)
         running: set[str] = set()
         said: set[str] = set()
         locked: set[str] = set()
         while waiting or running:
-            num_settled = report.num_settled
             self._skip_hopeless(waiting, report)
             ready = [s for s in waiting.values() if not self._blocked(s, waiting, running)]
             for group in grouped(ready)[: self.executor.capacity]:
@@ -210,16 +210,17 @@ class Runner:
                 for stage in group:
                     running.add(stage.identity)
                     del waiting[stage.identity]
+                self.course.started(group)
                 self.executor.submit(self._job(group, again, position))
             finished = self.executor.wait()
             for job, outcome in finished:
                 running.difference_update(stage.identity for stage in job.stages)
+                self.course.ended(job.stages, outcome.executed, outcome.seconds)
                 if outcome.busy:
                     self._put_back(job, outcome, waiting, said)
                     locked.update(stage.identity for stage in job.stages)
                 else:
                     self._account(job, outcome, report)
-            overall.advance(report.num_settled - num_settled)
             startable = {s.identity for s in waiting.values() if not self._blocked(s, waiting, running)}
             if startable and startable <= locked:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -237,9 +238,11 @@ class Runner:
             if inputs & lost:
                 report.skipped.append(waiting.pop(identity))
                 lost.add(identity)
+                self.course.left_out([identity])
             elif inputs & late:
                 report.held_up.append(waiting.pop(identity))
                 late.add(identity)
+                self.course.left_out([identity])
 
     @staticmethod
     def _blocked(stage: Stage, waiting: Mapping[str, Stage], running: Collection[str]) -> bool:
@@ -248,6 +251,7 @@ class Runner:
 
     def _put_back(self, job: Job, outcome: Outcome, waiting: dict[str, Stage], said: set[str]) -> None:
         """Try a locked group again later, after everything else that is ready."""
+        self.course.put_back(job.stages)
         for stage in job.stages:
             waiting[stage.identity] = stage
             if stage.identity not in said:

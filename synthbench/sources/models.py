@@ -92,7 +92,7 @@ class TaskSource(SourceBase):
         read_task = _READERS.get(task.layout, transfer.read_task)
         return read_task(task, self.split, parts, self.expected_size)
 
-    def _own_records(self) -> int | None:
+    def _own_records(self, places: Places) -> int | None:
         return self.expected_size or self._task().size(self.split) or None
 
     def _title(self) -> str:
@@ -257,6 +257,18 @@ class FileSource(SourceBase):
     def _is_of_candidates(self) -> bool:
         """Whether a row is one candidate of a ranking, not a whole one."""
         return self.own_kind == RecordKind.RANKING and not {"candidate", "grade"}.isdisjoint(self.columns)
+
+    def _own_records(self, places: Places) -> int | None:
+        return (
+            None
+            if self.hub is not None
+            else files.num_rows(self._path(places), has_header=self._has_header())
+        )
+
+    def _has_header(self) -> bool:
+        by_name = len(self.columns) < len(files.required_fields(self.own_kind))
+        named = by_name or any(isinstance(column, str) for column in self.columns.values())
+        return named and Path(self.file).suffix in files.BY_NUMBER
 
     def _path(self, places: Places) -> Path:
         if self.hub is not None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.models.pretrained import Pretrained
+from synthbench.models.work import Work, training
 from synthbench.plugins import Trainer
 
 LearningRate = Annotated[float, Field(gt=0, le=1, description="peak learning rate of AdamW")]
@@ -99,6 +100,22 @@ class TrainingSettings(Trainer):
         if self.max_steps is not None:
             return self.max_steps
         return math.ceil((self.epochs or 1.0) * math.ceil(num_records / self.batch_size))
+
+    @property
+    def sentences_per_record(self) -> float:
+        """How many sentences the model reads of each record."""
+        return 2
+
+    def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
+        """Return what the steps and the scoring of dev pairs compute; None if the steps are unknown."""
+        if num_records is None and self.max_steps is None:
+            return None
+        return training(
+            self.base,
+            self.num_steps(num_records or 0),
+            self.batch_size * self.sentences_per_record,
+            num_dev=2 * self.evaluations * (num_dev or 0),
+        )
 
     def evaluation_steps(self, num_steps: int) -> tuple[int, ...]:
         """Return after which of `num_steps` steps the model is evaluated: ascending, the last included."""

@@ -11,6 +11,7 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.models.interfaces import ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained
+from synthbench.models.work import FORWARD, TRAINED
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.training.settings import LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
@@ -127,6 +128,13 @@ class SimCSE(TrainingSettings):
                 "positives_from needs learns_from: pair or triplet; a sentence is its own positive"
             )
         return self
+
+    @property
+    def sentences_per_record(self) -> float:
+        """As many as the loss has columns; a sentence is read twice, and so is all with cached gradients."""
+        columns = 3 if self.learns_from == "triplet" else 2
+        again = 0.0 if self.chunk_size is None else FORWARD / TRAINED
+        return columns * (1 + again + (1 if self.mlm_weight else 0))
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Train on all records with split "train", other kinds than `learns_from` converted to it.

@@ -250,10 +250,11 @@ def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Pl
 
 def test_what_changes_is_stale_and_said_why(copy: Place) -> None:
     copy.change("learning_rate: 0.001", "learning_rate: 0.002")
-    listed = copy.call("plan", copy.file).out
+    listed = copy.call("plan", copy.file, "--stages").out
     assert "learning_rate 0.001 -> 0.002" in " ".join(listed.split())
     lines = listed.splitlines()
-    states = {state: sum(f" {state} " in line for line in lines[1:-1]) for state in ("cached", "stale")}
+    listed_stages = [line for line in lines if re.match(r"[0-9a-f]{8} ", line)]
+    states = {state: sum(f" {state} " in line for line in listed_stages) for state in ("cached", "stale")}
     assert states == {"cached": 8, "stale": 11}
     assert lines[-1] == "19 stages for 4 runs: 11 to run"
 
