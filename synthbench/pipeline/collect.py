@@ -218,11 +218,9 @@ def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:
     recorded = read_json(folder / SCORES_FILE)
     items = folder / ITEMS_FILE
     assert isinstance(stage.operation, Evaluate)
-    evaluator = stage.operation.evaluator
     return TaskScores(
         task=task,
-        title=evaluator.main_score_title,
-        conditions=dict(evaluator.conditions),
+        title=stage.operation.evaluator.main_score_title,
         evaluator=stage.operation.component,
         stage=stage.identity,
         items_file=str(items) if items.is_file() else "",

@@ -30,12 +30,6 @@ class TaskScores(_Result):
     scores: dict[str, float] = Field(description="named scores, in [-1, 1] or [0, 1]; tables print x 100")
     num_items: int
     num_dropped: int = 0
-    # Left out where there are none, so that results from before they were stay the same.
-    conditions: dict[str, str] = Field(
-        default_factory=dict,
-        exclude_if=lambda value: not value,
-        description="settings of the evaluator that make the score another quantity, such as classifier",
-    )
     stage: str = Field(description="identity of the evaluation stage")
     items_file: str = Field(
         "", exclude=True, description="Parquet file of per-item scores; its place is no part of the result"
