@@ -302,7 +302,7 @@ class Evaluator(Component, ABC):
 
     @property
     def conditions(self) -> Mapping[str, str]:
-        """Under which settings scores are measured that make them another quantity: name -> value.
+        """Settings that make the scores another quantity, such as the classifier: name -> value.
 
         Kept with the scores; a published figure that names another value was not measured alike.
         """

@@ -58,7 +58,6 @@ def evaluate(
     Test sets that are not found are named and left out.
     """
     from synthbench.models import loading
-    from synthbench.models.interfaces import PairScorer
     from synthbench.pipeline.progress import progress_for_people
     from synthbench.runtime import Runtime
 
@@ -74,14 +73,12 @@ def evaluate(
         progress.say("subsets are not known on the hub: mean and wmean are those over all pairs")
     evaluators = {name: _evaluator(SUITES[suite], task) for name, task in tasks.items()}
     with _kept_vectors(suite, identity, progress) as kept:
-        opened = _open(model, revision, kept, (runtime, progress))
-        if isinstance(opened, PairScorer) and any(each.needs_encoder for each in evaluators.values()):
-            raise UserError(f"suite '{suite}' needs an encoder, {model} scores pairs only")
+        opened = _open((model, revision), suite, evaluators, kept, (runtime, progress))
         evaluations = _evaluate(opened, evaluators, tasks, progress)
-    conditions = {key: value for each in evaluators.values() for key, value in each.conditions.items()}
-    _print_table(SUITES[suite], evaluations, conditions)
+    settings = {key: value for each in evaluators.values() for key, value in each.model_dump().items()}
+    _print_table(SUITES[suite], evaluations, settings)
     if json_file is not None:
-        about = {"model": model, **_versions(), **conditions}
+        about = {"model": model, **_versions(), "settings": settings}
         _write_json(json_file, _report(about, identity, evaluations, missing))
 
 
@@ -111,18 +108,25 @@ def _kept_vectors(
 
 
 def _open(
-    model: str, revision: str | None, kept: "KeptVectors | None", how: "tuple[Runtime, Progress]"
+    model: tuple[str, str | None],
+    suite: str,
+    evaluators: "Mapping[str, Evaluator]",
+    kept: "KeptVectors | None",
+    how: "tuple[Runtime, Progress]",
 ) -> "Encoder | PairScorer":
+    """Load a model, given by name and revision; raises UserError if it is not what the suite needs."""
     from synthbench.models.device import use_threads
     from synthbench.models.encoder import CachingEncoder, resumable
     from synthbench.models.interfaces import Encoder
     from synthbench.models.loading import open_model
 
     use_threads(how[0])
-    opened = open_model(model, revision, *how)
-    if not isinstance(opened, Encoder):
-        return opened
-    return CachingEncoder(opened) if kept is None else resumable(opened, kept)
+    opened = open_model(*model, *how)
+    if isinstance(opened, Encoder):
+        return CachingEncoder(opened) if kept is None else resumable(opened, kept)
+    if any(evaluator.needs_encoder for evaluator in evaluators.values()):
+        raise UserError(f"suite '{suite}' needs an encoder, {model[0]} scores pairs only")
+    return opened
 
 
 def _evaluate(
@@ -160,12 +164,10 @@ def _evaluator(suite: Suite, task: "SyntheticDataset") -> "Evaluator":
     return made
 
 
-def _print_table(
-    suite: Suite, evaluations: Mapping[str, "Evaluation"], conditions: Mapping[str, str]
-) -> None:
+def _print_table(suite: Suite, evaluations: Mapping[str, "Evaluation"], settings: Mapping[str, Any]) -> None:
     from rich.table import Table
 
-    caption = "; ".join(["scores x 100", *(f"{name}: {value}" for name, value in conditions.items())])
+    caption = "; ".join(["scores x 100", *(f"{name}: {value}" for name, value in settings.items())])
     table = Table("task", *suite.counts, *suite.columns, caption=caption)
     table.columns[0].overflow = "fold"
     for column in table.columns[1:]:
@@ -179,7 +181,7 @@ def _print_table(
 
 
 def _report(
-    about: Mapping[str, str],
+    about: Mapping[str, Any],
     identity: Mapping[str, str],
     evaluations: Mapping[str, "Evaluation"],
     missing: Mapping[str, str],

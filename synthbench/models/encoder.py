@@ -64,8 +64,7 @@ class LengthBatchedEncoder:
         if done and self._progress is not None:
             self._progress.say(f"{len(done):,} of {len(sentences):,} sentences were encoded earlier")
         try:
-            with progress_task(self._progress, "encode", len(sentences)) as task:
-                task.advance(len(done))
+            with progress_task(self._progress, "encode", len(sentences) - len(done)) as task:
                 for rows, vectors in self._batches(sentences, done):
                     matrix.put(rows, vectors)
                     self._keep([sentences[row] for row in rows], vectors)

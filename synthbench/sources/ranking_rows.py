@@ -52,6 +52,14 @@ def read_file(path: Path, columns: Columns) -> Content:
     if not queries:
         raise UserError(f"{path}: holds no queries with candidates")
     for query in queries.values():
-        texts = {"query": query.text, "candidates": tuple(query.candidates), "grades": tuple(query.grades)}
-        content.records.append(Ranking(split=columns.split, **query.given, **texts))
+        ranking = Ranking(
+            query=query.text,
+            candidates=tuple(query.candidates),
+            grades=tuple(query.grades),
+            split=columns.split,
+            id=query.given["id"],
+            subset=query.given.get("subset", ""),
+            label=query.given.get("label", ""),
+        )
+        content.records.append(ranking)
     return content

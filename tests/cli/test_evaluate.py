@@ -303,7 +303,7 @@ def test_the_transfer_suite_scores_encoders_only(mrpc: Path, untrained: Path, tm
     assert f"{100 * scores['accuracy']:.2f}" in output
     assert f"{100 * scores['f1']:.2f}" in output
     assert "classifier: senteval" in output
-    assert json.loads(written.read_text(encoding="utf-8"))["classifier"] == "senteval"
+    assert json.loads(written.read_text(encoding="utf-8"))["settings"]["classifier"] == "senteval"
     bert = json.loads((untrained / "model.json").read_text(encoding="utf-8"))["pretrained"]["model"]
     build_cross_encoder(Pretrained(model=bert, num_layers=1), 0, "cpu").save(str(tmp_path / "cross"))
     _, problem = _run(str(tmp_path / "cross"), *given)

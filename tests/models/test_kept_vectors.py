@@ -49,8 +49,12 @@ def test_only_what_is_not_there_is_encoded_in_the_same_batches(
     for file in files[2:]:
         file.unlink()
     asked.clear()
-    resumed = encoder.keeping(KeptVectors(tmp_path, "model")).encode(TEXTS)
+    lines = Lines()
+    encoder = LengthBatchedEncoder(encoder.model, 64, lines, KeptVectors(tmp_path, "model"))
+    resumed = encoder.encode(TEXTS)
     assert asked == batches[2:]
+    assert lines.said == [f"{sum(batches[:2])} of {len(TEXTS)} sentences were encoded earlier"]
+    assert lines.counts["encode"].total == lines.counts["encode"].done == sum(asked)
     assert resumed.tobytes() == whole.tobytes()
 
 
