@@ -55,6 +55,10 @@ class AugSBERT(WithLabeller, Method):
             return {CROSS_ENCODER: self.labeller(), **self.sampler.needs(self.seed)}
         return {CROSS_ENCODER: self.labeller()}
 
+    def table_notes(self) -> tuple[str, ...]:
+        """Tell how neighbours are counted and found, where there are any."""
+        return self.sampler.table_notes
+
     def _data_of(self, sampler: Mapping[str, Any]) -> GeneratedData:
         settings = {**self.model_dump(mode="json"), "sampler": sampler}
         return GeneratedData("augsbert", settings, sources={"gold": "gold", "dev": "dev"})

@@ -7,12 +7,18 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Literal, Protocol, overload
+from typing import Any, ClassVar, Literal, Protocol, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.api import GenerationContext, Record, Records, SyntheticDataset, UserError
 from synthbench_augsbert.gold import GoldSentences, IndexPair
+
+HOW_K_COUNTS = (
+    "k counts a sentence's neighbours without the sentence itself, as the semantic search of AugSBERT's"
+    " authors does; their BM25 search counts it, so that their k = 3 is k = 2 here."
+)
+WHICH_BM25 = "BM25 is rank-bm25's Okapi over lower-cased words; the paper's is Elasticsearch's."
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,8 @@ class SamplerConfig(BaseModel):
     """What the configurations of all samplers share."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    table_notes: ClassVar[tuple[str, ...]] = ()
+    """What must be known beside every table of such pairs."""
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
         """The place: what is sampled is the same on every run."""
@@ -107,6 +115,7 @@ class BM25Sampler(SamplerConfig):
     k counts neighbours without the sentence itself. Neighbours that are gold pairs are dropped, not replaced.
     """
 
+    table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS, WHICH_BM25)
     name: Literal["bm25"] = "bm25"
     k: int = Field(ge=1, description="neighbours of each sentence")
 

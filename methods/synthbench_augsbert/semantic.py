@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,6 +10,8 @@ from synthbench.api import GenerationContext, Need, Record, Records, SyntheticDa
 from synthbench_augsbert.gold import GoldSentences, IndexPair
 from synthbench_augsbert.labelling import trained_on_gold
 from synthbench_augsbert.samplers import (
+    HOW_K_COUNTS,
+    WHICH_BM25,
     BM25Sampler,
     Candidates,
     ChoosingSampler,
@@ -43,6 +45,7 @@ class SemanticSearchSampler(SemanticSettings):
     k counts neighbours without the sentence itself. Neighbours that are gold pairs are dropped, not replaced.
     """
 
+    table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS,)
     name: Literal["semantic-search"] = "semantic-search"
     k: int = Field(ge=1, description="neighbours of each sentence")
 
@@ -89,6 +92,7 @@ class SemanticSearchSampler(SemanticSettings):
 class BM25SemanticSampler(SemanticSettings, ChoosingSampler):
     """The pairs of both BM25 and semantic search, each once, as those two samplers have them labelled."""
 
+    table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS, WHICH_BM25)
     name: Literal["bm25+semantic-search"] = "bm25+semantic-search"
     k: int = Field(ge=1, description="neighbours of each sentence by BM25, and by the bi-encoder")
     semantic_k: int | None = Field(

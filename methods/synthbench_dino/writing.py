@@ -51,6 +51,10 @@ class WritingSettings(Component):
         """Return the content hash or commit of the language model."""
         return self.language_model.fingerprint()
 
+    def table_notes(self) -> tuple[str, ...]:
+        """Tell what the precision may do to the texts."""
+        return self.language_model.rounding_notes("DINO's texts")
+
     def write(
         self,
         jobs: Iterable[Job],

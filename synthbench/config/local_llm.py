@@ -56,6 +56,10 @@ class LocalLLM(BaseModel):
         model = LanguageModel(model=self.local, revision=self.revision, dtype=self.dtype)
         return LocalChat(model, self.max_new_tokens, self.batch_size)
 
+    def table_notes(self) -> tuple[str, ...]:
+        """Tell what the precision may do to the answers."""
+        return self.chat.language_model.rounding_notes("The LLM's answers")
+
     def identity(self) -> Mapping[str, Any]:
         """Return what the identity of a stage holds beside the model's commit or content hash."""
         return {

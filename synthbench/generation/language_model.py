@@ -108,6 +108,16 @@ class LanguageModel(NamedLanguageModel):
         "fp32", description="of weights and products; logits, softmax and debiasing are always fp32"
     )
 
+    def rounding_notes(self, texts: str) -> tuple[str, ...]:
+        """Tell tables, of a half precision, what the batch and the device may do to these texts."""
+        if self.dtype == "fp32":
+            return ()
+        return (
+            f"{texts} were written in {self.dtype}. Its rounding depends on batch size and device, which are"
+            " no part of a stage's identity: another machine may write other texts, and each row that is"
+            " trained on them may score otherwise.",
+        )
+
     def load(self, runtime: "Runtime") -> "CausalModel":
         """Load model and tokenizer onto the runtime's device.
 

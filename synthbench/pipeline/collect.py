@@ -188,7 +188,7 @@ def _datasets(parts: Mapping[str, Stage], store: Store, counted: Collection[str]
         manifest = read_manifest(folder)
         made_by = [each.operation for each in generations(stage) if isinstance(each.operation, Generate)]
         asked = dict.fromkeys(one.llm.address() for one in made_by if one.llm is not None)
-        told = dict.fromkeys(note for one in made_by for note in one.method.table_notes())
+        told = dict.fromkeys(note for one in made_by for note in one.table_notes())
         yield DatasetSummary(
             part=name,
             kind=manifest.kind.value,

@@ -82,6 +82,11 @@ class Generate(Operation):
         """Whether the method asks an LLM."""
         return self.llm is not None
 
+    def table_notes(self) -> tuple[str, ...]:
+        """Return what must be known beside every table of such data."""
+        of_llm = self.llm.table_notes() if isinstance(self.llm, LocalLLM) else ()
+        return (*of_llm, *self.method.table_notes())
+
     @cached_property
     def _revisions(self) -> Mapping[str, str]:
         of_llm = self.llm.revisions() if isinstance(self.llm, LocalLLM) else {}

@@ -10,6 +10,7 @@ from synthbench.reporting.comparisons import ItemErrors
 from synthbench.reporting.noise import NOISE_RULE
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.overlap_notes import overlap_notes
+from synthbench.reporting.published_amounts import amount_notes
 from synthbench.reporting.published_notes import published_notes
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.table import CEILING_MARK, MISSING, Cell, Table
@@ -35,6 +36,7 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_marks(table),
         *_undefined(result, options),
         *published_notes(table, are_wanted=bool(result.published)),
+        *amount_notes(result, options),
         *_not_found(result, options),
         *_data(result),
         *overlap_notes(result),

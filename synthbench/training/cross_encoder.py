@@ -7,6 +7,7 @@ from pydantic import Field, field_validator
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained
+from synthbench.models.work import Work
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
@@ -40,6 +41,12 @@ class CrossEncoder(TrainingSettings):
         if base.static or base.pooling is not None:
             raise ValueError("a cross-encoder has no static and no pooling")
         return base
+
+    def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
+        """Return what the steps and the scoring of dev pairs compute; None if the steps are unknown."""
+        # It is trained on gold alone, as a rule: every pair counts twice in both orders.
+        doubled = num_records if num_records is None or not self.both_orders else 2 * num_records
+        return super().work(doubled, num_dev)
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Train on all records with split "train", other kinds than scored pairs converted to them.

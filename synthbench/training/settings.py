@@ -110,11 +110,12 @@ class TrainingSettings(Trainer):
         """Return what the steps and the scoring of dev pairs compute; None if the steps are unknown."""
         if num_records is None and self.max_steps is None:
             return None
+        num_steps = self.num_steps(num_records or 0)
         return training(
             self.base,
-            self.num_steps(num_records or 0),
+            num_steps,
             self.batch_size * self.sentences_per_record,
-            num_dev=2 * self.evaluations * (num_dev or 0),
+            num_dev=2 * len(self.evaluation_steps(num_steps)) * (num_dev or 0),
         )
 
     def evaluation_steps(self, num_steps: int) -> tuple[int, ...]:

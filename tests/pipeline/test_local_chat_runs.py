@@ -13,6 +13,7 @@ from synthbench.config.local_llm import LocalLLM
 from synthbench.generation.chat.ledger import entries
 from synthbench.generation.language_model import LanguageModel
 from synthbench.pipeline.costs import costs
+from synthbench.pipeline.generation import Generate
 from synthbench.pipeline.llm import llm_on_demand
 from synthbench.pipeline.operations import read_dataset
 from synthbench.pipeline.plan import make_plan
@@ -37,6 +38,20 @@ def test_a_run_asks_the_model_and_counts_its_tokens(
     assert (entry.model, entry.answered.num_attempts, entry.answered.usd) == (chat_model.name, 4, 0.0)
     assert entry.answered.completion_tokens <= 4 * 40
     assert str(entry) in said
+
+
+def test_tables_say_that_answers_in_half_precision_depend_on_batch_and_device(asking: ExperimentFile) -> None:
+    def told(dtype: str) -> tuple[str, ...]:
+        operation = generated(make_plan(asking.load(f"llm.dtype={dtype}"))).operation
+        assert isinstance(operation, Generate)
+        return operation.table_notes()
+
+    assert told("fp32") == ()
+    for dtype in ("bf16", "fp16"):
+        (note,) = told(dtype)
+        assert note.startswith(
+            f"The LLM's answers were written in {dtype}. Its rounding depends on batch size"
+        )
 
 
 def test_weights_precision_and_length_are_in_the_identity_and_nothing_else(

@@ -10,7 +10,7 @@ from synthbench.reporting.build import build_table
 from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.published import PublishedValue
-from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.reporting.table import Table
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -194,6 +194,41 @@ def test_published_figures_stand_below_their_columns(two_sets: Callable[..., Exp
 
     assert table.rows[0].published_line == ("published", "70.1", "60.2‡")
     assert "‡ Not measured alike: STSb: 8 items published, 9 here." in table.notes
+
+
+def test_published_amounts_of_data_stand_beside_ours(two_sets: Callable[..., ExperimentResult]) -> None:
+    """A column called "SET #PART" is of how many records the part had for the test set."""
+    values = tuple(
+        PublishedValue.model_validate(
+            {
+                "paper": "Doe 2021", "table": "11", "row": row, "encoder": "", "generator": "",
+                "column": column, "metric": "count", "split": "", "aggregation": "none", "n": "",
+                "value": value, "sd": "", "flag": "",
+            }
+        )
+        for row, column, value in (
+            ("BM25", "Paraphrases #silver", "10637"),
+            ("BM25", "STSb #silver", "3964"),
+            ("BM25", "STSb #bronze", "5"),
+            ("KDE", "STSb #silver", "6"),
+        )
+    )  # fmt: skip
+    options = {"file": "doe.csv", "rows": {"gold": "BM25"}, "columns": {"mrpc": "Paraphrases"}}
+    result = two_sets(published=options).model_copy(update={"published": values})
+    amounts = {("mrpc", 0): 9_000, ("mrpc", 1): 11_000, ("mrpc", 2): 10_001}
+
+    def with_silver(run: RunResult) -> RunResult:
+        number = amounts.get((run.axes["data_set"], run.seed), 4_000)
+        silver = DatasetSummary(
+            part="silver", kind="scored_pair", num_records=number, content_hash="", stage=""
+        )
+        return run.model_copy(update={"datasets": (silver,)})
+
+    table = build_table(result.model_copy(update={"runs": tuple(map(with_silver, result.runs))}))
+
+    told = "Records of silver, published in brackets: gold: MRPC 10,000 (10,637), STSb 4,000 (3,964)."
+    assert [note for note in table.notes if note.startswith("Records of")] == [told]
+    assert not any(note.startswith("Records of") for note in build_table(result).notes)
 
 
 def test_every_printer_shows_it(two_sets: Callable[..., ExperimentResult]) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from synthbench.pipeline.store import Store, write_atomically
+from synthbench.durability import write_atomically
+from synthbench.pipeline.store import Store
 from synthbench.runtime import Runtime
 
 CPU = "CPU"

@@ -331,3 +331,24 @@ def test_the_labeller_is_trained_on_the_source_domain_alone() -> None:
     trained = needs["cross_encoder"]
     assert isinstance(trained, TrainedModel)
     assert (trained.data, trained.selection, trained.seed) == (("gold",), "dev", 3)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "tells_k", "tells_bm25"),
+    [
+        ({"name": "bm25", "k": 3}, True, True),
+        ({"name": "semantic-search", "k": 3, "bi_encoder": {"base": {"model": "a"}}}, True, False),
+        ({"name": "bm25+semantic-search", "k": 3, "bi_encoder": {"base": {"model": "a"}}}, True, True),
+        ({"name": "random", "size": 3}, False, False),
+        ({"name": "kde", "size": 3}, False, False),
+    ],
+)
+def test_tables_say_how_neighbours_are_counted_and_found(
+    sampler: dict[str, object], tells_k: bool, tells_bm25: bool
+) -> None:
+    method = AugSBERT.model_validate({"sampler": sampler, "cross_encoder": {"base": {"model": "a"}}})
+    told = method.table_notes()
+
+    counted = "k counts a sentence's neighbours without the sentence itself"
+    assert any(note.startswith(counted) and "k = 3 is k = 2 here" in note for note in told) == tells_k
+    assert any("rank-bm25's Okapi" in note for note in told) == tells_bm25

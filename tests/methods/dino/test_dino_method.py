@@ -20,7 +20,7 @@ from synthbench.api import (
     Unit,
     UserError,
 )
-from synthbench_dino import DINO
+from synthbench_dino import DINO, DINOTexts
 
 LABELS = ("1", "0.5", "0")
 FIRST_TEXTS = (X1, "the dog eats.", "two boys play the piano.", 'she says "no" twice.', "a cat")
@@ -212,6 +212,23 @@ def test_it_says_how_far_it_is_and_what_came_of_it(model: str, x1: SyntheticData
     assert re.match(
         rf"  {num_pairs} pairs, [\d.,]+ per second; dropped: \d+ \w+, ", context.progress.said[-1]
     )
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+def test_tables_say_that_texts_in_half_precision_depend_on_batch_and_device(dtype: str) -> None:
+    language_model = {"model": "gpt2-xl", "dtype": dtype}
+    labels = {"sport": {"instruction": 'Task: Write about sport.\nText: "'}}
+    methods = (
+        DINO.model_validate({"language_model": language_model, "task": "sts"}),
+        DINOTexts.model_validate({"language_model": language_model, "size": 1, "labels": labels}),
+    )
+    told = {tuple(method.table_notes()) for method in methods}
+    note = (
+        f"DINO's texts were written in {dtype}. Its rounding depends on batch size and device, which are no"
+        " part of a stage's identity: another machine may write other texts, and each row that is trained on"
+        " them may score otherwise."
+    )
+    assert told == ({()} if dtype == "fp32" else {(note,)})
 
 
 def test_counterlabels_count_with_decay_only() -> None:
