@@ -537,6 +537,10 @@ def test_a_service_without_batches_is_one_clear_line_and_nothing_is_under_way(
         (Reply(200, b"<html>Sign in</html>", "text/html"), "does not take or give batches .something else"),
         (Reply(200, b'{"id": '), "does not take or give batches .something else than the Batch API's JSON"),
         (Reply(cut=0), "does not take or give batches .the connection ended without an answer"),
+        (
+            Reply(307, headers={"Location": f"https://u:{KEY}@else.where/v1/files?key={KEY}"}),
+            "redirects to https://else.where/v1/files, which was not asked; if that is the right server, write",
+        ),
     ],
 )
 def test_a_service_that_turns_batches_away_is_one_line_without_the_key(
