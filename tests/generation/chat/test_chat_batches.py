@@ -539,7 +539,7 @@ def test_a_service_without_batches_is_one_clear_line_and_nothing_is_under_way(
         (Reply(cut=0), "does not take or give batches .the connection ended without an answer"),
         (
             Reply(307, headers={"Location": f"https://u:{KEY}@else.where/v1/files?key={KEY}"}),
-            "redirects to https://else.where/v1/files, which was not asked; if that is the right server, write",
+            "redirects to https://else.where/v1/files, which was not asked; if that is the right server",
         ),
     ],
 )
