@@ -59,7 +59,7 @@ class BatchService:
 
     def __init__(self, endpoint: Endpoint) -> None:
         from httpx2 import Timeout
-        from openai import OpenAI
+        from openai import DefaultHttpxClient, OpenAI
 
         self.refusals = Refusals(endpoint)
         self._endpoint = endpoint
@@ -68,7 +68,9 @@ class BatchService:
             base_url=endpoint.base_url,
             api_key=self.refusals.key or "none",
             max_retries=0,
-            timeout=Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT)),
+            http_client=DefaultHttpxClient(
+                timeout=Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT)), follow_redirects=False
+            ),
         )
 
     def __enter__(self) -> Self:
@@ -188,6 +190,8 @@ class BatchService:
             raise FailedAttemptError(Kind.UNREADABLE, "something else than the Batch API's JSON") from None
 
     def _turned_away(self, error: "APIStatusError", if_missing: str) -> Exception:
+        if error.response.next_request is not None:
+            return self.refusals.redirected(error.response.next_request.url)
         if error.status_code == 404:
             return endpoint_error(
                 self._endpoint, f"{if_missing} (HTTP 404: {self.refusals.said(_reply(error))})"

@@ -189,14 +189,7 @@ class Connection:
             raise FailedAttemptError(Kind.REFUSED, "a redirect to no address") from None
         if (url.scheme, url.host, url.port) == (response.url.scheme, response.url.host, response.url.port):
             return url
-        shown = in_one_line(
-            self._refusals.without_key(str(url.copy_with(query=None, fragment=None, userinfo=b"")))
-        )
-        raise endpoint_error(
-            self._endpoint,
-            f"redirects to {shown[:_LONGEST_SAID]}, another server, which was not asked; if that is the right"
-            " one, write its address in llm.base_url",
-        )
+        raise self._refusals.redirected(url)
 
     def _without_answer(self, error: Exception) -> FailedAttemptError:
         from aiohttp import ClientConnectorError, ConnectionTimeoutError
@@ -230,6 +223,15 @@ class Refusals:
         code = error.get("code") if isinstance(error, dict) else None
         pause = seconds_asked_for(reply.headers)
         return self.turned_away(reply.status, code if isinstance(code, str) else "", self.said(reply), pause)
+
+    def redirected(self, url: "URL") -> UserError:
+        """Return the error of a redirect to a server that was not asked, and that would get it all."""
+        address = str(url.copy_with(query=None, fragment=None, userinfo=b""))
+        shown = in_one_line(self.without_key(address))[:_LONGEST_SAID]
+        return self._error(
+            f"redirects to {shown}, which was not asked; if that is the right server, write its address in"
+            " llm.base_url"
+        )
 
     def within(self, reply: Reply) -> FailedAttemptError | UserError | None:
         """Return the meaning of an error that has the status of success, None if the reply holds none."""

@@ -284,8 +284,8 @@ def test_a_redirect_to_another_server_is_refused_in_one_line_and_nothing_is_sent
             ask(server, tmp_path)
     assert other.bodies == []
     assert str(raised.value) == (
-        f"the LLM 'mine' at {server.base_url} redirects to {other.base_url}/chat/completions, another server,"
-        " which was not asked; if that is the right one, write its address in llm.base_url"
+        f"the LLM 'mine' at {server.base_url} redirects to {other.base_url}/chat/completions, which was"
+        " not asked; if that is the right server, write its address in llm.base_url"
     )
 
 
