@@ -16,6 +16,7 @@ from synthbench.data.dataset import MANIFEST_FILE, SyntheticDataset
 from synthbench.data.dino import write_dino
 from synthbench.data.importing import import_file
 from synthbench.data.records import RECORD_TYPES
+from synthbench.durability import sync_tree
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -118,6 +119,7 @@ def check_target(target: Path, *, force: bool = False) -> None:
 
 
 def _swap(temporary: Path, target: Path) -> None:
+    sync_tree(temporary)
     if temporary.is_file() and not target.is_dir():
         temporary.replace(target)
         return

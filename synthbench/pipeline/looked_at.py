@@ -7,7 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from synthbench.pipeline.store import Store, write_atomically
+from synthbench.durability import write_atomically
+from synthbench.pipeline.store import Store
 
 FOLDER = "examined"
 LAYOUT = 2

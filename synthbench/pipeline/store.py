@@ -1,7 +1,6 @@
 """The content-addressed store: stage identity -> artifact folder, written whole or not at all."""
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -12,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from synthbench.durability import file_hash, sync_folder, sync_tree, write_atomically
 from synthbench.errors import UserError
 
 STAGE_FILE = "stage.json"
@@ -123,10 +123,13 @@ class Store:
                 "mtime_ns": status.st_mtime_ns,
                 "sha256": file_hash(file),
             }
+        sync_tree(output)
         write_atomically(output / STAGE_FILE, json.dumps({**record, "files": files}, indent=1) + "\n")
         self.discard(identity)
         self.folder(identity).parent.mkdir(parents=True, exist_ok=True)
         output.rename(self.folder(identity))
+        for parent in (self.folder(identity).parent, self.root / "artifacts"):
+            sync_folder(parent)
         shutil.rmtree(partial, ignore_errors=True)
 
     @contextmanager
@@ -192,22 +195,6 @@ def describe_holder(file: Path) -> str:
         return f"process {holder['pid']} on {holder['host']}"
     except (OSError, ValueError, KeyError):
         return "another process"
-
-
-def file_hash(file: Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_atomically(file: Path, text: str) -> None:
-    """Write a file under a temporary name and rename it, so that no reader sees half of it."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _is_about(root: Path, error: Exception) -> bool:

@@ -5,16 +5,16 @@ import signal
 from pathlib import Path
 
 import pytest
+from disks import Disk
 from fake_stages import hold_lock, in_process, wait_for
 
+from synthbench.durability import file_hash
 from synthbench.errors import UserError
 from synthbench.pipeline.store import (
     ArtifactDamagedError,
     StageBusyError,
     Store,
     disk_errors,
-    file_hash,
-    write_atomically,
 )
 
 IDENTITY = "ab" * 32
@@ -77,6 +77,12 @@ def test_a_commit_that_is_interrupted_leaves_no_artifact(
     with pytest.raises(OSError, match="No space left"):
         committed(store)
     assert not store.has(IDENTITY)
+
+
+def test_an_artifact_is_on_the_disk_before_it_gets_its_name(store: Store, disk: Disk) -> None:
+    committed(store)
+    store.remember_addresses("study", {"a": "1"})
+    assert disk.faults() == []
 
 
 def test_damage_is_found_by_size(store: Store) -> None:
@@ -158,15 +164,6 @@ def test_addresses_of_later_runs_lie_over_those_of_earlier_ones(store: Store) ->
     assert store.addresses("study") == {"a": "1", "b": "3"}
     (store.root / "addresses" / "study.json").write_text("torn {")
     assert store.addresses("study") == {}
-
-
-def test_an_atomic_write_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    file = tmp_path / "x.json"
-    write_atomically(file, "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(file, "half \ud800")
-    assert file.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
 @pytest.mark.parametrize(
