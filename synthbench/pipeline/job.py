@@ -99,7 +99,7 @@ class Job:
             GroupMember(
                 stage.operation,
                 {name: self.store.folder(source.identity) for name, source in stage.inputs.items()},
-                self._workspace(stage.identity),
+                self._workspace(stage),
             )
             for stage in stages
         ]
@@ -114,11 +114,18 @@ class Job:
             }
             self.store.commit(stage.identity, record)
 
-    def _workspace(self, identity: str) -> Workspace:
+    def _workspace(self, stage: Stage) -> Workspace:
         chat = None
         if self.llm is not None:
-            chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, identity))
-        return Workspace(self.store.workspace(identity), self.runtime, self.progress, chat)
+            chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, stage.identity))
+        work = Workspace(self.store.workspace(stage.identity), self.runtime, self.progress, chat)
+        num_damaged = work.journal.mend()
+        if num_damaged:
+            self.progress.say(
+                f"{stage}: dropped {num_damaged:,} journal line{'s' * (num_damaged != 1)}, damaged or of an "
+                "earlier version; what they held is made again"
+            )
+        return work
 
 
 def environment() -> dict[str, str]:
