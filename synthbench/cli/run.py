@@ -17,6 +17,7 @@ from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment
+    from synthbench.pipeline.artifacts import Artifacts
     from synthbench.pipeline.plan import Plan
     from synthbench.pipeline.runner import Report
     from synthbench.pipeline.store import Store
@@ -55,7 +56,7 @@ def run(
 
 
 def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
-    from synthbench.pipeline.collect import collect
+    from synthbench.pipeline.artifacts import Artifacts
     from synthbench.pipeline.plan import make_plan
     from synthbench.pipeline.progress import progress_for_people
 
@@ -67,22 +68,19 @@ def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
     plan = make_plan(experiment)
     store = _open_store()
     folder = _places_for_results(given, output)
-    report = _execute(plan, store, _runtime(experiment, jobs), progress, (jobs, force))
+    report, result = _execute(plan, store, given.overrides, progress, (jobs, force))
     if report.is_data_faulty:
         progress.say("the data are at fault, so nothing was generated or trained, not in other rows either")
         raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
-    failures = tuple(
-        f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()
-    )
-    pending = tuple(f"{stage}: {line}" for stage, lines in report.pending.values() for line in lines)
-    is_tracked = _conclude(collect(plan, store, failures, given.overrides, pending), store, folder)
+    assert result is not None, "only faulty data leave nothing to be collected"
+    is_tracked = _conclude(result, Artifacts(store, progress.say), folder)
     _print_failures(report)
-    _print_pending(pending)
+    _print_pending(report.pending_lines)
     if report.failed and not report.only_user_errors:
         raise typer.Exit(EXIT_FAILURES)
     if report.failed or not is_tracked:
         raise typer.Exit(EXIT_USER_ERROR)
-    if pending:
+    if report.pending:
         raise typer.Exit(EXIT_PENDING)
 
 
@@ -125,23 +123,33 @@ def _runtime(experiment: "Experiment", jobs: int) -> "Runtime":
 
 
 def _execute(
-    plan: "Plan", store: "Store", runtime: "Runtime", progress: "Progress", how: tuple[int, list[str]]
-) -> "Report":
+    plan: "Plan", store: "Store", overrides: tuple[str, ...], progress: "Progress", how: tuple[int, list[str]]
+) -> "tuple[Report, ExperimentResult | None]":
+    """Compute what is missing and collect the results, unless the data are faulty."""
+    from synthbench.durability import DamagedFileError
     from synthbench.pipeline.cleaning import run_in_progress
     from synthbench.pipeline.executors import executor
     from synthbench.pipeline.llm import llm_on_demand
+    from synthbench.pipeline.repair import collect_whole
     from synthbench.pipeline.runner import Runner, matching
     from synthbench.pipeline.store import disk_errors
 
     jobs, force = how
-    in_progress = run_in_progress(store, f"experiment {plan.experiment.name}", plan.stages)
+    name = plan.experiment.name
+    in_progress = run_in_progress(store, f"experiment {name}", plan.stages)
     llm_server = llm_on_demand(plan.experiment.llm, progress)
     with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs) as workers:
-        runner = Runner(store, workers, runtime, progress, llm, plan.experiment.name)
+        runner = Runner(store, workers, _runtime(plan.experiment, jobs), progress, llm, name)
         report = runner.run(plan, matching(plan, force))
-        store.remember_addresses(plan.experiment.name, plan.addresses)
-    progress.say(_summary(plan, report))
-    return report
+        try:
+            store.remember_addresses(name, plan.addresses)
+        except DamagedFileError as damage:
+            progress.say(f"the record of what {name} uses {damage}; writing it anew")
+            store.forget_addresses(name)
+            store.remember_addresses(name, plan.addresses)
+        progress.say(_summary(plan, report))
+        result = None if report.is_data_faulty else collect_whole(plan, runner, report, overrides)
+    return report, result
 
 
 def _summary(plan: "Plan", report: "Report") -> str:
@@ -153,7 +161,7 @@ def _summary(plan: "Plan", report: "Report") -> str:
     return f"{len(report.executed)} stages executed, {reused} reused{more}"
 
 
-def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
+def _conclude(result: "ExperimentResult", artifacts: "Artifacts", folder: Path) -> bool:
     """Write the report of what is finished, say where, then track it; tell whether that worked.
 
     People who are to judge get their sheets beside the tables.
@@ -172,7 +180,7 @@ def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
     print_files(files)
     for audit in result.audits:
         if audit.audit is None:
-            print(f"sheet: {deliver_sheet(audit, store, folder)}")
+            print(f"sheet: {deliver_sheet(audit, artifacts, folder)}")
     try:
         print(f"MLflow: {MlflowTracker(home()).log(result, folder)}")
     except UserError as error:

@@ -1,13 +1,14 @@
 """What the generate stages of a plan would cost, as far as their methods can tell."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
-from synthbench.data.dataset import read_manifest
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.generation import SOURCE, Generate
-from synthbench.pipeline.operations import DATASET_FOLDER, ReadSource
+from synthbench.pipeline.operations import ReadSource
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.status import StageStatus
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.store import ArtifactDamagedError, Store
 
 
 def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, tuple[str, ...]]]:
@@ -36,7 +37,9 @@ def _num_records(stage: Stage, store: Store) -> Mapping[str, int]:
 
 
 def _size(source: Stage, store: Store) -> int | None:
-    if store.has(source.identity):
-        return read_manifest(store.folder(source.identity) / DATASET_FOLDER).num_records
+    artifacts = Artifacts(store)
+    with suppress(ArtifactDamagedError):  # the stage's status says so
+        if artifacts.has_dataset(source.identity):
+            return artifacts.manifest(source.identity).num_records
     operation = source.operation
     return operation.source.expected_records if isinstance(operation, ReadSource) else None

@@ -79,7 +79,7 @@ class Journal:
     def _keep_whole_entries(self) -> None:
         mended = self.file.with_suffix(".mended")
         with self.file.open("rb") as stream, mended.open("wb") as kept:
-            kept.writelines(filter(is_whole, stream))
+            kept.writelines(line for line in stream if is_whole(line))
         sync_file(mended)
         mended.replace(self.file)
 
