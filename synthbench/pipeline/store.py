@@ -204,7 +204,7 @@ class Store:
         """
         try:
             known = read_sealed(
-                self._addresses_file(experiment),
+                self.addresses_file(experiment),
                 is_of_earlier_version=lambda known: all(isinstance(each, str) for each in known.values()),
             )
         except FileNotFoundError:
@@ -217,7 +217,7 @@ class Store:
 
     def forget_addresses(self, experiment: str) -> None:
         """Forget which identities an experiment's last run used."""
-        self._addresses_file(experiment).unlink(missing_ok=True)
+        self.addresses_file(experiment).unlink(missing_ok=True)
 
     def remember_addresses(self, experiment: str, addresses: Mapping[str, str]) -> None:
         """Record the identities that an experiment's run uses, over what was known before.
@@ -225,10 +225,11 @@ class Store:
         Raises DamagedFileError if that is damaged.
         """
         merged = {**self.addresses(experiment), **addresses}
-        self._addresses_file(experiment).parent.mkdir(parents=True, exist_ok=True)
-        write_sealed(self._addresses_file(experiment), {"addresses": merged})
+        self.addresses_file(experiment).parent.mkdir(parents=True, exist_ok=True)
+        write_sealed(self.addresses_file(experiment), {"addresses": merged})
 
-    def _addresses_file(self, experiment: str) -> Path:
+    def addresses_file(self, experiment: str) -> Path:
+        """Return where it is kept which identities an experiment's last run used."""
         return self.root / "addresses" / f"{experiment}.json"
 
 
