@@ -1,6 +1,7 @@
 """A disk that remembers what was synced, and a finger that flips, cuts and empties files on it."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,16 @@ def _state(file: Path) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
+def cut(file: Path) -> None:
+    """Lose the second half of a file."""
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def empty(file: Path) -> None:
+    """Lose the content of a file."""
+    os.truncate(file, 0)
+
+
 def flip(file: Path, at: float = 0.5) -> None:
     """Change one bit of a file somewhere in it, as bit rot does: size and time stay."""
     times = file.stat()
@@ -63,3 +74,11 @@ def flip(file: Path, at: float = 0.5) -> None:
     content[int(len(content) * at)] ^= 1
     file.write_bytes(content)
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "a flipped bit": flip,
+    "a cut": cut,
+    "emptied": empty,
+    "removed": Path.unlink,
+}

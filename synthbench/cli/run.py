@@ -18,6 +18,7 @@ from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment
+    from synthbench.pipeline.artifacts import Artifacts
     from synthbench.pipeline.bars import RichProgress
     from synthbench.pipeline.plan import Plan
     from synthbench.pipeline.progress import PlainProgress
@@ -64,7 +65,7 @@ def run(
 
 
 def _run(given: Given, progress: "RunProgress", how: tuple[int, list[str]], output: Path) -> None:
-    from synthbench.pipeline.collect import collect
+    from synthbench.pipeline.artifacts import Artifacts
     from synthbench.pipeline.plan import make_plan
 
     experiment = given.experiment
@@ -76,24 +77,19 @@ def _run(given: Given, progress: "RunProgress", how: tuple[int, list[str]], outp
     progress.say("trying where results go: report folder and tracking")
     folder = _places_for_results(given, output)
     progress.say(f"looking at what is there of {counted(len(plan.stages), 'stage')}")
-    report = _execute(plan, store, _runtime(experiment, how[0]), progress, how)
+    report, result = _execute(plan, store, given.overrides, progress, how)
     if report.is_data_faulty:
         progress.say("the data are at fault, so nothing was generated or trained, not in other rows either")
         raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
-    failures = tuple(
-        f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()
-    )
-    pending = tuple(f"{stage}: {line}" for stage, lines in report.pending.values() for line in lines)
-    progress.say("collecting results, and comparing training data with the test sets")
-    result = collect(plan, store, failures, given.overrides, pending)
-    is_tracked = _conclude(result, store, folder, progress)
+    assert result is not None, "only faulty data leave nothing to be collected"
+    is_tracked = _conclude(result, Artifacts(store, progress.say), folder, progress)
     _print_failures(report)
-    _print_pending(pending)
+    _print_pending(report.pending_lines)
     if report.failed and not report.only_user_errors:
         raise typer.Exit(EXIT_FAILURES)
     if report.failed or not is_tracked:
         raise typer.Exit(EXIT_USER_ERROR)
-    if pending:
+    if report.pending:
         raise typer.Exit(EXIT_PENDING)
 
 
@@ -136,28 +132,45 @@ def _runtime(experiment: "Experiment", jobs: int) -> "Runtime":
 
 
 def _execute(
-    plan: "Plan", store: "Store", runtime: "Runtime", progress: "RunProgress", how: tuple[int, list[str]]
-) -> "Report":
+    plan: "Plan",
+    store: "Store",
+    overrides: tuple[str, ...],
+    progress: "RunProgress",
+    how: tuple[int, list[str]],
+) -> "tuple[Report, ExperimentResult | None]":
+    """Compute what is missing and collect the results, unless the data are faulty."""
+    from synthbench.durability import DamagedFileError
     from synthbench.pipeline.cleaning import run_in_progress
     from synthbench.pipeline.course import Course
     from synthbench.pipeline.estimates.estimator import estimator_for
     from synthbench.pipeline.estimates.known import Known
     from synthbench.pipeline.executors import executor
     from synthbench.pipeline.llm import llm_on_demand
+    from synthbench.pipeline.repair import collect_whole
     from synthbench.pipeline.runner import Runner, matching
     from synthbench.pipeline.store import disk_errors
 
     jobs, force = how
+    name = plan.experiment.name
+    runtime = _runtime(plan.experiment, jobs)
     course = Course(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
-    in_progress = run_in_progress(store, f"experiment {plan.experiment.name}", plan.stages)
+    in_progress = run_in_progress(store, f"experiment {name}", plan.stages)
     llm_server = llm_on_demand(plan.experiment.llm, progress)
     with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs) as workers:
-        runner = Runner(store, workers, runtime, progress, llm, plan.experiment.name, course)
+        runner = Runner(store, workers, runtime, progress, llm, name, course)
         with progress.watching(course):
             report = runner.run(plan, matching(plan, force))
-        store.remember_addresses(plan.experiment.name, plan.addresses)
-    progress.say(_summary(plan, report))
-    return report
+        try:
+            store.remember_addresses(name, plan.addresses)
+        except DamagedFileError as damage:
+            progress.say(f"the record of what {name} uses {damage}; writing it anew")
+            store.forget_addresses(name)
+            store.remember_addresses(name, plan.addresses)
+        progress.say(_summary(plan, report))
+        if report.is_data_faulty:
+            return report, None
+        progress.say("collecting results, and comparing training data with the test sets")
+        return report, collect_whole(plan, runner, report, overrides)
 
 
 def _summary(plan: "Plan", report: "Report") -> str:
@@ -169,7 +182,9 @@ def _summary(plan: "Plan", report: "Report") -> str:
     return f"{len(report.executed)} stages executed, {reused} reused{more}"
 
 
-def _conclude(result: "ExperimentResult", store: "Store", folder: Path, progress: "RunProgress") -> bool:
+def _conclude(
+    result: "ExperimentResult", artifacts: "Artifacts", folder: Path, progress: "RunProgress"
+) -> bool:
     """Track what is finished, then write its report and say where; tell whether tracking worked.
 
     Tracking comes first: a report that can't be made or written is made again from what is tracked. People
@@ -198,7 +213,7 @@ def _conclude(result: "ExperimentResult", store: "Store", folder: Path, progress
     print_placed(folder, files, kept)
     for audit in result.audits:
         if audit.audit is None:
-            print(f"sheet: {deliver_sheet(audit, store, folder)}")
+            print(f"sheet: {deliver_sheet(audit, artifacts, folder)}")
     if tracked:
         print(f"MLflow: {tracked}")
     return bool(tracked)

@@ -123,11 +123,18 @@ class Job:
             yield stage.identity
 
     def _workspace(self, stage: Stage) -> Workspace:
-        identity = stage.identity
         chat = None
         if self.llm is not None:
-            chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, identity))
-        return Workspace(self.store.workspace(identity), self.runtime, about(self.progress, str(stage)), chat)
+            chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, stage.identity))
+        progress = about(self.progress, str(stage))
+        work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat)
+        num_damaged = work.journal.mend()
+        if num_damaged:
+            progress.say(
+                f"{stage}: dropped {num_damaged:,} journal line{'s' * (num_damaged != 1)}, damaged or of an "
+                "earlier version; what they held is made again"
+            )
+        return work
 
 
 def environment() -> dict[str, str]:

@@ -11,8 +11,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import PrepareStep
 from synthbench.errors import UserError
 from synthbench.pipeline.selection import dev_split, mean_main_score
-from synthbench.pipeline.stage import Operation, Stage
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.stage import Operation
 from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
 from synthbench.pipeline.yielded import returned
@@ -314,11 +313,3 @@ def model_folder(artifact: Path) -> Path:
         return artifact
     identity = str(read_json(artifact / CHOICE_FILE)["identity"])
     return artifact.parent.parent / identity[:2] / identity
-
-
-def chosen_input(stage: Stage, store: Store) -> Stage | None:
-    """Return the input that a finished select stage chose, None for stages of other kinds."""
-    folder = store.folder(stage.identity)
-    if stage.kind != Select.kind or not (folder / CHOICE_FILE).is_file():
-        return None
-    return stage.inputs[str(read_json(folder / CHOICE_FILE)["winner"])]

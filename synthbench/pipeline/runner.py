@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from synthbench.errors import UserError, did_you_mean
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.course import Course
 from synthbench.pipeline.job import Job, Outcome
-from synthbench.pipeline.operations import chosen_input
 from synthbench.pipeline.plan import Plan, descendants
 from synthbench.pipeline.stage import Stage, grouped
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store
@@ -18,6 +18,8 @@ from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
 
 SECONDS_BETWEEN_LOOKS = 0.3
+Known = dict[tuple[str, bool], bool]
+"""Whether artifacts are usable, by identity and whether the look was thorough."""
 
 
 class Executor(Protocol):
@@ -51,6 +53,29 @@ class Report:
     is_data_faulty: bool = False
     held_up: list[Stage] = field(default_factory=list)
     only_user_errors: bool = True
+
+    @property
+    def failure_lines(self) -> tuple[str, ...]:
+        """What went wrong, a line for each failed stage."""
+        return tuple(
+            f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in self.failed.values()
+        )
+
+    @property
+    def pending_lines(self) -> tuple[str, ...]:
+        """What is to come on another day."""
+        return tuple(f"{stage}: {line}" for stage, lines in self.pending.values() for line in lines)
+
+    def add(self, later: "Report") -> None:
+        """Take in what was done later in the same run."""
+        self.num_needed += later.num_needed
+        self.executed += later.executed
+        self.shared += later.shared
+        self.skipped += later.skipped
+        self.held_up += later.held_up
+        self.failed |= later.failed
+        self.pending |= later.pending
+        self.only_user_errors &= later.only_user_errors
 
     @property
     def num_settled(self) -> int:
@@ -95,29 +120,48 @@ class Runner:
     """Follows the run, for people who watch it."""
 
     def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
-        """Return the stages to be computed, inputs first; damaged artifacts are said and discarded."""
+        """Return the stages to be computed, inputs first; damaged artifacts are said and discarded.
+
+        These are computed again though no target may need them: results are collected from them, too.
+        """
+        known: Known = {}
+        needed = self._missing(plan.targets, forced, known)
+        unseen = (
+            stage
+            for stage in plan.stages.values()
+            if not {(stage.identity, False), (stage.identity, True)} & known.keys()
+        )
+        damaged = [
+            stage
+            for stage in unseen
+            if self.store.has(stage.identity) and not self._is_whole(stage, thorough=False)
+        ]
+        known |= {(stage.identity, thorough): False for stage in damaged for thorough in (False, True)}
+        return needed | self._missing(damaged, forced, known)
+
+    def _missing(self, targets: Iterable[Stage], forced: Collection[str], known: Known) -> dict[str, Stage]:
+        """Return what of the targets, and of what these need, is to be computed, inputs first."""
         needed: dict[str, Stage] = {}
-        usable: dict[tuple[str, bool], bool] = {}
 
         def visit(stage: Stage, *, as_input: bool) -> None:
             if stage.identity in needed:
                 return
-            if stage.identity not in forced and self._usable(stage, usable, thorough=as_input):
+            if stage.identity not in forced and self._usable(stage, known, thorough=as_input):
                 return
             for source in stage.inputs.values():
                 visit(source, as_input=True)
             needed[stage.identity] = stage
 
-        for target in plan.targets:
+        for target in targets:
             visit(target, as_input=False)
         return needed
 
-    def _usable(self, stage: Stage, known: dict[tuple[str, bool], bool], *, thorough: bool) -> bool:
+    def _usable(self, stage: Stage, known: Known, *, thorough: bool) -> bool:
         """Tell whether the artifact is there and whole; a choice is not without the model that it chose."""
         key = (stage.identity, thorough)
         if key not in known:
             known[key] = self._is_whole(stage, thorough=thorough)
-            winner = chosen_input(stage, self.store) if known[key] else None
+            winner = Artifacts(self.store).chosen_input(stage) if known[key] else None
             if winner is not None and not self._usable(winner, known, thorough=thorough):
                 self._discard_choice(stage)
                 known[key] = False
@@ -125,8 +169,11 @@ class Runner:
 
     def _discard_choice(self, stage: Stage) -> None:
         """Discard a choice whose model is gone, unless another process is at it or has made it anew."""
-        with contextlib.suppress(StageBusyError), self.store.lock(stage.identity, str(stage)):
-            winner = chosen_input(stage, self.store)
+        with (
+            contextlib.suppress(StageBusyError, ArtifactDamagedError),
+            self.store.lock(stage.identity, str(stage)),
+        ):
+            winner = Artifacts(self.store).chosen_input(stage)
             if winner is not None and not self.store.has(winner.identity):
                 self.store.discard(stage.identity)
 
@@ -164,7 +211,14 @@ class Runner:
         A failed or pending stage holds up only what depends on it.
         Raises UserError if stages need an LLM that can't answer.
         """
-        needed = self.needed(plan, forced)
+        return self._compute(self.needed(plan, forced), forced)
+
+    def compute_again(self, stage: Stage) -> Report:
+        """Compute an artifact again that was found to be damaged, with what it needs."""
+        self._is_whole(stage, thorough=True)
+        return self._compute(self._missing([stage], (), {}))
+
+    def _compute(self, needed: Mapping[str, Stage], forced: Collection[str] = ()) -> Report:
         asking = next((stage for stage in needed.values() if stage.operation.uses_llm), None)
         if asking is not None:
             asking.operation.check_llm()

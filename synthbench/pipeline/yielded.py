@@ -52,8 +52,7 @@ def _record_fault(record: Any, kind: RecordKind) -> str:  # noqa: ANN401 - whate
         return f"{_shown(record)} ({type(record).__name__})"
     if record.kind not in (kind, RecordKind.FAILURE):
         return f"a record of kind {record.kind}: {_shown(record)}"
-    record_type: type[Any] = type(record)
-    for name in _text_columns(record_type):
+    for name in _text_columns(type(record)):  # type: ignore[arg-type]  # a class is hashable
         value = getattr(record, name)
         if not isinstance(value, str):
             return f"a {record.kind} whose {name} is {_shown(value)}, no text"

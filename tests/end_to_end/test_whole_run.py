@@ -1,11 +1,13 @@
 """One experiment from its file to tables and tracked results, and what a second run makes of the first."""
 
+import json
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from disks import DAMAGES, cut, flip
 from small_experiment import PAGE, TABLES, Called, Place, artifact, kinds, tables
 
 from synthbench.errors import UserError
@@ -259,24 +261,53 @@ def test_what_changes_is_stale_and_said_why(copy: Place) -> None:
     assert lines[-1] == "19 stages for 4 runs: 11 to run"
 
 
-@pytest.mark.parametrize(
-    ("label", "file"),
-    [
-        ("train gold-only seed 0", "model/model/model.safetensors"),
-        ("evaluate gold-only seed 0 on test", "scores.json"),
-        ("evaluate gold-only seed 0 on test", "stage.json"),
-    ],
-)
-def test_a_damaged_artifact_is_said_and_computed_again(copy: Place, label: str, file: str) -> None:
-    arguments = ("--variant", "gold-only", "--seeds", "0")
-    folder = artifact(copy, label)
-    damaged = next(folder.rglob(Path(file).name))
-    damaged.write_bytes(damaged.read_bytes()[:-9] + b"!" * 9)
-    called = copy.call("run", copy.file, *arguments)
+def report_but_for_times(place: Place) -> dict[str, bytes]:
+    """Return the files of the report; how many seconds a training took is left out."""
+    files = {path.name: path.read_bytes() for path in (place.folder / "reports").rglob("*") if path.is_file()}
+    seconds = rb'<td>[\d,]+</td>(?=</tr>|<td class="drawn")'
+    return {**files, PAGE: re.sub(seconds, b"", files[PAGE])}
+
+
+def test_damaged_files_are_said_and_computed_again_and_the_report_is_the_same(copy: Place) -> None:
+    arguments = ("run", copy.file, "--variant", "gold-only", "--seeds", "0")
+    assert copy.call(*arguments).code == 0
+    before = report_but_for_times(copy)
+    train, evaluate = "train gold-only seed 0", "evaluate gold-only seed 0 on test"
+    flip(artifact(copy, evaluate) / "scores.json")
+    cut(artifact(copy, train) / "training.json")
+    cut(artifact(copy, "source gold") / "dataset" / "manifest.json")
+    (artifact(copy, "source test") / "stage.json").unlink()
+    flip(copy.home / "store" / "addresses" / "small.json")
+    called = copy.call(*arguments)
     assert called.code == 0
-    assert label in called.executed
-    assert f"the stored artifact of {label} is damaged" in called.err
-    assert copy.call("run", copy.file, *arguments).executed == []
+    assert sorted(called.executed) == [evaluate, "source gold", "source test", train]
+    for label in called.executed:
+        assert f"the stored artifact of {label} is damaged" in called.err
+    assert "the record of what small uses" in called.err
+    assert report_but_for_times(copy) == before
+    again = copy.call(*arguments)
+    assert (again.executed, "damaged" in again.err) == ([], False)
+
+
+@pytest.mark.experiments
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whatever_file_is_damaged_the_report_is_the_same_to_the_byte(copy: Place, damage: str) -> None:
+    def run() -> tuple[dict[str, bytes], str]:
+        called = copy.call("run", copy.file)
+        assert (called.code, "Traceback" in called.err) == (0, False)
+        return report_but_for_times(copy), called.err
+
+    before, _ = run()
+    kinds: dict[str, Path] = {}
+    for stage in sorted((copy.home / "store" / "artifacts").glob("*/*/stage.json")):
+        kind = json.loads(stage.read_text(encoding="utf-8"))["spec"]["kind"]
+        for file in (path for path in stage.parent.rglob("*") if path.is_file()):
+            kinds.setdefault(f"{kind} {file.relative_to(stage.parent)}", file)
+    for name, file in kinds.items():
+        DAMAGES[damage](file)
+        after, said = run()
+        assert after == before, name
+        assert "is damaged" in said, name
 
 
 def test_interrupted_tracking_is_completed_by_the_next_run_without_duplicates(

@@ -6,6 +6,7 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines, work_done
 
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import Plan, make_plan
@@ -31,7 +32,7 @@ def test_the_records_of_split_dev_select_and_no_others(
     plan = select_by_gold(experiment)
     assert not run(plan, store).failed
     assert "evaluate 2 pairs" in work_done(work_log)
-    (result,) = collect(plan, store).runs
+    (result,) = collect(plan, Artifacts(store)).runs
     assert result.dev_score == 0.5
 
 
