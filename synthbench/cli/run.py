@@ -10,7 +10,7 @@ import typer
 
 from synthbench.cli.console import console
 from synthbench.cli.given import Given, load_given
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, opening
 from synthbench.cli.report import OutputFolder, print_files
 from synthbench.cli.signals import INTERRUPTIONS, exit_code
 from synthbench.errors import UserError
@@ -61,6 +61,8 @@ def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
 
     experiment = given.experiment
     progress = progress_for_people(jobs)
+    for line in opening(experiment):
+        progress.say(line)
     progress.say(f"{experiment.name}: looking at what is there; loading libraries takes some seconds")
     for note in experiment.notes:
         progress.say(f"note: {note}")

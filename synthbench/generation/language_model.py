@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.errors import UserError
+from synthbench.given_files import GivenName
 from synthbench.models import reference
 from synthbench.models.device import device_name, use_threads
 from synthbench.models.quiet import quiet_transformers
@@ -27,9 +28,10 @@ class NamedLanguageModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
-    model: str = Field(
+    model: GivenName = Field(
         min_length=1,
-        description="hub id, local folder, `package:module/path` (a folder in an installed package), or"
+        description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
+        " folder in an installed package), or"
         " `sandbox/lm`, and `sandbox/encoder` where words are guessed",
     )
     revision: str | None = Field(

@@ -1,12 +1,12 @@
 """How large a language model is, told by its configuration, without loading it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from synthbench.generation.language_model import LanguageModel
+from synthbench.given_files import read_json_object
 from synthbench.models import reference
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
@@ -73,8 +73,7 @@ def _config(model: LanguageModel) -> dict[str, Any] | None:
     path = folder / "config.json" if folder is not None else _cached(model)
     if path is None or not path.is_file():
         return None
-    config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return config
+    return read_json_object(path)
 
 
 def _cached(model: LanguageModel) -> Path | None:

@@ -1,6 +1,5 @@
 """The pretrained model that an experiment starts from, and how it is built."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.errors import UserError
+from synthbench.given_files import GivenName, read_json_object
 from synthbench.models import reference
 from synthbench.models.quiet import quiet_transformers
 
@@ -28,9 +28,10 @@ class Pretrained(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
-    model: str = Field(
+    model: GivenName = Field(
         min_length=1,
-        description="hub id, local folder, `package:module/path` (a folder in an installed package), or"
+        description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
+        " folder in an installed package), or"
         " `sandbox/encoder` and the like",
     )
     revision: str | None = Field(
@@ -75,10 +76,7 @@ class Pretrained(BaseModel):
         folder = None if self.num_layers is None else reference.local(self.model)
         if folder is None or not (folder / _CONFIG).is_file():
             return
-        try:
-            config = dict(json.loads((folder / _CONFIG).read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
-            raise UserError(f"{self.model}: {folder / _CONFIG} is not a JSON object") from None
+        config = read_json_object(folder / _CONFIG)
         available = next((config[key] for key in _LAYER_COUNTS if isinstance(config.get(key), int)), None)
         if available is not None:
             self.require_layers(available)

@@ -2,11 +2,13 @@
 
 import hashlib
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.errors import UserError
+from synthbench.given_files import IS_FOLDER, NO_FILE, PlacedName, path_of, why_no_file
 from synthbench.sandbox import shipped
 
 PACKAGE_PREFIX = "package:"
@@ -57,6 +59,12 @@ def local(model: str) -> Path | None:
     return folder
 
 
+def anywhere(model: str) -> str:
+    """Return a name under which the model is found from any working folder: a local folder by its path."""
+    folder = None if model.startswith((PACKAGE_PREFIX, shipped.PREFIX)) else _local_folder(model)
+    return model if folder is None else str(folder.absolute())
+
+
 def has_weights(folder: Path) -> bool:
     """Say whether the folder, or one of its direct subfolders, holds weights."""
     return any(
@@ -84,16 +92,27 @@ def _local_folder(model: str) -> Path | None:
         return _package_folder(model)
     if model.startswith(shipped.PREFIX):
         return shipped.folder(model)
-    folder = Path(model).expanduser()
-    if folder.is_dir():
+    folder = path_of(model)
+    wrong = why_no_file(folder)
+    if wrong == IS_FOLDER:
         return folder
-    if folder.exists():
-        raise UserError(f"{model}: is a file; a model is a folder")
+    if wrong != NO_FILE:
+        raise UserError(f"{model}: {wrong or 'is a file; a model is a folder'}")
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
-        raise UserError(f"{model}: no such folder")
+        raise UserError(f"{model}: no such folder{_elsewhere(model)}")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model):
         raise UserError(f"'{model}' is neither a folder nor a hub id (org/name) nor package:module/path")
     return None
+
+
+def _elsewhere(model: str) -> str:
+    """Say where a relative name was looked for, and how to write a folder that lies in the working folder."""
+    if not isinstance(model, PlacedName) or model.startswith(("/", "~")):
+        return ""
+    told = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"
+    if not Path(model).is_dir():
+        return told
+    return f"{told}; the one in the working folder is {os.path.relpath(model, model.starts_from)}"
 
 
 def _package_folder(model: str) -> Path:
@@ -154,7 +173,7 @@ def _unreachable(model: str, commit: str | None, error: Exception) -> UserError:
     at = f" at {commit}" if commit else ""
     what = "says" if isinstance(error, HfHubHTTPError) else "can't be asked"
     known = "neither a folder nor in the local hub cache"
-    return UserError(f"{model}: {known}{at}, and the hub {what}: {reason}")
+    return UserError(f"{model}: {known}{at}, and the hub {what}: {reason}{_elsewhere(model)}")
 
 
 def _content_files(folder: Path) -> Iterator[Path]:

@@ -10,7 +10,8 @@ from small_experiment import Place
 def test_every_stage_is_listed_once_and_nothing_is_written(place: Place) -> None:
     called = place.call("plan", place.file)
     assert (called.code, called.err) == (0, "")
-    lines = called.out.splitlines()
+    store, _, *lines = called.out.splitlines()
+    assert store == f"store: {place.home / 'store'}"
     assert lines[0].split() == ["id", "stage", "runs", "state", "why"]
     assert lines[-1] == "19 stages for 4 runs: 19 to run"
     stages = [line for line in lines[1 : lines.index("")] if " to run" in line]
