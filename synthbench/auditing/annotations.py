@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synthbench.auditing.items import Item, Items
-from synthbench.auditing.sheets import ID, Question, restored
+from synthbench.auditing.sheets import ID, Question
 from synthbench.errors import UserError
+from synthbench.escaping import restored
 from synthbench.given_files import check_file
 
 MOST_FAULTS = 10

@@ -9,6 +9,7 @@ from synthbench.errors import UserError
 from synthbench.given_files import GivenName
 from synthbench.models import reference
 from synthbench.models.device import device_name, use_threads
+from synthbench.models.loading_errors import loading_errors
 from synthbench.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
@@ -73,15 +74,11 @@ class NamedLanguageModel(BaseModel):
     def _model(self, folder: str, kind: str, dtype: str) -> Any:  # noqa: ANN401 - transformers is untyped
         import torch
         import transformers
-        from safetensors import SafetensorError
 
-        try:
-            with quiet_transformers():
-                loaded: Any = getattr(transformers, ARCHITECTURES[kind]).from_pretrained(
-                    folder, dtype=getattr(torch, DTYPES[dtype]), output_loading_info=True
-                )
-        except (OSError, ValueError, SafetensorError) as error:
-            raise UserError(f"{self.model}: can't be loaded: {first_line(error)}") from error
+        with quiet_transformers(), loading_errors(self.model, folder):
+            loaded: Any = getattr(transformers, ARCHITECTURES[kind]).from_pretrained(
+                folder, dtype=getattr(torch, DTYPES[dtype]), output_loading_info=True
+            )
         model, report = loaded
         if report["missing_keys"]:
             missing = min(report["missing_keys"])
@@ -91,11 +88,8 @@ class NamedLanguageModel(BaseModel):
     def _tokenizer(self, folder: str) -> "PreTrainedTokenizerBase":
         from transformers import AutoTokenizer
 
-        try:
-            with quiet_transformers():
-                tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
-        except (OSError, ValueError) as error:
-            raise UserError(f"{self.model}: its tokenizer can't be loaded: {first_line(error)}") from error
+        with quiet_transformers(), loading_errors(self.model, folder, "its tokenizer "):
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
         if len(tokenizer) <= len(tokenizer.all_special_tokens):
             raise UserError(
                 f"{self.model}: has no tokenizer; is tokenizer.json or vocab.json missing in its folder?"
@@ -145,8 +139,3 @@ class CausalModel:
         if ids is None:
             return ()
         return tuple(ids) if isinstance(ids, list) else (int(ids),)
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of what an error says."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

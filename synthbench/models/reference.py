@@ -10,6 +10,7 @@ from pathlib import Path
 from synthbench.errors import UserError
 from synthbench.given_files import IS_FOLDER, NO_FILE, PlacedName, path_of, why_no_file
 from synthbench.sandbox import shipped
+from synthbench.terminal import bars_of_libraries
 
 PACKAGE_PREFIX = "package:"
 WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
@@ -146,9 +147,12 @@ def _download(model: str, commit: str) -> Path:
 
     def fetch(*patterns: str) -> Path:
         wanted = [*patterns, *CONFIG_FILES]
-        return Path(
-            snapshot_download(model, revision=commit, allow_patterns=wanted, ignore_patterns=list(_UNUSED))
-        )
+        with bars_of_libraries():
+            return Path(
+                snapshot_download(
+                    model, revision=commit, allow_patterns=wanted, ignore_patterns=list(_UNUSED)
+                )
+            )
 
     safetensors, pickled = WEIGHT_FILES
     try:

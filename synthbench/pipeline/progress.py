@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from synthbench.runtime import Progress, ProgressTask
+from synthbench.terminal import rich_console
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bars
@@ -52,7 +53,6 @@ class RichProgress:
     """Bars at the bottom of the terminal, messages scrolling above them."""
 
     def __init__(self) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         self.bars: Bars = Progress(
@@ -60,7 +60,7 @@ class RichProgress:
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeRemainingColumn(),
-            console=Console(stderr=True),
+            console=rich_console(sys.stderr),
             transient=True,
         )
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from synthbench.auditing.annotations import read_annotations
 from synthbench.auditing.items import Items, items_of
 from synthbench.auditing.report import TIE, Audit, audit_by_people, majority
-from synthbench.auditing.sheets import SIMILARITY, Question, harmless, question_of, restored, write_sheet
+from synthbench.auditing.sheets import SIMILARITY, Question, question_of, write_sheet
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair, Sentence
 from synthbench.errors import UserError
+from synthbench.escaping import harmless, restored
 
 TEXTS = ["=1+1", "'tis, said @me", '-5 °C;\nno "more"', "Ünïcode ✓", "| Answer: no"]
 
