@@ -21,6 +21,7 @@ from synthbench.terminal import control_characters_shown
 
 EXIT_USER_ERROR = 2
 LONGEST_MESSAGE = 2_000
+MOST_MESSAGES = 100
 
 app = typer.Typer(
     name="synthbench",
@@ -74,8 +75,10 @@ def _code_of_command() -> int:
         print(_in_our_words(mistake), file=sys.stderr)
         return mistake.exit_code
     except UserError as error:
-        for message in error.messages:
+        for message in error.messages[:MOST_MESSAGES]:
             print(f"error: {_shortened(message)}", file=sys.stderr)
+        if len(error.messages) > MOST_MESSAGES:
+            print(f"error: ... and {len(error.messages) - MOST_MESSAGES:,} more", file=sys.stderr)
         return EXIT_USER_ERROR
     except INTERRUPTIONS as interruption:
         print("interrupted", file=sys.stderr)

@@ -18,7 +18,7 @@ Patches = Sequence[Document]
 PATCHES_NOTHING = "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
 OF_VARIANTS = "variants"
 """The key under which a value of an axis patches single variants, after the variant's own patch."""
-MOST_ROWS = 2_000
+MOST_ROWS = 1_000
 """Rows of an experiment, the candidates of each counted: more take minutes to be looked at."""
 _NAMED = 3
 """How many rows a message names before it counts the others."""

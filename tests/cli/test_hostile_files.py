@@ -1,5 +1,6 @@
 """Files made to do harm: one clear line, exit code 2, and nothing is read or computed without end."""
 
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +14,8 @@ LEVELS = "abcdefgh"
 def bomb() -> str:
     """Return less than 400 bytes that stand for a hundred million values."""
     lines = [f"a: &a [{','.join('x' * 10)}]"]
-    lines += [
-        f"{new}: &{new} [{','.join([f'*{old}'] * 10)}]" for old, new in zip(LEVELS, LEVELS[1:], strict=False)
-    ]
+    for old, new in itertools.pairwise(LEVELS):
+        lines.append(f"{new}: &{new} [{','.join([f'*{old}'] * 10)}]")
     return "\n".join(lines) + "\n"
 
 
@@ -38,11 +38,8 @@ def test_yaml_that_stands_for_too_much_is_refused_with_its_line(
     place: Place, role: str, text: str, fault: str
 ) -> None:
     (place.folder / "profiles").mkdir()
-    evil = {
-        "experiment": place.file,
-        "include": place.folder / "x.yaml",
-        "profile": place.folder / "profiles/x.yaml",
-    }
+    other = place.folder / ("profiles/x.yaml" if role == "profile" else "x.yaml")
+    evil = place.file if role == "experiment" else other
     if role == "include":
         place.change("experiment: small\n", "include: [x.yaml]\nexperiment: small\n")
     evil.write_text(text, encoding="utf-8")
@@ -63,12 +60,12 @@ def test_yaml_that_stands_for_too_much_is_refused_with_its_line(
             "baseline: gold-only\n",
             "baseline: gold-only\ngrid:\n"
             + "".join(f"  a{n}: {{x: {{train.seed: 1}}, y: {{train.seed: 2}}}}\n" for n in range(40)),
-            "grid: 2,199,023,255,552 rows, variants crossed with the grid; at most 2,000 are compared",
+            "grid: 2,199,023,255,552 rows, variants crossed with the grid; at most 1,000 are compared",
         ),
         (
             "over: {data.silver.sampler.k: [1, 2]}",
-            "over: {data.silver.sampler.k: [" + "1, " * 1_500 + "2]}",
-            "select.over: 1,501 combinations in each row; at most 2,000 in all rows together are tried",
+            "over: {data.silver.sampler.k: [" + "1, " * 500 + "2]}",
+            "select.over: 501 combinations in each row; at most 1,000 in all rows together are tried",
         ),
     ],
     ids=["seeds", "list", "long name", "text", "long path", "nobody", "grid", "select"],
@@ -152,3 +149,10 @@ def test_escapes_in_names_are_written_out(place: Place) -> None:
     assert called.code == 2
     assert "\x1b" not in called.err
     assert "\\u001b[31maugsbert" in called.err
+
+
+def test_of_thousands_of_faults_a_hundred_are_told_and_the_others_counted(place: Place) -> None:
+    wrong = "".join(f"k{number}: 1\n" for number in range(150))
+    place.file.write_text(place.file.read_text(encoding="utf-8") + wrong, encoding="utf-8")
+    called = place.call("validate", place.file)
+    assert (called.code, len(called.errors), called.errors[-1]) == (2, 101, "... and 50 more")
