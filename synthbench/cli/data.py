@@ -50,7 +50,7 @@ def export(
 
     DINO's has text_a, text_b and label: the scores as generated, before label smoothing.
     """
-    from synthbench.data.exchange import ExportFormat, export_dataset, open_dataset
+    from synthbench.data.exchange import ExportFormat, export_dataset, num_formulas, open_dataset
 
     if export_format is None and target.suffix not in (".jsonl", ".csv"):
         raise UserError(f"{target}: say what to write: --format jsonl, csv, huggingface or dino")
@@ -58,6 +58,11 @@ def export(
     chosen = ExportFormat(export_format or target.suffix.removeprefix("."))
     export_dataset(opened, target, chosen, provenance=provenance, force=force)
     _say_written(opened, target)
+    if chosen is ExportFormat.CSV and (number := num_formulas(opened)):
+        typer.echo(
+            f"note: {number:,} cells begin as formulas do, and are written as they are: a spreadsheet would"
+            " compute them, so let it read the columns as text"
+        )
 
 
 @app.command("import")

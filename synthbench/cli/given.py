@@ -92,4 +92,4 @@ def _is_runtime(assignment: str) -> bool:
     from synthbench.config.llm import TRAFFIC
 
     section, _, key = assignment.partition("=")[0].strip().partition(".")
-    return section == "runtime" or (section == "llm" and key in TRAFFIC)
+    return section == "runtime" or (section == "llm" and key in (*TRAFFIC, "key_variable"))

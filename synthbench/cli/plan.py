@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.cli.console import console, counted
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, load
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, load, opening
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,7 +44,10 @@ def plan(
     from synthbench.pipeline.status import statuses
     from synthbench.pipeline.store import Store
 
-    planned = make_plan(load(file, profile, assignments, variant, (seeds, data)))
+    experiment = load(file, profile, assignments, variant, (seeds, data))
+    planned = make_plan(experiment)
+    for line in opening(experiment):
+        print(line)
     store = Store(home() / "store")
     found = statuses(planned, store)
     _print_totals(found, planned.experiment.runtime, store)

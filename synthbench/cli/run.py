@@ -11,7 +11,7 @@ import typer
 
 from synthbench.cli.console import console, counted
 from synthbench.cli.given import Given, load_given
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, opening
 from synthbench.cli.report import OutputFolder, print_placed
 from synthbench.cli.signals import INTERRUPTIONS, exit_code
 from synthbench.errors import UserError
@@ -69,6 +69,8 @@ def _run(given: Given, progress: "RunProgress", how: tuple[int, list[str]], outp
     from synthbench.pipeline.plan import make_plan
 
     experiment = given.experiment
+    for line in opening(experiment):
+        progress.say(line)
     for note in experiment.notes:
         progress.say(f"note: {note}")
     progress.say(f"{experiment.name}: planning, by hashes of its files and models")

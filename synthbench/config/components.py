@@ -57,7 +57,7 @@ class ComponentParser:
             return None, None
         beside = self.section_keys.get(path, ())
         parsed = parse(plugin, settings, document, path, self.problems, beside)
-        known = readable(plugin, settings) if parsed is None else parsed
+        known = readable(plugin, settings, self.problems.folder) if parsed is None else parsed
         for inner, base in _models(known, path):
             for check, key in _checks(base):
                 try:

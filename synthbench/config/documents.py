@@ -1,13 +1,13 @@
 """YAML files as plain data in which every value remembers the file and line that it comes from."""
 
 import datetime
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from synthbench.errors import UserError
+from synthbench.given_files import read_settings, why_no_file
 
 KeyPath = tuple[str | int, ...]
 
@@ -34,10 +34,10 @@ class Document:
         return ""
 
     def section(self, key: str) -> "Document":
-        """Return what stands under a key, an empty mapping if nothing does."""
+        """Return the mapping that stands under a key, an empty one if none does."""
         places = {path[1:]: place for path, place in self.places.items() if path[:1] == (key,)}
         value = self.data.get(key)
-        return Document({} if value is None else value, places)
+        return Document(value if isinstance(value, dict) else {}, places)
 
 
 def read_document(file: Path) -> Document:
@@ -53,7 +53,7 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
     if file.resolve() in including:
         chain = " -> ".join(path.name for path in (*including, file))
         raise UserError(f"{file}: includes itself: {chain}")
-    own = parse_document(_text(file), str(file))
+    own = parse_document(read_settings(file), str(file))
     if not isinstance(own.data, dict):
         found = "empty" if own.data is None else f"a {type(own.data).__name__}"
         raise UserError(f"{file}:1: must be a mapping of keys to values, is {found}")
@@ -62,44 +62,19 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
         raise UserError(f"{own.place(('include',))}: include: must be a list of file names")
     merged = Document({})
     for name in includes:
-        if not (file.parent / name).is_file():
-            raise UserError(f"{own.place(('include',))}: include: no such file: {file.parent / name}")
+        wrong = why_no_file(file.parent / name)
+        if wrong:
+            raise UserError(f"{own.place(('include',))}: include: {wrong}: {file.parent / name}")
         included = _read(file.parent / name, (*including, file.resolve()))
         merged = merge(merged, included, keep_nulls=True)
     return merge(merged, own, keep_nulls=True)
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{file}: no such file") from None
-    except IsADirectoryError:
-        raise UserError(f"{file}: is a folder, an experiment is a YAML file") from None
-    except OSError as error:
-        raise UserError(f"{file}: can't be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{file}:{line}: not UTF-8 (byte 0x{error.object[error.start]:02X})") from None
-
-
 def parse_document(text: str, name: str) -> Document:
     """Parse YAML text; `name` stands for the file in places and messages."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from synthbench.yaml_loading import load_yaml
 
-    yaml = YAML(typ="rt", pure=True)
-    try:
-        root = yaml.load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        problem = re.sub(r"\s+", " ", str(error.problem or error.context or "not YAML"))
-        raise UserError(f"{name}:{line}: not valid YAML: {problem}") from None
-    except YAMLError as error:
-        raise UserError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise UserError(f"{name}: not valid YAML: nested too deeply") from None
+    root = load_yaml(text, name)
     places: dict[KeyPath, str] = {(): f"{name}:1"}
     _collect_places(root, (), name, places)
     return Document(_plain(root, (), places), places)

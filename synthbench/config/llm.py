@@ -65,10 +65,11 @@ class SandboxLLM(Traffic, LLMSettings, SandboxEndpoint):
 
 
 def _address(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("must be an address such as http://localhost:8000/v1")
-    if parts.username or parts.password or parts.query:
+    # Nothing that another reader of addresses could take for another host.
+    parts = urlsplit(url if re.fullmatch(r"[!-\[\]-~]+", url) else "")
+    if parts.scheme not in ("http", "https") or not re.fullmatch(r"[\w.:-]+", parts.hostname or ""):
+        raise ValueError("must be an address such as http://localhost:8000/v1, in ASCII")
+    if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
             "must hold no password and no key; name the key's environment variable in key_variable"
         )
@@ -86,6 +87,7 @@ class EndpointAddress(BaseModel):
     """What an endpoint is called, where it is, and how it is entered."""
 
     name: str = Field(
+        max_length=100,
         pattern=NAME_PATTERN,
         description="the endpoint's name in identities and in the cache of answers, where no address stands",
     )

@@ -1,6 +1,7 @@
 """The rows of an experiment: its variants crossed with its grid, each with its merged run document."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,8 @@ Patches = Sequence[Document]
 PATCHES_NOTHING = "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
 OF_VARIANTS = "variants"
 """The key under which a value of an axis patches single variants, after the variant's own patch."""
+MOST_ROWS = 1_000
+"""Rows of an experiment, the candidates of each counted: more take minutes to be looked at."""
 _NAMED = 3
 """How many rows a message names before it counts the others."""
 
@@ -60,7 +63,13 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ro
     variants = _variants(document, twice, problems)
     idle = {name for name, patch in variants if patch.data}
     rows: list[Row] = []
-    for combination in itertools.product(*_axes(document)):
+    axes = _axes(document)
+    num_rows = math.prod(map(len, axes)) * len(variants)
+    if num_rows > MOST_ROWS:
+        many = f"{num_rows:,} rows, variants crossed with the grid; at most {MOST_ROWS:,} are compared"
+        problems.add(document, ("grid",), many)
+        return []
+    for combination in itertools.product(*axes):
         values = [_value(document, axis, value) for axis, value in combination]
         crossed = defaults
         for value, _ in values:
@@ -122,7 +131,8 @@ def _value(document: Document, axis: str, value: str) -> tuple[Document, Documen
 
 def check_values(document: Document, original: Document, problems: Problems) -> None:
     """Require that the variants which an axis's values patch are there, in the file if not from outside."""
-    known = {*original.section("variants").data, original.data.get("baseline")} - {None}
+    baseline = original.data.get("baseline")
+    known = {*original.section("variants").data, *([baseline] if isinstance(baseline, str) else [])}
     for path, named in _named_variants(document):
         patches = named if isinstance(named, dict) else {}
         if not isinstance(named, dict):

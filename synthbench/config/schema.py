@@ -13,9 +13,18 @@ from synthbench.runtime import Runtime
 from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource
 from synthbench.sources.sandbox import SandboxSource
 
-Name = Annotated[str, Field(pattern=NAME_PATTERN, description="letters, digits, _ and -")]
+MOST_LETTERS = 100
+MOST_SEEDS = 1_000
+Name = Annotated[
+    str, Field(pattern=NAME_PATTERN, max_length=MOST_LETTERS, description="letters, digits, _ and -")
+]
 RowName = Annotated[
-    str, Field(pattern=ROW_NAME_PATTERN, description="letters, digits, _ and -, and dots between them")
+    str,
+    Field(
+        pattern=ROW_NAME_PATTERN,
+        max_length=MOST_LETTERS,
+        description="letters, digits, _ and -, and dots between them",
+    ),
 ]
 Settings = dict[str, Any]
 Varied = Literal["sample", "generation"]
@@ -82,7 +91,9 @@ class ExperimentSection(Section):
         None, description="a name, no variant's, for the row that is the defaults without a patch"
     )
     seeds: Annotated[
-        tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1), AfterValidator(_distinct)
+        tuple[Annotated[int, Field(ge=0, lt=2**32)], ...],
+        Field(min_length=1, max_length=MOST_SEEDS),
+        AfterValidator(_distinct),
     ] = Field((0,), description="every row is trained once with each")
     vary: tuple[Varied, ...] = Field(
         (),

@@ -80,8 +80,10 @@ def _sentence(fault: Any) -> str:  # noqa: ANN401
     if kind in ("too_short", "string_too_short"):
         least = context["min_length"]
         return "must not be empty" if least == 1 else f"must hold at least {least} values"
-    if kind in ("too_long", "string_too_long"):
-        return f"must hold at most {context['max_length']} values"
+    if kind == "too_long":
+        return f"must hold at most {context['max_length']:,} values"
+    if kind == "string_too_long":
+        return f"must have at most {context['max_length']:,} characters"
     if kind == "missing" and isinstance(fault["loc"][-1], int):
         return "missing; the list is too short"
     if kind == "string_pattern_mismatch":

@@ -18,6 +18,7 @@ from synthbench.data.importing import import_file
 from synthbench.data.records import RECORD_TYPES
 from synthbench.durability import sync_tree
 from synthbench.errors import UserError
+from synthbench.escaping import harmless
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -153,6 +154,12 @@ def _write_csv(dataset: SyntheticDataset, file: Path) -> None:
         writer = csv.writer(stream, lineterminator="\r\n")
         writer.writerow(dataset.table.column_names)
         writer.writerows(map(_csv_cell, row.values()) for row in _rows(dataset))
+
+
+def num_formulas(dataset: SyntheticDataset) -> int:
+    """Return how many texts a spreadsheet would compute; exported data are exact, for programs read them."""
+    cells = (cell for row in _rows(dataset) for cell in row.values())
+    return sum(isinstance(cell, str) and harmless(cell) != cell for cell in cells)
 
 
 def _csv_cell(value: object) -> object:

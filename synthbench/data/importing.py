@@ -14,6 +14,7 @@ from synthbench.data.cells import cell_value, unmatched_grades
 from synthbench.data.dataset import SyntheticDataset, from_row, is_unicode
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.given_files import check_file
 
 if TYPE_CHECKING:
     from _csv import Reader
@@ -106,12 +107,11 @@ def opened(file: Path) -> TextIO:
     if file.suffix not in SUFFIXES:
         hint = "; a table with tabs, such as SICK's, is a .tsv" if file.suffix == ".txt" else ""
         raise UserError(f"{file}: the name must end in {allowed}{hint}")
+    check_file(file)
     # Bad bytes become half characters instead of an exception, so that each line with some can be named.
     newline = "" if file.suffix == ".csv" else "\n"
     try:
         return file.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline)
-    except FileNotFoundError:
-        raise UserError(f"{file}: no such file") from None
     except OSError as error:
         raise UserError(f"{file}: can't be read: {error.strerror}") from error
 

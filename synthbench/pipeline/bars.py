@@ -1,15 +1,16 @@
 """Bars at the bottom of a terminal."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TimeRemainingColumn
 from rich.progress_bar import ProgressBar
 from rich.text import Text
 
 from synthbench.runtime import ProgressTask
+from synthbench.terminal import rich_console
 
 if TYPE_CHECKING:
     from synthbench.pipeline.course import Course
@@ -58,7 +59,7 @@ class RichProgress:
     """Bars at the bottom of the terminal, messages scrolling above them."""
 
     def __init__(self) -> None:
-        console = Console(stderr=True)
+        console = rich_console(sys.stderr)
         columns = (_Title(), _Bar(bar_width=BAR_WIDTH), _Amount(), _TimeLeft())
         self.bars = Progress(*columns, console=console, transient=True)
 

@@ -1,11 +1,11 @@
 """An experiment's audits for a terminal, and as Markdown, LaTeX and CSV."""
 
-import csv
 import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from synthbench.reporting import latex_text, markdown
+from synthbench.escaping import CsvWriter, markdown_text
+from synthbench.reporting import latex_text
 from synthbench.reporting.audit_grids import audit_grids, audit_lines
 from synthbench.reporting.grids import latex_parts, markdown_grid, rich_grid
 from synthbench.reporting.latex_layout import ORIGIN, layout_of
@@ -62,12 +62,12 @@ def markdown_audits(result: ExperimentResult) -> str:
     lines: list[str] = []
     for each in result.audits:
         if each.audit is None:
-            lines += [f"**{markdown.escape(waiting_title(each))}**", ""]
+            lines += [f"**{markdown_text(waiting_title(each))}**", ""]
             continue
         for grid in audit_grids(each.title, each.audit, each.published):
-            lines += [f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), ""]
-        lines += [*(f"- {markdown.escape(line)}" for line in audit_lines(each.audit)), ""]
-    lines += [f"- {markdown.escape(note)}" for note in audit_notes(result)]
+            lines += [f"**{markdown_text(grid.title)}**", "", *markdown_grid(grid), ""]
+        lines += [*(f"- {markdown_text(line)}" for line in audit_lines(each.audit)), ""]
+    lines += [f"- {markdown_text(note)}" for note in audit_notes(result)]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -91,7 +91,7 @@ def latex_audits(result: ExperimentResult) -> str:
 def csv_audits(result: ExperimentResult) -> str:
     """Return one line for each cell of each confusion: counts, percentage and its 95% interval."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     for each in result.audits:
         writer.writerows(_csv_rows(each))

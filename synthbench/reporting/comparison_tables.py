@@ -1,10 +1,9 @@
 """Comparisons with baselines as Markdown, LaTeX and CSV."""
 
-import csv
 import io
 from collections.abc import Iterator
 
-from synthbench.reporting import markdown
+from synthbench.escaping import CsvWriter, markdown_text
 from synthbench.reporting.aggregate import RowKey
 from synthbench.reporting.comparison_notes import comparison_notes
 from synthbench.reporting.comparisons import ColumnComparisons, Comparison, Finding, compare
@@ -29,8 +28,8 @@ def markdown_comparisons(result: ExperimentResult) -> str:
     """Return a table for each column, and what must be known beside them."""
     lines: list[str] = []
     for grid in comparison_grids(result):
-        lines += [f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), ""]
-    lines += [f"- {markdown.escape(note)}" for note in _notes(result)]
+        lines += [f"**{markdown_text(grid.title)}**", "", *markdown_grid(grid), ""]
+    lines += [f"- {markdown_text(note)}" for note in _notes(result)]
     return "\n".join(lines) + "\n"
 
 
@@ -45,7 +44,7 @@ def latex_comparisons(result: ExperimentResult) -> str:
 def csv_comparisons(result: ExperimentResult) -> str:
     """Return one line per comparison and column: scores x 100, p values as they are."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     for column in compare(result):
         writer.writerows(_csv_line(column, each) for each in column.comparisons)

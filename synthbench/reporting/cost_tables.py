@@ -1,11 +1,11 @@
 """What an experiment's data cost, for a terminal, and as Markdown, LaTeX and CSV."""
 
-import csv
 import io
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from synthbench.escaping import CsvWriter
 from synthbench.reporting.grids import Grid, Line, latex_document, markdown_document, terminal_grid
 from synthbench.reporting.latex_layout import layout_of
 from synthbench.reporting.notes import cost_notes
@@ -44,7 +44,7 @@ def latex_costs(result: ExperimentResult) -> str:
 def csv_costs(result: ExperimentResult) -> str:
     """Return a line for each stage, and for all of each part that took several."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     published = _published(result)
     for name, cost in _lines(result):

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from synthbench.reporting import latex_text, markdown
+from synthbench.escaping import markdown_text
+from synthbench.reporting import latex_text
 from synthbench.reporting.latex_layout import ORIGIN, Layout, fitted, split
 
 if TYPE_CHECKING:
@@ -34,8 +35,8 @@ def terminal_grid(grid: Grid, notes: Iterable[str]) -> "RenderableType":
 
 def markdown_document(grid: Grid, notes: Iterable[str]) -> str:
     """Return title, grid and notes."""
-    listed = [f"- {markdown.escape(note)}" for note in notes]
-    return "\n".join([f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), "", *listed]) + "\n"
+    listed = [f"- {markdown_text(note)}" for note in notes]
+    return "\n".join([f"**{markdown_text(grid.title)}**", "", *markdown_grid(grid), "", *listed]) + "\n"
 
 
 def latex_document(grid: Grid, notes: Iterable[str], layout: Layout) -> str:
@@ -61,8 +62,8 @@ def rich_grid(grid: Grid) -> "RichTable":
 
 def markdown_grid(grid: Grid) -> list[str]:
     """Return the lines of a grid in GitHub-flavoured Markdown, without its title."""
-    rows = [grid.header, ("---", *("---:" for _ in grid.header[1:]))]
-    rows += [tuple(map(markdown.escape, line)) for line in (*grid.body, *grid.foot)]
+    rows = [tuple(map(markdown_text, grid.header)), ("---", *("---:" for _ in grid.header[1:]))]
+    rows += [tuple(map(markdown_text, line)) for line in (*grid.body, *grid.foot)]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 

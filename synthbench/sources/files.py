@@ -240,6 +240,9 @@ def json_lines(path: Path, problems: Problems) -> Iterator[_Row]:
         except json.JSONDecodeError as error:
             problems.add(f"{path}:{number}: not JSON: {error.msg} at column {error.colno}")
             continue
+        except (ValueError, RecursionError) as error:
+            problems.add(f"{path}:{number}: not JSON that can be read: {error}")
+            continue
         if isinstance(row, dict):
             yield number, row
         else:

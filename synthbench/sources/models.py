@@ -10,6 +10,7 @@ from synthbench.data.dino import KINDS as DINO_KINDS
 from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.given_files import PlacedName, path_of, why_no_file
 from synthbench.sources import (
     files,
     hub,
@@ -270,16 +271,20 @@ class FileSource(SourceBase):
         named = by_name or any(isinstance(column, str) for column in self.columns.values())
         return named and Path(self.file).suffix in files.BY_NUMBER
 
+    def place(self, places: Places) -> Path:
+        """Return where on this machine the file should be; raises UserError if no data folder is known."""
+        if self.needs_data_folder(places):
+            return self._path_in_data_folder(places)
+        return path_of(PlacedName(self.file, places.base))
+
     def _path(self, places: Places) -> Path:
         if self.hub is not None:
             return hub_files.resolve(self.hub, self.revision, self.file)
+        path, start = self.place(places), "file names are relative to the experiment file"
         if self.needs_data_folder(places):
-            path, start = self._path_in_data_folder(places), f"{IN_DATA_FOLDER} is the data folder"
-        else:
-            path = places.base / Path(self.file).expanduser()
-            start = "file names are relative to the experiment file"
-        if not path.is_file():
-            wrong = "is a folder, not a file" if path.is_dir() else "no such file"
+            start = f"{IN_DATA_FOLDER} is the data folder"
+        wrong = why_no_file(path)
+        if wrong:
             raise UserError(f"{path}: {wrong} ({start})")
         return path
 

@@ -11,7 +11,8 @@ from small_experiment import Place
 def test_every_stage_is_listed_once_and_nothing_is_written(place: Place) -> None:
     called = place.call("plan", place.file, "--stages")
     assert (called.code, called.err) == (0, "")
-    lines = called.out.splitlines()
+    store, *lines = called.out.splitlines()
+    assert store == f"store: {place.home / 'store'}"
     assert ["id", "stage", "runs", "state", "why"] in [line.split() for line in lines]
     assert lines[-1] == "19 stages for 4 runs: 19 to run"
     stages = [line for line in lines if re.match(r"[0-9a-f]{8} .* to run", line)]

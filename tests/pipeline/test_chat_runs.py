@@ -24,7 +24,7 @@ from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.process import RunningServer, running_server
 from synthbench.sandbox.llm.settings import LLMSettings
 
-VARIABLE = "SYNTHBENCH_TEST_LLM_KEY"
+VARIABLE = "SYNTHBENCH_TEST_LLM_API_KEY"
 KEY = "sk-very-private-4711"
 
 

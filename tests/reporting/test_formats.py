@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from synthbench.errors import UserError
-from synthbench.reporting import latex_text, markdown
+from synthbench.escaping import markdown_text
+from synthbench.reporting import latex_text
 from synthbench.reporting.build import build_table
 from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.latex import latex_table
@@ -215,7 +216,7 @@ def test_latex_never_keeps_a_character_with_a_meaning(text: str) -> None:
 
 @given(st.text())
 def test_markdown_stays_in_its_cell(text: str) -> None:
-    escaped = markdown.escape(text)
+    escaped = markdown_text(text)
 
     assert "\n" not in escaped
     assert not set(re.sub(r"\\.", "", escaped)) & set("\\`*_{}[]<>|~#$&")

@@ -13,9 +13,10 @@ from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.picking import Parameters, Picker, Row
 from synthbench.generation.chat.requests import ChatRequest
 from synthbench.generation.chat.thoughts import opening_tag
-from synthbench.generation.language_model import CausalModel, first_line
+from synthbench.generation.language_model import CausalModel
 from synthbench.generation.randomness import uniforms
 from synthbench.models.device import use_threads
+from synthbench.models.loading_errors import first_line
 
 if TYPE_CHECKING:
     from torch import Tensor
