@@ -6,7 +6,7 @@ from functools import cache
 from numbers import Real
 from typing import Any, TypeVar
 
-from synthbench.data.records import Record, RecordKind
+from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError
 from synthbench.plugins import Unit
 
@@ -52,7 +52,7 @@ def _record_fault(record: Any, kind: RecordKind) -> str:  # noqa: ANN401 - whate
         return f"{_shown(record)} ({type(record).__name__})"
     if record.kind not in (kind, RecordKind.FAILURE):
         return f"a record of kind {record.kind}: {_shown(record)}"
-    for name in _text_columns(type(record)):  # type: ignore[arg-type]  # a class is hashable
+    for name in _text_columns(record.kind):
         value = getattr(record, name)
         if not isinstance(value, str):
             return f"a {record.kind} whose {name} is {_shown(value)}, no text"
@@ -63,8 +63,8 @@ def _record_fault(record: Any, kind: RecordKind) -> str:  # noqa: ANN401 - whate
 
 
 @cache
-def _text_columns(record_type: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(record_type) if field.type is str)
+def _text_columns(kind: RecordKind) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(RECORD_TYPES[kind]) if field.type is str)
 
 
 def _shown(value: object) -> str:

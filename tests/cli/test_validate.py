@@ -118,7 +118,8 @@ def test_data_and_models_are_looked_at_together_with_the_file(place: Place, bert
         "convert the file to UTF-8",
         "6: sources.test: test.tsv:2: score is NaN; a number from 0 to 1 is needed",
         "6: sources.test: test.tsv:3: score 1.5 is outside 0 to 1",
-        "6: sources.test: test.tsv:4: sentence1 is empty",
+        "6: sources.test: test.tsv:4: sentence1 is empty; `skip_blank: true` leaves out rows with a blank"
+        " text",
     ]
 
 
