@@ -53,7 +53,7 @@ def run(
     """
     from synthbench.pipeline.progress import progress_for_people
 
-    progress = progress_for_people(jobs)
+    progress = progress_for_people()
     progress.say(f"reading {file}")
     given = load_given(file, profile, assignments, variant, (seeds, data))
     try:
@@ -148,6 +148,7 @@ def _execute(
     from synthbench.pipeline.estimates.known import Known
     from synthbench.pipeline.executors import executor
     from synthbench.pipeline.llm import llm_on_demand
+    from synthbench.pipeline.progress import PlainProgress
     from synthbench.pipeline.repair import collect_whole
     from synthbench.pipeline.runner import Runner, matching
     from synthbench.pipeline.store import disk_errors
@@ -158,7 +159,8 @@ def _execute(
     course = Course(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
     in_progress = run_in_progress(store, f"experiment {name}", plan.stages)
     llm_server = llm_on_demand(plan.experiment.llm, progress)
-    with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs) as workers:
+    say = None if isinstance(progress, PlainProgress) else progress.say
+    with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs, say) as workers:
         runner = Runner(store, workers, runtime, progress, llm, name, course)
         with progress.watching(course):
             report = runner.run(plan, matching(plan, force))

@@ -73,9 +73,9 @@ class _PlainTask:
         self.progress.say(f"  {self.description}: {self.done:,}/{self.total:,}, {left:,.0f} s left")
 
 
-def progress_for_people(num_processes: int = 1) -> "PlainProgress | RichProgress":
-    """Return bars if standard error is a terminal and one process only writes to it, else plain lines."""
-    if num_processes > 1 or not sys.stderr.isatty():
+def progress_for_people() -> "PlainProgress | RichProgress":
+    """Return bars if standard error is a terminal, else plain lines."""
+    if not sys.stderr.isatty():
         return PlainProgress()
     from synthbench.pipeline.bars import RichProgress
 

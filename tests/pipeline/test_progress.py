@@ -48,12 +48,9 @@ def test_without_a_terminal_progress_is_plain() -> None:
     assert isinstance(progress_for_people(), PlainProgress)
 
 
-def test_on_a_terminal_bars_are_for_one_process_several_would_write_across_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_on_a_terminal_there_are_bars(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert isinstance(progress_for_people(), RichProgress)
-    assert isinstance(progress_for_people(2), PlainProgress)
 
 
 def test_a_line_of_a_stage_names_the_stage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -328,6 +328,25 @@ def test_errors_in_other_processes_come_back_as_they_were(store: Store) -> None:
     assert "ZeroDivisionError: bug" in report.failed[bug.identity][1][0]
 
 
+def test_lines_of_other_processes_go_where_bars_can_stand_below_them(
+    store: Store, capfd: pytest.CaptureFixture[str]
+) -> None:
+    lines: list[str] = []
+    with executor(2, lines.append) as workers:
+        for name in ("one", "two"):
+            workers.submit(Job(store, [stage(name)], RUNTIME, Lines()))
+        while workers.capacity < 2:
+            workers.wait()
+    end = time.monotonic() + 30
+    while len(lines) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    assert sorted(line.partition(" ")[2] for line in lines) == [
+        "running work one [1/1]",
+        "running work two [1/1]",
+    ]
+    assert "running" not in capfd.readouterr().err
+
+
 def test_closing_the_executor_ends_running_work_and_frees_its_locks(store: Store, work_log: Path) -> None:
     running = [stage(f"long {n}", behaviour="sleep 600") for n in range(2)]
     with executor(2) as workers:
