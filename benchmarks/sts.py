@@ -14,7 +14,7 @@ import numpy as np
 from measure import data_folder, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 
-from synthbench.cli.evaluate import find_tasks
+from synthbench.cli.suites import find_tasks
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.encoder import LengthBatchedEncoder, pair_scorer
 from synthbench.models.pretrained import Pretrained, build_encoder

@@ -9,7 +9,7 @@ import typer
 from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, found
 from synthbench.cli.encoders import encoder_name, open_encoder
-from synthbench.cli.evaluate import SUITES, Origin, find_tasks
+from synthbench.cli.suites import SUITES, Origin, find_tasks, in_short
 from synthbench.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _tests(
 
 def _suite(name: str, data: Path | None, origin: Origin) -> "Iterator[tuple[str, Iterable[Row]]]":
     tasks, missing = find_tasks(name, data, origin)
-    for reason in missing.values():
+    for reason in in_short(missing):
         typer.echo(f"not looked for: {reason}", err=True)
     for task, content in tasks.items():
         yield task, (record.texts() for record in content if record.split not in LEARNING)

@@ -1,12 +1,13 @@
 """Running encoders fast through sentence-transformers' own modules."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
 from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.models.kept_vectors import KeptVectors
 from synthbench.models.quiet import progress_task
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from synthbench.runtime import Progress
+
+    _Batch = tuple[list[int], NDArray[np.float32]]
 
 STOCK_BATCH_SIZE = 32
 STATIC_BATCH_SIZE = 1024
@@ -25,15 +28,24 @@ class LengthBatchedEncoder:
     """Encodes each distinct sentence once, in batches of equal token length.
 
     Vectors are those of the model's `encode` (prompt, pooling and normalisation of the checkpoint) to
-    1e-5.
+    1e-5. Those that are `kept` are not made again, new ones are kept as they come.
     """
 
     def __init__(
-        self, model: "SentenceTransformer", batch_tokens: int = 4096, progress: "Progress | None" = None
+        self,
+        model: "SentenceTransformer",
+        batch_tokens: int = 4096,
+        progress: "Progress | None" = None,
+        kept: KeptVectors | None = None,
     ) -> None:
         self.model = model
         self._batch_tokens = batch_tokens
         self._progress = progress
+        self._kept = kept
+
+    def keeping(self, kept: KeptVectors) -> "LengthBatchedEncoder":
+        """Return the same encoder, which goes on where the one that left these vectors was stopped."""
+        return LengthBatchedEncoder(self.model, self._batch_tokens, self._progress, kept)
 
     def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
         """Return one row per sentence, shape (len(sentences), dimension)."""
@@ -44,32 +56,78 @@ class LengthBatchedEncoder:
     def _encode_distinct(self, sentences: list[str]) -> "NDArray[np.float32]":
         if not sentences:
             return np.zeros((0, self.model.get_embedding_dimension() or 0), np.float32)
-        if takes_token_batches(self.model):
-            return self._encode_by_length(sentences)
-        is_static = not hasattr(self.model[0], "auto_model")
-        vectors: NDArray[np.float32] = self.model.encode(
-            sentences,
-            batch_size=STATIC_BATCH_SIZE if is_static else STOCK_BATCH_SIZE,
-            show_progress_bar=False,
-        )
-        return vectors
+        matrix, done = _Matrix(len(sentences)), frozenset[int]()
+        if self._kept is not None:
+            rows, vectors = self._kept.find(sentences)
+            matrix.put(rows, vectors)
+            done = frozenset(rows)
+        if done and self._progress is not None:
+            self._progress.say(f"{len(done):,} of {len(sentences):,} sentences were encoded earlier")
+        try:
+            with progress_task(self._progress, "encode", len(sentences) - len(done)) as task:
+                for rows, vectors in self._batches(sentences, done):
+                    matrix.put(rows, vectors)
+                    self._keep([sentences[row] for row in rows], vectors)
+                    task.advance(len(rows))
+        finally:
+            if self._kept is not None:
+                self._kept.write()
+        return matrix.whole
 
-    def _encode_by_length(self, sentences: list[str]) -> "NDArray[np.float32]":
+    def _keep(self, sentences: Sequence[str], vectors: "NDArray[np.float32]") -> None:
+        if self._kept is not None:
+            self._kept.add(sentences, vectors)
+
+    def _batches(self, sentences: list[str], done: Collection[int]) -> "Iterator[_Batch]":
+        """Yield rows with their vectors.
+
+        Which sentences make a batch depends on all of them, so that it does not on which ones are done.
+        """
+        if len(done) == len(sentences):
+            return
+        if takes_token_batches(self.model):
+            yield from self._batches_by_length(sentences, done)
+            return
+        is_static = not hasattr(self.model[0], "auto_model")
+        longest_first = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
+        for start in range(0, len(sentences), STATIC_BATCH_SIZE):
+            rows = [row for row in longest_first[start : start + STATIC_BATCH_SIZE] if row not in done]
+            if rows:
+                vectors: NDArray[np.float32] = self.model.encode(
+                    [sentences[row] for row in rows],
+                    batch_size=STATIC_BATCH_SIZE if is_static else STOCK_BATCH_SIZE,
+                    show_progress_bar=False,
+                )
+                yield rows, vectors
+
+    def _batches_by_length(self, sentences: list[str], done: Collection[int]) -> "Iterator[_Batch]":
         import torch
 
         self.model.eval()
         texts = TokenisedTexts(self.model, sentences)
-        vectors: NDArray[np.float32] | None = None
-        with torch.inference_mode(), progress_task(self._progress, "encode", len(sentences)) as task:
-            for indices in length_batches(texts.lengths, self._batch_tokens):
-                features = self.model(texts.features(indices, self.model.device))
+        for batch in length_batches(texts.lengths, self._batch_tokens):
+            rows = [row for row in batch if row not in done]
+            if rows:
+                with torch.inference_mode():
+                    features = self.model(texts.features(rows, self.model.device))
                 embeddings = features["sentence_embedding"][:, : self.model.truncate_dim]
-                if vectors is None:
-                    vectors = np.empty((len(sentences), embeddings.shape[1]), np.float32)
-                vectors[indices] = embeddings.float().cpu().numpy()
-                task.advance(len(indices))
-        assert vectors is not None  # there is a batch if there is a sentence
-        return vectors
+                yield rows, embeddings.float().cpu().numpy()
+
+
+class _Matrix:
+    """Vectors that come in any order, one for each of `number` rows."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self.whole: NDArray[np.float32] = np.zeros((0, 0), np.float32)
+
+    def put(self, rows: Sequence[int], vectors: "NDArray[np.float32]") -> None:
+        """Set these rows; the first ones say how long a row is."""
+        if not len(rows):
+            return
+        if not len(self.whole):
+            self.whole = np.empty((self._number, vectors.shape[1]), np.float32)
+        self.whole[rows] = vectors
 
 
 class CachingEncoder:
@@ -91,6 +149,11 @@ class CachingEncoder:
                 new if not first or self._vectors is None else np.concatenate([self._vectors, new])
             )
         return self._vectors[[self._rows[sentence] for sentence in sentences]]
+
+
+def resumable(encoder: Encoder, kept: KeptVectors) -> CachingEncoder:
+    """Return the encoder with a memory that outlives a kill."""
+    return CachingEncoder(encoder.keeping(kept) if isinstance(encoder, LengthBatchedEncoder) else encoder)
 
 
 class CosineScorer:

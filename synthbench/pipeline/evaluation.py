@@ -1,9 +1,9 @@
 """Stages that score a model on a task."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
@@ -20,6 +20,9 @@ from synthbench.pipeline.stage import GroupMember, Operation, Stage
 from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
 from synthbench.plugins import Evaluation, Evaluator
+
+if TYPE_CHECKING:
+    from synthbench.models.kept_vectors import KeptVectors
 
 SCORES_FILE = "scores.json"
 ITEMS_FILE = "items.parquet"
@@ -57,12 +60,13 @@ class Evaluate(Operation):
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Score one task."""
-        self.run_together([GroupMember(self, inputs, work)])
+        for _ in self.run_together([GroupMember(self, inputs, work)]):
+            pass
 
-    def run_together(self, others: Sequence[GroupMember]) -> None:
+    def run_together(self, others: Sequence[GroupMember]) -> Iterator[GroupMember]:
         """Load the model once, encode the sentences of all tasks in one pass, score each task."""
         from synthbench.models.artifact import load
-        from synthbench.models.encoder import CachingEncoder, CosineScorer
+        from synthbench.models.encoder import CosineScorer, resumable
 
         first = others[0]
         limit_threads(first.work.runtime)
@@ -70,7 +74,7 @@ class Evaluate(Operation):
         tasks = [read_dataset(member.inputs["task"]) for member in others]
         scorer: PairScorer
         if isinstance(model, Encoder):
-            model = CachingEncoder(model)
+            model = resumable(model, _kept_vectors(others))
             evaluators = [_evaluator(member) for member in others]
             texts = [text for e, task in zip(evaluators, tasks, strict=True) for text in e.texts(task)]
             model.encode(list(dict.fromkeys(texts)))
@@ -85,6 +89,16 @@ class Evaluate(Operation):
             scored = model if evaluator.needs_encoder else scorer
             result = evaluator.evaluate_with_progress(scored, task, member.work.progress)
             _write_evaluation(result, task, member.work)
+            yield member
+
+
+def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
+    """Return what earlier runs encoded; new vectors are kept by the member that is committed last."""
+    from synthbench.models.kept_vectors import KeptVectors
+
+    folders = [member.work.checkpoints for member in members]
+    model = members[0].inputs["model"].name
+    return KeptVectors(folders[-1], model, folders, members[0].work.progress)
 
 
 def _evaluator(member: GroupMember) -> Evaluator:

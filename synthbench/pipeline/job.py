@@ -4,7 +4,7 @@ import contextlib
 import platform
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from synthbench.errors import PendingError, UserError
@@ -21,7 +21,7 @@ class Outcome:
     """What became of a job: `executed` and `shared` are identities of stages that are there now.
 
     `busy` says who holds a lock (then nothing was done), `pending` what is under way elsewhere and comes on
-    another day, `error` what went wrong.
+    another day, `error` what went wrong; both are about the stages that are not there now.
     """
 
     executed: tuple[str, ...] = ()
@@ -53,6 +53,7 @@ class Job:
     def run(self) -> Outcome:
         """Compute the stages whose artifacts are missing; never raises but for interruption."""
         started = time.perf_counter()
+        executed: list[str] = []
         try:
             with contextlib.ExitStack() as locks, disk_errors(self.store.root):
                 for stage in sorted(self.stages, key=lambda stage: stage.identity):
@@ -61,21 +62,21 @@ class Job:
                         self.progress.say(f"taking over {stage}: {note} left it unfinished")
                 missing = [s for s in self.stages if s.identity in self.again or not self._is_there(s)]
                 try:
-                    self._compute(missing)
+                    for identity in self._compute(missing):
+                        executed.append(identity)
                 finally:
                     for stage in missing:
                         self.store.clear_output(stage.identity)
-                executed = tuple(stage.identity for stage in missing)
                 shared = tuple(stage.identity for stage in self.stages if stage not in missing)
-                return Outcome(executed, shared, seconds=time.perf_counter() - started)
+                return Outcome(tuple(executed), shared, seconds=time.perf_counter() - started)
         except StageBusyError as busy:
             return Outcome(busy=str(busy))
         except PendingError as pending:
-            return Outcome(pending=pending.messages)
+            return Outcome(tuple(executed), pending=pending.messages)
         except UserError as error:
-            return Outcome(error=error.messages, is_user_error=True)
+            return Outcome(tuple(executed), error=error.messages, is_user_error=True)
         except Exception:  # noqa: BLE001 - one stage's bug must not take the others' work along
-            return Outcome(error=(traceback.format_exc(),))
+            return Outcome(tuple(executed), error=(traceback.format_exc(),))
 
     def _is_there(self, stage: Stage) -> bool:
         if not self.store.has(stage.identity):
@@ -86,7 +87,8 @@ class Job:
             return False
         return True
 
-    def _compute(self, stages: Sequence[Stage]) -> None:
+    def _compute(self, stages: Sequence[Stage]) -> Iterator[str]:
+        """Yield the identity of each stage once it is committed."""
         if not stages:
             return
         first, total = self.position
@@ -103,9 +105,9 @@ class Job:
             )
             for stage in stages
         ]
-        members[0].operation.run_together(members)
-        seconds = (time.perf_counter() - started) / len(stages)
-        for stage in stages:
+        finished = members[0].operation.run_together(members)
+        for stage, _ in zip(stages, finished, strict=True):
+            seconds = time.perf_counter() - started
             record = {
                 "label": str(stage),
                 "spec": stage.spec,
@@ -113,6 +115,8 @@ class Job:
                 "by": environment(),
             }
             self.store.commit(stage.identity, record)
+            started += seconds
+            yield stage.identity
 
     def _workspace(self, identity: str) -> Workspace:
         chat = None

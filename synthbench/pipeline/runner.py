@@ -253,6 +253,8 @@ class Runner:
     def _account(self, job: Job, outcome: Outcome, report: Report) -> None:
         by_identity = {stage.identity: stage for stage in job.stages}
         for stage in job.stages:
+            if stage.identity in outcome.executed:
+                continue
             if outcome.pending:
                 report.pending[stage.identity] = (stage, outcome.pending)
             if outcome.error:

@@ -57,10 +57,14 @@ class Operation(ABC):
         """Whether `run` needs the experiment's LLM."""
         return False
 
-    def run_together(self, others: Sequence["GroupMember"]) -> None:
-        """Run this and all others of its group (this one is among them)."""
+    def run_together(self, others: Sequence["GroupMember"]) -> Iterator["GroupMember"]:
+        """Run this and all others of its group (this one is among them) in their order.
+
+        Each is yielded once its output is complete, to be committed before the next is run.
+        """
         for member in others:
             member.operation.run(member.inputs, member.work)
+            yield member
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from synthbench.sources.tasks import Split
 OPTIONAL_FIELDS = ("id", "subset", "label")
 BY_NUMBER = (".tsv", ".csv")
 BLANK_TEXT = "blank text"
+A_TEXT = "a .txt file has a sentence a line"
+TABLES = "the name of a table ends in .tsv, and standard sets such as SICK are read by `task:`"
 _OF_CLASS = "of class "
 _Row = tuple[int, Mapping[str, Any]]
 
@@ -61,7 +63,7 @@ def read_file(path: Path, columns: Columns) -> Content:
     """
     content, problems = Content(), Problems()
     lines: dict[str, int] = {}
-    for line, row in _rows(path, columns, problems):
+    for line, row in rows(path, columns, problems):
         reason = _left_out(row, columns)
         if reason:
             content.drop(reason)
@@ -125,16 +127,27 @@ def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any
             yield name, sentence_of(value, name)
 
 
-def _rows(path: Path, columns: Columns, problems: Problems) -> Iterator[_Row]:
-    """Yield line numbers and the values by field name."""
+def rows(path: Path, columns: Columns, problems: Problems) -> Iterator[_Row]:
+    """Yield line numbers and the values by field name; raises UserError if the file is of another form."""
     if path.suffix == ".txt":
-        return ((number, {"sentence": line}) for number, line in enumerate(read_lines(path), start=1))
+        return ((number, {"sentence": line}) for number, line in enumerate(_sentences(path), start=1))
     if path.suffix == ".jsonl":
         return _named(path, json_lines(path, problems), columns, problems)
     if path.suffix == ".parquet":
         return _named(path, _parquet_rows(path), columns, problems)
     lines = _tab_separated(path) if path.suffix == ".tsv" else _comma_separated(path)
     return _tabular(path, lines, columns, problems)
+
+
+def _sentences(path: Path) -> list[str]:
+    """Return the lines of a text; raises UserError if it is a table."""
+    lines = read_lines(path)
+    tabs = {line.count("\t") for line in lines}
+    if len(lines) > 1 and len(tabs) == 1 and 0 not in tabs:
+        raise UserError(
+            f"{path}: a table of {tabs.pop() + 1} columns with tabs between them, but {A_TEXT}; {TABLES}"
+        )
+    return lines
 
 
 def _tab_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -150,7 +163,8 @@ def _comma_separated(path: Path) -> Iterator[tuple[int, list[str]]]:
             yield start, cells
             start = reader.line_num + 1
     except csv.Error as error:
-        raise UserError(f"{path}:{start}: not CSV: {error}") from error
+        messages = [f"{path}:{start}: not CSV: {error}"]
+        raise UserError(*messages, *_hints(path, read_text(path).partition("\n")[0])) from error
 
 
 def _tabular(
@@ -183,8 +197,19 @@ def _places(path: Path, first: list[str], columns: Columns) -> dict[str, int]:
             places[name] = first.index(column)
         else:
             problems.add(f"{path}:1: no column '{column}' for {name}{did_you_mean(column, first)}")
+    if problems.messages:
+        for hint in _hints(path, "".join(first), columns.kind):
+            problems.add(hint)
     problems.raise_if_any()
     return places
+
+
+def _hints(path: Path, first: str, kind: RecordKind | None = None) -> Iterator[str]:
+    """Yield what may be meant where the columns are not those of the file, whose first line is given."""
+    if path.suffix == ".csv" and "\t" in first:
+        yield f"{path}: tabs are between its columns: {TABLES}"
+    elif kind == RecordKind.RANKING:
+        yield f"{path}: if a row is one candidate, give columns: {{query: ..., candidate: ..., grade: ...}}"
 
 
 def json_lines(path: Path, problems: Problems) -> Iterator[_Row]:

@@ -10,7 +10,16 @@ from synthbench.data.dino import KINDS as DINO_KINDS
 from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.sources import files, hub, hub_files, question_pairs, reranking, senteval, transfer
+from synthbench.sources import (
+    files,
+    hub,
+    hub_files,
+    question_pairs,
+    ranking_rows,
+    reranking,
+    senteval,
+    transfer,
+)
 from synthbench.sources.content import Content, hashes
 from synthbench.sources.description import SourceBase
 from synthbench.sources.places import Origin, Places
@@ -127,7 +136,8 @@ class FileSource(SourceBase):
     kind: RecordKind | None = Field(None, description="what a row is; may be left out for .txt (sentence)")
     columns: Mapping[str, Annotated[int, Field(ge=0)] | str] = Field(
         default_factory=dict,
-        description="field -> column name (default: the field's), or number from 0 in a file without header",
+        description="field -> column name (default: the field's), or number from 0 in a file without header;"
+        " of rankings, with `candidate` and `grade`, a row is one candidate",
     )
     score_range: tuple[float, float] = Field(
         (0.0, 1.0), description="lowest and highest score, mapped to [0, 1]"
@@ -158,7 +168,8 @@ class FileSource(SourceBase):
         elif self.kind is None and suffix != ".txt":
             raise ValueError(f"kind is missing: what is a row of {self.file}?")
         if self.kind == RecordKind.FAILURE or (suffix == ".txt" and self.own_kind != RecordKind.SENTENCE):
-            raise ValueError(f"{self.file} can't hold {self.kind} records")
+            why = f": {files.A_TEXT}; {files.TABLES}" if suffix == ".txt" else ""
+            raise ValueError(f"{self.file} can't hold {self.kind} records{why}")
         if self.score_range[0] >= self.score_range[1]:
             raise ValueError("score_range must be [lowest, highest]")
         if self.revision is not None and self.hub is None:
@@ -191,6 +202,8 @@ class FileSource(SourceBase):
 
     def _check_columns(self, suffix: str) -> None:
         known = files.known_fields(self.own_kind)
+        if self._is_of_candidates:
+            known = (*ranking_rows.FIELDS, *ranking_rows.OPTIONAL_FIELDS)
         for name, column in self.columns.items():
             if name not in known:
                 raise ValueError(f"{self.own_kind} records have no field '{name}'{did_you_mean(name, known)}")
@@ -232,11 +245,18 @@ class FileSource(SourceBase):
             return Content(list(rows.records), dict(rows.dropped), list(rows.notes))
         if self.format == "reranking":
             return reranking.read_file(self._path(places), self.split)
-        names = {name: name for name in files.required_fields(self.own_kind)} | dict(self.columns)
+        required = ranking_rows.FIELDS if self._is_of_candidates else files.required_fields(self.own_kind)
+        names = {name: name for name in required} | dict(self.columns)
         columns = files.Columns(
             self.own_kind, names, self.score_range, self.split, self.scores, self.skip_blank
         )
-        return files.read_file(self._path(places), columns)
+        read_file = ranking_rows.read_file if self._is_of_candidates else files.read_file
+        return read_file(self._path(places), columns)
+
+    @property
+    def _is_of_candidates(self) -> bool:
+        """Whether a row is one candidate of a ranking, not a whole one."""
+        return self.own_kind == RecordKind.RANKING and not {"candidate", "grade"}.isdisjoint(self.columns)
 
     def _path(self, places: Places) -> Path:
         if self.hub is not None:

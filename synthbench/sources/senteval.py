@@ -59,6 +59,8 @@ def read_task(
         for line in _lines(task, part, paths, problems):
             _add(line, record_id(task, split, part, line.number), (task, split), content, problems)
         sizes[part] = len(content.records) - before
+        if task.input_lines and content.dropped:
+            content.notes.append(f"{paths[0].name}: only the first {sizes[part]} lines are scored")
     problems.raise_if_any()
     check_sizes(task, split, files, sizes, expected)
     for part in task.left_out:
@@ -132,9 +134,12 @@ def _lines(task: Task, part: str, paths: tuple[Path, ...], problems: Problems) -
 def _semeval_lines(task: Task, part: str, paths: tuple[Path, ...], problems: Problems) -> Iterator[_Line]:
     path, gold_path = paths
     texts, golds = read_lines(path), read_lines(gold_path)
+    if len(texts) == task.input_lines and len(golds) == task.size("test"):
+        golds += [""] * (len(texts) - len(golds))
     if len(texts) != len(golds):
         problems.add(
-            f"{path} has {len(texts)} lines, {gold_path} has {len(golds)}: every pair needs its gold line"
+            f"{path} has {len(texts)} lines, {gold_path} has {len(golds)}: every pair needs its gold line,"
+            " a blank one if it has no score"
         )
         return
     for number, (cells, gold) in enumerate(zip(texts, golds, strict=True), start=1):

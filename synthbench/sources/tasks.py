@@ -57,7 +57,8 @@ class Task:
     `parts` gives, for each split, the parts that its files are named after and how many scored pairs
     (queries, sentences) each was published with, 0 where that is not known; `files` are file names with {}
     for the part, in `folder`. `columns` are the numbers of columns that a line may have. `left_out` names
-    parts that copies of the data may hold but that are not scored. `hub_files` are patterns with {} for the
+    parts that copies of the data may hold but that are not scored. `input_lines` is how many lines of input
+    the organisers released, where only the first ones are scored. `hub_files` are patterns with {} for the
     hub's split name, at the commit `hub_revision`; without a `hub_id` no data set on the hub is known for the
     task. `is_in_senteval` says whether the SentEval toolkit has the folder, `described_in` where people read
     how to get what neither it nor the hub has.
@@ -74,6 +75,7 @@ class Task:
     hub_revision: str = ""
     hub_files: tuple[str, ...] = ("{}.jsonl.gz", "data/{}-*.parquet")
     left_out: tuple[str, ...] = ()
+    input_lines: int = 0
     is_in_senteval: bool = True
     described_in: str = ""
 
@@ -124,7 +126,9 @@ def _semeval(
     )
 
 
-def _sts17(track: str, name: TaskName, files: str, *, left_out: tuple[str, ...] = ()) -> Task:
+def _sts17(
+    track: str, name: TaskName, files: str, *, left_out: tuple[str, ...] = (), input_lines: int = 0
+) -> Task:
     """Return a track of SemEval 2017; `files` is the track's name in the organisers' files."""
     return Task(
         name=name,
@@ -138,6 +142,7 @@ def _sts17(track: str, name: TaskName, files: str, *, left_out: tuple[str, ...] 
         hub_revision="faeb762787bd10488a50c8b5be4a3b82e411949c",
         hub_files=(f"{{}}/{track}.jsonl.gz",),
         left_out=left_out,
+        input_lines=input_lines,
         is_in_senteval=False,
     )
 
@@ -292,7 +297,8 @@ _TASKS = (
     _sts17("en-ar", "STS17-en-ar", "track2.ar-en"),
     # Track 4b is a set about the quality of translations, which the hub does not have.
     _sts17("es-en", "STS17-es-en", "track4a.es-en", left_out=("track4b.es-en",)),
-    _sts17("en-tr", "STS17-en-tr", "track6.tr-en"),
+    # The organisers' input of track 6 has 500 lines, of which the first 250 are scored.
+    _sts17("en-tr", "STS17-en-tr", "track6.tr-en", input_lines=500),
     # The Spanish pairs of SemEval 2014, with its 65 trial pairs, and 2015, scored from 0 to 4. Parts are
     # named by year, for both years have pairs of Wikipedia. On the hub, PlanTL-GOB-ES/sts-es lacks the trial.
     Task(

@@ -1,4 +1,4 @@
-"""SentEval's classifier: against a plain PyTorch training, one layer after the other, written down here anew."""
+"""SentEval's classifier: against a plain PyTorch training, one layer after the other."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fakes import Lines
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from test_transfer_evaluator import Items, Vectors, items, sentences
 
-from fakes import Lines
 from synthbench.api import Evaluation, Record, RecordKind, SyntheticDataset, UserError
 from synthbench_transfer import Transfer
 
@@ -63,9 +63,7 @@ def folds(data: Items, number: int) -> list[tuple[Items, Items]]:
 
 def best_l2(train: Items, number: int) -> tuple[float, float]:
     """Return the L2 with the best mean accuracy on folds, of equal ones the smallest, and that accuracy."""
-    means = [
-        float(np.mean([trained(rest, fold, l2)[0] for rest, fold in folds(train, number)])) for l2 in L2
-    ]
+    means = [float(np.mean([trained(rest, fold, l2)[0] for rest, fold in folds(train, number)])) for l2 in L2]
     winner = int(np.argmax([round(100 * mean, 2) for mean in means]))
     return L2[winner], means[winner]
 
@@ -77,10 +75,6 @@ def evaluated(records: Sequence[Record], **given: Any) -> Evaluation:
 
 def test_it_is_what_an_evaluation_takes_unless_told_otherwise() -> None:
     assert Transfer().classifier == "senteval"
-    assert dict(Transfer().conditions) == {"classifier": "senteval"}
-    assert dict(Transfer(classifier="logistic-regression").conditions) == {
-        "classifier": "logistic-regression"
-    }
 
 
 def test_nested_folds_are_trained_as_one_after_the_other() -> None:

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from synthbench.api import Evaluation, Record, RecordKind, ScoredPair, Sentence, SyntheticDataset, UserError
-from synthbench.cli.evaluate import find_tasks
+from synthbench.cli.suites import find_tasks
 from synthbench_transfer import Transfer, TransferPairs
 
 NESTED_GRID = [0.25, 0.5, 1, 2, 4, 8]

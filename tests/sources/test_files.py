@@ -239,3 +239,73 @@ def test_a_class_that_no_row_has_is_a_mistake(tmp_path: Path) -> None:
 def test_scores_of_classes_go_with_pairs_that_have_scores(settings: dict[str, Any], fault: str) -> None:
     with pytest.raises(ValueError, match=fault):
         FileSource(file="nli.tsv", **{**KINDS, "scores": {"yes": 1.0}, **settings})
+
+
+WIKIQA = (
+    "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n"
+    "Q0\tWhat holds tissue?\tD0\tTissue\tD0-0\tA tissue is made of cells.\t0\n"
+    "Q0\tWhat holds tissue?\tD0\tTissue\tD0-1\tJunctions hold it.\t1\n"
+    "Q2\tWhat holds tissue?\tD1\tCells\tD1-0\tCells are small.\t0\n"
+)
+WIKIQA_COLUMNS = {"id": "QuestionID", "query": "Question", "candidate": "Sentence", "grade": "Label"}
+
+
+def test_rows_of_candidates_become_rankings_by_their_id(tmp_path: Path) -> None:
+    dataset = load(tmp_path, "WikiQA-dev.tsv", WIKIQA, kind=RecordKind.RANKING, columns=WIKIQA_COLUMNS)
+    assert [(r.id, r.query, len(r.candidates), list(r.grades)) for r in dataset] == [
+        ("Q0", "What holds tissue?", 2, [0.0, 1.0]),
+        ("Q2", "What holds tissue?", 1, [0.0]),
+    ]
+
+
+def test_rows_of_candidates_without_an_id_belong_to_their_query(tmp_path: Path) -> None:
+    text = 'qtext,label,atext\n"Who, then?",0,He.\nWhere?,1,There.\n"Who, then?",1,She.\n'
+    columns = {"query": "qtext", "candidate": "atext", "grade": "label"}
+    dataset = load(tmp_path, "trecqa.csv", text, kind=RecordKind.RANKING, columns=columns)
+    assert [(r.id, r.query, list(r.candidates), list(r.grades)) for r in dataset] == [
+        ("trecqa.csv/0002", "Who, then?", ["He.", "She."], [0.0, 1.0]),
+        ("trecqa.csv/0003", "Where?", ["There."], [1.0]),
+    ]
+
+
+def test_faults_of_candidates_are_named_by_line(tmp_path: Path) -> None:
+    text = WIKIQA + "Q2\tAnother?\t\t\t\tCells.\t1\nQ3\tWhy?\t\t\t\t \t1\nQ3\tWhy?\t\t\t\tSo.\tyes\n"
+    found = faults(tmp_path, "own.tsv", text, kind=RecordKind.RANKING, columns=WIKIQA_COLUMNS)
+    assert found == [
+        "own.tsv:5: id 'Q2' stands for the query 'What holds tissue?' already",
+        "own.tsv:6: candidate is empty",
+        "own.tsv:7: grade 'yes' is not a number",
+    ]
+
+
+TABLES = "the name of a table ends in .tsv, and standard sets such as SICK are read by `task:`"
+SICK = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment\n1\ta\tb\t4.5\tNEUTRAL\n"
+
+
+def test_a_table_is_no_text_of_a_sentence_a_line(tmp_path: Path) -> None:
+    assert faults(tmp_path, "SICK_train.txt", SICK) == [
+        "SICK_train.txt: a table of 5 columns with tabs between them, but a .txt file has a sentence a line;"
+        f" {TABLES}"
+    ]
+    assert len(load(tmp_path, "own.txt", "one\twith a tab\nand one without\n")) == 2
+    with pytest.raises(ValueError, match=r"can't hold scored_pair records: a \.txt file has a") as caught:
+        FileSource(file="SICK_train.txt", **KINDS)
+    assert TABLES in str(caught.value)
+
+
+@pytest.mark.parametrize("text", [SICK, 'genre\tscore\tsentence1\tsentence2\nnews\t5\t"a" b\tc\n'])
+def test_tabs_in_a_csv_are_told(tmp_path: Path, text: str) -> None:
+    hint = f"own.csv: tabs are between its columns: {TABLES}"
+    assert faults(tmp_path, "own.csv", text, **KINDS)[-1] == hint
+    assert (
+        faults(tmp_path, "own.csv", text, **KINDS, columns={"score": 3, "sentence1": 1, "sentence2": 2})[-1]
+        == hint
+    )
+    quoted = '1\t"Yes", he said\tb\n'
+    assert faults(tmp_path, "own.csv", quoted, **KINDS)[-1] == hint
+
+
+def test_a_ranking_whose_rows_are_candidates_is_told_how_they_are_read(tmp_path: Path) -> None:
+    found = faults(tmp_path, "WikiQA-dev.tsv", WIKIQA, kind=RecordKind.RANKING)
+    hint = "if a row is one candidate, give columns: {query: ..., candidate: ..., grade: ...}"
+    assert found[-1] == f"WikiQA-dev.tsv: {hint}"

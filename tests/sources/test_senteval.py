@@ -167,7 +167,8 @@ Break = Callable[[Path], object]
 BROKEN: Mapping[str, tuple[Break, str]] = {
     "gold one line short": (
         lambda folder: write(folder / "STS.gs.MSRpar.txt", "4.4"),
-        "{0}/STS.input.MSRpar.txt has 2 lines, {0}/STS.gs.MSRpar.txt has 1: every pair needs its gold line",
+        "{0}/STS.input.MSRpar.txt has 2 lines, {0}/STS.gs.MSRpar.txt has 1: every pair needs its gold line,"
+        " a blank one if it has no score",
     ),
     "score out of range": (
         lambda folder: write(folder / "STS.gs.MSRpar.txt", "4.4", "5.2"),
@@ -303,6 +304,28 @@ def test_a_track_of_sts17_is_read_from_the_organisers_files(tmp_path: Path) -> N
     note = "STS.input.track4b.es-en.txt is left out: STS17-es-en is scored without track4b.es-en"
     assert dataset.manifest.notes == [note]
     assert "take mteb/biosses-sts from the hub" in fault(tmp_path, "BIOSSES")
+
+
+def track6(data: Path, num_lines: int, num_gold: int) -> Path:
+    lines = [f"bir cumle {number}\ta sentence {number}" for number in range(num_lines)]
+    write(data / "STS17-test" / "STS.input.track6.tr-en.txt", *lines)
+    write(data / "STS17-test" / "STS.gs.track6.tr-en.txt", *["2.5"] * num_gold)
+    return data
+
+
+def test_the_gold_of_track_6_of_sts17_belongs_to_the_first_half_of_its_input(tmp_path: Path) -> None:
+    dataset = TaskSource(task="STS17-en-tr").load(Places(data=track6(tmp_path, 500, 250)))
+    assert dataset.column("sentence2") == [f"a sentence {number}" for number in range(250)]
+    assert dataset.manifest.dropped == {"no gold score": 250}
+    assert dataset.manifest.notes == ["STS.input.track6.tr-en.txt: only the first 250 lines are scored"]
+    assert len(read(track6(tmp_path, 250, 250), "STS17-en-tr", size=None)) == 250
+
+
+@pytest.mark.parametrize(("num_lines", "num_gold"), [(500, 249), (499, 250), (250, 500)])
+def test_no_other_gold_may_be_shorter_than_its_input(tmp_path: Path, num_lines: int, num_gold: int) -> None:
+    message = fault(track6(tmp_path, num_lines, num_gold), "STS17-en-tr", size=None)
+    assert f"has {num_lines} lines" in message
+    assert "every pair needs its gold line, a blank one if it has no score" in message
 
 
 def test_the_spanish_pairs_of_two_years_are_one_set_scored_from_0_to_4(tmp_path: Path) -> None:

@@ -1,0 +1,172 @@
+"""Suites of test sets and their evaluators, and finding those that are there."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from synthbench.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from synthbench.data.dataset import SyntheticDataset
+    from synthbench.sources.models import Source
+    from synthbench.sources.tasks import TaskName
+
+Origin = Literal["folder", "hub"]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Test sets and their evaluator: standard tasks, and files found in the data folder's `files`.
+
+    Sets of scored pairs may have an evaluator of their own, `of_pairs`. Printed are `counts`, title -> score
+    or num_items, and `columns`, title -> score between 0 and 1, empty where a task has no such score.
+    """
+
+    evaluator: str
+    tasks: "tuple[TaskName, ...]"
+    counts: Mapping[str, str]
+    columns: Mapping[str, str]
+    needs: str
+    files: str = ""
+    of_pairs: str = ""
+
+
+SUITES = {
+    "sts": Suite(
+        evaluator="sts",
+        tasks=(
+            *("STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R", "SICK-R-all", "BIOSSES"),
+            *("STS17-en-en", "STS17-ar-ar", "STS17-es-es", "STS17-en-ar", "STS17-es-en", "STS17-en-tr"),
+        ),
+        counts={"pairs": "num_items"},
+        columns={
+            "spearman all": "spearman_all",
+            "spearman mean": "spearman_mean",
+            "spearman wmean": "spearman_wmean",
+            "pearson all": "pearson_all",
+        },
+        needs="SentEval's folders",
+    ),
+    "reranking": Suite(
+        evaluator="reranking",
+        tasks=("AskUbuntuDupQuestions", "MindSmallReranking", "SciDocsRR", "StackOverflowDupQuestions"),
+        counts={"queries": "queries_all", "with positive": "queries_answerable"},
+        columns={
+            "MAP": "map_answerable",
+            "MAP all": "map_all",
+            "MAP mixed": "map_mixed",
+            "MRR": "mrr_answerable",
+            "nDCG@10": "ndcg_at_10_answerable",
+        },
+        needs="a folder with reranking/*.jsonl",
+        files="reranking",
+    ),
+    "transfer": Suite(
+        evaluator="transfer",
+        of_pairs="transfer-pairs",
+        tasks=("MR", "CR", "SUBJ", "MPQA", "SST2", "TREC", "MRPC"),
+        counts={"items": "num_items"},
+        columns={"accuracy": "accuracy", "on dev or in folds": "dev_accuracy", "F1": "f1"},
+        needs="SentEval's folders",
+    ),
+}
+
+
+def find_tasks(
+    suite: str, data: Path | None, origin: Origin = "folder"
+) -> tuple[Mapping[str, "SyntheticDataset"], Mapping[str, str]]:
+    """Return the suite's test sets that are in the folder `data` or on the hub, and why the others aren't.
+
+    Raises UserError if the suite is unknown, none of its tasks is found, or one that is found is faulty.
+    """
+    from synthbench.data.learning import with_learning
+    from synthbench.sources.places import Places
+
+    if suite not in SUITES:
+        raise UserError(f"unknown suite '{suite}'{did_you_mean(suite, SUITES)}")
+    if origin == "folder":
+        _check_folder(SUITES[suite], data)
+    places = Places(data=data, origin=origin, base=Path.cwd())
+    tasks: dict[str, SyntheticDataset] = {}
+    missing: dict[str, str] = {}
+    for name, source in _sources(SUITES[suite], data if origin == "folder" else None):
+        learning = _learning(SUITES[suite], source)
+        try:
+            for each in (source, *learning.values()):
+                each.fingerprint(places)
+        except UserError as error:
+            missing[name] = _absence(name, data if origin == "folder" else None, error)
+            continue
+        tasks[name] = source.load(places)
+        if learning:
+            learnt = ((split, each.load(places)) for split, each in learning.items())
+            tasks[name] = with_learning(tasks[name], learnt)
+    if not tasks:
+        where, instead = (f"--data {data}", "--origin hub takes them from the Hugging Face hub")
+        if origin == "hub":
+            where, instead = ("--origin hub", f"--data DIR takes them from {SUITES[suite].needs}")
+        raise UserError(f"{where}: none of the tasks of '{suite}' is there; {instead}", *missing.values())
+    return tasks, missing
+
+
+def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
+    """Yield the suite's test sets by name: its tasks, and other files that the data folder holds for it."""
+    from synthbench.sources.models import FileSource, TaskSource
+
+    for name in suite.tasks:
+        yield name, TaskSource(task=name, split="test")
+    if data is None or not suite.files:
+        return
+    folder = data if data.name == suite.files else data / suite.files
+    for path in sorted(folder.glob("*.jsonl")):
+        if path.stem not in suite.tasks:
+            file = f"data:{path.relative_to(data).as_posix()}"
+            yield path.stem, FileSource(file=file, format="reranking", split="test")
+
+
+def _learning(suite: Suite, source: "Source") -> "Mapping[str, Source]":
+    """Return what the suite's evaluator learns from, of a task that has it: split -> source."""
+    from synthbench.plugins import component
+    from synthbench.sources.models import TaskSource
+    from synthbench.sources.tasks import TASKS
+
+    if not isinstance(source, TaskSource):
+        return {}
+    splits = component("evaluators", suite.evaluator).learns_from
+    known = TASKS[source.task].parts
+    return {split: source.model_copy(update={"split": split}) for split in splits if split in known}
+
+
+def _check_folder(suite: Suite, data: Path | None) -> None:
+    if data is None:
+        raise UserError(
+            f"no data folder given: --data DIR or SYNTHBENCH_DATA names {suite.needs}, "
+            "--origin hub needs none"
+        )
+    if not data.is_dir():
+        raise UserError(f"--data {data}: no such folder")
+
+
+def _absence(name: str, data: Path | None, error: UserError) -> str:
+    """Say in short that a task is missing: what a source's error advises is meant for experiment files."""
+    from synthbench.sources.tasks import TASKS
+
+    task = TASKS[name]
+    if data is None and not task.hub_id:
+        return error.messages[0].partition("; ")[0]
+    if data is None:
+        return f"{name}: {task.hub_id} is not in the local cache, and the hub clients are set to offline"
+    if not any(next(data.glob(f"{above}{task.folder}"), None) for above in ("", "*/", "*/*/")):
+        return f"{name}: no folder {task.folder} in {data}"
+    return error.messages[0].partition("; ")[0]
+
+
+def in_short(missing: Mapping[str, str]) -> Iterator[str]:
+    """Yield why tasks are missing, those with one reason in one line."""
+    names: dict[str, list[str]] = {}
+    for name, reason in missing.items():
+        names.setdefault(reason.removeprefix(f"{name}: "), []).append(name)
+    for reason, alike in names.items():
+        is_named = missing[alike[0]] == reason
+        yield reason if is_named else f"{', '.join(alike)}: {reason}"
