@@ -300,14 +300,6 @@ class Evaluator(Component, ABC):
     def score_names(self) -> tuple[str, ...]:
         """Names of the scores that every task has (subset scores come on top)."""
 
-    @property
-    def conditions(self) -> Mapping[str, str]:
-        """Settings that make the scores another quantity, such as the classifier: name -> value.
-
-        Kept with the scores; a published figure that names another value was not measured alike.
-        """
-        return {}
-
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
         """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
         return task.texts

@@ -273,10 +273,6 @@ class FakeEvaluator(Evaluator):
         return "value"
 
     @property
-    def conditions(self) -> Mapping[str, str]:
-        return {"factor": f"{self.factor:g}"}
-
-    @property
     def score_names(self) -> tuple[str, ...]:
         return ("value",)
 

@@ -64,11 +64,6 @@ class Reranking(Evaluator):
         return f"mean average precision (queries: {self.queries})"
 
     @property
-    def conditions(self) -> Mapping[str, str]:
-        """Which queries count, and from which grade on a candidate is relevant."""
-        return {"queries": self.queries, "relevant_from": f"{self.relevant_from:g}"}
-
-    @property
     def score_names(self) -> tuple[str, ...]:
         """All measures, and the number of queries, by all conventions."""
         names = (*MEASURES, "queries")

@@ -210,12 +210,12 @@ def _task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
     recorded = artifacts.json(stage.identity, SCORES_FILE)
     items = artifacts.file(stage.identity, ITEMS_FILE)
     assert isinstance(stage.operation, Evaluate)
-    evaluator, source = stage.operation.evaluator, _test_source(stage)
+    source = _test_source(stage)
     return TaskScores(
         task=task,
-        title=evaluator.main_score_title,
-        conditions=dict(evaluator.conditions),
+        title=stage.operation.evaluator.main_score_title,
         evaluator=stage.operation.component,
+        settings=dict(stage.operation.config()),
         split=source.final_split or "",
         drawn=source.drawn,
         stage=stage.identity,

@@ -48,7 +48,7 @@ def differences(value: PublishedValue, measured: Measured) -> tuple[Difference, 
     What is not known of either, as of results from before it was recorded, makes no difference.
     """
     rows = (*_changes(measured), *_other_models(value, measured.runs))
-    columns = (*_other_conditions(value, measured.scores), *_other_items(value, measured))
+    columns = (*_other_settings(value, measured.scores), *_other_items(value, measured))
     return (*rows, *(Difference(text, "column") for text in columns))
 
 
@@ -72,10 +72,10 @@ def _changes(measured: Measured) -> Iterator[Difference]:
         yield Difference(f"ours are of the experiment with {' '.join(changes)}", "row")
 
 
-def _other_conditions(value: PublishedValue, scores: Sequence[TaskScores]) -> Iterator[str]:
+def _other_settings(value: PublishedValue, scores: Sequence[TaskScores]) -> Iterator[str]:
     """Yield the evaluators' settings that are others: the classifier, which queries count."""
-    for name, published in value.conditions.items():
-        here = {score.conditions[name] for score in scores if name in score.conditions}
+    for name, published in value.settings.items():
+        here = {str(score.settings[name]) for score in scores if name in score.settings}
         if here - {published}:
             yield f"{name}: published {published}, here {' and '.join(sorted(here))}"
 

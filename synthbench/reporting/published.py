@@ -19,7 +19,7 @@ Flag = Literal["", "reported-elsewhere", "test-selected-k", "paste-error", "uncl
 Count = Annotated[int | None, BeforeValidator(lambda text: text or None)]
 
 
-def _read_conditions(value: object) -> object:
+def _read_settings(value: object) -> object:
     """Return "queries=mixed; relevant_from=0.9" as a mapping."""
     if not isinstance(value, str):
         return value
@@ -29,15 +29,15 @@ def _read_conditions(value: object) -> object:
     return {key.strip(): setting.strip() for key, _, setting in pairs}
 
 
-Conditions = Annotated[Mapping[str, str], BeforeValidator(_read_conditions)]
+EvaluatorSettings = Annotated[Mapping[str, str], BeforeValidator(_read_settings)]
 
 
 class PublishedValue(BaseModel):
     """One printed figure, with what must be known before another is put beside it.
 
     `value` and `sd` have the printed digits. `encoder` and `generator` are the models, empty where there is
-    none or the paper does not say. `conditions` are the evaluator's settings under which it was measured, by
-    our names. `n` is how many items the test set has.
+    none or the paper does not say. `settings` are the evaluator's under which the figure was measured, by our
+    names. `n` is how many items the test set has.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -51,7 +51,7 @@ class PublishedValue(BaseModel):
     metric: str
     split: Literal["train", "dev", "test", ""]
     aggregation: Literal["all", "mean", "none"]
-    conditions: Conditions = {}
+    settings: EvaluatorSettings = {}
     n: Count
     value: str
     sd: str

@@ -30,11 +30,11 @@ class TaskScores(_Result):
     scores: dict[str, float] = Field(description="named scores, in [-1, 1] or [0, 1]; tables print x 100")
     num_items: int
     num_dropped: int = 0
-    # These three are left out where there are none, so that results from before they were stay the same.
-    conditions: dict[str, str] = Field(
+    # These three are left out where they are not known, as in results from before they were.
+    settings: dict[str, Any] = Field(
         default_factory=dict,
         exclude_if=lambda value: not value,
-        description="settings of the evaluator that make the score another quantity, such as classifier",
+        description="how the evaluator was set, defaults among them",
     )
     split: str = Field(
         "",

@@ -75,10 +75,6 @@ def evaluated(records: Sequence[Record], **given: Any) -> Evaluation:
 
 def test_it_is_what_an_evaluation_takes_unless_told_otherwise() -> None:
     assert Transfer().classifier == "senteval"
-    assert dict(Transfer().conditions) == {"classifier": "senteval"}
-    assert dict(Transfer(classifier="logistic-regression").conditions) == {
-        "classifier": "logistic-regression"
-    }
 
 
 def test_nested_folds_are_trained_as_one_after_the_other() -> None:

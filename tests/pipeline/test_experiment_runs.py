@@ -356,7 +356,7 @@ def test_results_say_how_each_score_was_measured(experiment: ExperimentFile, sto
 
     (score,) = collect(plan, store).runs[0].scores
 
-    assert (score.conditions, score.split, score.drawn) == ({"factor": "0.5"}, "test", "a random sample of 2")
+    assert (score.settings, score.split, score.drawn) == ({"factor": 0.5}, "test", "a random sample of 2")
 
 
 def test_results_name_the_rows_that_overrides_left_alone(experiment: ExperimentFile, store: Store) -> None:

@@ -19,6 +19,8 @@ from synthbench.reporting.options import PublishedOptions
 from synthbench.reporting.published import PublishedValue, chosen_values, read_published
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.reporting.terminal import terminal_table
+from synthbench_reranking import Reranking
+from synthbench_transfer import Transfer
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "reports" / "published").glob("*.csv"))
 HEADER = "paper,table,row,encoder,generator,column,metric,split,aggregation,n,value,sd,flag\n"
@@ -192,27 +194,27 @@ def scored(result: ExperimentResult, **changed: Any) -> ExperimentResult:
     [
         (
             {"classifier": "senteval"},
-            {"classifier": "logistic-regression", "folds": "10"},
+            {"classifier": "logistic-regression", "folds": 10},
             "classifier: published senteval, here logistic-regression",
         ),
         ({"queries": "mixed"}, {"queries": "answerable"}, "queries: published mixed, here answerable"),
-        ({"relevant_from": "0.9"}, {"relevant_from": "0.5"}, "relevant_from: published 0.9, here 0.5"),
+        ({"relevant_from": "0.9"}, {"relevant_from": 0.5}, "relevant_from: published 0.9, here 0.5"),
     ],
 )
 def test_an_evaluator_that_was_set_otherwise_is_told(
-    study: Study, published: Mapping[str, str], here: Mapping[str, str], why: str
+    study: Study, published: Mapping[str, str], here: Mapping[str, Any], why: str
 ) -> None:
-    result = scored(study(value(conditions=published)), conditions=here)
+    result = scored(study(value(settings=published)), settings=here)
 
     assert lines(result)[0] == ("published ‡", "76.09", "")
     assert f"‡ Not measured alike: STSb: {why}." in notes(result)
 
 
-@pytest.mark.parametrize("here", [{}, {"classifier": "senteval", "folds": "10"}, {"folds": "10"}])
+@pytest.mark.parametrize("here", [{}, {"classifier": "senteval", "folds": 10}, {"folds": 10}])
 def test_an_evaluator_that_was_set_alike_or_nobody_knows_how_has_no_mark(
-    study: Study, here: Mapping[str, str]
+    study: Study, here: Mapping[str, Any]
 ) -> None:
-    result = scored(study(value(conditions={"classifier": "senteval"})), conditions=here)
+    result = scored(study(value(settings={"classifier": "senteval"})), settings=here)
 
     assert lines(result)[0] == ("published", "76.09", "")
 
@@ -409,8 +411,15 @@ def test_the_sizes_that_augsbert_prints_stand_beside_its_figures() -> None:
 
 
 def test_figures_of_settled_protocols_name_them() -> None:
-    assert {str(one.conditions) for one in published("syncse_table7")} == {"{'classifier': 'senteval'}"}
-    assert {str(one.conditions) for one in published("syncse_table3")} == {"{'queries': 'mixed'}"}
+    assert {str(one.settings) for one in published("syncse_table7")} == {"{'classifier': 'senteval'}"}
+    assert {str(one.settings) for one in published("syncse_table3")} == {"{'queries': 'mixed'}"}
+
+
+def test_what_protocols_are_called_is_what_our_evaluators_call_them() -> None:
+    for one in published("syncse_table7"):
+        assert Transfer.model_validate(one.settings).model_dump().items() >= one.settings.items()
+    for one in published("syncse_table3"):
+        assert Reranking.model_validate(one.settings).model_dump().items() >= one.settings.items()
 
 
 def test_safety_as_five_people_judged_it_is_there() -> None:
@@ -443,12 +452,10 @@ def test_a_file_that_is_wrong_is_one_line(tmp_path: Path) -> None:
         read_published(write(tmp_path))
     with pytest.raises(UserError, match=r"doe\.csv: line 3: aggregation: "):
         read_published(write(tmp_path, FULL.format(""), FULL.format("").replace("all", "some")))
-    header, line = HEADER.replace(",n,", ",conditions,n,"), FULL.format("")
+    header, line = HEADER.replace(",n,", ",settings,n,"), FULL.format("")
     faulty = line.replace(",all,", ",all,queries mixed,")
     (tmp_path / "doe.csv").write_text(f"{header}{faulty}\n", encoding="utf-8")
-    with pytest.raises(
-        UserError, match=r"doe\.csv: line 2: conditions: .*'queries mixed' is not of the form"
-    ):
+    with pytest.raises(UserError, match=r"doe\.csv: line 2: settings: .*'queries mixed' is not of the form"):
         read_published(tmp_path / "doe.csv")
     (tmp_path / "doe.csv").write_text("paper,table\nDoe,2\n", encoding="utf-8")
     with pytest.raises(UserError, match=r"doe\.csv: line 2: row: Field required"):
