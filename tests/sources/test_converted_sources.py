@@ -134,8 +134,9 @@ def test_a_released_file_gives_its_sentences(released: Places) -> None:
 
 def test_faults_of_a_released_file_have_file_and_line(released: Places) -> None:
     file = (released.data or Path()) / "inner" / "dino.jsonl"
-    file.write_text('{"text_a": "a", "text_b": "b", "label": "yes"}\n')
-    with pytest.raises(UserError, match=rf"{file}:1: the label of a pair is a number from 0 to 1, 'yes'"):
+    row = '{"text_a": "a", "text_b": "b", "label": "%s"}\n'
+    file.write_text(row % "1" + row % "yes")
+    with pytest.raises(UserError, match=rf"{file}:2: the label of a pair is a number from 0 to 1, 'yes'"):
         parse(**DINO).load(released)
 
 
