@@ -208,8 +208,9 @@ def test_a_run_speaks_before_it_loads_anything(place: Place, monkeypatch: pytest
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RUN, interrupt)
-    first, _ = place.call("run", "small.yaml").err.splitlines()
-    assert first.endswith(" small: looking at what is there; loading libraries takes some seconds")
+    store, _, looking, _ = place.call("run", "small.yaml").err.splitlines()
+    assert store.endswith(f" store: {place.home / 'store'}")
+    assert looking.endswith(" small: looking at what is there; loading libraries takes some seconds")
 
 
 def test_interruption_says_how_to_resume(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
