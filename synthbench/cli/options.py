@@ -30,11 +30,15 @@ def home() -> Path:
     return Path(os.environ.get("SYNTHBENCH_HOME") or ".synthbench")
 
 
+def store_line() -> str:
+    """Return the first line of `run` and `plan`: the store follows the working folder."""
+    return f"store: {(home() / 'store').absolute()}"
+
+
 def opening(experiment: "Experiment") -> Iterator[str]:
-    """Yield what `run` and `plan` begin with: the store, who is sent what, and what is read elsewhere."""
+    """Yield what `run` and `plan` say next: who is sent what, and what is read elsewhere."""
     from synthbench.config.strangers import what_is_read_outside, what_is_sent
 
-    yield f"store: {(home() / 'store').absolute()}"
     yield from what_is_sent(experiment)
     yield from what_is_read_outside(experiment, home())
 

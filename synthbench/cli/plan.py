@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.cli.console import console, counted
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, load, opening
+from synthbench.cli.options import (
+    Assignments,
+    Data,
+    File,
+    Profile,
+    Seeds,
+    Variants,
+    home,
+    load,
+    opening,
+    store_line,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,7 +57,7 @@ def plan(
 
     experiment = load(file, profile, assignments, variant, (seeds, data))
     planned = make_plan(experiment)
-    for line in opening(experiment):
+    for line in (store_line(), *opening(experiment)):
         print(line)
     store = Store(home() / "store")
     found = statuses(planned, store)

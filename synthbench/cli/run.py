@@ -11,7 +11,17 @@ import typer
 
 from synthbench.cli.console import console, counted
 from synthbench.cli.given import Given, load_given
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, opening
+from synthbench.cli.options import (
+    Assignments,
+    Data,
+    File,
+    Profile,
+    Seeds,
+    Variants,
+    home,
+    opening,
+    store_line,
+)
 from synthbench.cli.report import OutputFolder, print_placed
 from synthbench.cli.signals import INTERRUPTIONS, exit_code
 from synthbench.errors import UserError
@@ -54,6 +64,7 @@ def run(
     from synthbench.pipeline.progress import progress_for_people
 
     progress = progress_for_people()
+    progress.say(store_line())
     progress.say(f"reading {file}")
     given = load_given(file, profile, assignments, variant, (seeds, data))
     try:

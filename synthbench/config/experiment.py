@@ -1,7 +1,7 @@
 """A validated experiment: what to run, with every plug-in found and configured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -146,7 +146,7 @@ class Experiment:
     """For who looks at the file; `notes` are also for who reads the results."""
     uses_llm: bool = False
     """Whether a row asks the LLM."""
-    files: tuple[Path, ...] = ()
+    files: tuple[Path, ...] = field(default=(), compare=False)
     """Each file and folder of this machine that the file names, itself among them."""
     is_data_folder_given: bool = False
     """Whether an option or a variable names it, not the file."""

@@ -208,8 +208,9 @@ def test_a_run_speaks_before_it_loads_anything(place: Place, monkeypatch: pytest
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RUN, interrupt)
-    first, *_ = place.call("run", "small.yaml").err.splitlines()
-    assert first.endswith(" reading small.yaml")
+    store, reading, *_ = place.call("run", "small.yaml").err.splitlines()
+    assert store.endswith(f" store: {place.home / 'store'}")
+    assert reading.endswith(" reading small.yaml")
 
 
 def test_interruption_says_how_to_resume(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
