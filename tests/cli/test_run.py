@@ -254,6 +254,7 @@ def test_a_run_says_at_once_what_it_does_and_names_its_last_steps(place: Place) 
     said = [line[9:] for line in called.err.splitlines()]
     first = said.index("running source gold [1/6]")
     assert said[:first] == [
+        f"store: {place.home / 'store'}",
         f"reading {place.file}",
         "small: planning, by hashes of its files and models",
         "trying where results go: report folder and tracking",
@@ -262,6 +263,6 @@ def test_a_run_says_at_once_what_it_does_and_names_its_last_steps(place: Place) 
     last = said.index("6 stages executed, 0 reused")
     assert said[last + 1 :] == [
         "collecting results, and comparing training data with the test sets",
-        "writing tables, figures and the page",
+        "making tables, figures and the page",
         "tracking in MLflow",
     ]
