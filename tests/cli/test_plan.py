@@ -29,8 +29,14 @@ def test_the_labeller_is_trained_once_for_all_seeds_and_values(place: Place) -> 
     assert sum(stage.startswith("select augsbert") for stage in stages) == 2
 
 
+def planned(out: str) -> str:
+    """Return what follows the lines that say what is read and written where."""
+    lines = out.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith(("store: ", "reads outside ")))
+
+
 def test_the_total_comes_first_then_each_kind_and_stages_only_on_demand(place: Place) -> None:
-    lines = place.call("plan", place.file).out.splitlines()
+    lines = planned(place.call("plan", place.file).out).splitlines()
     assert re.match(
         r"time: about .+ on this CPU, 1 thread, .+ measured, if nothing else runs on it", lines[0]
     )
@@ -46,7 +52,7 @@ def test_what_nobody_can_tell_is_called_unknown(place: Place) -> None:
     model = f'model: some-org/some-model, revision: "{commit}"'
     text = place.file.read_text(encoding="utf-8")
     place.file.write_text(re.sub(r'model: "[^"]*"', model, text), encoding="utf-8")
-    out = place.call("plan", place.file).out
+    out = planned(place.call("plan", place.file).out)
     assert out.startswith("time: at least ")
     assert "unknown: time of 1 × train cross-encoder: the size of some-org/some-model, 1 layers" in out
     (labeller,) = (line for line in out.splitlines() if line.startswith("train cross-encoder"))
@@ -59,10 +65,11 @@ def test_what_nobody_can_tell_is_called_unknown(place: Place) -> None:
 
 def test_stages_that_were_run_before_tell_how_long_others_take(place: Place) -> None:
     assert place.call("run", place.file, "--variant", "gold-only", "--seeds", "0").code == 0
-    first = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "1").out.splitlines()[0]
+    out = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "1").out
+    first = planned(out).splitlines()[0]
     assert "; 2 of 2 stages as such stages took before" in first
     done = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "0").out
-    assert done.startswith("time: none, nothing is to run\n")
+    assert planned(done).startswith("time: none, nothing is to run\n")
 
 
 def rows(out: str) -> list[list[str]]:
