@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synthbench.durability import sync_folder, sync_tree
+from synthbench.durability import (
+    DamagedFileError,
+    file_hash,
+    read_sealed,
+    sync_folder,
+    sync_tree,
+    write_sealed,
+)
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.payload import experiment_digest
 
@@ -15,6 +22,7 @@ FOLDER = "untracked"
 RESULT_FILE = "result.json"
 ITEMS_FILE = "items.json"
 REPORT_FOLDER = "report"
+HASHES_FILE = "hashes.json"
 UNFINISHED = ".unfinished"
 
 
@@ -44,6 +52,9 @@ class Kept:
         items = [[scores.items_file for scores in run.scores] for run in result.runs]
         (unfinished / ITEMS_FILE).write_text(json.dumps(items), encoding="utf-8")
         (unfinished / RESULT_FILE).write_text(result.model_dump_json(), encoding="utf-8")
+        files = (file for file in sorted(unfinished.rglob("*")) if file.is_file())
+        hashes = {file.relative_to(unfinished).as_posix(): file_hash(file) for file in files}
+        write_sealed(unfinished / HASHES_FILE, hashes)
         sync_tree(unfinished)
         unfinished.rename(folder)
         sync_folder(self.folder)
@@ -64,11 +75,25 @@ class Kept:
 
 
 def read_kept(folder: Path) -> tuple[ExperimentResult, Path]:
-    """Return a kept result and the folder of its report; raises ValidationError if it can't be read."""
+    """Return a kept result and the folder of its report; raises ValueError if it is damaged."""
+    _check(folder)
     result = ExperimentResult.model_validate_json((folder / RESULT_FILE).read_text(encoding="utf-8"))
     items = json.loads((folder / ITEMS_FILE).read_text(encoding="utf-8"))
     runs = tuple(_with_items(run, files) for run, files in zip(result.runs, items, strict=True))
     return result.model_copy(update={"runs": runs}), folder / REPORT_FOLDER
+
+
+def _check(folder: Path) -> None:
+    """Raise ValueError if a file is not as it was kept; results of earlier versions have no hashes."""
+    try:
+        hashes = read_sealed(folder / HASHES_FILE)
+    except FileNotFoundError:
+        return
+    except DamagedFileError as damage:
+        raise ValueError(f"{HASHES_FILE} {damage}") from damage
+    for name, expected in hashes.items():
+        if not (folder / name).is_file() or file_hash(folder / name) != expected:
+            raise ValueError(f"{name} is damaged")
 
 
 def _with_items(run: RunResult, files: Sequence[str]) -> RunResult:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from disks import Disk
+from disks import Disk, flip
 from mlflow import MlflowClient
 
 from synthbench.errors import UserError
@@ -70,6 +70,17 @@ def test_a_kept_result_is_on_the_disk_before_it_gets_its_name(
     kept.keep(result, report_folder)
 
     assert disk.faults() == []
+
+
+@pytest.mark.parametrize("name", ["result.json", "items.json", "report/table.md", "hashes.json"])
+def test_a_changed_digit_of_what_waits_is_noticed(
+    kept: Kept, result: ExperimentResult, report_folder: Path, name: str
+) -> None:
+    folder = kept.keep(result, report_folder)
+    flip(folder / name)
+
+    with pytest.raises(ValueError, match=r"damaged|checksum|unreadable"):
+        read_kept(folder)
 
 
 def test_results_for_one_server_are_none_for_another(
