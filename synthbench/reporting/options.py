@@ -182,6 +182,7 @@ class TableOptions(BaseModel):
     )
     averages: Mapping[str, Annotated[Names, Field(min_length=1)]] = Field(
         default_factory=dict,
+        max_length=100,
         description="name -> the test sets that this column averages; those not in `columns` come last",
     )
     published: PublishedOptions | None = Field(
