@@ -35,7 +35,7 @@ def opening_of(place: Place, *arguments: str) -> list[str]:
     called = place.call("plan", place.file, *arguments)
     assert (called.code, called.err) == (0, "")
     lines = called.out.splitlines()
-    return lines[: next(number for number, line in enumerate(lines) if line.startswith("id "))]
+    return lines[: next(number for number, line in enumerate(lines) if line.startswith("time: "))]
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def test_a_host_is_named_before_anything_is_sent_to_it(place: Place, llm: str, l
     ask(place, llm)
     assert opening_of(place)[1:] == [line]
     said = [text[9:] for text in place.call("run", place.file).err.splitlines()]
-    assert said[:2] == [f"store: {place.home / 'store'}", line]
+    assert (said[0], said[2]) == (f"store: {place.home / 'store'}", line)
 
 
 def test_who_is_not_asked_is_not_named(place: Place) -> None:

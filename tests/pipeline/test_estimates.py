@@ -3,12 +3,12 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 from experiment_files import ExperimentFile
 from fake_stages import Data
 
+from synthbench.durability import read_sealed, write_sealed
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.shape import shape_of
 from synthbench.models.work import Work, reading, training
@@ -124,8 +124,7 @@ def test_the_past_of_a_store_is_read_by_the_component_and_damage_in_it_is_passed
 
 def set_seconds(store: Store, stage: Stage, seconds: float) -> None:
     file = store.folder(stage.identity) / "stage.json"
-    info: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    file.write_text(json.dumps({**info, "seconds": seconds}), encoding="utf-8")
+    write_sealed(file, {**read_sealed(file), "seconds": seconds})
 
 
 def test_another_device_has_no_past() -> None:

@@ -354,7 +354,7 @@ def test_results_say_how_each_score_was_measured(experiment: ExperimentFile, sto
     plan = make_plan(experiment.load(seeds=(0,)))
     run(plan, store)
 
-    (score,) = collect(plan, store).runs[0].scores
+    (score,) = collect(plan, Artifacts(store)).runs[0].scores
 
     assert (score.settings, score.split, score.drawn) == ({"factor": 0.5}, "test", "a random sample of 2")
 
@@ -364,7 +364,7 @@ def test_results_name_the_rows_that_overrides_left_alone(experiment: ExperimentF
     plan = make_plan(loaded)
     run(plan, store)
 
-    assert {one.variant: one.is_of_file for one in collect(plan, store).runs} == {
+    assert {one.variant: one.is_of_file for one in collect(plan, Artifacts(store)).runs} == {
         "plain": True,
         "silver": False,
     }
