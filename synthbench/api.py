@@ -23,9 +23,12 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writing import Writer
+from synthbench.given_files import GivenName, path_of, read_settings
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.labelling import length_sorted_units, symmetric_scores
+from synthbench.models.pretrained import Pretrained
 from synthbench.models.quiet import progress_task
+from synthbench.models.work import Expected, Work, reading
 from synthbench.needs import GeneratedData, Need, TrainedModel
 from synthbench.plugins import (
     ChatModel,
@@ -41,6 +44,7 @@ from synthbench.plugins import (
     Unit,
 )
 from synthbench.runtime import Progress, ProgressTask, Runtime
+from synthbench.yaml_loading import load_yaml
 
 __all__ = [
     "Amounts",
@@ -54,9 +58,11 @@ __all__ = [
     "Encoder",
     "Evaluation",
     "Evaluator",
+    "Expected",
     "Failure",
     "GeneratedData",
     "GenerationContext",
+    "GivenName",
     "Job",
     "LanguageModel",
     "MaskedLanguageModel",
@@ -66,6 +72,7 @@ __all__ = [
     "Need",
     "Pair",
     "PairScorer",
+    "Pretrained",
     "Progress",
     "ProgressTask",
     "Ranking",
@@ -84,6 +91,7 @@ __all__ = [
     "Triplet",
     "Unit",
     "UserError",
+    "Work",
     "Writer",
     "WritingCost",
     "WritingTask",
@@ -91,7 +99,11 @@ __all__ = [
     "did_you_mean",
     "kl_divergence",
     "length_sorted_units",
+    "load_yaml",
     "looks_like_a_refusal",
+    "path_of",
     "progress_task",
+    "read_settings",
+    "reading",
     "symmetric_scores",
 ]

@@ -26,6 +26,11 @@ class PendingError(Exception):
         self.messages = messages
 
 
+def in_one_line(error: BaseException) -> str:
+    """Return the first line of what an error says."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return "; did you mean 'x'?" for the nearest known word, else the list of known words."""
     names = sorted(known)

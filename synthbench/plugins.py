@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from synthbench import plugin_checks
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.estimate import ChatAmount
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.models.work import Expected, Work
 from synthbench.needs import Need
 from synthbench.runtime import Progress, Runtime
 
@@ -28,7 +30,7 @@ class Component(BaseModel):
     """A plug-in: its fields are its part of the experiment file, `version` names its behaviour.
 
     Raise `version` whenever the same configuration gives another result: artifacts of the older version are
-    then no longer used.
+    then no longer used. Nor are those of other code, if the plug-in is not synthbench's own.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -171,6 +173,13 @@ class Method(Component, ABC):
         """
         return ()
 
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Tell how many records generating would make and what it computes, from the same amounts as `cost`.
+
+        `plan` and `run` tell times from it; what is None is called unknown.
+        """
+        return Expected()
+
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Tell how much generating would ask the LLM, as `cost` does; None if nobody can tell."""
         return None
@@ -233,6 +242,10 @@ class Trainer(Component, ABC):
     takes_data: ClassVar[bool] = True
     """Whether there must be data; if not, there must be none."""
 
+    def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
+        """Tell what a training on so many records computes that scores dev pairs, if any; None: unknown."""
+        return None if self.takes_data else Work("", 0.0, 0.0)
+
     @abstractmethod
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Train on all `data` together and save the model with `synthbench.models.artifact`."""
@@ -287,6 +300,14 @@ class Evaluator(Component, ABC):
     def score_names(self) -> tuple[str, ...]:
         """Names of the scores that every task has (subset scores come on top)."""
 
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """Settings that make the scores another quantity, such as the classifier: name -> value.
+
+        Kept with the scores; a published figure that names another value was not measured alike.
+        """
+        return {}
+
     def texts(self, task: SyntheticDataset) -> Iterable[str]:
         """Return the sentences that `evaluate` will encode, so that all tasks share one pass."""
         return task.texts
@@ -317,34 +338,30 @@ GROUPS: Mapping[str, type[Component]] = {"methods": Method, "trainers": Trainer,
 
 
 @cache
-def installed(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of "methods", "trainers" or "evaluators" by name.
-
-    Raises UserError if two installed distributions claim one name.
-    """
-    found: dict[str, EntryPoint] = {}
+def _offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Return the entry points of a group by name: several where distributions offer different classes."""
+    found: dict[str, dict[str, EntryPoint]] = {}
     for point in entry_points(group=f"synthbench.{group}"):
-        known = found.setdefault(point.name, point)
-        if known.value != point.value:
-            both = f"{known.value} and {point.value}"
-            raise UserError(f"two installed packages offer the {group[:-1]} '{point.name}': {both}")
-    return found
+        found.setdefault(point.name, {}).setdefault(point.value, point)
+    return {name: tuple(points.values()) for name, points in found.items()}
+
+
+def installed(group: str) -> Mapping[str, EntryPoint]:
+    """Return the entry points of "methods", "trainers" or "evaluators" by name."""
+    return {name: points[0] for name, points in _offered(group).items()}
 
 
 @cache
 def component(group: str, name: str) -> type[Any]:
     """Return the plug-in class of that name.
 
-    Raises UserError if none is installed (with the nearest name), or it can't be imported, or it is not a
-    subclass of the group's contract.
+    Raises UserError with one line if none is installed (with the nearest name), if two packages offer one, or
+    if it can't be imported or does not keep the group's contract.
     """
-    known = installed(group)
+    known, word = installed(group), group[:-1]
     if name not in known:
-        raise UserError(f"unknown {group[:-1]} '{name}'{did_you_mean(name, known)}")
-    try:
-        loaded = known[name].load()
-    except (ImportError, AttributeError) as error:
-        raise UserError(f"{group[:-1]} '{name}' ({known[name].value}) can't be loaded: {error}") from error
-    if not (isinstance(loaded, type) and issubclass(loaded, GROUPS[group])):
-        raise UserError(f"{known[name].value} is not a {GROUPS[group].__name__}, as '{name}' must be")
-    return loaded
+        raise UserError(f"unknown {word} '{name}'{did_you_mean(name, known)}")
+    if len(offers := _offered(group).get(name, ())) > 1:
+        both = " and ".join(plugin_checks.origin(point) for point in offers)
+        raise UserError(f"two installed packages offer the {word} '{name}': {both}; uninstall one")
+    return plugin_checks.load(known[name], word, GROUPS[group])

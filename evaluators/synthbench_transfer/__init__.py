@@ -72,6 +72,11 @@ class Transfer(Evaluator):
         return ("accuracy", "dev_accuracy")
 
     @property
+    def conditions(self) -> Mapping[str, str]:
+        """The classifier: accuracies of different ones are not comparable."""
+        return {"classifier": self.classifier}
+
+    @property
     def _classifier(self) -> Classifier:
         return SentEval(self.seed) if self.classifier == "senteval" else LogisticRegression()
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import ClassVar
 
 from synthbench.api import (
+    Expected,
     GenerationContext,
     Method,
     Need,
@@ -43,8 +44,18 @@ class AugSBERTDomain(WithLabeller, Method):
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Tell how many pairs the cross-encoder would label."""
-        if "target" in num_records:
-            yield self.labelling_cost(num_records["target"])
+        yield self.labelling_cost(num_records.get("target"))
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return a record for each pair of the target, at most, and the labelling."""
+        return self.expected_labels(num_records.get("target"))
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Tell that pairs of the target are left out; the paper does not say that it left out any."""
+        return (
+            "augsbert-domain leaves out target pairs with a sentence of the source's gold pairs; the paper"
+            " names no such step.",
+        )
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
         """Raise UserError if gold's or dev's scores are all equal, or the target has no pair of its own."""

@@ -1,6 +1,6 @@
 """Labelling pairs with a cross-encoder that was trained on gold, resumable in the middle."""
 
-import math
+import json
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,21 @@ from pydantic import Field
 
 from synthbench.api import (
     Component,
+    Expected,
     GenerationContext,
     PairScorer,
+    Pretrained,
     ScoredPair,
     TrainedModel,
     Unit,
     length_sorted_units,
+    reading,
     symmetric_scores,
 )
 
 BATCH_PAIRS = 1024  # scored in one call; all that a killed run has to score again
 CROSS_ENCODER = "cross_encoder"
 SEED_OPTIMIZATION = "seed_optimization"
-INPUTS_PER_SECOND = 130  # of a cross-encoder with MiniLM's six layers, sentences of 13 words, one core
 
 
 def trained_on_gold(trainer: str, settings: Mapping[str, Any], seed: int) -> TrainedModel:
@@ -59,14 +61,26 @@ class WithLabeller(Component):
         """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
         return trained_on_gold("cross-encoder", self.cross_encoder, self.seed)
 
-    def labelling_cost(self, most_pairs: int) -> str:
-        """Tell what labelling so many pairs at most would cost."""
-        num_inputs = most_pairs * (2 if self.both_orders else 1)
-        minutes = math.ceil(num_inputs / INPUTS_PER_SECOND / 60)
-        return (
-            f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of the cross-encoder: about "
-            f"{minutes:,} minute{'s' if minutes > 1 else ''} of one core for a MiniLM of 6 layers"
-        )
+    def labelling_cost(self, most_pairs: int | None) -> str:
+        """Tell how many pairs at most would be labelled, if anybody can."""
+        model = self._labeller_base().model
+        if most_pairs is None:
+            return f"pairs to label with {model}: unknown until the sources are read"
+        num_inputs = self._num_inputs(most_pairs)
+        return f"at most {most_pairs:,} pairs to label, {num_inputs:,} inputs of {model}"
+
+    def expected_labels(self, most_pairs: int | None) -> Expected:
+        """Return what labelling so many pairs at most makes and computes."""
+        if most_pairs is None:
+            return Expected()
+        work = reading(self._labeller_base(), self._num_inputs(most_pairs), sentences=2)
+        return Expected(num_records=most_pairs, work=work)
+
+    def _num_inputs(self, num_pairs: int) -> int:
+        return num_pairs * (2 if self.both_orders else 1)
+
+    def _labeller_base(self) -> Pretrained:
+        return Pretrained.model_validate_json(json.dumps(self.cross_encoder["base"]))
 
     def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit per pair, in its place, scored in batches of like length.

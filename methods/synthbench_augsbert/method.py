@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from synthbench.api import (
+    Expected,
     GeneratedData,
     GenerationContext,
     Method,
@@ -16,6 +17,7 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     UserError,
+    Work,
 )
 from synthbench_augsbert.gold import GoldSentences, IndexPair, check_scores
 from synthbench_augsbert.kde import KDESampler
@@ -63,11 +65,20 @@ class AugSBERT(WithLabeller, Method):
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Tell how many pairs the cross-encoder would label; what is only chosen from tells its own."""
-        if isinstance(self.sampler, ChoosingSampler):
-            return
-        num_pairs = self.sampler.most_pairs(2 * num_records.get("gold", 0))
-        if num_pairs:
-            yield self.labelling_cost(num_pairs)
+        if not isinstance(self.sampler, ChoosingSampler):
+            yield self.labelling_cost(self._most_pairs(self.sampler, num_records))
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return as many records as there are pairs at most, and the labelling of those that are new."""
+        if not isinstance(self.sampler, ChoosingSampler):
+            return self.expected_labels(self._most_pairs(self.sampler, num_records))
+        sizes = [num_records.get(name) for name in self.sampler.others()]
+        known = [size for size in sizes if size is not None]
+        return Expected(sum(known) if len(known) == len(sizes) else None, Work("", 0.0, sum(known)))
+
+    @staticmethod
+    def _most_pairs(sampler: Sampler, num_records: Mapping[str, int]) -> int | None:
+        return sampler.most_pairs(2 * num_records.get("gold", 0)) or None
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
         """Raise UserError if gold's or dev's scores are all equal, or gold can't give the pairs asked for."""

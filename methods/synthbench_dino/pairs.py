@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.api import (
+    Expected,
     Failure,
     GeneratedData,
     GenerationContext,
@@ -18,6 +19,7 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     UserError,
+    WritingCost,
     Written,
 )
 from synthbench_dino.tasks import ShippedOrOwn, counterlabels
@@ -90,10 +92,21 @@ class DINO(WritingSettings, Method):
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Tell texts, tokens, memory and time."""
+        cost = self._cost(num_records)
+        if cost is None:
+            return ("texts and tokens: unknown until the first texts are read",)
+        return cost.lines()
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return the pairs and the writing."""
+        cost = self._cost(num_records)
+        return Expected() if cost is None else cost.expected()
+
+    def _cost(self, num_records: Mapping[str, int]) -> WritingCost | None:
         num_inputs = num_records.get(FIRST_TEXTS) if self.x1 is None else self.x1.size
         if num_inputs is None:
-            return ()
-        return self.writing_cost(counterlabels(self.task.labels), self.samples, num_inputs).lines()
+            return None
+        return self.writing_cost(counterlabels(self.task.labels), self.samples, num_inputs)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each first text and label."""

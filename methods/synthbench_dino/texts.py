@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pydantic import Field, model_validator
 
 from synthbench.api import (
+    Expected,
     GenerationContext,
     Job,
     Method,
@@ -38,6 +39,11 @@ class DINOTexts(WritingSettings, Method):
         """Tell texts, tokens, memory and time."""
         num_inputs = -(-self.size // len(self.labels))
         return self.writing_cost(counterlabels(self.labels), 1, num_inputs).lines()
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return the texts and the writing."""
+        num_inputs = -(-self.size // len(self.labels))
+        return self.writing_cost(counterlabels(self.labels), 1, num_inputs).expected()
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each text."""

@@ -5,13 +5,29 @@ import re
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'", "`": "`"}
 _FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
-_KIND = r"(?:sentence|caption|headline|example|item|title|question)s?"
+_KIND = (
+    r"(?:(?:paraphras|rephras|reword|contradict|entail)\w*\s+|(?:new|neutral|bonus)\s+)?"
+    r"(?:sentence|caption|headline|example|item|title|question|hypothes[ei]|paraphrase|contradiction|version|option|"
+    r"statement|variation|alternative)s?"
+)
 _NUMBER = re.compile(
-    rf"^\s*(?:[-*•–]\s+)?(?:\*\*|__)?(?:{_KIND}\s*)?(?:no\.?\s*|#\s*)?"
+    rf"^\s*(?:[-*•–]\s+)?(?:\*\*|__)?(?:{_KIND}\s*:?\s*)?(?:no\.?\s*|#\s*)?"
     r"(?:[(\[](?P<enclosed>\d{1,4})[)\]][.:]?|(?P<number>\d{1,4})\s*(?:[.):]|\s[-–—]))"
     r"(?P<bold>\*\*|__)?(?=\s|$|[\"“„«'*\w])",
     re.IGNORECASE,
 )
+_BARE_NUMBER = re.compile(r"^\s*(?P<number>\d{1,3})\s*$")
+_ITEM_LABEL = re.compile(
+    rf"^(?:\*\*|__)?[\"“'‘]?(?:{_KIND}(?:\s*#?\d{{1,3}})?|[HP]\d{{1,2}})\s*(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*(?=\S)"
+    # A heading in bold, whatever it says.
+    r"|^\*\*[^*:]{1,40}(?::\*\*|\*\*\s*:)\s+(?=\S)",
+    re.IGNORECASE,
+)
+_REMARK = re.compile(
+    r"(?P<sentence>.*(?<![.\s(][A-Za-z])[.!?][\"”'’*_]*)\s*[(\[](?P<remark>[^()\[\]]+)[)\]][.*_]*"
+)
+"""A sentence with what is said of it in brackets; a bracket before its end belongs to it."""
+_EMPHASIS = re.compile(r"(?<![\w*])(?P<mark>\*\*?)(?=\S)(?P<words>[^*]+)(?<=\S)(?P=mark)(?![\w*])")
 _BULLET = re.compile(r"^\s*[-*•–‣▪]\s+")
 _INLINE_NUMBER = re.compile(r"(?:^|(?<=\s))(?P<number>\d{1,3})[.)]\s+")
 _OPENING = re.compile(
@@ -43,6 +59,7 @@ _INPUT_LABEL = re.compile(
 )
 _LARGEST_GAP = 10
 _LEAST_INLINE = 2
+_LEAST_SAID = 3
 
 
 def sentences_in(answer: str) -> list[str]:
@@ -56,7 +73,7 @@ def sentences_in(answer: str) -> list[str]:
     if found is None:
         lines = [line for line in answer.splitlines() if not _FENCE.match(line)]
         found = _numbered(lines) or _inline(lines) or _bulleted(lines) or _plain(lines)
-    return [sentence for sentence in map(_bare, found) if sentence]
+    return [sentence for sentence in (_bare(_ITEM_LABEL.sub("", item)) for item in found) if sentence]
 
 
 def sentence_in(answer: str) -> str:
@@ -65,7 +82,7 @@ def sentence_in(answer: str) -> str:
     lines = [line for line in lines if not _INPUT_LABEL.match(line)] or lines
     said = [line for line in lines if not _is_chatter(line)] or lines
     for line in said:
-        sentence = _bare(_without_preamble(_without_mark(line)))
+        sentence = _bare(_ITEM_LABEL.sub("", _without_preamble(_without_mark(line))))
         if sentence:
             return sentence
     return ""
@@ -88,11 +105,20 @@ def _from_json(answer: str) -> list[str] | None:
 
 
 def _numbered(lines: list[str]) -> list[str]:
-    """Return the items of a numbered list, [] if there is none; lines without a number go on with an item."""
+    """Return the items of a numbered list, [] if there is none.
+
+    Lines without a number go on with an item, bullets below it are items of their own. A number that is alone
+    on its line needs no mark if it goes on counting.
+    """
     items: list[str] = []
     last, is_open = 0, False
     for line in lines:
         match = _NUMBER.match(line)
+        alone = _BARE_NUMBER.match(line)
+        if alone and int(alone["number"]) == last + 1:
+            items.append("")
+            last, is_open = last + 1, True
+            continue
         number = int(match["number"] or match["enclosed"]) if match else -1
         if match and (number in (1, last) or last < number <= last + _LARGEST_GAP or not items):
             items.append(line[match.end() :].strip())
@@ -100,7 +126,9 @@ def _numbered(lines: list[str]) -> list[str]:
         elif not line.strip():
             is_open = bool(items) and not items[-1]
         elif items and is_open and not _CLOSING.match(line.strip()):
-            items[-1] = f"{items[-1]} {line.strip()}".strip()
+            if items[-1] and _BULLET.match(line):
+                items.append("")
+            items[-1] = f"{items[-1]} {_BULLET.sub('', line).strip()}".strip()
         else:
             is_open = False
     is_list = len(items) > 1 or (len(items) == 1 and last == 1)
@@ -169,13 +197,24 @@ def _without_preamble(line: str) -> str:
 
 def _bare(text: str) -> str:
     """Return a text on one line, without the marks of emphasis and the quotation marks that enclose it."""
-    text = " ".join(text.split())
+    text = _EMPHASIS.sub(r"\g<words>", _without_remark(" ".join(text.split())))
     while len(text) > 1:
         inner = _enclosed(text)
         if inner is None:
             break
         text = inner.strip()
     return text if text.strip("\"“”„«»‘’'`*_ ") else ""
+
+
+def _without_remark(text: str) -> str:
+    """Return a sentence without what is said of it in brackets, and without a lone quotation mark."""
+    remark = _REMARK.fullmatch(text)
+    if remark and (remark["remark"].isdigit() or len(remark["remark"].split()) >= _LEAST_SAID):
+        text = remark["sentence"]
+    for mark in ('"', "“", "”"):
+        if text.count(mark) == 1 and not ({"“", "”"} <= {*text}):
+            text = text.removeprefix(mark).removesuffix(mark).strip()
+    return text
 
 
 def _enclosed(text: str) -> str | None:

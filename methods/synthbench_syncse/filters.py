@@ -23,7 +23,9 @@ class Filters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    max_words: int = Field(32, ge=1, description="most words (separated by white space) of a sentence")
+    max_words: int | None = Field(
+        32, ge=1, description="most words (separated by white space) of a sentence; null: any number"
+    )
     refusals: bool = Field(True, description='drop what looks like a refusal ("I cannot paraphrase ...")')
     language: Literal["en"] | None = Field(None, description="drop what is in another language; null: any")
 
@@ -35,7 +37,7 @@ class Filters(BaseModel):
             return REFUSAL
         if key(sentence) in map(key, not_like):
             return IDENTICAL
-        if len(sentence.split()) > self.max_words:
+        if self.max_words is not None and len(sentence.split()) > self.max_words:
             return f"more than {self.max_words} words"
         if self.language == "en" and not is_english(sentence):
             return WRONG_LANGUAGE
@@ -50,6 +52,14 @@ class Filters(BaseModel):
                 reason = DUPLICATE
             seen.add(key(sentence))
             yield sentence, reason
+
+
+class FiltersOfAnyLength(Filters):
+    """The same without a limit of words unless one is given: the paper has it for SynCSE-scratch alone."""
+
+    max_words: int | None = Field(
+        None, ge=1, description="most words (separated by white space) of a sentence; null: any number"
+    )
 
 
 def key(sentence: str) -> str:

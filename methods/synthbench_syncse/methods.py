@@ -7,6 +7,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from synthbench.api import (
     ChatAmount,
+    Expected,
     GeneratedData,
     GenerationContext,
     Method,
@@ -15,6 +16,7 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
 )
+from synthbench_syncse.filters import FiltersOfAnyLength
 from synthbench_syncse.labelling import Labelling
 from synthbench_syncse.sentences import Genres, check_genres, check_subject
 from synthbench_syncse.settings import WithLabels, WithSentences
@@ -26,16 +28,22 @@ _SENTENCE_SETTINGS = {"size", "sentence_pool", "sentences", "seed", "filters", "
 class SynCSEPartial(WithLabels, Method):
     """SynCSE-partial: positives and hard negatives for given sentences."""
 
-    version = 1
+    version = 2
     record_kind = RecordKind.TRIPLET
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
+
+    filters: FiltersOfAnyLength = Field(FiltersOfAnyLength(), description="which sentences are dropped")
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Tell requests and tokens."""
         if SENTENCES not in num_records:
             return None
         return Labelling(self, "syncse-partial").asks(num_records[SENTENCES])
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return a triplet for each sentence at most."""
+        return Expected(num_records.get(SENTENCES))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each sentence."""
@@ -59,6 +67,10 @@ class _Written(WithSentences, WithLabels, Method):
         """Tell requests and tokens of the labels; the sentences tell theirs."""
         return self._labelling().asks(self.size)
 
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return a triplet for each sentence at most."""
+        return Expected(self.size)
+
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each sentence."""
         return self._labelling().units(context.dataset(SENTENCES), context)
@@ -75,7 +87,7 @@ class _Written(WithSentences, WithLabels, Method):
 class SynCSEScratch(_Written):
     """SynCSE-scratch: sentences of all genres, or of a domain, and their positives and hard negatives."""
 
-    version = 1
+    version = 2
     title = "syncse-scratch"
 
     genres: Genres = None
@@ -100,7 +112,7 @@ class SynCSEScratch(_Written):
 class SynCSENaive(_Written):
     """Naive generation: neither genres nor topics, and one prompt with the same exemplars throughout."""
 
-    version = 1
+    version = 2
     title = "syncse-naive"
     is_naive = True
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from synthbench.api import UserError, did_you_mean
+from synthbench.api import UserError, did_you_mean, load_yaml, read_settings
 from synthbench_syncse.pools import LabelPool, SentencePool
 
 Pool = TypeVar("Pool", LabelPool, SentencePool)
@@ -59,29 +59,14 @@ def _text(file: Path | None, shipped: str) -> str:
     if file is None:
         folder = resources.files("synthbench_syncse") / "pools"
         return (folder / f"{shipped}.yaml").read_text(encoding="utf-8")
-    try:
-        return file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: can't be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{file}:{line}: not UTF-8 (byte 0x{error.object[error.start]:02X})") from None
+    return read_settings(file)
 
 
 def _parse(text: str, file: Path | None, schema: type[Pool]) -> Pool:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
+    data = load_yaml(text, str(file), "safe")
     try:
-        data = YAML(typ="safe").load(text)
         # Only from JSON does strict pydantic take a list for a tuple.
         return schema.model_validate_json(json.dumps(data, default=str))
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = " ".join(str(error.problem or error.context or "").split())
-        raise UserError(f"{file}:{mark.line + 1 if mark else 1}: not valid YAML: {problem}") from None
-    except YAMLError as error:
-        raise UserError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
     except ValidationError as error:
         raise UserError(*_messages(error, text, file, schema)) from None
 
@@ -134,9 +119,7 @@ def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no ty
 
 def _place(text: str, file: Path | None, location: _Location) -> tuple[str, str]:
     """Return "file:line" and the dotted key of a location; of what is not there, the line around it."""
-    from ruamel.yaml import YAML
-
-    node, line = YAML(typ="rt").load(text), 1
+    node, line = load_yaml(text, str(file)), 1
     for key in location:
         positions = getattr(getattr(node, "lc", None), "data", None) or {}
         if key not in positions:

@@ -10,6 +10,7 @@ from synthbench.api import (
     ChatAmount,
     ChatAnswer,
     ChatRequest,
+    Expected,
     Failure,
     GenerationContext,
     Method,
@@ -45,7 +46,7 @@ Genres = Annotated[
 class SynCSESentences(WithSentences, WithSeed, Method):
     """Sentences that an LLM writes; `label` is the genre or the domain of each."""
 
-    version = 1
+    version = 2
     record_kind = RecordKind.SENTENCE
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}
@@ -82,6 +83,10 @@ class SynCSESentences(WithSentences, WithSeed, Method):
         chats = self._chats()
         priced = (chats.chat(index) for index in range(min(_NUM_PRICED, self._num_requests)))
         return amount(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return the sentences."""
+        return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each request."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from synthbench.api import Component, UserError
+from synthbench.api import Component, GivenName, UserError, path_of
 from synthbench_syncse.filters import Filters
 from synthbench_syncse.pool_files import fingerprint, negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.pools import POOLS_NAME
@@ -76,12 +76,12 @@ def _readable(read: Callable[[Path | None], object]) -> AfterValidator:
 
 def pool_path(file: str | None) -> Path | None:
     """Return the path of a user's own pool, None for the shipped one."""
-    return None if file is None else Path(file).expanduser()
+    return None if file is None else path_of(file)
 
 
-PositivePoolFile = Annotated[str | None, _readable(positive_pool)]
-NegativePoolFile = Annotated[str | None, _readable(negative_pool)]
-SentencePoolFile = Annotated[str | None, _readable(sentence_pool)]
+PositivePoolFile = Annotated[GivenName | None, _readable(positive_pool)]
+NegativePoolFile = Annotated[GivenName | None, _readable(negative_pool)]
+SentencePoolFile = Annotated[GivenName | None, _readable(sentence_pool)]
 
 
 class WithSeed(Component):

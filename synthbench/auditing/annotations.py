@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synthbench.auditing.items import Item, Items
-from synthbench.auditing.sheets import ID, Question, restored
+from synthbench.auditing.sheets import ID, Question
 from synthbench.errors import UserError
+from synthbench.escaping import restored
+from synthbench.given_files import check_file
 
 MOST_FAULTS = 10
 # A comma, or what spreadsheets of other countries write instead.
@@ -137,6 +139,7 @@ def _question(header: Sequence[str], file: Path) -> tuple[Question, int]:
 
 def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield each row with its first line's number; the header's cells are stripped and restored."""
+    check_file(file)
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
             header = stream.readline()

@@ -4,21 +4,17 @@ The columns are the item's id, its sentences, and the answer, whose header holds
 `Is it safe? Answer: safe | unsafe`. Answers are typed into that column; columns that people add are ignored.
 """
 
-import csv
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from synthbench.auditing.items import Items
 from synthbench.data.exchange import replacing
 from synthbench.errors import UserError, did_you_mean
+from synthbench.escaping import CsvWriter
 
 ID = "id"
 ANSWER = " Answer: "
 SEPARATOR = " | "
-# What spreadsheets take for a formula, whatever quotes, white space or full-width form it comes in.
-_FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
 
 
 @dataclass(frozen=True)
@@ -91,23 +87,9 @@ def write_sheet(items: Items, question: Question, file: Path, *, force: bool) ->
         replacing(file, force=force) as temporary,
         temporary.open("w", encoding="utf-8-sig", newline="") as stream,
     ):
-        rows = csv.writer(stream)
-        rows.writerow(_harmless((ID, *items.text_names, question.header)))
-        rows.writerows(_harmless((item.id, *item.texts, "")) for item in items.items)
-
-
-def harmless(text: str) -> str:
-    """Return a cell that no spreadsheet computes; `restored` undoes it exactly."""
-    return f"'{text}" if _FORMULA.match(text) else text
-
-
-def restored(cell: str) -> str:
-    """Return the text of a harmless cell."""
-    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell[1:]) else cell
-
-
-def _harmless(cells: Iterable[str]) -> list[str]:
-    return [harmless(cell) for cell in cells]
+        rows = CsvWriter(stream, "\r\n")
+        rows.writerow((ID, *items.text_names, question.header))
+        rows.writerows((item.id, *item.texts, "") for item in items.items)
 
 
 def _number(text: str) -> float | None:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.console import console
+from synthbench.cli.console import console, counted
 from synthbench.cli.options import home
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.pipeline.cleaning import Holding, Inventory
+    from synthbench.pipeline.store import Store
+
+EXIT_DAMAGED = 3
 
 
 def clean(
@@ -25,12 +28,20 @@ def clean(
             "--unused-for", metavar="DAYS", min=0, help="Keep what a run used in the last DAYS days."
         ),
     ] = 30,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="First read all artifacts whole and discard the damaged ones; exit code 3 if there are any.",
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Remove it; without this nothing is removed.")] = False,
 ) -> None:
     """Show what the store holds, and remove what is no longer needed.
 
     That is what no experiment's last run uses and no run has used for DAYS. What is removed is computed again
-    should it be needed; tracked results and written tables stay.
+    should it be needed; tracked results and written tables stay. Damaged artifacts, of no use to anybody, go
+    with `--verify` alone.
     """
     from synthbench.pipeline.cleaning import clean as remove
     from synthbench.pipeline.cleaning import take_inventory
@@ -40,16 +51,32 @@ def clean(
     if not store.root.is_dir():
         raise UserError(f"{store.root}: there is no store; SYNTHBENCH_HOME says where it lies")
     with disk_errors(store.root):
+        is_whole = _verify(store) if verify else True
         if yes:
             print(f"removed: {_amount(remove(store, days, experiments or []))}")
-            return
-        inventory = take_inventory(store)
-        removable = inventory.removable(days, experiments or [])
-    print(f"{store.root}: {_amount(inventory.holdings)}")
-    if inventory.holdings:
-        _print_kinds(inventory)
-        _print_experiments(inventory)
-    _print_removable(removable, days, experiments or [])
+        else:
+            inventory = take_inventory(store)
+            removable = inventory.removable(days, experiments or [])
+            print(f"{store.root}: {_amount(inventory.holdings)}")
+            if inventory.holdings:
+                _print_kinds(inventory)
+                _print_experiments(inventory)
+            _print_removable(removable, days, experiments or [])
+    if not is_whole:
+        raise typer.Exit(EXIT_DAMAGED)
+
+
+def _verify(store: "Store") -> bool:
+    """Discard what is damaged, say what, and tell whether all was whole."""
+    from synthbench.pipeline.progress import progress_for_people
+    from synthbench.pipeline.verifying import discard_damaged
+
+    num_artifacts, found = discard_damaged(store, progress_for_people())
+    for damage in found:
+        print(f"damaged: {damage.identity[:8]} {damage.label}: {damage.what}")
+    fate = "; the damaged ones were discarded, and the next run computes them again" if found else ""
+    print(f"verified: {counted(num_artifacts, 'artifact')}, {len(found):,} damaged{fate}")
+    return not found
 
 
 def _print_removable(removable: "Collection[Holding]", days: float, experiments: Iterable[str]) -> None:

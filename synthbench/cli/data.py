@@ -9,6 +9,7 @@ from synthbench.cli.audit import audit
 from synthbench.cli.contamination import contamination
 from synthbench.cli.dataset import Dataset, found
 from synthbench.cli.inspecting import inspect_dataset
+from synthbench.cli.tables import Columns, Kind, ScoreRange, Scores, SkipBlank, TableOptions
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ app.command("inspect")(inspect_dataset)
 app.command("audit")(audit)
 app.command("contamination")(contamination)
 
-Kind = Literal["scored_pair", "pair", "triplet", "ranking", "sentence"]
 Format = Literal["jsonl", "csv", "huggingface", "dino"]
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The new data set's folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
@@ -50,7 +50,7 @@ def export(
 
     DINO's has text_a, text_b and label: the scores as generated, before label smoothing.
     """
-    from synthbench.data.exchange import ExportFormat, export_dataset, open_dataset
+    from synthbench.data.exchange import ExportFormat, export_dataset, num_formulas, open_dataset
 
     if export_format is None and target.suffix not in (".jsonl", ".csv"):
         raise UserError(f"{target}: say what to write: --format jsonl, csv, huggingface or dino")
@@ -58,6 +58,11 @@ def export(
     chosen = ExportFormat(export_format or target.suffix.removeprefix("."))
     export_dataset(opened, target, chosen, provenance=provenance, force=force)
     _say_written(opened, target)
+    if chosen is ExportFormat.CSV and (number := num_formulas(opened)):
+        typer.echo(
+            f"note: {number:,} cells begin as formulas do, and are written as they are: a spreadsheet would"
+            " compute them, so let it read the columns as text"
+        )
 
 
 @app.command("import")
@@ -73,15 +78,20 @@ def import_(
         Literal["dino"] | None,
         typer.Option("--format", help="dino: a .jsonl of text_a, text_b and label, as DINO's are released."),
     ] = None,
+    columns: Columns = None,
+    score_range: ScoreRange = None,
+    scores: Scores = None,
+    skip_blank: SkipBlank = False,
     force: Force = False,
 ) -> None:
     """Check a file of records and make a data set of it.
 
     The columns are sentence1, sentence2 and score in [0, 1]; anchor and positive, with or without negative;
     query, candidates and grades in [0, 1] (lists; in a table as JSON); or sentence. Every faulty line is
-    named. In DINO's format the score is the label as a number, and rows whose text_b is null are sentences.
-    An experiment can also read such files as they are (`file:`), with other names of columns and other ranges
-    of scores.
+    named. In DINO's format the score is the label as a number, or that of its class (--score), and rows
+    whose text_b is null are sentences. Other names of columns, ranges and classes of scores are told by
+    --column, --score-range and --score; a .parquet or .txt is then read, too. An experiment reads such files
+    as they are (`file:`).
     """
     from synthbench.data.dino import import_dino
     from synthbench.data.exchange import check_target, write_folder
@@ -89,8 +99,14 @@ def import_(
     from synthbench.data.records import RecordKind
 
     check_target(target, force=force)
-    read = import_dino if file_format == "dino" else import_file
-    imported = read(file, RecordKind(kind) if kind else None)
+    options = TableOptions(columns or (), score_range, scores or (), skip_blank)
+    wanted = RecordKind(kind) if kind else None
+    if file_format == "dino":
+        if columns or score_range or skip_blank:
+            raise UserError("--format dino knows its columns and leaves out blank texts; give --score alone")
+        imported = import_dino(file, wanted, options.class_scores())
+    else:
+        imported = options.read(file, kind) if options else import_file(file, wanted)
     write_folder(imported, target, force=force)
     for reason, count in imported.manifest.dropped.items():
         typer.echo(f"left out: {count:,} ({reason})")

@@ -15,7 +15,7 @@ Dataset = Annotated[
     typer.Argument(
         metavar="DATASET",
         help="A folder that `import` or `convert` wrote; a .jsonl, .csv or .tsv file; or, for the data of an "
-        "experiment, the id of a cached stage as `plan` shows it.",
+        "experiment, the id of a cached stage as `plan --stages` shows it.",
     ),
 ]
 
@@ -25,7 +25,7 @@ def found(dataset: Path) -> tuple[Path, str]:
 
     Raises UserError if a name that looks like an identity is not exactly one stage's, or the stage made none.
     """
-    from synthbench.pipeline.store import Store
+    from synthbench.pipeline.store import ArtifactDamagedError, Store
 
     name = str(dataset)
     if dataset.exists() or len(name) < MIN_ID_LENGTH or set(name) - set("0123456789abcdef"):
@@ -39,7 +39,14 @@ def found(dataset: Path) -> tuple[Path, str]:
             "as to run has no data yet: run it first"
         )
         raise UserError(f"{name}: {several if identities else none}")
-    label = (store.info(identities[0]) or {}).get("label", "")
+    try:
+        store.check(identities[0], thorough=True)
+    except ArtifactDamagedError as damage:
+        raise UserError(
+            f"{name}: the stored artifact is damaged ({damage}); `synthbench clean --verify` discards it, "
+            "and the next run computes it again"
+        ) from damage
+    label = store.record(identities[0]).get("label", "")
     folder = store.folder(identities[0])
     if not (folder / "dataset").is_dir():
         raise UserError(f"{name}: the stage '{label}' made no data set")

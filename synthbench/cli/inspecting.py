@@ -10,6 +10,8 @@ import typer
 from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, found
 from synthbench.cli.encoders import encoder_name, is_static_there, open_encoder
+from synthbench.cli.tables import Columns, ScoreRange, Scores, SkipBlank, TableOptions
+from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,6 +52,10 @@ def inspect_dataset(
             metavar="MODEL", help=f"Whose embeddings tell the diversity; {encoder_name(None)}, if not given."
         ),
     ] = None,
+    columns: Columns = None,
+    score_range: ScoreRange = None,
+    scores: Scores = None,
+    skip_blank: SkipBlank = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
     ] = None,
@@ -58,13 +64,20 @@ def inspect_dataset(
 
     Sizes, lengths, scores, duplicates, where it comes from, and what was dropped or failed; on a seeded
     sample self-BLEU, the diversity of embeddings, near-duplicates, trivial pairs, and what splits have in
-    common with train.
+    common with train. Of files, --column, --score-range and --score tell what is not as `import` expects it.
     """
     from synthbench.data.exchange import open_dataset, replacing
     from synthbench.data.inspect import shared_sentences
 
     places = [found(each) for each in (dataset, other) if each is not None]
-    opened = [open_dataset(path) for path, _ in places]
+    options = TableOptions(columns or (), score_range, scores or (), skip_blank)
+    if options and not any(path.is_file() for path, _ in places):
+        raise UserError(
+            "--column, --score-range, --score and --skip-blank say how a file is read; there is none"
+        )
+    opened = [
+        options.read(path, None) if options and path.is_file() else open_dataset(path) for path, _ in places
+    ]
     encode = None if quick or not (encoder or is_static_there()) else open_encoder(encoder)
     inspected = [
         _inspect(title, data, encode, None if quick else encoder_name(encoder))

@@ -37,7 +37,7 @@ def list_plugins(
             try:
                 plugin = component(each, name)
             except UserError as error:
-                print(f"{name}  (can't be loaded: {error})\n")
+                print(f"{name}  left out: {error}\n")
                 continue
             _print_plugin(f"{name}  version {plugin.version}  [{point.value}]", plugin)
 

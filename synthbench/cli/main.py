@@ -17,8 +17,11 @@ from synthbench.cli.ledger import ledger
 from synthbench.cli.signals import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.errors import UserError
 from synthbench.privacy import disable_telemetry
+from synthbench.terminal import control_characters_shown
 
 EXIT_USER_ERROR = 2
+LONGEST_MESSAGE = 2_000
+MOST_MESSAGES = 100
 
 app = typer.Typer(
     name="synthbench",
@@ -58,20 +61,38 @@ def main() -> NoReturn:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that knows no "±" must not cost anybody a table.
         sys.stdout.reconfigure(errors="replace")
+    with control_characters_shown():
+        code = _code_of_command()
+    sys.exit(code)
+
+
+def _code_of_command() -> int:
+    """Run the command, say in one line each what went wrong, and return the exit code."""
     try:
         with heeding_termination():
-            code = app(prog_name="synthbench", standalone_mode=False) or 0
+            return app(prog_name="synthbench", standalone_mode=False) or 0
     except TyperException as mistake:
         print(_in_our_words(mistake), file=sys.stderr)
-        sys.exit(mistake.exit_code)
+        return mistake.exit_code
     except UserError as error:
-        for message in error.messages:
-            print(f"error: {message}", file=sys.stderr)
-        sys.exit(EXIT_USER_ERROR)
+        for message in error.messages[:MOST_MESSAGES]:
+            print(f"error: {_shortened(message)}", file=sys.stderr)
+        if len(error.messages) > MOST_MESSAGES:
+            print(f"error: ... and {len(error.messages) - MOST_MESSAGES:,} more", file=sys.stderr)
+        return EXIT_USER_ERROR
     except INTERRUPTIONS as interruption:
         print("interrupted", file=sys.stderr)
-        sys.exit(exit_code(interruption))
-    sys.exit(code)
+        return exit_code(interruption)
+
+
+def _shortened(message: str) -> str:
+    """Return a message on one line that can be read, whatever long name it repeats."""
+    line = message.replace("\n", " ")
+    left_out = len(line) - LONGEST_MESSAGE
+    if left_out <= 0:
+        return line
+    half = LONGEST_MESSAGE // 2
+    return f"{line[:half]} [... {left_out:,} characters ...] {line[-half:]}"
 
 
 def _in_our_words(mistake: TyperException) -> str:

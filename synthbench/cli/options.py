@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,9 +22,21 @@ Seeds = Annotated[str | None, typer.Option(help="Only these seeds, such as 0,1,2
 Data = Annotated[Path | None, typer.Option(help="Folder of the standard data sets [$SYNTHBENCH_DATA].")]
 
 
+MOST_DIGITS = 20
+
+
 def home() -> Path:
     """Return where the store and the tracking database lie: $SYNTHBENCH_HOME, or .synthbench here."""
     return Path(os.environ.get("SYNTHBENCH_HOME") or ".synthbench")
+
+
+def opening(experiment: "Experiment") -> Iterator[str]:
+    """Yield what `run` and `plan` begin with: the store, who is sent what, and what is read elsewhere."""
+    from synthbench.config.strangers import what_is_read_outside, what_is_sent
+
+    yield f"store: {(home() / 'store').absolute()}"
+    yield from what_is_sent(experiment)
+    yield from what_is_read_outside(experiment, home())
 
 
 def load(
@@ -54,11 +67,15 @@ def load(
 
 
 def _seeds(text: str | None) -> tuple[int, ...]:
+    from synthbench.config.schema import MOST_SEEDS
+
     if text is None:
         return ()
     parts = text.split(",")
-    if not all(part.strip().isdecimal() for part in parts):
+    if not all(part.strip().isdecimal() and len(part) < MOST_DIGITS for part in parts):
         raise UserError(f"--seeds {text}: must be whole numbers with commas between them, such as 0,1,2")
+    if len(parts) > MOST_SEEDS:
+        raise UserError(f"--seeds: {len(parts):,} seeds; at most {MOST_SEEDS:,} are trained with")
     seeds = tuple(int(part) for part in parts)
     if len(set(seeds)) < len(seeds):
         raise UserError(f"--seeds {text}: a seed stands there twice; each is one run")

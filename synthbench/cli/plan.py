@@ -1,13 +1,27 @@
-"""synthbench plan: what a run would do, without doing any of it."""
+"""synthbench plan: what a run would do and cost, without doing any of it."""
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from synthbench.cli.console import console, counted
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, load
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, load, opening
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
+    from synthbench.pipeline.costs import Group
+    from synthbench.pipeline.estimates.estimator import Estimator
     from synthbench.pipeline.row_status import RowStatus
+    from synthbench.pipeline.stage import Stage
     from synthbench.pipeline.status import StageStatus
+    from synthbench.pipeline.store import Store
+    from synthbench.runtime import Runtime
+
+_MOST_REASONS = 5
+_IDLE = ", if nothing else runs on it"
 
 
 def plan(
@@ -17,25 +31,34 @@ def plan(
     variant: Variants = None,
     seeds: Seeds = None,
     data: Data = None,
+    stages: Annotated[
+        bool, typer.Option("--stages", help="List every stage, and what each generation costs.")
+    ] = False,
 ) -> None:
-    """Show the stages of an experiment: which are cached, which are to run, and why. Computes nothing."""
-    from synthbench.pipeline.costs import costs
+    """Show what a run would do and cost: time, tokens, money; what is cached, what is stale and why.
+
+    Computes nothing.
+    """
     from synthbench.pipeline.plan import make_plan
     from synthbench.pipeline.row_status import row_statuses
     from synthbench.pipeline.status import statuses
     from synthbench.pipeline.store import Store
 
-    planned = make_plan(load(file, profile, assignments, variant, (seeds, data)))
+    experiment = load(file, profile, assignments, variant, (seeds, data))
+    planned = make_plan(experiment)
+    for line in opening(experiment):
+        print(line)
     store = Store(home() / "store")
     found = statuses(planned, store)
-    _print_stages(found)
+    _print_totals(found, planned.experiment.runtime, store)
     print()
     _print_rows(row_statuses(planned, found))
-    print()
-    for stage, lines in costs(found, store):
-        print(f"{stage}:")
-        for line in lines:
-            print(f"  {line}")
+    for line in _reasons(found):
+        print(line)
+    if stages:
+        print()
+        _print_stages(found)
+        _print_costs(found, store)
     for note in (*planned.experiment.notes, *planned.experiment.remarks):
         print(f"note: {note}")
     for task in planned.missing_tasks:
@@ -44,24 +67,88 @@ def plan(
     print(f"{counted(len(found), 'stage')} for {counted(len(planned.runs), 'run')}: {num_to_run} to run")
 
 
-def _print_rows(rows: "list[RowStatus]") -> None:
-    from rich.table import Table
+def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store") -> None:
+    """Print time, tokens and money of all that is to run, then the time of each kind of stage."""
+    from synthbench.pipeline.costs import asked, groups, tokens
+    from synthbench.pipeline.estimates.estimator import estimator_for
+    from synthbench.pipeline.estimates.known import Known
 
-    table = Table(box=None, pad_edge=False)
-    for heading in ("row", "runs", "to run", "cached"):
-        table.add_column(heading, justify="left" if heading == "row" else "right", overflow="fold")
+    to_run = [status.stage for status in found if status.is_to_run]
+    known = Known(store)
+    estimator = estimator_for(to_run, runtime, known)
+    for line in _times(to_run, estimator):
+        print(line)
+    for line in tokens(found, known):
+        print(f"tokens: {line}")
+    for line in asked(found, known):
+        print(line)
+    print()
+    _print_groups(groups(found, estimator))
+
+
+def _times(to_run: "list[Stage]", estimator: "Estimator") -> Iterator[str]:
+    """Yield the total time here and on a GPU, and what nobody can tell, each in one line."""
+    from synthbench.pipeline.costs import Time
+
+    here = Time.of(to_run, estimator)
+    if not here.num_stages:
+        yield "time: none, nothing is to run"
+        return
+    basis = f"; {here.num_from_past} of {counted(here.num_stages, 'stage')} as such stages took before"
+    yield f"time: {here} on this {estimator.machine.title}{basis if here.num_from_past else _IDLE}"
+    if (other := estimator.on_a_gpu()) is not None:
+        yield f"time: {Time.of(to_run, other)} on a {other.machine.title}"
+    for what, number in here.unknown.items():
+        yield f"unknown: time of {number} × {what}"
+
+
+def _print_groups(found: "list[Group]") -> None:
+    table = _table("stages", "number", "to run", "cached", "time")
+    for group in found:
+        numbers = (group.num_stages, group.num_to_run, group.num_cached)
+        table.add_row(group.title, *map(str, numbers), str(group.time))
+    console().print(table, markup=False)
+
+
+def _print_rows(rows: "list[RowStatus]") -> None:
+    table = _table("row", "runs", "to run", "cached")
     for row in rows:
         table.add_row(row.label, str(row.num_runs), str(row.num_to_run), str(row.num_cached))
     console().print(table, markup=False)
 
 
-def _print_stages(found: "list[StageStatus]") -> None:
-    from rich.table import Table
+def _reasons(found: "list[StageStatus]") -> Iterator[str]:
+    """Yield why stages are to run that were there before, the most frequent reasons first."""
+    told = Counter((status.state, status.why) for status in found if status.why and status.is_to_run)
+    for (state, why), number in told.most_common(_MOST_REASONS):
+        yield f"{state}: {counted(number, 'stage')}: {why}"
+    if len(told) > _MOST_REASONS:
+        yield f"and {counted(len(told) - _MOST_REASONS, 'other reason')}: --stages lists them"
 
-    table = Table(box=None, pad_edge=False)
-    for heading in ("id", "stage", "runs", "state", "why"):
-        table.add_column(heading, justify="right" if heading == "runs" else "left", overflow="fold")
+
+def _print_stages(found: "list[StageStatus]") -> None:
+    table = _table("id", "stage", "runs", "state", "why", numbers=("runs",))
     for status in found:
         runs = str(status.num_runs)
         table.add_row(status.stage.identity[:8], str(status.stage), runs, status.state, status.why)
     console().print(table, markup=False)
+
+
+def _print_costs(found: "list[StageStatus]", store: "Store") -> None:
+    from synthbench.pipeline.costs import costs
+
+    for stage, lines in costs(found, store):
+        print(f"{stage}:")
+        for line in lines:
+            print(f"  {line}")
+
+
+def _table(*headings: str, numbers: Sequence[str] | None = None) -> "Table":
+    """Return an empty table; all columns but the first hold numbers, if not told which."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        is_number = heading in (headings[1:] if numbers is None else numbers)
+        table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
+    return table

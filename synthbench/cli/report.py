@@ -1,6 +1,6 @@
 """synthbench report: tables, plots and page again, from tracked results."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,7 +43,7 @@ def report(
 
     from synthbench.pipeline.collect import request
     from synthbench.reporting.terminal_report import terminal_report
-    from synthbench.reporting.write import report_folder, write_report
+    from synthbench.reporting.write import place_report, report_files, report_folder
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
     given = load_given(file, profile, assignments, variant, (seeds, None))
@@ -54,7 +54,9 @@ def report(
         _print_trace(result, trace, tracker)
         return
     console().print(terminal_report(result))
-    print_files(write_report(result, report_folder(output, name, given.overrides)))
+    files = dict(report_files(result))
+    folder = report_folder(output, name, given.overrides)
+    print_placed(folder, files, place_report(files, folder))
     print(f"MLflow: {tracker.place}")
 
 
@@ -68,11 +70,16 @@ def _print_trace(result: "ExperimentResult", cell: tuple[str, str], tracker: "Ml
             print(f"  {line}")
 
 
-def print_files(files: Sequence[Path]) -> None:
-    """Say where a report's files are: a line for all tables of one name, for each plot, and for the page."""
-    lines: dict[tuple[str, str], list[Path]] = {}
-    for file in files:
-        kind = "page" if file.suffix == ".html" else "plot" if file.suffix[1:] in FORMATS else "tables"
-        lines.setdefault((kind, file.stem), []).append(file)
-    for (kind, _), (first, *others) in lines.items():
-        print(f"{kind}: {', '.join([str(first), *(file.name for file in others)])}")
+def print_placed(folder: Path, names: Iterable[str], kept: Mapping[str, str]) -> None:
+    """Say where a report's files are: a line for the page, all tables and all plots; and what was edited."""
+    kinds: dict[str, list[str]] = {}
+    for name in names:
+        ending = name.rpartition(".")[2]
+        kinds.setdefault(
+            "page" if ending == "html" else "plots" if ending in FORMATS else "tables", []
+        ).append(name)
+    for kind in ("tables", "plots", "page"):
+        if found := kinds.get(kind):
+            print(f"{kind}: {folder / found[0]}{''.join(f', {name}' for name in found[1:])}")
+    for name, copy in kept.items():
+        print(f"edited: {folder / name} was changed by hand since it was written; your version is {copy} now")

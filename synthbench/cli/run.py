@@ -3,25 +3,31 @@
 import shlex
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.console import console
+from synthbench.cli.console import console, counted
 from synthbench.cli.given import Given, load_given
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home
-from synthbench.cli.report import OutputFolder, print_files
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home, opening
+from synthbench.cli.report import OutputFolder, print_placed
 from synthbench.cli.signals import INTERRUPTIONS, exit_code
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment
+    from synthbench.pipeline.artifacts import Artifacts
+    from synthbench.pipeline.bars import RichProgress
     from synthbench.pipeline.plan import Plan
+    from synthbench.pipeline.progress import PlainProgress
     from synthbench.pipeline.runner import Report
     from synthbench.pipeline.store import Store
     from synthbench.reporting.results import ExperimentResult
-    from synthbench.runtime import Progress, Runtime
+    from synthbench.runtime import Runtime
+
+    RunProgress = PlainProgress | RichProgress
 
 EXIT_USER_ERROR = 2
 EXIT_FAILURES = 3
@@ -45,44 +51,47 @@ def run(
 
     Exit code 4: an LLM answers in a batch that is not done yet; the same command goes on.
     """
+    from synthbench.pipeline.progress import progress_for_people
+
+    progress = progress_for_people(jobs)
+    progress.say(f"reading {file}")
     given = load_given(file, profile, assignments, variant, (seeds, data))
     try:
-        _run(given, jobs, force or [], output)
+        _run(given, progress, (jobs, force or []), output)
     except INTERRUPTIONS as interruption:
         command = shlex.join(["synthbench", *sys.argv[1:]])
         print(f"interrupted; finished work is kept. To resume: {command}", file=sys.stderr)
         raise typer.Exit(exit_code(interruption)) from None
 
 
-def _run(given: Given, jobs: int, force: list[str], output: Path) -> None:
-    from synthbench.pipeline.collect import collect
+def _run(given: Given, progress: "RunProgress", how: tuple[int, list[str]], output: Path) -> None:
+    from synthbench.pipeline.artifacts import Artifacts
     from synthbench.pipeline.plan import make_plan
-    from synthbench.pipeline.progress import progress_for_people
 
     experiment = given.experiment
-    progress = progress_for_people(jobs)
-    progress.say(f"{experiment.name}: looking at what is there; loading libraries takes some seconds")
+    for line in opening(experiment):
+        progress.say(line)
     for note in experiment.notes:
         progress.say(f"note: {note}")
+    progress.say(f"{experiment.name}: planning, by hashes of its files and models")
     plan = make_plan(experiment)
     store = _open_store()
+    progress.say("trying where results go: report folder and tracking")
     folder = _places_for_results(given, output)
-    report = _execute(plan, store, _runtime(experiment, jobs), progress, (jobs, force))
+    progress.say(f"looking at what is there of {counted(len(plan.stages), 'stage')}")
+    report, result = _execute(plan, store, given.overrides, progress, how)
     if report.is_data_faulty:
         progress.say("the data are at fault, so nothing was generated or trained, not in other rows either")
         raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
-    failures = tuple(
-        f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in report.failed.values()
-    )
-    pending = tuple(f"{stage}: {line}" for stage, lines in report.pending.values() for line in lines)
-    is_tracked = _conclude(collect(plan, store, failures, given.overrides, pending), store, folder)
+    assert result is not None, "only faulty data leave nothing to be collected"
+    is_tracked = _conclude(result, Artifacts(store, progress.say), folder, progress)
     _print_failures(report)
-    _print_pending(pending)
+    _print_pending(report.pending_lines)
     if report.failed and not report.only_user_errors:
         raise typer.Exit(EXIT_FAILURES)
     if report.failed or not is_tracked:
         raise typer.Exit(EXIT_USER_ERROR)
-    if pending:
+    if report.pending:
         raise typer.Exit(EXIT_PENDING)
 
 
@@ -125,23 +134,45 @@ def _runtime(experiment: "Experiment", jobs: int) -> "Runtime":
 
 
 def _execute(
-    plan: "Plan", store: "Store", runtime: "Runtime", progress: "Progress", how: tuple[int, list[str]]
-) -> "Report":
+    plan: "Plan",
+    store: "Store",
+    overrides: tuple[str, ...],
+    progress: "RunProgress",
+    how: tuple[int, list[str]],
+) -> "tuple[Report, ExperimentResult | None]":
+    """Compute what is missing and collect the results, unless the data are faulty."""
+    from synthbench.durability import DamagedFileError
     from synthbench.pipeline.cleaning import run_in_progress
+    from synthbench.pipeline.course import Course
+    from synthbench.pipeline.estimates.estimator import estimator_for
+    from synthbench.pipeline.estimates.known import Known
     from synthbench.pipeline.executors import executor
     from synthbench.pipeline.llm import llm_on_demand
+    from synthbench.pipeline.repair import collect_whole
     from synthbench.pipeline.runner import Runner, matching
     from synthbench.pipeline.store import disk_errors
 
     jobs, force = how
-    in_progress = run_in_progress(store, f"experiment {plan.experiment.name}", plan.stages)
+    name = plan.experiment.name
+    runtime = _runtime(plan.experiment, jobs)
+    course = Course(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
+    in_progress = run_in_progress(store, f"experiment {name}", plan.stages)
     llm_server = llm_on_demand(plan.experiment.llm, progress)
     with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs) as workers:
-        runner = Runner(store, workers, runtime, progress, llm, plan.experiment.name)
-        report = runner.run(plan, matching(plan, force))
-        store.remember_addresses(plan.experiment.name, plan.addresses)
-    progress.say(_summary(plan, report))
-    return report
+        runner = Runner(store, workers, runtime, progress, llm, name, course)
+        with progress.watching(course):
+            report = runner.run(plan, matching(plan, force))
+        try:
+            store.remember_addresses(name, plan.addresses)
+        except DamagedFileError as damage:
+            progress.say(f"the record of what {name} uses {damage}; writing it anew")
+            store.forget_addresses(name)
+            store.remember_addresses(name, plan.addresses)
+        progress.say(_summary(plan, report))
+        if report.is_data_faulty:
+            return report, None
+        progress.say("collecting results, and comparing training data with the test sets")
+        return report, collect_whole(plan, runner, report, overrides)
 
 
 def _summary(plan: "Plan", report: "Report") -> str:
@@ -153,33 +184,56 @@ def _summary(plan: "Plan", report: "Report") -> str:
     return f"{len(report.executed)} stages executed, {reused} reused{more}"
 
 
-def _conclude(result: "ExperimentResult", store: "Store", folder: Path) -> bool:
-    """Write the report of what is finished, say where, then track it; tell whether that worked.
+def _conclude(
+    result: "ExperimentResult", artifacts: "Artifacts", folder: Path, progress: "RunProgress"
+) -> bool:
+    """Track what is finished, then write its report and say where; tell whether tracking worked.
 
-    People who are to judge get their sheets beside the tables.
+    Tracking comes first: a report that can't be made or written is made again from what is tracked. People
+    who are to judge get their sheets beside the tables.
     """
     from synthbench.pipeline.audit_results import deliver_sheet
     from synthbench.reporting.terminal_report import terminal_report
-    from synthbench.reporting.write import write_report
-    from synthbench.tracking.mlflow_tracker import MlflowTracker
+    from synthbench.reporting.write import place_report, report_files
     from synthbench.tracking.redaction import redacted
 
     if not result.runs:
         return True
-    # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
-    files = write_report(redacted(result), folder)
+    progress.say("making tables, figures and the page")
+    files: dict[str, bytes] = {}
+    try:
+        # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
+        for name, content in report_files(redacted(result)):
+            files[name] = content
+    except Exception:
+        _track(result, files)
+        raise
+    progress.say("tracking in MLflow")
+    tracked = _track(result, files)
+    kept = place_report(files, folder)
     console().print(terminal_report(result))
-    print_files(files)
+    print_placed(folder, files, kept)
     for audit in result.audits:
         if audit.audit is None:
-            print(f"sheet: {deliver_sheet(audit, store, folder)}")
-    try:
-        print(f"MLflow: {MlflowTracker(home()).log(result, folder)}")
-    except UserError as error:
-        for line in error.messages:
-            print(f"error: {line}", file=sys.stderr)
-        return False
-    return True
+            print(f"sheet: {deliver_sheet(audit, artifacts, folder)}")
+    if tracked:
+        print(f"MLflow: {tracked}")
+    return bool(tracked)
+
+
+def _track(result: "ExperimentResult", files: Mapping[str, bytes]) -> str:
+    """Track a result with the files of its report; return where to look, "" with the error said."""
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+    with tempfile.TemporaryDirectory() as name:
+        for file, content in files.items():
+            (Path(name) / file).write_bytes(content)
+        try:
+            return MlflowTracker(home()).log(result, Path(name))
+        except UserError as error:
+            for line in error.messages:
+                print(f"error: {line}", file=sys.stderr)
+    return ""
 
 
 def _print_failures(report: "Report") -> None:

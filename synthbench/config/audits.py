@@ -10,6 +10,7 @@ from synthbench.config.problems import Problems, parse
 from synthbench.config.schema import AuditSection, PublishedAuditSection
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.given_files import PlacedName, path_of, why_no_file
 from synthbench.reporting.published_audit import PublishedAudit, read_published_audit
 
 WITH_A_QUESTION_OF_THEIR_OWN = (
@@ -50,8 +51,8 @@ class AuditParser:
             )
             self.problems.add(document, path, message)
         for index, sheet in enumerate(section.sheets):
-            self._check_sheet(document, (*path, "sheets", index), self.folder / sheet)
-        files = tuple(self.folder / sheet for sheet in section.sheets)
+            self._check_sheet(document, (*path, "sheets", index), self._path(sheet))
+        files = tuple(map(self._path, section.sheets))
         return AuditPlan(
             name,
             section.part,
@@ -62,17 +63,21 @@ class AuditParser:
             self._published(document, (*path, "published"), section.published),
         )
 
+    def _path(self, name: str) -> Path:
+        return path_of(PlacedName(name, self.folder))
+
     def _published(
         self, document: Document, path: KeyPath, section: PublishedAuditSection | None
     ) -> PublishedAudit | None:
         if section is None:
             return None
         try:
-            return read_published_audit(self.folder / section.file, section.rows, section.columns)
+            return read_published_audit(self._path(section.file), section.rows, section.columns)
         except UserError as error:
             self.problems.add_error(document, path, error)
             return None
 
     def _check_sheet(self, document: Document, path: KeyPath, file: Path) -> None:
-        if not file.is_file():
-            self.problems.add(document, path, f"no such file: {file}")
+        wrong = why_no_file(file)
+        if wrong:
+            self.problems.add(document, path, f"{wrong}: {file}")

@@ -57,7 +57,7 @@ class ComponentParser:
             return None, None
         beside = self.section_keys.get(path, ())
         parsed = parse(plugin, settings, document, path, self.problems, beside)
-        known = readable(plugin, settings) if parsed is None else parsed
+        known = readable(plugin, settings, self.problems.folder) if parsed is None else parsed
         for inner, base in _models(known, path):
             for check, key in _checks(base):
                 try:
@@ -161,6 +161,27 @@ class ComponentParser:
             return component("methods", method).record_kind if isinstance(method, str) else None
         except UserError:
             return None
+
+    def check_dev(self, document: Document, path: KeyPath, name: str) -> None:
+        """Note the problem if a part of the data that selects is a source without records in split dev.
+
+        What a method makes is known once it is made.
+        """
+        parts = document.data.get("data")
+        part = parts.get(name) if isinstance(parts, dict) else None
+        steps, source = (part.get("prepare"), part.get("source")) if isinstance(part, dict) else (None, None)
+        is_divided = any(
+            isinstance(step, dict) and step.get("step") == "split"
+            for step in (steps if isinstance(steps, list) else ())
+        )
+        known = self.sources.get(source) if isinstance(source, str) else None
+        split = getattr(known, "final_split", None)
+        if not is_divided and split not in (None, "dev"):
+            message = (
+                f"no record of '{name}' is in split dev: all are in {split}; a last step such as"
+                f" {{step: split, dev: 0.1}} in data.{name}.prepare sets some apart"
+            )
+            self.problems.add(document, path, message)
 
     def learn_from(
         self, document: Document, path: KeyPath, name: str, kind: RecordKind | None = None

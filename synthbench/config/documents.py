@@ -1,13 +1,13 @@
 """YAML files as plain data in which every value remembers the file and line that it comes from."""
 
 import datetime
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from synthbench.errors import UserError
+from synthbench.given_files import read_settings, why_no_file
 
 KeyPath = tuple[str | int, ...]
 
@@ -34,10 +34,10 @@ class Document:
         return ""
 
     def section(self, key: str) -> "Document":
-        """Return what stands under a key, an empty mapping if nothing does."""
+        """Return the mapping that stands under a key, an empty one if none does."""
         places = {path[1:]: place for path, place in self.places.items() if path[:1] == (key,)}
         value = self.data.get(key)
-        return Document({} if value is None else value, places)
+        return Document(value if isinstance(value, dict) else {}, places)
 
 
 def read_document(file: Path) -> Document:
@@ -53,7 +53,7 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
     if file.resolve() in including:
         chain = " -> ".join(path.name for path in (*including, file))
         raise UserError(f"{file}: includes itself: {chain}")
-    own = parse_document(_text(file), str(file))
+    own = parse_document(read_settings(file), str(file))
     if not isinstance(own.data, dict):
         found = "empty" if own.data is None else f"a {type(own.data).__name__}"
         raise UserError(f"{file}:1: must be a mapping of keys to values, is {found}")
@@ -62,44 +62,19 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
         raise UserError(f"{own.place(('include',))}: include: must be a list of file names")
     merged = Document({})
     for name in includes:
-        if not (file.parent / name).is_file():
-            raise UserError(f"{own.place(('include',))}: include: no such file: {file.parent / name}")
+        wrong = why_no_file(file.parent / name)
+        if wrong:
+            raise UserError(f"{own.place(('include',))}: include: {wrong}: {file.parent / name}")
         included = _read(file.parent / name, (*including, file.resolve()))
         merged = merge(merged, included, keep_nulls=True)
     return merge(merged, own, keep_nulls=True)
 
 
-def _text(file: Path) -> str:
-    try:
-        return file.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise UserError(f"{file}: no such file") from None
-    except IsADirectoryError:
-        raise UserError(f"{file}: is a folder, an experiment is a YAML file") from None
-    except OSError as error:
-        raise UserError(f"{file}: can't be read: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(f"{file}:{line}: not UTF-8 (byte 0x{error.object[error.start]:02X})") from None
-
-
 def parse_document(text: str, name: str) -> Document:
     """Parse YAML text; `name` stands for the file in places and messages."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from synthbench.yaml_loading import load_yaml
 
-    yaml = YAML(typ="rt", pure=True)
-    try:
-        root = yaml.load(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        problem = re.sub(r"\s+", " ", str(error.problem or error.context or "not YAML"))
-        raise UserError(f"{name}:{line}: not valid YAML: {problem}") from None
-    except YAMLError as error:
-        raise UserError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise UserError(f"{name}: not valid YAML: nested too deeply") from None
+    root = load_yaml(text, name)
     places: dict[KeyPath, str] = {(): f"{name}:1"}
     _collect_places(root, (), name, places)
     return Document(_plain(root, (), places), places)
@@ -146,15 +121,20 @@ def _plain(node: Any, path: KeyPath, places: Mapping[KeyPath, str]) -> Any:  # n
     return None
 
 
-def expand_dotted(patch: Document, faults: list[str] | None = None) -> Document:
+def expand_dotted(
+    patch: Document, faults: list[str] | None = None, whole: Mapping[str, Any] | None = None
+) -> Document:
     """Turn keys such as `train.base.model` into nested mappings.
+
+    Names of rows may hold dots. In a patch of the top level they are found in the `whole` that is patched: of
+    `variants.a.b.train`, the name is `a.b` if there is a variant of this name, else `a`; the longest counts.
 
     One file must not give a value twice, dotted and nested; of two files the later one counts. Raises
     UserError if one does, or appends the message to `faults` if given, and takes the later value.
     """
     result = Document({}, {(): patch.place(())})
     for key, value in patch.data.items():
-        parts = key.split(".")
+        parts = _parts(key, whole or {})
         nested: Any = value
         for part in reversed(parts):
             nested = {part: nested}
@@ -170,6 +150,25 @@ def expand_dotted(patch: Document, faults: list[str] | None = None) -> Document:
             faults.append(message)
         result = merge(result, Document(nested, places), keep_nulls=True)
     return result
+
+
+def _parts(key: str, whole: Mapping[str, Any]) -> list[str]:
+    parts: list[str] = []
+    rest = key
+    while rest:
+        named = (name for name in _row_names(whole, parts) if f"{rest}.".startswith(f"{name}."))
+        parts.append(max(named, key=len, default=rest.partition(".")[0]))
+        rest = rest[len(parts[-1]) + 1 :]
+    return parts
+
+
+def _row_names(whole: Mapping[str, Any], path: Sequence[str]) -> Iterable[str]:
+    """Return the names of rows, or of an axis's values, that may stand below a path of the top level."""
+    variants, grid = whole.get("variants"), whole.get("grid")
+    if path == ["variants"] or (path[:1] == ["grid"] and path[3:] == ["variants"]):
+        return [*(variants if isinstance(variants, dict) else ()), str(whole.get("baseline"))]
+    axis = grid.get(path[1]) if isinstance(grid, dict) and path[:1] == ["grid"] and len(path) == 2 else None
+    return axis if isinstance(axis, dict) else ()
 
 
 def _in_both(first: Any, second: Any) -> tuple[str, ...]:  # noqa: ANN401
@@ -208,7 +207,7 @@ class _Merge:
         self.keep_nulls = keep_nulls
 
     def merge(self, under: Any, over: Any, path: KeyPath) -> Any:  # noqa: ANN401
-        if not (isinstance(under, dict) and isinstance(over, dict)) or _is_another_component(under, over):
+        if not (isinstance(under, dict) and isinstance(over, dict)) or is_another_component(under, over):
             return self._replaced(over, path)
         if path not in self.places and path in self.over_places:
             self.places[path] = self.over_places[path]
@@ -239,7 +238,8 @@ def _is_row(path: KeyPath) -> bool:
     return (path[0] == "variants" and len(path) == 2) or (path[0] == "grid" and len(path) in (2, 3))
 
 
-def _is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+def is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
+    """Tell whether a section's patch names another component, and so replaces the whole section."""
     is_method = "method" in under or "method" in over
     known = [key for key in COMPONENT_KEYS if not (is_method and key in SOURCE_KEYS)]
     is_named_anew = any(key in over and under.get(key) != over[key] for key in known)

@@ -144,6 +144,10 @@ class Experiment:
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """For who looks at the file; `notes` are also for who reads the results."""
+    uses_llm: bool = False
+    """Whether a row asks the LLM."""
+    files: tuple[Path, ...] = ()
+    """Each file and folder of this machine that the file names, itself among them."""
     is_data_folder_given: bool = False
     """Whether an option or a variable names it, not the file."""
     rows_of_file: frozenset[str] = frozenset()

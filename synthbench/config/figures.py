@@ -62,7 +62,7 @@ class FiguresCheck:
         configs = [variant.candidates[0].config for variant in variants]
         if configs and all(config.selection is None for config in configs):
             self._add(("early_dev",), "needs train.selection: without it nothing is scored on dev")
-        elif configs and all(getattr(config.trainer, "evaluations", 2) < 2 for config in configs):
+        elif configs and all(getattr(config.trainer, "evaluations", 2) == 1 for config in configs):
             self._add(("early_dev",), "needs train.evaluations: one dev score, in the end, is not early")
 
     def _known(self, path: KeyPath, what: str, known: Collection[str], names: Iterable[str]) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -19,10 +20,23 @@ TRAFFIC = frozenset(Pacing.model_fields) - {"price"}
 """Keys of `llm:` that say how an LLM is asked, and change neither an answer nor what it cost."""
 
 
+def _is_sandbox(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
+    """Say what an LLM looks like where a model's name alone is given; slips are told elsewhere."""
+    if not isinstance(given, str) or get_close_matches(given, ["sandbox"]):
+        return given
+    raise ValueError(
+        f"'{given}' is not known by its name alone: write sandbox, a service ({{name: openai, base_url:"
+        " https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}) or a local model"
+        " ({local: FOLDER})"
+    )
+
+
 class SandboxEndpoint(BaseModel):
     """The name by which files know the generated world's chat model."""
 
-    endpoint: Literal["sandbox"] = Field(description="sandbox: the generated world's chat model, run locally")
+    endpoint: Annotated[Literal["sandbox"], BeforeValidator(_is_sandbox)] = Field(
+        description="sandbox: the generated world's chat model, run locally"
+    )
 
 
 class SandboxLLM(Traffic, LLMSettings, SandboxEndpoint):
@@ -51,10 +65,11 @@ class SandboxLLM(Traffic, LLMSettings, SandboxEndpoint):
 
 
 def _address(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("must be an address such as http://localhost:8000/v1")
-    if parts.username or parts.password or parts.query:
+    # Nothing that another reader of addresses could take for another host.
+    parts = urlsplit(url if re.fullmatch(r"[!-\[\]-~]+", url) else "")
+    if parts.scheme not in ("http", "https") or not re.fullmatch(r"[\w.:-]+", parts.hostname or ""):
+        raise ValueError("must be an address such as http://localhost:8000/v1, in ASCII")
+    if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
             "must hold no password and no key; name the key's environment variable in key_variable"
         )
@@ -72,6 +87,7 @@ class EndpointAddress(BaseModel):
     """What an endpoint is called, where it is, and how it is entered."""
 
     name: str = Field(
+        max_length=100,
         pattern=NAME_PATTERN,
         description="the endpoint's name in identities and in the cache of answers, where no address stands",
     )
@@ -135,7 +151,7 @@ def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
 def _shape(given: Any) -> str:  # noqa: ANN401 - whatever stands in the file
     if isinstance(given, dict) and "local" in given:
         return "by model"
-    is_service = isinstance(given, dict) and ("name" in given or "base_url" in given)
+    is_service = isinstance(given, dict) and not {"name", "base_url", "model"}.isdisjoint(given)
     return "by address" if is_service else "by endpoint"
 
 

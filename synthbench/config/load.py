@@ -1,6 +1,7 @@
 """From an experiment file, a profile and overrides to a validated Experiment, or to all its faults."""
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,18 +21,22 @@ from synthbench.config.outside import (
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.replacements import replacements
-from synthbench.config.rows import Row, RowProblems, check_values, rows_of
+from synthbench.config.rows import MOST_ROWS, Row, RowProblems, check_values, rows_of
 from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
+from synthbench.config.strangers import check_key_variable, named_files
 from synthbench.config.substitution import substitute_models, substitute_oracle, substitute_tasks
 from synthbench.config.table import TableCheck
 from synthbench.errors import did_you_mean
+from synthbench.given_files import PlacedName
 from synthbench.reporting.aggregate import place_of
 from synthbench.sources.models import Source
+from synthbench.sources.places import Places
 
 if TYPE_CHECKING:
     from synthbench.reporting.published import PublishedValue
 
+MOST_TRAININGS = 20_000
 SELECTED_FROM = ("data", "train")
 """The sections that `select` may range over."""
 
@@ -52,13 +57,14 @@ class _Loader:
     def __init__(self, file: Path, overrides: Overrides) -> None:
         self.file = file
         self.overrides = overrides
-        self.problems = Problems()
+        self.problems = Problems(file.parent)
         self.changes = Changes.read(file, overrides, self.problems)
         self.original = read_document(file)
         patched = self.changes.applied(self.original, self.problems)
         self.document = substitute_tasks(patched, self.changes.substitute.tasks, self.problems)
         self.replaced = dict.fromkeys(replacements(patched, self.document))
         self.uses_llm = False
+        self.num_rows = 1
         self.sources = self._sources()
 
     def load(self, *, with_data: bool) -> Experiment:
@@ -66,10 +72,12 @@ class _Loader:
         section: ExperimentSection | None = parse(ExperimentSection, document.data, document, (), problems)
         if section is not None:
             check_llm(section.llm, document, problems)
+            check_key_variable(section.llm, document, self.overrides.assignments, problems)
         corpora = parse(Corpora, document.data.get("corpora", {}), document, ("corpora",), problems)
         rows = rows_of(document, self.changes.run, problems)
         if rows:
             check_values(document, self.original, problems)
+        self.num_rows = max(1, len(rows))
         variants, used_sources = self._variants(self._wanted(rows))
         table = TableCheck(document, self.original, rows, problems)
         if rows:
@@ -89,6 +97,7 @@ class _Loader:
             published = table.published(section.table, self.file.parent, self.sources)
             published = (*published, *table.published_costs(section.table, self.file.parent))
             self._check_unused(section, used_sources)
+            self._check_amount(section, variants)
         problems.raise_if_any()
         assert section is not None, "a section that does not parse has problems"
         distinct, equal = _without_equal(variants, section.table.kept_axes)
@@ -108,14 +117,16 @@ class _Loader:
             runtime=section.runtime,
             resolved={**document.data, **({"overrides": overridden} if overridden else {})},
             notes=(*equal, *notes),
-            remarks=tuple(self._remarks(section)),
+            remarks=(*self._remarks(section), *_lost(rows)),
+            uses_llm=self.uses_llm,
+            files=self._files(section, variants, places),
             is_data_folder_given=places.data is not None and given_by != IN_FILE,
         )
 
     def _sources(self) -> dict[str, Source | None]:
         """Return each source by name; None for one whose section is wrong, which the whole's parse notes."""
         described = self.document.data.get("sources")
-        scratch = Problems()
+        scratch = Problems(self.file.parent)
         return {
             name: parse(AnySource, raw, self.document, ("sources", name), scratch)
             for name, raw in (described.items() if isinstance(described, dict) else ())
@@ -127,7 +138,7 @@ class _Loader:
         used: set[str] = set()
         row_problems = RowProblems(rows)
         for row in rows:
-            problems = Problems()
+            problems = Problems(self.file.parent)
             has_llm = "llm" in self.document.data
             draws_data = self._draws_data()
             parser = RunParser(
@@ -150,7 +161,7 @@ class _Loader:
     def _variant(self, row: Row, parser: RunParser) -> Variant | None:
         document, problems = row.document, parser.problems
         candidates: list[Candidate] = []
-        for chosen, candidate in _candidates(document, problems):
+        for chosen, candidate in _candidates(document, problems, MOST_ROWS // self.num_rows):
             substitute = self.changes.substitute
             candidate = substitute_oracle(candidate, substitute.oracle)
             substituted = substitute_models(candidate, substitute, problems)
@@ -166,6 +177,18 @@ class _Loader:
             parameters = {**parameters, **ranged}
             _check_candidates(document, candidates, problems)
         return Variant(row.name, row.axes, tuple(candidates), parameters)
+
+    def _files(
+        self, section: ExperimentSection, variants: Sequence[Variant], places: Places
+    ) -> tuple[Path, ...]:
+        documents = (self.original, self.document, self.changes.profile, *self.changes.run)
+        configs = [candidate.config for variant in variants for candidate in variant.candidates]
+        published = [options.file for options in (section.table.published, section.table.costs) if options]
+        names = [name for given in published for name in ([given] if isinstance(given, str) else given)]
+        others: list[Any] = [section.llm, [PlacedName(name, self.file.parent) for name in names]]
+        others += [audit.sheets for config in configs for audit in config.audits]
+        found = named_files(documents, section.sources.values(), places, configs, others)
+        return tuple(dict.fromkeys(found))
 
     def _remarks(self, section: ExperimentSection) -> Iterator[str]:
         """Yield what the profile replaced, and that an LLM is named in vain."""
@@ -184,6 +207,13 @@ class _Loader:
             if name not in used_sources:
                 self.problems.add(self.document, ("sources", name), "is used by no variant")
 
+    def _check_amount(self, section: ExperimentSection, variants: Sequence[Variant]) -> None:
+        """Require that the trainings of the whole experiment can be planned in reasonable time."""
+        number = len(self.overrides.seeds or section.seeds) * sum(len(each.candidates) for each in variants)
+        if number > MOST_TRAININGS:
+            many = f"{number:,} trainings, rows times seeds; at most {MOST_TRAININGS:,} are planned"
+            self.problems.add(self.document, ("seeds",), many)
+
     def _wanted(self, rows: Sequence[Row]) -> list[Row]:
         """Return the rows that `--variant` leaves, all without it."""
         wanted, names = self.overrides.variants, {row.name for row in rows}
@@ -194,14 +224,24 @@ class _Loader:
         return [row for row in rows if not wanted or row.name in wanted]
 
 
-def _candidates(document: Document, problems: Problems) -> Iterator[tuple[dict[str, Any], Document]]:
-    """Yield each combination of the values that `select` ranges over with its run; {} and the run without."""
+def _candidates(
+    document: Document, problems: Problems, most: int
+) -> Iterator[tuple[dict[str, Any], Document]]:
+    """Yield each combination of the values that `select` ranges over with its run; {} and the run without.
+
+    More than `most` combinations are a problem, and none is yielded.
+    """
     over = document.data.get("select")
     over = over.get("over") if isinstance(over, dict) else None
     if not (isinstance(over, dict) and all(isinstance(v, list) and v for v in over.values())):
         over = {}
     known = [path for path in over if _is_path(document, path, problems)]
     place = document.place(("select", "over"))
+    number = math.prod(len(over[path]) for path in known)
+    if number > most:
+        many = f"{number:,} combinations in each row; at most {MOST_ROWS:,} in all rows together are tried"
+        problems.add(document, ("select", "over"), many)
+        return
     for values in itertools.product(*(over[path] for path in known)):
         chosen = dict(zip(known, values, strict=True))
         patch = expand_dotted(Document(chosen, {(): place, **{(path,): place for path in chosen}}))
@@ -281,6 +321,16 @@ def _without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[li
 
 def _configs(variant: Variant) -> list[RunConfig]:
     return [candidate.config for candidate in variant.candidates]
+
+
+def _lost(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield what patches dropped unnamed, each once with the variants that it holds for."""
+    names: dict[str, dict[str, None]] = {}
+    for row in rows:
+        for lost in row.lost:
+            names.setdefault(lost, {})[row.name] = None
+    for lost, of in names.items():
+        yield f"{lost} (in {', '.join(of)})"
 
 
 def _optional_sources(row: Row) -> Iterator[str]:

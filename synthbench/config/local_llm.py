@@ -1,8 +1,6 @@
 """A local chat model as the LLM that an experiment names."""
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -11,6 +9,7 @@ from synthbench.config.wording import COMMIT_PATTERN
 from synthbench.errors import UserError
 from synthbench.generation.chat.endpoint import BATCHES_AT_ONCE, Endpoint, LocalChat, Pacing
 from synthbench.generation.language_model import LanguageModel
+from synthbench.given_files import GivenName, path_of, read_json_object
 from synthbench.models import reference
 from synthbench.plugins import ChatModel
 
@@ -24,9 +23,10 @@ class LocalLLM(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    local: str = Field(
+    local: GivenName = Field(
         min_length=1,
-        description="hub id, local folder or `package:module/path` of a model with a chat template",
+        description="hub id, local folder (relative to the experiment file) or `package:module/path` of a"
+        " model with a chat template",
     )
     revision: str | None = Field(
         None, pattern=COMMIT_PATTERN, description="full commit hash of a hub model; null: its main branch"
@@ -75,7 +75,7 @@ class LocalLLM(BaseModel):
 
     def address(self) -> ChatModel:
         """Return what it is called: a folder by its name alone, wherever it lies. It has no address."""
-        folder = Path(self.local).expanduser()
+        folder = path_of(self.local)
         return ChatModel(NAME, "", folder.resolve().name if folder.is_dir() else self.local)
 
     def at(self, address: ChatModel) -> Endpoint:
@@ -101,11 +101,8 @@ class LocalLLM(BaseModel):
         folder = reference.local(self.local)
         if folder is None or (folder / _TEMPLATE_FILE).is_file():
             return
-        try:
-            tokenizer = json.loads((folder / _TOKENIZER_FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            tokenizer = {}
-        if not isinstance(tokenizer, dict) or not tokenizer.get("chat_template"):
+        file = folder / _TOKENIZER_FILE
+        if not file.is_file() or not read_json_object(file).get("chat_template"):
             raise UserError(
                 f"{self.local}: no chat template in {folder}: looked for {_TEMPLATE_FILE}, and for"
                 f" chat_template in {_TOKENIZER_FILE}; a model that follows instructions has one"

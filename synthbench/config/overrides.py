@@ -34,7 +34,10 @@ class Overrides:
 
 @dataclass(frozen=True)
 class Changes:
-    """The overrides as patches, of the top level and of every run after its variant; a profile has both."""
+    """The overrides as patches, of the top level and of every run after its variant; a profile has both.
+
+    Keys of those of the top level are still dotted: what they name depends on the file.
+    """
 
     profile: Document
     top: tuple[Document, ...]
@@ -54,14 +57,18 @@ class Changes:
         return cls(
             profile=document,
             top=tuple(each for each, run in pairs if not run),
-            run=(_patch(document, "run"), *(each for each, run in pairs if run)),
+            run=(
+                expand_dotted(_patch(document, "run")),
+                *(expand_dotted(each) for each, run in pairs if run),
+            ),
             substitute=profile.substitute,
         )
 
     def applied(self, document: Document, problems: Problems) -> Document:
         """Lay the patches of the top level over a file; null takes a key, a row or an axis value away."""
         own = _patch(self.profile.section("experiments"), str(document.data.get("experiment")))
-        for patch in (_patch(self.profile, "experiment"), own, *self.top):
+        for dotted in (_patch(self.profile, "experiment"), own, *self.top):
+            patch = expand_dotted(dotted, whole=document.data)
             document = _with_llm_in_full(document, patch)
             absent = list(_absent_rows(document, patch))
             document = merge(document, patch, keep_nulls=True)
@@ -113,7 +120,7 @@ def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[Pro
 
 def _patch(document: Document, key: str) -> Document:
     is_mapping = isinstance(document.data.get(key, {}), dict)
-    return expand_dotted(document.section(key)) if is_mapping else Document({})
+    return document.section(key) if is_mapping else Document({})
 
 
 def _assignments(texts: Sequence[str]) -> list[Document]:
@@ -137,7 +144,7 @@ def _assignment(text: str) -> Document:
         raise UserError(f"{place}: must read PATH=VALUE, such as train.learning_rate=2e-5")
     parsed = parse_document(f"{path.strip()}: {value}", place)
     paths = dict.fromkeys(parsed.places, place)
-    return expand_dotted(Document(parsed.data, paths))
+    return Document(parsed.data, paths)
 
 
 def _is_known(assignment: Document, problems: Problems) -> bool:
@@ -149,7 +156,7 @@ def _is_known(assignment: Document, problems: Problems) -> bool:
 
 
 def _first_key(document: Document) -> str:
-    return str(next(iter(document.data)))
+    return str(next(iter(document.data))).partition(".")[0]
 
 
 def _absent_rows(document: Document, patch: Document) -> Iterator[tuple[tuple[str, ...], list[str]]]:

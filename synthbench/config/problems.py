@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -10,6 +11,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.wording import describe
 from synthbench.errors import UserError
+from synthbench.given_files import STARTS_FROM
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,12 @@ class Fault:
 
 @dataclass
 class Problems:
-    """Collects faults, each once, in the order of discovery."""
+    """Collects faults, each once, in the order of discovery.
 
+    `folder` is the experiment file's: relative names of files and folders in it start from there.
+    """
+
+    folder: Path | None = None
     faults: dict[Fault, None] = field(default_factory=dict)
 
     def add(self, document: Document, path: KeyPath, what: str) -> None:
@@ -69,7 +75,7 @@ def parse(
         problems.add(document, path, f"a value of a type that is not plain YAML: {value!r}")
         return None
     try:
-        return adapter.validate_json(text)
+        return adapter.validate_json(text, context={STARTS_FROM: problems.folder})
     except ValidationError as failure:
         found = failure.errors(include_url=False)
         by_location: dict[KeyPath, list[Any]] = {}
@@ -85,7 +91,7 @@ def parse(
         return None
 
 
-def readable(schema: type[BaseModel], value: Mapping[str, Any]) -> Any:  # noqa: ANN401 - an instance of schema
+def readable(schema: type[BaseModel], value: Mapping[str, Any], folder: Path | None = None) -> Any:  # noqa: ANN401 - an instance of schema
     """Return a model of which only what can be read is as given; the rest is default, None without one.
 
     For looking further where something is known to be wrong: it is not valid as a whole.
@@ -97,7 +103,9 @@ def readable(schema: type[BaseModel], value: Mapping[str, Any]) -> Any:  # noqa:
             annotation: Any = Annotated[known.annotation, known]
             adapter: TypeAdapter[Any] = TypeAdapter(annotation)
             try:
-                fields[name] = adapter.validate_json(json.dumps(value[name]), strict=True)
+                fields[name] = adapter.validate_json(
+                    json.dumps(value[name]), strict=True, context={STARTS_FROM: folder}
+                )
             except (ValidationError, TypeError, ValueError):
                 continue
     return schema.model_construct(**fields)

@@ -1,12 +1,21 @@
 """The rows of an experiment: its variants crossed with its grid, each with its merged run document."""
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from synthbench.config.aliases import without_aliases
-from synthbench.config.documents import Document, KeyPath, expand_dotted, merge, without_nulls
+from synthbench.config.documents import (
+    COMPONENT_KEYS,
+    Document,
+    KeyPath,
+    expand_dotted,
+    is_another_component,
+    merge,
+    without_nulls,
+)
 from synthbench.config.experiment import row_label
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import RunSection
@@ -17,6 +26,8 @@ Patches = Sequence[Document]
 PATCHES_NOTHING = "patches nothing: every value is the defaults' own (name that row with `baseline:` instead)"
 OF_VARIANTS = "variants"
 """The key under which a value of an axis patches single variants, after the variant's own patch."""
+MOST_ROWS = 1_000
+"""Rows of an experiment, the candidates of each counted: more take minutes to be looked at."""
 _NAMED = 3
 """How many rows a message names before it counts the others."""
 
@@ -28,6 +39,8 @@ class Row:
     name: str
     axes: Mapping[str, str]
     document: Document
+    lost: tuple[str, ...] = ()
+    """What patches dropped without naming it, a sentence each."""
 
     @property
     def label(self) -> str:
@@ -50,23 +63,49 @@ def rows_of(document: Document, patches: Patches, problems: Problems) -> list[Ro
     variants = _variants(document, twice, problems)
     idle = {name for name, patch in variants if patch.data}
     rows: list[Row] = []
-    for combination in itertools.product(*_axes(document)):
+    axes = _axes(document)
+    num_rows = math.prod(map(len, axes)) * len(variants)
+    if num_rows > MOST_ROWS:
+        many = f"{num_rows:,} rows, variants crossed with the grid; at most {MOST_ROWS:,} are compared"
+        problems.add(document, ("grid",), many)
+        return []
+    for combination in itertools.product(*axes):
         values = [_value(document, axis, value) for axis, value in combination]
         crossed = defaults
         for value, _ in values:
             crossed = merge(crossed, expand_dotted(value, twice))
         for name, patch in variants:
-            merged = merge(crossed, patch)
-            if merged.data != crossed.data:
+            if merge(crossed, patch).data != crossed.data:
                 idle.discard(name)
             own = [expand_dotted(of_variants.section(name), twice) for _, of_variants in values]
-            for last in (*own, *patches):
-                merged = merge(merged, last)
-            rows.append(Row(name, dict(combination), without_aliases(merged)))
+            merged, lost = crossed, list[str]()
+            for each in (patch, *own, *patches):
+                lost += _lost(merged, each)
+                merged = merge(merged, each)
+            rows.append(Row(name, dict(combination), without_aliases(merged), tuple(lost)))
     for name in (name for name, _ in variants if name in idle and rows):
         problems.add(document, ("variants", name), PATCHES_NOTHING)
     problems.note(*(Fault("", "", message) for message in twice))
     return rows
+
+
+def _lost(under: Document, over: Document) -> Iterator[str]:
+    """Yield which parts of the data lose their prepare steps to a patch that replaces the part."""
+    patches = _mapping(over.data, "data")
+    for name, part in _mapping(under.data, "data").items():
+        patch = _mapping(patches, name)
+        is_lost = isinstance(part, dict) and part.get("prepare") and "prepare" not in patch
+        if is_lost and is_another_component(part, patch):
+            named = next(key for key in COMPONENT_KEYS if key in patch and part.get(key) != patch[key])
+            yield (
+                f"{over.place(('data', name, named))}: data.{name}: `{named}: {patch[named]}` begins the part"
+                f" anew, without its prepare steps; give them again, or write `data.{name}.prepare: []`"
+            )
+
+
+def _mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = data.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def _axes(document: Document) -> list[list[tuple[str, str]]]:
@@ -92,7 +131,8 @@ def _value(document: Document, axis: str, value: str) -> tuple[Document, Documen
 
 def check_values(document: Document, original: Document, problems: Problems) -> None:
     """Require that the variants which an axis's values patch are there, in the file if not from outside."""
-    known = {*original.section("variants").data, original.data.get("baseline")} - {None}
+    baseline = original.data.get("baseline")
+    known = {*original.section("variants").data, *([baseline] if isinstance(baseline, str) else [])}
     for path, named in _named_variants(document):
         patches = named if isinstance(named, dict) else {}
         if not isinstance(named, dict):

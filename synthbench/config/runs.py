@@ -218,6 +218,7 @@ class RunParser:
             if kind is not None and found is not None and found != kind:
                 message = f"'{name}' holds records of kind {found}, here {kind} is needed"
                 self.problems.add(document, path, message)
+            self.components.check_dev(document, path, name)
 
     def _kind_of_part(self, document: Document, path: KeyPath, name: str) -> RecordKind | None:
         """Return a part's kind, None if that can't be told; note the problem if there is no such part."""

@@ -6,14 +6,26 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from synthbench.config.llm import AnyLLM
-from synthbench.config.wording import NAME_PATTERN
+from synthbench.config.wording import NAME_PATTERN, ROW_NAME_PATTERN
 from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
 from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource
 from synthbench.sources.sandbox import SandboxSource
 
-Name = Annotated[str, Field(pattern=NAME_PATTERN, description="letters, digits, _ and -")]
+MOST_LETTERS = 100
+MOST_SEEDS = 1_000
+Name = Annotated[
+    str, Field(pattern=NAME_PATTERN, max_length=MOST_LETTERS, description="letters, digits, _ and -")
+]
+RowName = Annotated[
+    str,
+    Field(
+        pattern=ROW_NAME_PATTERN,
+        max_length=MOST_LETTERS,
+        description="letters, digits, _ and -, and dots between them",
+    ),
+]
 Settings = dict[str, Any]
 Varied = Literal["sample", "generation"]
 
@@ -67,19 +79,21 @@ class ExperimentSection(Section):
         default_factory=dict, description="name -> data that rows may train on, select by or be tested on"
     )
     defaults: Settings = Field(default_factory=dict, description="the run that every row starts from")
-    grid: dict[Name, Annotated[dict[Name, Settings], Field(min_length=1)]] = Field(
+    grid: dict[Name, Annotated[dict[RowName, Settings], Field(min_length=1)]] = Field(
         default_factory=dict,
         description="axis -> value -> patch; every variant is crossed with every value; `variants` in a value"
         " patches single variants after their own patches",
     )
-    variants: dict[Name, Settings | None] = Field(
+    variants: dict[RowName, Settings | None] = Field(
         default_factory=dict, description="row -> patch over the defaults"
     )
-    baseline: Name | None = Field(
+    baseline: RowName | None = Field(
         None, description="a name, no variant's, for the row that is the defaults without a patch"
     )
     seeds: Annotated[
-        tuple[Annotated[int, Field(ge=0, lt=2**32)], ...], Field(min_length=1), AfterValidator(_distinct)
+        tuple[Annotated[int, Field(ge=0, lt=2**32)], ...],
+        Field(min_length=1, max_length=MOST_SEEDS),
+        AfterValidator(_distinct),
     ] = Field((0,), description="every row is trained once with each")
     vary: tuple[Varied, ...] = Field(
         (),

@@ -9,6 +9,7 @@ from synthbench.config.problems import Problems
 from synthbench.config.rows import Row
 from synthbench.config.runs import named_tasks
 from synthbench.errors import UserError, did_you_mean
+from synthbench.given_files import PlacedName, path_of
 from synthbench.reporting.aggregate import Place, column_names, place_of
 from synthbench.reporting.options import PublishedOptions, TableOptions
 from synthbench.reporting.published import PublishedValue, chosen_costs, chosen_values, read_published
@@ -139,7 +140,7 @@ class TableCheck:
         known = [*titles, *(self.values if self.across else ())]
         self._names(("published", "columns"), "test set or average", known, list(published.columns))
         try:
-            files = (folder / Path(name).expanduser() for name in published.file)
+            files = (path_of(PlacedName(name, folder)) for name in published.file)
             read = [value for file in files for value in read_published(file)]
             values = chosen_values(published, read)
         except UserError as error:
@@ -153,7 +154,9 @@ class TableCheck:
         if options.costs is None:
             return ()
         try:
-            return chosen_costs(options.costs, read_published(folder / Path(options.costs.file).expanduser()))
+            return chosen_costs(
+                options.costs, read_published(path_of(PlacedName(options.costs.file, folder)))
+            )
         except UserError as error:
             self.problems.add_error(self.document, ("table", "costs"), error)
             return ()

@@ -12,6 +12,7 @@ from synthbench.config.documents import KeyPath
 from synthbench.errors import did_you_mean
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
+ROW_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
 COMMIT_PATTERN = r"^[0-9a-f]{40}$"
 
 _SENTENCES = {
@@ -34,6 +35,7 @@ _SENTENCES = {
 """By pydantic's kind of fault; names in braces are its context's."""
 _PATTERNS = {
     NAME_PATTERN: "must be of letters, digits, _ and -",
+    ROW_NAME_PATTERN: "must be of letters, digits, _ and -, and dots between them",
     COMMIT_PATTERN: "must be a full commit hash (40 hexadecimal digits)",
 }
 _OTHER_TYPE = ("_type", "_parsing", "_from_float")
@@ -78,8 +80,10 @@ def _sentence(fault: Any) -> str:  # noqa: ANN401
     if kind in ("too_short", "string_too_short"):
         least = context["min_length"]
         return "must not be empty" if least == 1 else f"must hold at least {least} values"
-    if kind in ("too_long", "string_too_long"):
-        return f"must hold at most {context['max_length']} values"
+    if kind == "too_long":
+        return f"must hold at most {context['max_length']:,} values"
+    if kind == "string_too_long":
+        return f"must have at most {context['max_length']:,} characters"
     if kind == "missing" and isinstance(fault["loc"][-1], int):
         return "missing; the list is too short"
     if kind == "string_pattern_mismatch":

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from synthbench.data.dataset import Manifest
 from synthbench.data.records import RecordKind
+from synthbench.escaping import markdown_text
 
 LOSSES = {
     RecordKind.SCORED_PAIR: "CosineSimilarityLoss",
@@ -39,13 +40,13 @@ def dataset_card(manifest: Manifest, columns: Sequence[str], splits: Mapping[str
         counts = manifest.dropped | ({"failures": manifest.num_failures} if manifest.num_failures else {})
         sections += ["## Left out", _table("Reason", "Records", counts)]
     if manifest.measured:
-        found = (f"- {_one_line(name)}: {value:.4g}" for name, value in manifest.measured.items())
+        found = (f"- {markdown_text(name)}: {value:.4g}" for name, value in manifest.measured.items())
         sections += ["## Measured", "\n".join(found)]
     if manifest.config:
         config = json.dumps(manifest.config, indent=1, ensure_ascii=False)
         sections += ["## Configuration", f"```json\n{config}\n```"]
     if manifest.notes:
-        sections += ["## Notes", "\n".join(f"- {_one_line(note)}" for note in manifest.notes)]
+        sections += ["## Notes", "\n".join(f"- {markdown_text(note)}" for note in manifest.notes)]
     return "\n\n".join(sections) + "\n"
 
 
@@ -63,14 +64,13 @@ def _facts(manifest: Manifest) -> str:
     if manifest.cost_usd:
         facts["Cost"] = f"{manifest.cost_usd:.2f} US dollars"
     facts |= {"Content hash": manifest.content_hash, "Schema version": str(manifest.schema_version)}
-    return "\n".join(f"- {_one_line(name)}: `{_one_line(value)}`" for name, value in facts.items())
+    return "\n".join(f"- {markdown_text(name)}: `{_one_line(value)}`" for name, value in facts.items())
 
 
 def _table(left: str, right: str, rows: Mapping[str, int]) -> str:
     lines = [f"| {left} | {right} |", "|---|---:|"]
     for name, count in rows.items():
-        cell = _one_line(name).replace("|", "\\|")
-        lines.append(f"| {cell} | {count:,} |")
+        lines.append(f"| {markdown_text(name)} | {count:,} |")
     return "\n".join(lines)
 
 
@@ -79,4 +79,5 @@ def _code(names: Sequence[str]) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Return a text that stands between the marks of code."""
+    return " ".join(text.split()).replace("`", "'")

@@ -77,7 +77,8 @@ def _score(value: object, name: str) -> float:
         raise ValueError(f"{name} is NaN")
     if not 0.0 <= score <= 1.0:
         raise ValueError(
-            f"{name} {value} is outside [0, 1]; an experiment's source reads others by score_range"
+            f"{name} {value} is outside [0, 1]; others are read with --score-range LOW,HIGH, or score_range"
+            " in an experiment"
         )
     return score
 

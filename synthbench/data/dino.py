@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from synthbench.data.cells import cell_value
 from synthbench.data.conversions import distinct_sentences
@@ -20,6 +19,7 @@ from synthbench.errors import UserError, did_you_mean
 COLUMNS = ("text_a", "text_b", "label")
 KINDS = (RecordKind.SCORED_PAIR, RecordKind.SENTENCE)
 BLANK = "blank text"
+_CLASSES_SHOWN = 5
 OTHER_ROWS = {RecordKind.SCORED_PAIR: "no text_b", RecordKind.SENTENCE: "has a text_b"}
 
 
@@ -52,43 +52,58 @@ class DinoRows:
         )
 
 
-def read_dino(file: Path, split: str = "train") -> DinoRows:
+def read_dino(file: Path, split: str = "train", scores: Mapping[str, float] | None = None) -> DinoRows:
     """Read a .jsonl file (UTF-8); a pair's score is its label as a number, its `label` the label's text.
 
-    Sentences stay as they are, to the blank at their end. Rows with a blank text, which a language model may
-    have written, are left out and counted.
+    With `scores`, class -> score, labels are classes, as of a task for NLI; pairs of other classes are left
+    out. Sentences stay as they are, to the blank at their end. Rows with a blank text, which a language model
+    may have written, are left out. What is left out is counted.
     Raises UserError naming each faulty line (as `import_file` does): bad JSON, a column that is missing or
-    not DINO's, a text or label that is no text, a pair's label that is no number in [0, 1].
+    not DINO's, a text or label that is no text, a pair's label that is no number in [0, 1]. It is one line if
+    no label is one, or if a class has a score and no row.
     """
     if file.suffix != ".jsonl" and file.is_file():
         raise UserError(f"{file}: a file in DINO's format is a .jsonl file")
-    faults, records, num_blank = Faults(file), list[Record](), 0
+    faults, records = Faults(file), list[Record]()
+    dropped, labels, classes = Counter[str](), Counter[str](), Counter[str]()
     with opened(file) as stream:
         for row in jsonl_rows(stream, faults):
+            labels[str(row.cells.get("label"))] += 1
             try:
-                record = _record(row, f"{file.name}/{row.line:04d}", split)
+                record = _record(row, f"{file.name}/{row.line:04d}", split, scores)
+            except _ClassError as error:
+                classes[str(row.cells.get("label"))] += 1
+                faults.add(row.line, str(error))
             except ValueError as error:
                 faults.add(row.line, str(error))
-                continue
-            is_blank = any(not text.strip() for text in record.texts())
-            num_blank += is_blank
-            if not is_blank:
-                records.append(record)
+            else:
+                if isinstance(record, str):
+                    dropped[record] += 1
+                else:
+                    records.append(record)
+    if classes and not any(isinstance(record, ScoredPair) for record in records):
+        faults.raise_if_more_than(classes.total())
+        raise UserError(_needs_scores(file, classes))
     faults.raise_if_any()
+    if absent := [name for name in scores or () if name not in labels]:
+        hints = {name: did_you_mean(name, labels) for name in absent}
+        raise UserError(*(f"{file}: scores.{name}: no row has this class{hints[name]}" for name in absent))
     if not records:
         raise UserError(f"{file}: holds no records")
-    return DinoRows(file, tuple(records), dropped={BLANK: num_blank} if num_blank else {})
+    return DinoRows(file, tuple(records), dropped=dict(dropped))
 
 
-def import_dino(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
+def import_dino(
+    file: Path, kind: RecordKind | None = None, scores: Mapping[str, float] | None = None
+) -> SyntheticDataset:
     """Make a data set of a released file: scored pairs if a row has a text_b, else sentences.
 
-    With `kind` the rows that are not of this kind are left out and counted.
+    With `kind` the rows that are not of this kind are left out and counted; `scores` as in `read_dino`.
     Raises UserError as `read_dino` does, or if the file can't hold this kind.
     """
     if kind is not None and kind not in KINDS:
         raise UserError(f"a file in DINO's format holds {' or '.join(KINDS)} records, no {kind} records")
-    rows = read_dino(file)
+    rows = read_dino(file, scores=scores)
     has_pairs = any(record.kind == RecordKind.SCORED_PAIR for record in rows.records)
     kind = kind or (RecordKind.SCORED_PAIR if has_pairs else RecordKind.SENTENCE)
     chosen = rows.of_kind(kind)
@@ -132,26 +147,43 @@ def _released_label(pair: ScoredPair) -> str:
     return pair.label
 
 
-def _record(row: Row, identity: str, split: str) -> Record:
-    """Return a row's record; raises ValueError saying what is wrong with it."""
+class _ClassError(ValueError):
+    """The label of a pair is no number in [0, 1]."""
+
+
+def _record(row: Row, identity: str, split: str, scores: Mapping[str, float] | None) -> Record | str:
+    """Return a row's record, or why it is left out; raises ValueError saying what is wrong with it."""
     _check_columns(row.cells)
-    cells: dict[str, Any] = {
-        name: cell_value(name, value, is_sentence=False) for name, value in row.cells.items()
-    }
-    label = cells.get("label", "")
-    if "text_b" not in cells:
-        return Sentence(id=identity, split=split, label=label, sentence=cells["text_a"])
+    cells = {name: cell_value(name, value, is_sentence=False) for name, value in row.cells.items()}
+    label, text_b = cells.get("label", ""), cells.get("text_b")
+    is_blank = not all(text.strip() for text in (cells["text_a"], text_b) if text is not None)
+    if text_b is None:
+        return (
+            BLANK if is_blank else Sentence(id=identity, split=split, label=label, sentence=cells["text_a"])
+        )
+    if scores is not None and label not in scores:
+        return f"of class {label}"
+    score = _label_score(label) if scores is None else scores[label]
+    if is_blank:
+        return BLANK
+    texts = {"sentence1": cells["text_a"], "sentence2": text_b}
+    return ScoredPair(id=identity, split=split, label=label, score=score, **texts)
+
+
+def _label_score(label: str) -> float:
     try:
-        score = cell_value("score", label, is_sentence=False)
+        return float(cell_value("score", label, is_sentence=False))
     except ValueError:
-        raise ValueError(f"the label of a pair is a number from 0 to 1, {label!r} is none") from None
-    return ScoredPair(
-        id=identity,
-        split=split,
-        label=label,
-        sentence1=cells["text_a"],
-        sentence2=cells["text_b"],
-        score=score,
+        raise _ClassError(f"the label of a pair is a number from 0 to 1, {label!r} is none") from None
+
+
+def _needs_scores(file: Path, classes: Counter[str]) -> str:
+    """Say that labels are classes, which they are, and how each gets a score."""
+    counted = ", ".join(f"{number:,} {label!r}" for label, number in classes.most_common(_CLASSES_SHOWN))
+    return (
+        f"{file}: no label is a number from 0 to 1 ({counted}); if they are classes, say which score"
+        " each has: `scores: {CLASS: SCORE, ...}` in an experiment, on the command line"
+        " --score CLASS=SCORE for each"
     )
 
 

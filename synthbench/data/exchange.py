@@ -16,7 +16,9 @@ from synthbench.data.dataset import MANIFEST_FILE, SyntheticDataset
 from synthbench.data.dino import write_dino
 from synthbench.data.importing import import_file
 from synthbench.data.records import RECORD_TYPES
+from synthbench.durability import sync_tree
 from synthbench.errors import UserError
+from synthbench.escaping import harmless
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -118,6 +120,7 @@ def check_target(target: Path, *, force: bool = False) -> None:
 
 
 def _swap(temporary: Path, target: Path) -> None:
+    sync_tree(temporary)
     if temporary.is_file() and not target.is_dir():
         temporary.replace(target)
         return
@@ -151,6 +154,12 @@ def _write_csv(dataset: SyntheticDataset, file: Path) -> None:
         writer = csv.writer(stream, lineterminator="\r\n")
         writer.writerow(dataset.table.column_names)
         writer.writerows(map(_csv_cell, row.values()) for row in _rows(dataset))
+
+
+def num_formulas(dataset: SyntheticDataset) -> int:
+    """Return how many texts a spreadsheet would compute; exported data are exact, for programs read them."""
+    cells = (cell for row in _rows(dataset) for cell in row.values())
+    return sum(isinstance(cell, str) and harmless(cell) != cell for cell in cells)
 
 
 def _csv_cell(value: object) -> object:

@@ -14,11 +14,13 @@ from synthbench.data.cells import cell_value, unmatched_grades
 from synthbench.data.dataset import SyntheticDataset, from_row, is_unicode
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.given_files import check_file
 
 if TYPE_CHECKING:
     from _csv import Reader
 
 MAX_FAULTS = 10
+_OTHER_NAMES = "; other names are told by --column FIELD=NAME, or `columns:` in an experiment"
 SUFFIXES = (".jsonl", ".csv", ".tsv")
 # The first kind whose columns are all there is meant: a triplet has a pair's columns as well.
 IMPORTABLE = (
@@ -85,6 +87,11 @@ class Faults:
         else:
             self.num_more += 1
 
+    def raise_if_more_than(self, number: int) -> None:
+        """Raise as `raise_if_any` does if there are more faults than these."""
+        if len(self.messages) + self.num_more > number:
+            self.raise_if_any()
+
     def raise_if_any(self) -> None:
         """Raise one UserError with the first faults and the number of the others."""
         if self.messages:
@@ -98,13 +105,13 @@ def opened(file: Path) -> TextIO:
     if file.is_dir():
         raise UserError(f"{file}: is a folder, not a {allowed} file")
     if file.suffix not in SUFFIXES:
-        raise UserError(f"{file}: the name must end in {allowed}")
+        hint = "; a table with tabs, such as SICK's, is a .tsv" if file.suffix == ".txt" else ""
+        raise UserError(f"{file}: the name must end in {allowed}{hint}")
+    check_file(file)
     # Bad bytes become half characters instead of an exception, so that each line with some can be named.
     newline = "" if file.suffix == ".csv" else "\n"
     try:
         return file.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline)
-    except FileNotFoundError:
-        raise UserError(f"{file}: no such file") from None
     except OSError as error:
         raise UserError(f"{file}: can't be read: {error.strerror}") from error
 
@@ -201,7 +208,7 @@ def _inferred_kind(row: Row, file: Path) -> RecordKind:
     kinds = "; ".join(f"{kind}: {', '.join(REQUIRED[kind])}" for kind in IMPORTABLE)
     place = f"{file}:{row.line if file.suffix == '.jsonl' else 1}"
     columns = ", ".join(row.cells) or "(none)"
-    raise UserError(f"{place}: columns {columns} make no record ({kinds}){''.join(hints[:1])}")
+    raise UserError(f"{place}: columns {columns} make no record ({kinds}){''.join(hints[:1])}{_OTHER_NAMES}")
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

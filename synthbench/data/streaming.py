@@ -8,6 +8,7 @@ from synthbench.data.dataset import MANIFEST_FILE, RECORDS_FILE, SyntheticDatase
 from synthbench.data.exchange import open_dataset
 from synthbench.data.records import RECORD_TYPES, RecordKind
 from synthbench.errors import UserError
+from synthbench.given_files import check_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,7 @@ def text_columns(kind: RecordKind, known: Sequence[str]) -> list[str]:
 
 def _batches(path: Path) -> Iterator[Rows]:
     folder = path / "dataset" if (path / "dataset" / MANIFEST_FILE).is_file() else path
-    if path.suffix == ".txt" and path.is_file():
+    if path.suffix == ".txt" and path.exists() and not path.is_dir():
         yield from _lines(path)
     elif (folder / MANIFEST_FILE).is_file():
         yield from _stored(folder)
@@ -62,6 +63,7 @@ def _batches(path: Path) -> Iterator[Rows]:
 
 def _lines(path: Path) -> Iterator[Rows]:
     rows: list[tuple[str, ...]] = []
+    check_file(path)
     with path.open(encoding="utf-8-sig", newline="\n") as stream:
         try:
             for line in stream:

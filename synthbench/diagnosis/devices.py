@@ -6,7 +6,8 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from synthbench.diagnosis.finding import Finding, fine, in_one_line, note, problem
+from synthbench.diagnosis.finding import Finding, fine, note, problem
+from synthbench.errors import in_one_line
 
 if TYPE_CHECKING:
     import torch

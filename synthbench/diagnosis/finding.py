@@ -35,8 +35,3 @@ def note(subject: str, text: str, advice: str) -> Finding:
 def problem(subject: str, text: str, advice: str) -> Finding:
     """Return what will end a run."""
     return Finding(Level.PROBLEM, subject, text, advice)
-
-
-def in_one_line(error: BaseException) -> str:
-    """Return the first line of what an error says."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from typing import TYPE_CHECKING
 
-from synthbench.diagnosis.finding import Finding, fine, in_one_line, note, problem
+from synthbench.diagnosis.finding import Finding, fine, note, problem
 from synthbench.errors import UserError
 from synthbench.plugins import GROUPS, component, installed
 
@@ -51,16 +51,12 @@ def packages() -> Iterator[Finding]:
 def plugins() -> Iterator[Finding]:
     """Load every installed method, trainer and evaluator."""
     for group in GROUPS:
-        names: list[str] = []
-        try:
-            names = sorted(installed(group))
-        except UserError as error:
-            yield problem(group, str(error), "uninstall one of the two packages")
+        names = sorted(installed(group))
         faults = {name: fault for name in names if (fault := _loading_fault(group, name))}
         for name, fault in faults.items():
             yield problem(group, fault, f"mend or uninstall the package that offers '{name}'")
-        if names and not faults:
-            yield fine(group, ", ".join(names))
+        if usable := [name for name in names if name not in faults]:
+            yield fine(group, ", ".join(usable))
         elif not names:
             yield note(group, "none are installed", REINSTALL)
 
@@ -82,8 +78,6 @@ def _loading_fault(group: str, name: str) -> str:
         component(group, name)
     except UserError as error:
         return str(error)
-    except Exception as error:  # noqa: BLE001 - whatever a foreign module raises is what is to be told
-        return f"'{name}' can't be loaded: {type(error).__name__}: {in_one_line(error)}"
     return ""
 
 

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from synthbench.generation.jobs import WritingTask
 from synthbench.generation.language_model import LanguageModel
-from synthbench.generation.shape import BYTES, Shape, shape_of
+from synthbench.models.shape import BYTES, Shape, shape_of
+from synthbench.models.work import FORWARD, Expected, Work
 from synthbench.runtime import SEQUENCES
 
 PROMPT_TOKENS = 45
 """Assumed of one prompt: an instruction of DINO around a sentence of a similarity task."""
-ASSUMED_RATES = {"one CPU thread": 40e9, "a data-centre GPU": 100e12}
-"""Operations per second that writing gets out of a device; the GPU's was never measured."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +40,30 @@ class WritingCost:
         prompts = {name for label in self.labels for name in self.task.prompts_of(label)}
         return self.num_inputs * len(prompts) * PROMPT_TOKENS
 
+    def expected(self) -> Expected:
+        """Return the texts, the operations and the tokens."""
+        shape = self._shape
+        tokens = self.num_tokens + self.num_prompt_tokens
+        operations = None if shape is None else FORWARD * shape.num_parameters * tokens
+        return Expected(self.num_texts, Work(self.model.model, operations, self.num_tokens), self.num_tokens)
+
+    @property
+    def _shape(self) -> Shape | None:
+        return shape_of(self.model.model, self.model.revision)
+
     def lines(self) -> Iterator[str]:
-        """Yield texts and tokens, memory, and time, each in one line."""
+        """Yield texts, tokens and memory, each in one line."""
         tries = self.num_inputs * len(self.labels) * self.task.amounts.tries
         yield f"texts: {self.num_texts:,} from {self.num_inputs:,} inputs, in at most {tries:,} tries"
         yield (
             f"tokens: up to {self.num_tokens:,} decoded, those of counter prompts included, if no text needs"
             f" another try; about {self.num_prompt_tokens:,} of prompts"
         )
-        shape = shape_of(self.model)
+        shape = self._shape
         if shape is None:
-            yield f"memory and time: unknown until {self.model.model}'s config.json has been downloaded"
+            yield f"memory: unknown until {self.model.model}'s config.json has been downloaded"
             return
         yield f"memory: {self._memory(shape)}"
-        yield f"time: {self._time(shape)}"
 
     def _memory(self, shape: Shape) -> str:
         size = BYTES[self.model.dtype]
@@ -66,25 +75,6 @@ class WritingCost:
         )
         return f"{_bytes(weights)} of weights; keys and values {kept}"
 
-    def _time(self, shape: Shape) -> str:
-        operations = 2 * shape.num_parameters * (self.num_tokens + self.num_prompt_tokens)
-        times = ", ".join(
-            f"{_duration(operations / rate)} at {_rate(rate)} ({device})"
-            for device, rate in ASSUMED_RATES.items()
-        )
-        return f"{operations / 1e12:,.1f} TFLOP: about {times}; rates are assumed"
-
 
 def _bytes(number: float) -> str:
     return f"{number / 1e9:,.1f} GB" if number >= 1e8 else f"{number / 1e6:,.1f} MB"
-
-
-def _rate(rate: float) -> str:
-    return f"{rate / 1e12:,.0f} TFLOP/s" if rate >= 1e12 else f"{rate / 1e9:,.0f} GFLOP/s"
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.0f} {unit}"
-    return f"{max(seconds, 1):,.0f} s"

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synthbench.errors import UserError
-from synthbench.generation.language_model import CausalModel, first_line
+from synthbench.generation.language_model import CausalModel
+from synthbench.models.loading_errors import first_line
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -22,21 +22,23 @@ class _Recording:
 class ReplayedSteps:
     """A step (key values, tokens, starts, width) -> logits, recorded for each size and width that is met.
 
-    Recordings hold addresses: they are forgotten when the key values move.
+    Recordings hold addresses and strides: they are forgotten when the key values have others.
     """
 
     def __init__(self, step: Step) -> None:
         self._step = step
-        self._recordings: dict[tuple[int, int], _Recording] = {}
-        self._address = 0
+        self._recordings: dict[tuple[Any, ...], _Recording] = {}
+        self._layout: tuple[Any, ...] = ()
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, key_values: Tensor, tokens: Tensor, starts: Tensor, width: int) -> Tensor:
         """Return the step's logits; valid until the next call."""
-        if key_values.data_ptr() != self._address:
+        # What was freed may leave its address to key values of another layout.
+        layout = (key_values.data_ptr(), key_values.stride(), key_values.dtype)
+        if layout != self._layout:
             self._recordings.clear()
-            self._address = key_values.data_ptr()
-        size = (len(tokens), width)
+            self._layout = layout
+        size = (key_values.shape, tokens.shape, width)
         if size not in self._recordings:
             self._recordings[size] = self._record(key_values, tokens.clone(), starts.clone(), width)
         recording = self._recordings[size]

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.errors import UserError
+from synthbench.given_files import GivenName
 from synthbench.models import reference
 from synthbench.models.device import device_name, use_threads
+from synthbench.models.loading_errors import loading_errors
 from synthbench.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
@@ -27,9 +29,10 @@ class NamedLanguageModel(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
-    model: str = Field(
+    model: GivenName = Field(
         min_length=1,
-        description="hub id, local folder, `package:module/path` (a folder in an installed package), or"
+        description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
+        " folder in an installed package), or"
         " `sandbox/lm`, and `sandbox/encoder` where words are guessed",
     )
     revision: str | None = Field(
@@ -71,15 +74,11 @@ class NamedLanguageModel(BaseModel):
     def _model(self, folder: str, kind: str, dtype: str) -> Any:  # noqa: ANN401 - transformers is untyped
         import torch
         import transformers
-        from safetensors import SafetensorError
 
-        try:
-            with quiet_transformers():
-                loaded: Any = getattr(transformers, ARCHITECTURES[kind]).from_pretrained(
-                    folder, dtype=getattr(torch, DTYPES[dtype]), output_loading_info=True
-                )
-        except (OSError, ValueError, SafetensorError) as error:
-            raise UserError(f"{self.model}: can't be loaded: {first_line(error)}") from error
+        with quiet_transformers(), loading_errors(self.model, folder):
+            loaded: Any = getattr(transformers, ARCHITECTURES[kind]).from_pretrained(
+                folder, dtype=getattr(torch, DTYPES[dtype]), output_loading_info=True
+            )
         model, report = loaded
         if report["missing_keys"]:
             missing = min(report["missing_keys"])
@@ -89,11 +88,8 @@ class NamedLanguageModel(BaseModel):
     def _tokenizer(self, folder: str) -> "PreTrainedTokenizerBase":
         from transformers import AutoTokenizer
 
-        try:
-            with quiet_transformers():
-                tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
-        except (OSError, ValueError) as error:
-            raise UserError(f"{self.model}: its tokenizer can't be loaded: {first_line(error)}") from error
+        with quiet_transformers(), loading_errors(self.model, folder, "its tokenizer "):
+            tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(folder)
         if len(tokenizer) <= len(tokenizer.all_special_tokens):
             raise UserError(
                 f"{self.model}: has no tokenizer; is tokenizer.json or vocab.json missing in its folder?"
@@ -153,8 +149,3 @@ class CausalModel:
         if ids is None:
             return ()
         return tuple(ids) if isinstance(ids, list) else (int(ids),)
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of what an error says."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

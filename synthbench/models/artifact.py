@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synthbench.errors import UserError
+from synthbench.models import reference
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.models.quiet import quiet_transformers
@@ -111,7 +112,8 @@ def _description(folder: Path) -> dict[str, Any]:
 
 
 def _describe(folder: Path, kind: ModelKind, base: Pretrained | None) -> None:
-    _write({"kind": kind.value, "pretrained": None if base is None else base.model_dump()}, folder)
+    pretrained = None if base is None else {**base.model_dump(), "model": reference.anywhere(base.model)}
+    _write({"kind": kind.value, "pretrained": pretrained}, folder)
 
 
 def _write(description: Mapping[str, Any], folder: Path) -> None:

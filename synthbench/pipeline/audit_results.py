@@ -5,27 +5,26 @@ from pathlib import Path
 
 from synthbench.auditing.annotations import is_blank
 from synthbench.data.exchange import replacing
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.auditing import AUDIT_FILE, SHEET_FILE, AuditLabels
-from synthbench.pipeline.operations import read_json
 from synthbench.pipeline.plan import Plan, PlannedRun
-from synthbench.pipeline.store import Store
 from synthbench.reporting.results import AuditResult
 
 
-def audit_results(plan: Plan, store: Store) -> tuple[tuple[AuditResult, ...], tuple[str, ...]]:
+def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, ...], tuple[str, ...]]:
     """Return each audit of distinct data once, and messages on those that are not finished."""
     found: dict[str, AuditResult] = {}
     unfinished: dict[str, None] = {}
     for run in plan.runs:
         for name, stage in run.audits.items():
-            if not store.has(stage.identity):
+            if not artifacts.has(stage.identity):
                 unfinished[f"{stage} is not finished"] = None
                 continue
             row = _row(run, name, plan)
             result = found.get(stage.identity)
             if result is None:
                 assert isinstance(stage.operation, AuditLabels)
-                recorded = read_json(store.folder(stage.identity) / AUDIT_FILE)
+                recorded = artifacts.json(stage.identity, AUDIT_FILE)
                 found[stage.identity] = AuditResult(
                     name=name,
                     part=stage.operation.plan.part,
@@ -46,12 +45,13 @@ def _row(run: PlannedRun, name: str, plan: Plan) -> str:
     return run.label if is_varied else run.variant.label
 
 
-def deliver_sheet(audit: AuditResult, store: Store, folder: Path) -> str:
+def deliver_sheet(audit: AuditResult, artifacts: Artifacts, folder: Path) -> str:
     """Copy the sheet of an audit that nobody has judged yet into a folder, and say what to do with it.
 
     A sheet that is there already is replaced only if it is blank.
     """
-    source = store.folder(audit.stage) / SHEET_FILE
+    source = artifacts.file(audit.stage, SHEET_FILE)
+    assert source is not None, "what nobody has judged has a sheet"
     target = folder / sheet_name(audit)
     if target.exists() and not is_blank(target):
         return (

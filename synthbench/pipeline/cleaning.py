@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from synthbench.durability import DamagedFileError
 from synthbench.errors import UserError, did_you_mean
 from synthbench.pipeline.looked_at import forget_what_is_gone
 from synthbench.pipeline.store import STAGE_FILE, Store, describe_holder, write_holder
@@ -76,7 +77,10 @@ class Inventory:
 
 
 def take_inventory(store: Store) -> Inventory:
-    """Look through the store; changes nothing."""
+    """Look through the store; changes nothing.
+
+    Raises UserError if it can't be known what an experiment uses.
+    """
     inputs: dict[str, tuple[str, ...]] = {}
     holdings: list[Holding] = []
     for folder in sorted((store.root / "artifacts").glob("*/*")):
@@ -86,8 +90,19 @@ def take_inventory(store: Store) -> Inventory:
     holdings += [_holding(folder, UNFINISHED) for folder in sorted((store.root / "partial").glob("*"))]
     holdings += [_holding(folder, DISCARDED) for folder in sorted((store.root / "discarded").glob("*"))]
     names = store.experiments()
-    used = {name: _with_inputs(store.addresses(name).values(), inputs) for name in names}
+    used = {name: _with_inputs(_addresses(store, name), inputs) for name in names}
     return Inventory(tuple(holdings), used)
+
+
+def _addresses(store: Store, experiment: str) -> Iterable[str]:
+    """Return the identities that an experiment's last run used."""
+    try:
+        return store.addresses(experiment).values()
+    except DamagedFileError as damage:
+        raise UserError(
+            f"{store.addresses_file(experiment)} {damage}: nobody can tell what {experiment} uses; "
+            "run it again, or remove the file"
+        ) from damage
 
 
 def _holding(folder: Path, kind: str) -> Holding:
@@ -119,7 +134,7 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
     which a kill can't leave half done.
     Raises UserError if a run or another clean-up works in the store; then nothing is removed.
     """
-    with _alone(store):
+    with alone(store):
         removable = take_inventory(store).removable(days, experiments)
         for holding in removable:
             if holding.kind != DISCARDED:
@@ -162,7 +177,7 @@ def _touch(store: Store, identities: Iterable[str]) -> None:
 
 
 @contextmanager
-def _alone(store: Store) -> Iterator[None]:
+def alone(store: Store) -> Iterator[None]:
     """Hold up runs that are about to begin; raises UserError if one works, or another clean-up does."""
     from filelock import FileLock, Timeout
 

@@ -3,14 +3,14 @@
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from synthbench.config.documents import flatten
 from synthbench.config.experiment import Experiment
 from synthbench.config.llm import TRAFFIC
-from synthbench.data.dataset import SyntheticDataset, read_manifest
+from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.audit_results import audit_results
 from synthbench.pipeline.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
 from synthbench.pipeline.examining import examined
@@ -26,14 +26,10 @@ from synthbench.pipeline.operations import (
     SUMMARY_FILE,
     ReadSource,
     Train,
-    chosen_input,
-    model_folder,
-    read_json,
 )
 from synthbench.pipeline.origins import base, file_as_given, ingredients, reads_data_folder, revisions
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store
 from synthbench.pipeline.versions import version_notes
 from synthbench.reporting.histograms import score_counts
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
@@ -42,7 +38,7 @@ from synthbench.sources.models import Source
 
 def collect(
     plan: Plan,
-    store: Store,
+    artifacts: Artifacts,
     failures: tuple[str, ...] = (),
     overrides: tuple[str, ...] = (),
     pending: tuple[str, ...] = (),
@@ -53,16 +49,16 @@ def collect(
 
     Audits are results of their own: one that is not there holds up no score.
 
-    `overrides` made the experiment another than its file's.
+    `overrides` made the experiment another than its file's. Raises ArtifactDamagedError.
     """
-    runs = [run for run in plan.runs if _is_finished(run, store)]
-    results = tuple(_run_result(run, plan.experiment, store) for run in runs)
-    audits, unjudged = audit_results(plan, store)
+    runs = [run for run in plan.runs if _is_finished(run, artifacts)]
+    results = tuple(_run_result(run, plan.experiment, artifacts) for run in runs)
+    audits, unjudged = audit_results(plan, artifacts)
     unfinished = (*(f"{run.label} is not finished" for run in plan.runs if run not in runs), *unjudged)
     only_late = bool(pending) and not failures
     experiment = plan.experiment
-    taken = Excerpts(results, store)
-    of_runs, unread = examined(runs, results, store)
+    taken = Excerpts(results, artifacts)
+    of_runs, unread = examined(runs, results, artifacts)
     missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
     return ExperimentResult(
         experiment=experiment.name,
@@ -79,15 +75,15 @@ def collect(
         baseline=str(experiment.resolved.get("baseline") or ""),
         tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
         runs=of_runs,
-        item_noise=tuple(item_noise(runs, experiment.is_seeded, store)),
+        item_noise=tuple(item_noise(runs, experiment.is_seeded, artifacts)),
         audits=audits,
-        costs=cost_results(plan, store),
+        costs=cost_results(plan, artifacts),
         excerpts=tuple(taken.of_each()),
         side_by_side=tuple(taken.side_by_side()),
         revisions=revisions(plan, runs),
         failures=(*failures, *(() if only_late else unfinished)),
         pending=(*pending, *(unfinished if only_late else ())),
-        notes=(*experiment.notes, *missing, *unread, *version_notes(runs, store)),
+        notes=(*experiment.notes, *missing, *unread, *version_notes(runs, artifacts)),
         environment=environment(),
     )
 
@@ -119,19 +115,18 @@ def _hash(*lines: str) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def _is_finished(run: PlannedRun, store: Store) -> bool:
+def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
     """Tell whether the evaluations are there, or, where nothing is trained, what the run ends with."""
     ends = run.evaluations.values() if run.evaluations or run.model else run.ends
-    return all(store.has(stage.identity) for stage in ends)
+    return all(artifacts.has(stage.identity) for stage in ends)
 
 
-def _run_result(run: PlannedRun, experiment: Experiment, store: Store) -> RunResult:
-    model = None if run.model is None else model_folder(store.folder(run.model.identity))
-    has_summary = model is not None and (model / SUMMARY_FILE).is_file()
-    summary = read_json(model / SUMMARY_FILE) if model is not None and has_summary else {}
-    parts = run.data.get("" if model is None else model.name, {})
-    datasets = _datasets(parts, store, experiment.table.counted_parts)
-    starts = _starts(run, store)
+def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -> RunResult:
+    model = _trained(run, artifacts)
+    summary = (artifacts.json(model.identity, SUMMARY_FILE) if model else None) or {}
+    parts = run.data.get(model.identity if model else "", {})
+    datasets = _datasets(parts, artifacts, experiment.table.counted_parts)
+    starts = _starts(model)
     return RunResult(
         variant=run.variant.name,
         axes=dict(run.variant.axes),
@@ -140,17 +135,17 @@ def _run_result(run: PlannedRun, experiment: Experiment, store: Store) -> RunRes
         identity=_run_identity(run),
         parameters=dict(flatten(run.variant.parameters)),
         is_of_file=run.variant.label in experiment.rows_of_file,
-        chosen={**_chosen(run, store), **({"train.seed": summary["seed"]} if starts else {})},
+        chosen={**_chosen(run, artifacts), **({"train.seed": summary["seed"]} if starts else {})},
         num_starts=len(starts) or 1,
         paused_at=starts[0].until if starts else 1.0,
-        scores=tuple(_task_scores(task, stage, store) for task, stage in run.evaluations.items()),
+        scores=tuple(_task_scores(task, stage, artifacts) for task, stage in run.evaluations.items()),
         datasets=tuple(datasets),
         history=tuple((step, name, value) for step, name, value in summary.get("history", ())),
         dev_score=summary.get("dev_score"),
         num_steps=summary.get("num_steps", 0),
-        seconds=_seconds(run, store),
-        revisions=base(run, store),
-        model_folder="" if model is None else _place(model, store),
+        seconds=_seconds(run, artifacts),
+        revisions=base(run, artifacts),
+        model_folder="" if model is None else artifacts.place(model.identity),
     )
 
 
@@ -159,33 +154,30 @@ def _run_identity(run: PlannedRun) -> str:
     return _hash(run.variant.label, str(run.seed), *(stage.identity for stage in ends))
 
 
-def _place(folder: Path, store: Store) -> str:
-    """Return a folder of the store as "store/artifacts/...": where the store is, is the user's business."""
-    return folder.relative_to(store.root.parent).as_posix()
+def _trained(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
+    """Return the training that made the run's model, of several the chosen one."""
+    return run.model and (artifacts.chosen_input(run.model) or run.model)
 
 
-def _chosen(run: PlannedRun, store: Store) -> dict[str, Any]:
-    if run.model is None:
-        return {}
-    file = store.folder(run.model.identity) / CHOICE_FILE
-    return dict(read_json(file)["chosen"]) if file.is_file() else {}
+def _chosen(run: PlannedRun, artifacts: Artifacts) -> dict[str, Any]:
+    choice = None if run.model is None else artifacts.json(run.model.identity, CHOICE_FILE)
+    return {} if choice is None else dict(choice["chosen"])
 
 
-def _starts(run: PlannedRun, store: Store) -> list[Train]:
-    """Return the trainings that paused, of which the run's is one; none without seed optimisation."""
-    if run.model is None:
-        return []
-    choice = (chosen_input(run.model, store) or run.model).inputs.get(PAUSED)
+def _starts(model: Stage | None) -> list[Train]:
+    """Return the trainings that paused, of which the model's is one; none without seed optimisation."""
+    choice = None if model is None else model.inputs.get(PAUSED)
     operations = [] if choice is None else [stage.operation for stage in choice.inputs.values()]
     return [operation for operation in operations if isinstance(operation, Train)]
 
 
-def _datasets(parts: Mapping[str, Stage], store: Store, counted: Collection[str]) -> Iterator[DatasetSummary]:
+def _datasets(
+    parts: Mapping[str, Stage], artifacts: Artifacts, counted: Collection[str]
+) -> Iterator[DatasetSummary]:
     for name, stage in parts.items():
-        folder = store.folder(stage.identity) / DATASET_FOLDER
-        if not folder.is_dir():
+        if not artifacts.has_dataset(stage.identity):
             continue
-        manifest = read_manifest(folder)
+        manifest = artifacts.manifest(stage.identity)
         made_by = [each.operation for each in generations(stage) if isinstance(each.operation, Generate)]
         asked = dict.fromkeys(one.llm.address() for one in made_by if one.llm is not None)
         told = dict.fromkeys(note for one in made_by for note in one.table_notes())
@@ -201,23 +193,22 @@ def _datasets(parts: Mapping[str, Stage], store: Store, counted: Collection[str]
             llm=" and ".join(llm.model for llm in asked),
             notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *told),
             measured=manifest.measured,
-            score_counts=_score_counts(folder) if name in counted else (),
-            made_of=tuple(ingredients(stage, store)),
+            score_counts=_score_counts(stage, artifacts) if name in counted else (),
+            made_of=tuple(ingredients(stage, artifacts)),
             content_hash=manifest.content_hash,
             stage=stage.identity,
-            folder=_place(folder, store),
+            folder=artifacts.place(stage.identity, DATASET_FOLDER),
         )
 
 
-def _score_counts(folder: Path) -> tuple[int, ...]:
-    dataset = SyntheticDataset.read(folder)
+def _score_counts(stage: Stage, artifacts: Artifacts) -> tuple[int, ...]:
+    dataset = SyntheticDataset.read(artifacts.dataset(stage.identity))
     return score_counts(dataset.column("score")) if dataset.kind is RecordKind.SCORED_PAIR else ()
 
 
-def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:
-    folder = store.folder(stage.identity)
-    recorded = read_json(folder / SCORES_FILE)
-    items = folder / ITEMS_FILE
+def _task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
+    recorded = artifacts.json(stage.identity, SCORES_FILE)
+    items = artifacts.file(stage.identity, ITEMS_FILE)
     assert isinstance(stage.operation, Evaluate)
     source = _test_source(stage)
     return TaskScores(
@@ -228,7 +219,7 @@ def _task_scores(task: str, stage: Stage, store: Store) -> TaskScores:
         split=source.final_split or "",
         drawn=source.drawn,
         stage=stage.identity,
-        items_file=str(items) if items.is_file() else "",
+        items_file="" if items is None else str(items),
         **recorded,
     )
 
@@ -242,14 +233,14 @@ def _test_source(evaluation: Stage) -> Source:
     return stage.operation.source
 
 
-def _seconds(run: PlannedRun, store: Store) -> float:
+def _seconds(run: PlannedRun, artifacts: Artifacts) -> float:
     """Sum what the run's own stages took when they were computed, shared ones counted in full."""
     seen: dict[str, float] = {}
 
     def visit(stage: Stage) -> None:
         if stage.identity in seen:
             return
-        seen[stage.identity] = float((store.info(stage.identity) or {}).get("seconds", 0.0))
+        seen[stage.identity] = float(artifacts.record(stage.identity).get("seconds", 0.0))
         for source in stage.inputs.values():
             visit(source)
 

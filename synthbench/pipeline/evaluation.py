@@ -19,6 +19,8 @@ from synthbench.pipeline.operations import (
 from synthbench.pipeline.stage import GroupMember, Operation, Stage
 from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
+from synthbench.pipeline.yielded import returned
+from synthbench.plugin_code import code_of
 from synthbench.plugins import Evaluation, Evaluator
 
 if TYPE_CHECKING:
@@ -45,6 +47,10 @@ class Evaluate(Operation):
     def version(self) -> int:
         """The evaluator's version."""
         return self.evaluator.version
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the evaluator's code."""
+        return code_of([(self.evaluator_name, self.evaluator)])
 
     def config(self) -> Mapping[str, Any]:
         """Return the evaluator's configuration."""
@@ -88,6 +94,7 @@ class Evaluate(Operation):
                 raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
             scored = model if evaluator.needs_encoder else scorer
             result = evaluator.evaluate_with_progress(scored, task, member.work.progress)
+            result = returned(result, Evaluation, member.operation.component, "evaluate")
             _write_evaluation(result, task, member.work)
             yield member
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from synthbench.data.dataset import read_manifest
+from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.looked_at import LookedAt
-from synthbench.pipeline.operations import DATASET_FOLDER, JoinLearning, read_dataset
+from synthbench.pipeline.operations import JoinLearning
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store
 from synthbench.reporting.overlaps import Overlap
 from synthbench.reporting.results import RunResult
 
@@ -27,14 +27,14 @@ ITEMS = {RecordKind.RANKING: "queries", RecordKind.SENTENCE: "sentences"}
 
 
 def examined(
-    runs: Sequence[PlannedRun], results: Sequence[RunResult], store: Store
+    runs: Sequence[PlannedRun], results: Sequence[RunResult], artifacts: Artifacts
 ) -> tuple[tuple[RunResult, ...], tuple[str, ...]]:
     """Return the runs' results with the figures of their data and what of their test sets stands in these.
 
-    Data that can't be read, and test sets that are no longer in the store, are left out, and named in the
-    notes that are returned, too: what nobody looked for must not pass for what is not there.
+    Data and test sets that are no longer in the store, and data without sentences, are left out, and named in
+    the notes that are returned, too: what nobody looked for must not pass for what is not there.
     """
-    examiner = _Examiner(store)
+    examiner = _Examiner(artifacts)
     found = tuple(examiner.try_to_examine(run, result) for run, result in zip(runs, results, strict=True))
     return found, tuple(examiner.notes)
 
@@ -42,18 +42,18 @@ def examined(
 class _Examiner:
     """Looks at data sets of the store, at each once."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self._known = LookedAt(store, VERSION)
+    def __init__(self, artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+        self._known = LookedAt(artifacts, VERSION)
         self._indexes: dict[tuple[tuple[str, str], ...], TestIndex] = {}
         self.notes: dict[str, None] = {}
 
     def try_to_examine(self, run: PlannedRun, result: RunResult) -> RunResult:
         try:
             return self._examine(run, result)
-        except (UserError, OSError) as error:
+        except UserError as error:
             # Where the store lies is in no result.
-            reason = str(error).replace(f"{self.store.root.parent}/", "")
+            reason = str(error).replace(f"{self._artifacts.root.parent}/", "")
             self.notes[f"Nobody looked for test sentences in all training data: {reason}."] = None
             return result
 
@@ -69,7 +69,7 @@ class _Examiner:
     def _tests(self, run: PlannedRun) -> Iterator[tuple[str, str]]:
         for task, evaluation in run.evaluations.items():
             identity = _scored(evaluation).identity
-            if (self.store.folder(identity) / DATASET_FOLDER).is_dir():
+            if self._artifacts.has_dataset(identity):
                 yield task, identity
             else:
                 gone = f"{task} is no longer in the store: nobody looked for it in the training data."
@@ -80,7 +80,7 @@ class _Examiner:
 
         known = self._known.kept("figures", part)
         if known is None:
-            known = key_figures(read_dataset(self.store.folder(part)))
+            known = key_figures(self._read(part))
             self._known.keep(known, "figures", part, of=[part])
         return dict(known)
 
@@ -102,7 +102,8 @@ class _Examiner:
 
         index = self._index(tests)
         found = {
-            name: search(text_batches(self.store.folder(identity)), index) for name, identity in parts.items()
+            name: search(text_batches(self._artifacts.dataset(identity)), index)
+            for name, identity in parts.items()
         }
         by_part = {name: findings.overlaps(index) for name, findings in found.items()}
         together = reduce(Findings.together, found.values()).overlaps(index)
@@ -125,12 +126,15 @@ class _Examiner:
 
         key = tuple(tests.items())
         if key not in self._indexes:
-            rows = {task: read_dataset(self.store.folder(each)).text_rows() for task, each in key}
+            rows = {task: self._read(each).text_rows() for task, each in key}
             self._indexes = {key: TestIndex(rows)}
         return self._indexes[key]
 
     def _kind(self, identity: str) -> RecordKind:
-        return read_manifest(self.store.folder(identity) / DATASET_FOLDER).kind
+        return self._artifacts.manifest(identity).kind
+
+    def _read(self, identity: str) -> SyntheticDataset:
+        return SyntheticDataset.read(self._artifacts.dataset(identity))
 
 
 def _scored(evaluation: Stage) -> Stage:

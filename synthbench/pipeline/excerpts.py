@@ -6,7 +6,6 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from synthbench.data.dataset import read_manifest
 from synthbench.data.excerpts import (
     anchor_column,
     failure_reasons,
@@ -17,9 +16,8 @@ from synthbench.data.excerpts import (
 )
 from synthbench.data.records import Ranking, Record, ScoredPair
 from synthbench.errors import UserError
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.looked_at import LookedAt
-from synthbench.pipeline.operations import DATASET_FOLDER
-from synthbench.pipeline.store import Store
 from synthbench.reporting.excerpts import DataExcerpt, RecordExcerpt, SharedRecords, SharedSentence
 from synthbench.reporting.results import RunResult
 
@@ -37,12 +35,12 @@ ORIGIN = ("label", "split", "subset", "method", "generator", "instruction", "sou
 class Excerpts:
     """Takes excerpts of the data that each row's first seed was trained on.
 
-    Data that are no longer in the store, or can't be read, are left out.
+    Data that are no longer in the store are left out.
     """
 
-    def __init__(self, runs: Sequence[RunResult], store: Store) -> None:
-        self._store = store
-        self._known = LookedAt(store, VERSION)
+    def __init__(self, runs: Sequence[RunResult], artifacts: Artifacts) -> None:
+        self._artifacts = artifacts
+        self._known = LookedAt(artifacts, VERSION)
         first: dict[tuple[object, ...], RunResult] = {}
         for run in runs:
             first.setdefault((run.variant, *run.axes.items()), run)
@@ -69,7 +67,7 @@ class Excerpts:
         self, anchors: Mapping[str, Sequence[str]], tried: Sequence[str]
     ) -> Iterator[SharedSentence]:
         for text in tried:
-            # The anchors may be known from before, and the records no longer readable.
+            # The anchors may be known from before, and the records gone.
             with suppress(UserError):
                 found = tuple(self._found(text, anchors[text], tried))
                 if len(found) > 1:
@@ -84,18 +82,18 @@ class Excerpts:
         return known
 
     def _excerpt(self, stage: str) -> dict[str, Any]:
-        folder = self._store.folder(stage) / DATASET_FOLDER
+        folder = self._artifacts.dataset(stage)
         reasons = sorted(failure_reasons(folder).items(), key=lambda reason: (-reason[1], reason[0]))
         excerpt = DataExcerpt(
             stage=stage,
             records=tuple(map(_shown, some_records(folder))),
             failures=tuple((_cut(reason, ORIGIN_LENGTH), number) for reason, number in reasons[:NUM_REASONS]),
-            revisions=tuple(read_manifest(folder).revisions.items()),
+            revisions=tuple(self._artifacts.manifest(stage).revisions.items()),
         )
         return excerpt.model_dump(mode="json")
 
     def _anchors(self, stage: str) -> list[str]:
-        return some_anchors(self._store.folder(stage) / DATASET_FOLDER)
+        return some_anchors(self._artifacts.dataset(stage))
 
     def _found(self, sentence: str, stages: Sequence[str], tried: Sequence[str]) -> Iterator[SharedRecords]:
         """Yield what the data sets have for one sentence, those that have the same together."""
@@ -111,8 +109,8 @@ class Excerpts:
 
     def _with_anchors(self, stage: str, *sentences: str) -> dict[str, tuple[int, list[Any]]]:
         """Return how many records have each sentence first, and some of them."""
-        folder = self._store.folder(stage) / DATASET_FOLDER
-        column = anchor_column(read_manifest(folder).kind)
+        folder = self._artifacts.dataset(stage)
+        column = anchor_column(self._artifacts.manifest(stage).kind)
         found: dict[str, list[Record]] = {sentence: [] for sentence in sentences}
         for record in records_where(folder, column, sentences):
             found[getattr(record, column)].append(record)

@@ -118,8 +118,10 @@ def _start_worker(parent: int) -> None:
     from tqdm import tqdm
 
     from synthbench.privacy import disable_telemetry
+    from synthbench.terminal import show_control_characters
 
     follow_parent(parent)
     disable_telemetry()
+    show_control_characters()
     # Its own lock is a semaphore of the system, about which Python complains where a worker is ended at once.
     tqdm.set_lock(threading.RLock())

@@ -22,6 +22,7 @@ from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.ledger import entries
 from synthbench.generation.chat.local_model import LocalModel
+from synthbench.generation.chat.lookups import check_endpoint
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.llm import is_there
 from synthbench.pipeline.operations import (
@@ -34,6 +35,8 @@ from synthbench.pipeline.operations import (
 )
 from synthbench.pipeline.stage import Operation
 from synthbench.pipeline.workspace import Journal, Workspace, as_line
+from synthbench.pipeline.yielded import checked
+from synthbench.plugin_code import code_of
 from synthbench.plugins import ChatModel, Method, Unit
 from synthbench.runtime import Progress, Runtime
 
@@ -64,6 +67,10 @@ class Generate(Operation):
         """The method's version."""
         return self.method.version
 
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the method's code."""
+        return code_of([(self.method_name, self.method)])
+
     def config(self) -> Mapping[str, Any]:
         """Return the method's configuration, and of the LLM what its answers depend on."""
         if self.llm is None:
@@ -93,6 +100,11 @@ class Generate(Operation):
         """Let the method look at its sources, if it does so; reading them takes a while."""
         if type(self.method).check_data is not Method.check_data:
             self.method.check_data(_sources(inputs))
+
+    def check_llm(self) -> None:
+        """Look up the model at its endpoint; the sandbox's server is started later, and always has it."""
+        if self.llm is not None:
+            check_endpoint(self.llm.at(self.llm.address()))
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Generate what the journal does not hold yet, then write the data set in the units' order."""
@@ -149,7 +161,8 @@ class Generate(Operation):
         """Write down what the method yields: units for good, bare records until it is called again."""
         yielded = Fingerprints()
         with (work.folder / BARE_FILE).open("w", encoding="utf-8") as bare:
-            for output in self.method.generate(sources, context):
+            made = self.method.generate(sources, context)
+            for output in checked(made, self.method_name, self.method.record_kind):
                 if not isinstance(output, Unit):
                     bare.write(as_line(_to_row(output)))
                     continue
@@ -195,7 +208,8 @@ class Context:
         """Return a client of the experiment's LLM."""
         if self.work.llm is None or self.endpoint is None:
             raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
-        return ChatClient(self.endpoint, self.work.llm.answers, self.work.llm.account, self.local)
+        chat = self.work.llm
+        return ChatClient(self.endpoint, chat.answers, chat.account, self.local, self.progress.say)
 
     def pair_scorer(self, need: str) -> PairScorer:
         """Load the pair scorer trained for the method."""

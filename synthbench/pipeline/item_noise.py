@@ -2,15 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synthbench.config.experiment import Variant
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.pipeline.operations import read_json
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store
 from synthbench.reporting.statistics.item_noise import Influences, ItemNoise, item_variances
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ Scored = tuple[PlannedRun, Stage]
 
 
 def item_noise(
-    runs: Sequence[PlannedRun], is_seeded: Callable[[Variant], bool], store: Store
+    runs: Sequence[PlannedRun], is_seeded: Callable[[Variant], bool], artifacts: Artifacts
 ) -> Iterator[ItemNoise]:
     """Yield the items' noise for each point of the grid, test set and evaluator with two rows or more.
 
@@ -32,7 +30,7 @@ def item_noise(
     memory at a time.
     """
     for (axes, task, evaluator), scored in _by_test_set(runs).items():
-        for rows in _influences(scored, is_seeded, store):
+        for rows in _influences(scored, is_seeded, artifacts):
             if len(rows) > 1:
                 influences = tuple(rows.values())
                 yield ItemNoise(
@@ -55,7 +53,7 @@ def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Place, str, str], lis
 
 
 def _influences(
-    scored: Sequence[Scored], is_seeded: Callable[[Variant], bool], store: Store
+    scored: Sequence[Scored], is_seeded: Callable[[Variant], bool], artifacts: Artifacts
 ) -> Iterable[dict[str, Influences]]:
     """Return the influences of each row whose noise is known, rows of the same items together."""
     import numpy as np
@@ -66,7 +64,7 @@ def _influences(
     found: dict[bytes, dict[str, Influences]] = {}
     for name, members in rows.items():
         seeded = is_seeded(members[0][0].variant)
-        lines = [_influence(stage, store.folder(stage.identity)) for _, stage in members]
+        lines = [_influence(stage, artifacts) for _, stage in members]
         known = [line for line in lines if line is not None]
         if len(known) < len(lines) or (seeded and len(lines) < 2) or len({items for items, _ in known}) > 1:
             continue
@@ -76,18 +74,19 @@ def _influences(
     return found.values()
 
 
-def _influence(stage: Stage, folder: Path) -> "tuple[bytes, NDArray[np.float64]] | None":
+def _influence(stage: Stage, artifacts: Artifacts) -> "tuple[bytes, NDArray[np.float64]] | None":
     """Return a hash of the items' ids and how they move the main score; None where nobody knows."""
     import numpy as np
     import pyarrow.parquet as pq
 
     assert isinstance(stage.operation, Evaluate)
-    file = folder / ITEMS_FILE
-    if not file.is_file():
+    file = artifacts.file(stage.identity, ITEMS_FILE)
+    if file is None:
         return None
     table = pq.read_table(file, use_threads=False)
     items = {name: table.column(name).to_numpy() for name in table.column_names}
-    values = stage.operation.evaluator.influence(items, read_json(folder / SCORES_FILE)["scores"])
+    scores = artifacts.json(stage.identity, SCORES_FILE)["scores"]
+    values = stage.operation.evaluator.influence(items, scores)
     if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
         return None
     return sha256("\0".join(map(str, items["id"])).encode()).digest(), values

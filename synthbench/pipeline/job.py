@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from synthbench.errors import PendingError, UserError
 from synthbench.generation.chat.endpoint import Account
+from synthbench.pipeline.progress import about
 from synthbench.pipeline.stage import GroupMember, Stage
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store, disk_errors
 from synthbench.pipeline.workspace import ChatAccess, Workspace
@@ -91,6 +92,8 @@ class Job:
         """Yield the identity of each stage once it is committed."""
         if not stages:
             return
+        for stage in stages:
+            stage.check_code()
         first, total = self.position
         for number, stage in enumerate(stages, first):
             if stage.identity in self.again:
@@ -101,7 +104,7 @@ class Job:
             GroupMember(
                 stage.operation,
                 {name: self.store.folder(source.identity) for name, source in stage.inputs.items()},
-                self._workspace(stage.identity),
+                self._workspace(stage),
             )
             for stage in stages
         ]
@@ -112,17 +115,26 @@ class Job:
                 "label": str(stage),
                 "spec": stage.spec,
                 "seconds": round(seconds, 3),
+                "threads": self.runtime.threads,
                 "by": environment(),
             }
             self.store.commit(stage.identity, record)
             started += seconds
             yield stage.identity
 
-    def _workspace(self, identity: str) -> Workspace:
+    def _workspace(self, stage: Stage) -> Workspace:
         chat = None
         if self.llm is not None:
-            chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, identity))
-        return Workspace(self.store.workspace(identity), self.runtime, self.progress, chat)
+            chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, stage.identity))
+        progress = about(self.progress, str(stage))
+        work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat)
+        num_damaged = work.journal.mend()
+        if num_damaged:
+            progress.say(
+                f"{stage}: dropped {num_damaged:,} journal line{'s' * (num_damaged != 1)}, damaged or of an "
+                "earlier version; what they held is made again"
+            )
+        return work
 
 
 def environment() -> dict[str, str]:

@@ -3,18 +3,16 @@
 from collections.abc import Iterator
 from typing import Any
 
-from synthbench.data.dataset import read_manifest
 from synthbench.generation.chat.ledger import entries
 from synthbench.generation.chat.prices import price_of
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.generation import Generate
-from synthbench.pipeline.operations import DATASET_FOLDER
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store
 from synthbench.reporting.results import CostResult
 
 
-def cost_results(plan: Plan, store: Store) -> tuple[CostResult, ...]:
+def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
     """Return what each stage that asked an LLM came to; stages of one part of the data stand together.
 
     Rows whose data come from the same stages are named together.
@@ -24,12 +22,12 @@ def cost_results(plan: Plan, store: Store) -> tuple[CostResult, ...]:
     for run in plan.runs:
         for parts in run.data.values():
             for part, stage in parts.items():
-                stages = [each for each in _asking(stage) if store.has(each.identity)]
+                stages = [each for each in _asking(stage) if artifacts.has(each.identity)]
                 if stages:
                     asked.setdefault(stages[-1].identity, (part, stages))
                     rows.setdefault(stages[-1].identity, {})[_row(run, plan)] = None
     return tuple(
-        CostResult(part=part, rows=tuple(rows[own]), **_cost(stage, store))
+        CostResult(part=part, rows=tuple(rows[own]), **_cost(stage, artifacts))
         for own, (part, stages) in asked.items()
         for stage in stages
     )
@@ -65,15 +63,15 @@ def _row(run: PlannedRun, plan: Plan) -> str:
     return run.label if "generation" in plan.experiment.vary else run.variant.label
 
 
-def _cost(stage: Stage, store: Store) -> dict[str, Any]:
+def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
     operation = _operation(stage)
     assert operation.llm is not None
     endpoint = operation.llm.at(operation.llm.address())
-    found = entries(store.answers, stage=stage.identity)
+    found = entries(artifacts.answers, stage=stage.identity)
     return {
         "method": operation.method_name,
         "llm": endpoint.model,
-        "num_records": read_manifest(store.folder(stage.identity) / DATASET_FOLDER).num_records,
+        "num_records": artifacts.manifest(stage.identity).num_records,
         "num_requests": sum(entry.answered.num_attempts for entry in found),
         "prompt_tokens": sum(entry.answered.prompt_tokens for entry in found),
         "completion_tokens": sum(entry.answered.completion_tokens for entry in found),

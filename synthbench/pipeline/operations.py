@@ -11,11 +11,12 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import PrepareStep
 from synthbench.errors import UserError
 from synthbench.pipeline.selection import dev_split, mean_main_score
-from synthbench.pipeline.stage import Operation, Stage
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.stage import Operation
 from synthbench.pipeline.task_checks import check_task
 from synthbench.pipeline.workspace import Workspace
-from synthbench.plugins import Component, Evaluator, Trainer, TrainingContext
+from synthbench.pipeline.yielded import returned
+from synthbench.plugin_code import code_of
+from synthbench.plugins import Component, Evaluator, Trainer, TrainingContext, TrainingSummary
 from synthbench.runtime import Runtime
 from synthbench.sources.models import Source
 from synthbench.sources.places import Places
@@ -204,6 +205,11 @@ class Train(Operation):
         """The trainer's version."""
         return self.trainer.version
 
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the code of the trainer and of what selects the checkpoint."""
+        selecting = [] if self.evaluator is None else [(self.evaluator_name, self.evaluator)]
+        return code_of([(self.trainer_name, self.trainer), *selecting])
+
     def config(self) -> Mapping[str, Any]:
         """Return the trainer's configuration, the seed and what selects the checkpoint."""
         config: dict[str, Any] = {**settings(self.trainer), "seed": self.seed}
@@ -247,8 +253,8 @@ class Train(Operation):
             until=self.until,
             resume=paused,
         )
-        summary = asdict(self.trainer.train(data, context))
-        write_json(work.output / SUMMARY_FILE, {**summary, "seed": context.seed})
+        summary = returned(self.trainer.train(data, context), TrainingSummary, self.trainer_name, "train")
+        write_json(work.output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
 
 
 def _named(inputs: Mapping[str, Path], prefix: str) -> Iterator[tuple[str, Path]]:
@@ -307,11 +313,3 @@ def model_folder(artifact: Path) -> Path:
         return artifact
     identity = str(read_json(artifact / CHOICE_FILE)["identity"])
     return artifact.parent.parent / identity[:2] / identity
-
-
-def chosen_input(stage: Stage, store: Store) -> Stage | None:
-    """Return the input that a finished select stage chose, None for stages of other kinds."""
-    folder = store.folder(stage.identity)
-    if stage.kind != Select.kind or not (folder / CHOICE_FILE).is_file():
-        return None
-    return stage.inputs[str(read_json(folder / CHOICE_FILE)["winner"])]

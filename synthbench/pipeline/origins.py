@@ -5,25 +5,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from synthbench.data.dataset import read_manifest
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.generation import NEED, SOURCE, Generate
 from synthbench.pipeline.operations import (
     AGAINST,
-    DATASET_FOLDER,
     PAUSED,
     SUMMARY_FILE,
     ReadSource,
     Train,
-    chosen_input,
-    read_json,
 )
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage, behind
-from synthbench.pipeline.store import Store
 from synthbench.reporting.results import Ingredient, Revisions
 
 
-def ingredients(stage: Stage, store: Store) -> Iterator[Ingredient]:
+def ingredients(stage: Stage, artifacts: Artifacts) -> Iterator[Ingredient]:
     """Yield all that a data set was made from, each stage once, what it was made from directly first.
 
     Trainings that paused, of which dev chose the one that a model was finished from, are left out.
@@ -37,14 +33,14 @@ def ingredients(stage: Stage, store: Store) -> Iterator[Ingredient]:
                 roles[source.identity] = role
                 found.append(source)
                 waiting.append(source)
-    return (_ingredient(each, roles, store) for each in found)
+    return (_ingredient(each, roles, artifacts) for each in found)
 
 
-def base(run: PlannedRun, store: Store) -> Revisions:
+def base(run: PlannedRun, artifacts: Artifacts) -> Revisions:
     """Return what the training of a run read from outside: its base model."""
     if run.model is None:
         return ()
-    return tuple((chosen_input(run.model, store) or run.model).operation.outside().items())
+    return tuple((artifacts.chosen_input(run.model) or run.model).operation.outside().items())
 
 
 def revisions(plan: Plan, runs: Sequence[PlannedRun]) -> Revisions:
@@ -79,7 +75,7 @@ def _made_from(stage: Stage) -> Mapping[str, Stage]:
     }
 
 
-def _ingredient(stage: Stage, roles: Mapping[str, str], store: Store) -> Ingredient:
+def _ingredient(stage: Stage, roles: Mapping[str, str], artifacts: Artifacts) -> Ingredient:
     operation = stage.operation
     assert isinstance(operation, ReadSource | Train | Generate), f"data are made of no {stage.kind}"
     is_source = isinstance(operation, ReadSource)
@@ -90,16 +86,14 @@ def _ingredient(stage: Stage, roles: Mapping[str, str], store: Store) -> Ingredi
         of=tuple(dict.fromkeys(roles[source.identity] for source in _made_from(stage).values())),
         revisions=tuple(operation.outside().items()),
         stage=stage.identity,
-        **_result(stage, store),
+        **_result(stage, artifacts),
     )
 
 
-def _result(stage: Stage, store: Store) -> dict[str, Any]:
+def _result(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
     """Return a data set's size and hash, a model's dev score; nothing of what is gone."""
-    folder = store.folder(stage.identity)
-    if (folder / DATASET_FOLDER).is_dir():
-        manifest = read_manifest(folder / DATASET_FOLDER)
+    if artifacts.has_dataset(stage.identity):
+        manifest = artifacts.manifest(stage.identity)
         return {"num_records": manifest.num_records, "content_hash": manifest.content_hash}
-    if (folder / SUMMARY_FILE).is_file():
-        return {"dev_score": read_json(folder / SUMMARY_FILE)["dev_score"]}
-    return {}
+    summary = artifacts.json(stage.identity, SUMMARY_FILE)
+    return {} if summary is None else {"dev_score": summary["dev_score"]}

@@ -17,6 +17,7 @@ from synthbench.config.experiment import (
 )
 from synthbench.config.schema import SeedOptimizationSection
 from synthbench.errors import UserError
+from synthbench.given_files import STARTS_FROM
 from synthbench.needs import GeneratedData, Need
 from synthbench.pipeline.auditing import AuditLabels
 from synthbench.pipeline.evaluation import Evaluate
@@ -227,14 +228,14 @@ class _Planner:
         self, need: Need, sources: Mapping[str, Stage], roles: Mapping[str, str], address: "_Address"
     ) -> Stage:
         if isinstance(need, GeneratedData):
-            method = _configured("methods", need.method, need.config)
+            method = self._configured("methods", need.method, need.config)
             inner = {role: roles[ours] for role, ours in need.sources.items() if ours in roles}
             return self._generate(need.method, method, inner, address)
-        trainer = _configured("trainers", need.trainer, need.config)
+        trainer = self._configured("trainers", need.trainer, need.config)
         inputs = {f"data:{index}": sources[role] for index, role in enumerate(need.data)}
         operation = Train(need.trainer, trainer, need.seed)
         if need.selection in sources:
-            evaluator = _configured("evaluators", need.evaluator, {})
+            evaluator = self._configured("evaluators", need.evaluator, {})
             inputs["dev:0"] = sources[need.selection]
             operation = Train(need.trainer, trainer, need.seed, need.evaluator, evaluator)
         if need.seed_optimization is not None:
@@ -292,6 +293,11 @@ class _Planner:
             return method
         return method.model_copy(update={"seed": _sum(own, address.seed)})
 
+    def _configured(self, group: str, name: str, config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the group's contract
+        """Return a plug-in of a need; the experiment's validation has parsed the same values before."""
+        context = {STARTS_FROM: self.experiment.places.base}
+        return component(group, name).model_validate_json(json.dumps(config), context=context)
+
     def _add(self, stage: Stage, address: str) -> Stage:
         self.plan.addresses[address] = stage.identity
         return self.plan.stages.setdefault(stage.identity, stage)
@@ -317,11 +323,6 @@ def _sum(own: int, run: int) -> int:
 
 def _shown(chosen: Mapping[str, Any]) -> str:
     return ", ".join(f"{path.rpartition('.')[2]}={value}" for path, value in chosen.items())
-
-
-def _configured(group: str, name: str, config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - an instance of the group's contract
-    """Return a plug-in of a need; the experiment's validation has parsed the same values before."""
-    return component(group, name).model_validate_json(json.dumps(config))
 
 
 def descendants(stages: Sequence[Stage], roots: set[str]) -> set[str]:

@@ -1,6 +1,7 @@
 """Progress for people: bars on a terminal, a line now and then in a log."""
 
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,14 +10,20 @@ from typing import TYPE_CHECKING
 from synthbench.runtime import Progress, ProgressTask
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bars
-    from rich.progress import TaskID
+    from synthbench.pipeline.bars import RichProgress
+    from synthbench.pipeline.course import Course
 
 SECONDS_BETWEEN_LINES = 30.0
 
 
 class PlainProgress:
-    """Whole lines on standard error: fit for a log file and for several processes at once."""
+    """Whole lines on standard error: fit for a log file and for several processes at once.
+
+    `about` names the stage that every line is about.
+    """
+
+    def __init__(self, about: str = "") -> None:
+        self.about = about
 
     @contextmanager
     def task(self, description: str, total: int) -> Iterator[ProgressTask]:
@@ -25,8 +32,26 @@ class PlainProgress:
 
     def say(self, message: str) -> None:
         """Print one line."""
-        sys.stderr.write(f"{time.strftime('%H:%M:%S')} {message}\n")
+        shown = f"  {self.about}: {message.strip()}" if self.about else message
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')} {shown}\n")
         sys.stderr.flush()
+
+    @contextmanager
+    def watching(self, course: "Course") -> Iterator[None]:
+        """Print every half minute how far the run is, whatever its stages say."""
+        is_over = threading.Event()
+
+        def tell() -> None:
+            while not is_over.wait(SECONDS_BETWEEN_LINES):
+                self.say(str(course))
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            teller.join()
 
 
 class _PlainTask:
@@ -48,50 +73,15 @@ class _PlainTask:
         self.progress.say(f"  {self.description}: {self.done:,}/{self.total:,}, {left:,.0f} s left")
 
 
-class RichProgress:
-    """Bars at the bottom of the terminal, messages scrolling above them."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self.bars: Bars = Progress(
-            TextColumn("  {task.description}"),
-            BarColumn(bar_width=30),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-
-    @contextmanager
-    def task(self, description: str, total: int) -> Iterator[ProgressTask]:
-        """Show a bar while the task runs."""
-        outermost = not self.bars.live.is_started
-        if outermost:
-            self.bars.start()
-        identifier = self.bars.add_task(description, total=total)
-        try:
-            yield _RichTask(self.bars, identifier)
-        finally:
-            self.bars.remove_task(identifier)
-            if outermost:
-                self.bars.stop()
-
-    def say(self, message: str) -> None:
-        """Print one line above the bars."""
-        self.bars.console.print(message, markup=False, highlight=False, soft_wrap=True)
-
-
-class _RichTask:
-    def __init__(self, bars: "Bars", identifier: "TaskID") -> None:
-        self.bars = bars
-        self.identifier = identifier
-
-    def advance(self, amount: int = 1) -> None:
-        self.bars.advance(self.identifier, amount)
-
-
-def progress_for_people(num_processes: int = 1) -> Progress:
+def progress_for_people(num_processes: int = 1) -> "PlainProgress | RichProgress":
     """Return bars if standard error is a terminal and one process only writes to it, else plain lines."""
-    return RichProgress() if num_processes == 1 and sys.stderr.isatty() else PlainProgress()
+    if num_processes > 1 or not sys.stderr.isatty():
+        return PlainProgress()
+    from synthbench.pipeline.bars import RichProgress
+
+    return RichProgress()
+
+
+def about(progress: Progress, stage: str) -> Progress:
+    """Return progress whose lines say which stage they are about; bars stand below its name anyway."""
+    return PlainProgress(stage) if isinstance(progress, PlainProgress) else progress

@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from synthbench.errors import UserError, did_you_mean
+from synthbench.pipeline.artifacts import Artifacts
+from synthbench.pipeline.course import Course
 from synthbench.pipeline.job import Job, Outcome
-from synthbench.pipeline.operations import chosen_input
 from synthbench.pipeline.plan import Plan, descendants
 from synthbench.pipeline.stage import Stage, grouped
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store
 from synthbench.plugins import ChatModel
-from synthbench.runtime import Progress, ProgressTask, Runtime
+from synthbench.runtime import Progress, Runtime
 
 SECONDS_BETWEEN_LOOKS = 0.3
+Known = dict[tuple[str, bool], bool]
+"""Whether artifacts are usable, by identity and whether the look was thorough."""
 
 
 class Executor(Protocol):
@@ -50,6 +53,29 @@ class Report:
     is_data_faulty: bool = False
     held_up: list[Stage] = field(default_factory=list)
     only_user_errors: bool = True
+
+    @property
+    def failure_lines(self) -> tuple[str, ...]:
+        """What went wrong, a line for each failed stage."""
+        return tuple(
+            f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in self.failed.values()
+        )
+
+    @property
+    def pending_lines(self) -> tuple[str, ...]:
+        """What is to come on another day."""
+        return tuple(f"{stage}: {line}" for stage, lines in self.pending.values() for line in lines)
+
+    def add(self, later: "Report") -> None:
+        """Take in what was done later in the same run."""
+        self.num_needed += later.num_needed
+        self.executed += later.executed
+        self.shared += later.shared
+        self.skipped += later.skipped
+        self.held_up += later.held_up
+        self.failed |= later.failed
+        self.pending |= later.pending
+        self.only_user_errors &= later.only_user_errors
 
     @property
     def num_settled(self) -> int:
@@ -90,31 +116,52 @@ class Runner:
     """Returns where the LLM is, and starts it if need be."""
     experiment: str = ""
     """Who pays for the LLM."""
+    course: Course = field(default_factory=Course)
+    """Follows the run, for people who watch it."""
 
     def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
-        """Return the stages to be computed, inputs first; damaged artifacts are said and discarded."""
+        """Return the stages to be computed, inputs first; damaged artifacts are said and discarded.
+
+        These are computed again though no target may need them: results are collected from them, too.
+        """
+        known: Known = {}
+        needed = self._missing(plan.targets, forced, known)
+        unseen = (
+            stage
+            for stage in plan.stages.values()
+            if not {(stage.identity, False), (stage.identity, True)} & known.keys()
+        )
+        damaged = [
+            stage
+            for stage in unseen
+            if self.store.has(stage.identity) and not self._is_whole(stage, thorough=False)
+        ]
+        known |= {(stage.identity, thorough): False for stage in damaged for thorough in (False, True)}
+        return needed | self._missing(damaged, forced, known)
+
+    def _missing(self, targets: Iterable[Stage], forced: Collection[str], known: Known) -> dict[str, Stage]:
+        """Return what of the targets, and of what these need, is to be computed, inputs first."""
         needed: dict[str, Stage] = {}
-        usable: dict[tuple[str, bool], bool] = {}
 
         def visit(stage: Stage, *, as_input: bool) -> None:
             if stage.identity in needed:
                 return
-            if stage.identity not in forced and self._usable(stage, usable, thorough=as_input):
+            if stage.identity not in forced and self._usable(stage, known, thorough=as_input):
                 return
             for source in stage.inputs.values():
                 visit(source, as_input=True)
             needed[stage.identity] = stage
 
-        for target in plan.targets:
+        for target in targets:
             visit(target, as_input=False)
         return needed
 
-    def _usable(self, stage: Stage, known: dict[tuple[str, bool], bool], *, thorough: bool) -> bool:
+    def _usable(self, stage: Stage, known: Known, *, thorough: bool) -> bool:
         """Tell whether the artifact is there and whole; a choice is not without the model that it chose."""
         key = (stage.identity, thorough)
         if key not in known:
             known[key] = self._is_whole(stage, thorough=thorough)
-            winner = chosen_input(stage, self.store) if known[key] else None
+            winner = Artifacts(self.store).chosen_input(stage) if known[key] else None
             if winner is not None and not self._usable(winner, known, thorough=thorough):
                 self._discard_choice(stage)
                 known[key] = False
@@ -122,8 +169,11 @@ class Runner:
 
     def _discard_choice(self, stage: Stage) -> None:
         """Discard a choice whose model is gone, unless another process is at it or has made it anew."""
-        with contextlib.suppress(StageBusyError), self.store.lock(stage.identity, str(stage)):
-            winner = chosen_input(stage, self.store)
+        with (
+            contextlib.suppress(StageBusyError, ArtifactDamagedError),
+            self.store.lock(stage.identity, str(stage)),
+        ):
+            winner = Artifacts(self.store).chosen_input(stage)
             if winner is not None and not self.store.has(winner.identity):
                 self.store.discard(stage.identity)
 
@@ -159,22 +209,33 @@ class Runner:
         """Compute what is needed. Data is read first, so that bad data is found before anything is spent.
 
         A failed or pending stage holds up only what depends on it.
+        Raises UserError if stages need an LLM that can't answer.
         """
-        needed = self.needed(plan, forced)
+        return self._compute(self.needed(plan, forced), forced)
+
+    def compute_again(self, stage: Stage) -> Report:
+        """Compute an artifact again that was found to be damaged, with what it needs."""
+        self._is_whole(stage, thorough=True)
+        return self._compute(self._missing([stage], (), {}))
+
+    def _compute(self, needed: Mapping[str, Stage], forced: Collection[str] = ()) -> Report:
+        asking = next((stage for stage in needed.values() if stage.operation.uses_llm), None)
+        if asking is not None:
+            asking.operation.check_llm()
         report = Report(num_needed=len(needed))
         again = frozenset(identity for identity in forced if identity in needed)
         first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
         rest = {identity: stage for identity, stage in needed.items() if identity not in first}
-        with self.progress.task("stages", len(needed)) as overall:
-            self._carry_out(first, again, report, overall)
-            if not report.failed:
-                self._check(rest, report)
-            report.is_data_faulty = bool(report.failed) and report.only_user_errors
-            if report.is_data_faulty:
-                report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
-                overall.advance(len(rest))
-            else:
-                self._carry_out(rest, again, report, overall)
+        self.course.begin(needed.values())
+        self._carry_out(first, again, report)
+        if not report.failed:
+            self._check(rest, report)
+        report.is_data_faulty = bool(report.failed) and report.only_user_errors
+        if report.is_data_faulty:
+            report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
+            self.course.left_out(rest)
+        else:
+            self._carry_out(rest, again, report)
         return report
 
     def _check(self, stages: Mapping[str, Stage], report: Report) -> None:
@@ -190,15 +251,12 @@ class Runner:
             except UserError as error:
                 report.failed[identity] = (stage, error.messages)
 
-    def _carry_out(
-        self, stages: Mapping[str, Stage], again: frozenset[str], report: Report, overall: ProgressTask
-    ) -> None:
+    def _carry_out(self, stages: Mapping[str, Stage], again: frozenset[str], report: Report) -> None:
         waiting = dict(stages)
         running: set[str] = set()
         said: set[str] = set()
         locked: set[str] = set()
         while waiting or running:
-            num_settled = report.num_settled
             self._skip_hopeless(waiting, report)
             ready = [s for s in waiting.values() if not self._blocked(s, waiting, running)]
             for group in grouped(ready)[: self.executor.capacity]:
@@ -206,16 +264,17 @@ class Runner:
                 for stage in group:
                     running.add(stage.identity)
                     del waiting[stage.identity]
+                self.course.started(group)
                 self.executor.submit(self._job(group, again, position))
             finished = self.executor.wait()
             for job, outcome in finished:
                 running.difference_update(stage.identity for stage in job.stages)
+                self.course.ended(job.stages, outcome.executed, outcome.seconds)
                 if outcome.busy:
                     self._put_back(job, outcome, waiting, said)
                     locked.update(stage.identity for stage in job.stages)
                 else:
                     self._account(job, outcome, report)
-            overall.advance(report.num_settled - num_settled)
             startable = {s.identity for s in waiting.values() if not self._blocked(s, waiting, running)}
             if startable and startable <= locked:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
@@ -233,9 +292,11 @@ class Runner:
             if inputs & lost:
                 report.skipped.append(waiting.pop(identity))
                 lost.add(identity)
+                self.course.left_out([identity])
             elif inputs & late:
                 report.held_up.append(waiting.pop(identity))
                 late.add(identity)
+                self.course.left_out([identity])
 
     @staticmethod
     def _blocked(stage: Stage, waiting: Mapping[str, Stage], running: Collection[str]) -> bool:
@@ -244,6 +305,7 @@ class Runner:
 
     def _put_back(self, job: Job, outcome: Outcome, waiting: dict[str, Stage], said: set[str]) -> None:
         """Try a locked group again later, after everything else that is ready."""
+        self.course.put_back(job.stages)
         for stage in job.stages:
             waiting[stage.identity] = stage
             if stage.identity not in said:

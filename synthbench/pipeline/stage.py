@@ -10,7 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from synthbench.errors import UserError
 from synthbench.pipeline.workspace import Workspace
+from synthbench.plugin_code import code_changes
 
 
 class Operation(ABC):
@@ -38,6 +40,10 @@ class Operation(ABC):
         """Return what is read from outside the store: name -> content hash or commit."""
         return {}
 
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return what the plug-ins that do the work consist of, by name; nothing if all are synthbench's."""
+        return {}
+
     def check(self, inputs: Mapping[str, Path]) -> None:  # noqa: B027 - most have nothing to look at
         """Raise UserError if given data leaves nothing to be computed; `inputs` are those that come first.
 
@@ -56,6 +62,9 @@ class Operation(ABC):
     def uses_llm(self) -> bool:
         """Whether `run` needs the experiment's LLM."""
         return False
+
+    def check_llm(self) -> None:  # noqa: B027 - most ask none
+        """Raise UserError if the experiment's LLM can't answer; asked before anything is computed."""
 
     def run_together(self, others: Sequence["GroupMember"]) -> Iterator["GroupMember"]:
         """Run this and all others of its group (this one is among them) in their order.
@@ -87,6 +96,7 @@ class Stage:
     @cached_property
     def spec(self) -> dict[str, Any]:
         """What the identity is the hash of; stored with the artifact."""
+        code = {name: dict(packages) for name, packages in self.operation.code().items()}
         return {
             "kind": self.operation.kind,
             "component": self.operation.component,
@@ -94,6 +104,7 @@ class Stage:
             "config": dict(self.operation.config()),
             "outside": dict(self.operation.outside()),
             "inputs": {name: stage.identity for name, stage in self.inputs.items()},
+            **({"code": code} if code else {}),
         }
 
     @cached_property
@@ -102,6 +113,11 @@ class Stage:
         canonical = {**self.spec, "inputs": list(self.spec["inputs"].items())}
         text = json.dumps(canonical, sort_keys=True, ensure_ascii=False, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+    def check_code(self) -> None:
+        """Raise UserError where this process has imported other code than the one that planned the stage."""
+        for change in code_changes(self.spec.get("code", {}), self.operation.code()):
+            raise UserError(f"{self}: {change} while the run was under way; run the same command again")
 
     @property
     def kind(self) -> str:
@@ -130,6 +146,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     for key in ("component", "version"):
         if old.get(key) != new.get(key):
             changes.append(f"{key} {old.get(key)} -> {new.get(key)}")
+    changes += code_changes(old.get("code", {}), new.get("code", {}))
     before, after = _leaves(old.get("config", {})), _leaves(new.get("config", {}))
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) != after.get(path):

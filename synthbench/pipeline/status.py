@@ -1,9 +1,11 @@
 """What the store knows about the stages of a plan."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from synthbench.pipeline.operations import chosen_input
+from synthbench.durability import DamagedFileError
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage, difference
 from synthbench.pipeline.store import ArtifactDamagedError, Store
@@ -29,12 +31,14 @@ class StageStatus:
 def statuses(plan: Plan, store: Store) -> list[StageStatus]:
     """Return the state of every stage, inputs first. Looks only; a damaged artifact stays where it is."""
     counts = _num_runs(plan)
-    known = store.addresses(plan.experiment.name)
+    known: dict[str, str] = {}
+    with suppress(DamagedFileError):  # a run says so, and writes them anew
+        known = store.addresses(plan.experiment.name)
     previous = {identity: known[address] for address, identity in plan.addresses.items() if address in known}
     states: dict[str, tuple[State, str]] = {}
     for identity, stage in plan.stages.items():
         states[identity] = _state(stage, store, previous)
-        winner = chosen_input(stage, store) if states[identity][0] == "cached" else None
+        winner = Artifacts(store).chosen_input(stage) if states[identity][0] == "cached" else None
         if winner is not None and states[winner.identity][0] != "cached":
             states[identity] = ("to run", "the model that it chose is gone")
     needed = _needed(plan, {identity for identity, (state, _) in states.items() if state != "cached"})

@@ -1,7 +1,6 @@
 """The content-addressed store: stage identity -> artifact folder, written whole or not at all."""
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -12,9 +11,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from synthbench.durability import (
+    DamagedFileError,
+    file_hash,
+    read_sealed,
+    sync_folder,
+    sync_tree,
+    write_atomically,
+    write_sealed,
+)
 from synthbench.errors import UserError
 
 STAGE_FILE = "stage.json"
+SMALL = 1_000_000
+"""Bytes of a file that is read at every look, as reading it costs next to nothing."""
 
 
 class StageBusyError(Exception):
@@ -23,6 +33,10 @@ class StageBusyError(Exception):
 
 class ArtifactDamagedError(Exception):
     """A stored artifact is not what was committed; the message says which file and how."""
+
+    def __init__(self, identity: str, message: str) -> None:
+        super().__init__(message)
+        self.identity = identity
 
 
 class Store:
@@ -44,8 +58,8 @@ class Store:
         return self.root / "llm"
 
     def has(self, identity: str) -> bool:
-        """Tell whether the stage's artifact is there, without looking into it."""
-        return (self.folder(identity) / STAGE_FILE).is_file()
+        """Tell whether the stage's artifact is there, whole or damaged."""
+        return self.folder(identity).is_dir()
 
     def find(self, beginning: str) -> list[str]:
         """Return the identities of all artifacts that begin so, as `plan` shows them shortened."""
@@ -54,35 +68,60 @@ class Store:
         )
 
     def info(self, identity: str) -> dict[str, Any] | None:
-        """Return what was recorded at the commit (spec, label, seconds, files); None if unreadable."""
+        """Return what `record` does; None if it is damaged, or nothing is there."""
         try:
-            info = json.loads((self.folder(identity) / STAGE_FILE).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            return self.record(identity)
+        except ArtifactDamagedError:
             return None
-        return info if isinstance(info, dict) else None
+
+    def record(self, identity: str) -> dict[str, Any]:
+        """Return what was recorded at the commit (spec, label, seconds, files).
+
+        Raises ArtifactDamagedError.
+        """
+        try:
+            # Files are the last that earlier versions recorded.
+            record = read_sealed(
+                self.folder(identity) / STAGE_FILE,
+                is_of_earlier_version=lambda record: list(record)[-1] == "files",
+            )
+        except FileNotFoundError:
+            raise ArtifactDamagedError(identity, f"{STAGE_FILE} is missing") from None
+        except DamagedFileError as damage:
+            raise ArtifactDamagedError(identity, f"{STAGE_FILE} {damage}") from damage
+        if not isinstance(record.get("files"), dict):
+            raise ArtifactDamagedError(identity, f"{STAGE_FILE} is unreadable")
+        return record
 
     def check(self, identity: str, *, thorough: bool = False) -> None:
         """Compare an artifact with what was committed.
 
-        Files whose size and time of change are as committed pass without being read, unless `thorough`.
+        Large files whose size and time of change are as committed pass without being read, unless `thorough`.
         Raises ArtifactDamagedError.
         """
-        info = self.info(identity)
-        if info is None or not isinstance(info.get("files"), dict):
-            raise ArtifactDamagedError(f"{STAGE_FILE} is unreadable")
-        for name, recorded in info["files"].items():
-            file = self.folder(identity) / name
-            try:
-                status = file.stat()
-            except OSError:
-                raise ArtifactDamagedError(f"{name} is missing") from None
+        for name, recorded in self.record(identity)["files"].items():
+            self.check_file(identity, name, recorded, thorough=thorough)
+
+    def check_file(self, identity: str, name: str, recorded: Any, *, thorough: bool = True) -> None:  # noqa: ANN401
+        """Compare one file of an artifact with what was recorded of it; raises as `check` does."""
+        file = self.folder(identity) / name
+        try:
+            status = file.stat()
             if status.st_size != recorded["size"]:
                 raise ArtifactDamagedError(
-                    f"{name} has {status.st_size} bytes, {recorded['size']} were written"
+                    identity, f"{name} has {status.st_size} bytes, {recorded['size']} were written"
                 )
-            untouched = status.st_mtime_ns == recorded["mtime_ns"]
-            if (thorough or not untouched) and file_hash(file) != recorded["sha256"]:
-                raise ArtifactDamagedError(f"the checksum of {name} differs")
+            is_read = thorough or status.st_size <= SMALL or status.st_mtime_ns != recorded["mtime_ns"]
+            if is_read and file_hash(file) != recorded["sha256"]:
+                raise ArtifactDamagedError(identity, f"the checksum of {name} differs")
+        except (FileNotFoundError, NotADirectoryError):
+            raise ArtifactDamagedError(identity, f"{name} is missing") from None
+        except PermissionError:
+            raise
+        except OSError as error:
+            raise ArtifactDamagedError(identity, f"{name} can't be read: {error.strerror}") from error
+        except (KeyError, TypeError):
+            raise ArtifactDamagedError(identity, f"{STAGE_FILE} is unreadable") from None
 
     def discard(self, identity: str) -> None:
         """Remove an artifact, in one step for everybody else."""
@@ -123,10 +162,13 @@ class Store:
                 "mtime_ns": status.st_mtime_ns,
                 "sha256": file_hash(file),
             }
-        write_atomically(output / STAGE_FILE, json.dumps({**record, "files": files}, indent=1) + "\n")
+        sync_tree(output)
+        write_sealed(output / STAGE_FILE, {**record, "files": files})
         self.discard(identity)
         self.folder(identity).parent.mkdir(parents=True, exist_ok=True)
         output.rename(self.folder(identity))
+        for parent in (self.folder(identity).parent, self.root / "artifacts"):
+            sync_folder(parent)
         shutil.rmtree(partial, ignore_errors=True)
 
     @contextmanager
@@ -156,12 +198,18 @@ class Store:
             lock.release()
 
     def addresses(self, experiment: str) -> dict[str, str]:
-        """Return stage identities of the experiment's last run by address (variant, seed, role)."""
+        """Return stage identities of the experiment's last run by address (variant, seed, role).
+
+        Raises DamagedFileError.
+        """
         try:
-            known = json.loads((self.root / "addresses" / f"{experiment}.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            known = read_sealed(
+                self.addresses_file(experiment),
+                is_of_earlier_version=lambda known: all(isinstance(each, str) for each in known.values()),
+            )
+        except FileNotFoundError:
             return {}
-        return known if isinstance(known, dict) else {}
+        return dict(known.get("addresses", known))
 
     def experiments(self) -> list[str]:
         """Return the names of the experiments whose addresses are known."""
@@ -169,14 +217,20 @@ class Store:
 
     def forget_addresses(self, experiment: str) -> None:
         """Forget which identities an experiment's last run used."""
-        (self.root / "addresses" / f"{experiment}.json").unlink(missing_ok=True)
+        self.addresses_file(experiment).unlink(missing_ok=True)
 
     def remember_addresses(self, experiment: str, addresses: Mapping[str, str]) -> None:
-        """Record the identities that an experiment's run uses, over what was known before."""
-        folder = self.root / "addresses"
-        folder.mkdir(parents=True, exist_ok=True)
+        """Record the identities that an experiment's run uses, over what was known before.
+
+        Raises DamagedFileError if that is damaged.
+        """
         merged = {**self.addresses(experiment), **addresses}
-        write_atomically(folder / f"{experiment}.json", json.dumps(merged, indent=1) + "\n")
+        self.addresses_file(experiment).parent.mkdir(parents=True, exist_ok=True)
+        write_sealed(self.addresses_file(experiment), {"addresses": merged})
+
+    def addresses_file(self, experiment: str) -> Path:
+        """Return where it is kept which identities an experiment's last run used."""
+        return self.root / "addresses" / f"{experiment}.json"
 
 
 def write_holder(file: Path, label: str) -> None:
@@ -192,22 +246,6 @@ def describe_holder(file: Path) -> str:
         return f"process {holder['pid']} on {holder['host']}"
     except (OSError, ValueError, KeyError):
         return "another process"
-
-
-def file_hash(file: Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_atomically(file: Path, text: str) -> None:
-    """Write a file under a temporary name and rename it, so that no reader sees half of it."""
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _is_about(root: Path, error: Exception) -> bool:

@@ -2,24 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage, behind
-from synthbench.pipeline.store import Store
 
 ROWS_SHOWN = 5
 
 
-def version_notes(runs: Sequence[PlannedRun], store: Store) -> Iterator[str]:
+def version_notes(runs: Sequence[PlannedRun], artifacts: Artifacts) -> Iterator[str]:
     """Yield a sentence for each package, Python and machine of which stages in the store met several.
 
     A stage that is there is not computed anew because a package is newer: only the versions of methods,
-    trainers and evaluators are part of what it is.
+    trainers and evaluators, and the code of those that others wrote, are part of what it is.
     """
     known: dict[str, dict[str, str]] = {}
     rows: dict[str, dict[str, dict[str, None]]] = {}
     for run in runs:
         for stage in behind(run.ends):
-            for what, version in known.setdefault(stage.identity, _versions(stage, store)).items():
+            for what, version in known.setdefault(stage.identity, _versions(stage, artifacts)).items():
                 rows.setdefault(what, {}).setdefault(version, {})[run.variant.label] = None
     for what, of_versions in rows.items():
         if len(of_versions) > 1:
@@ -27,8 +27,8 @@ def version_notes(runs: Sequence[PlannedRun], store: Store) -> Iterator[str]:
             yield f"Not all computed with the same {what}: {', '.join(named)}."
 
 
-def _versions(stage: Stage, store: Store) -> dict[str, str]:
-    found = (store.info(stage.identity) or {}).get("by")
+def _versions(stage: Stage, artifacts: Artifacts) -> dict[str, str]:
+    found = artifacts.record(stage.identity).get("by")
     return {str(what): str(version) for what, version in found.items()} if isinstance(found, dict) else {}
 
 

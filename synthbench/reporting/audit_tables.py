@@ -1,14 +1,14 @@
 """An experiment's audits for a terminal, and as Markdown, LaTeX and CSV."""
 
-import csv
 import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from synthbench.reporting import latex_text, markdown
+from synthbench.escaping import CsvWriter, markdown_text
+from synthbench.reporting import latex_text
 from synthbench.reporting.audit_grids import audit_grids, audit_lines
-from synthbench.reporting.grids import latex_grid, markdown_grid, rich_grid
-from synthbench.reporting.latex_layout import ORIGIN, closed, opened
+from synthbench.reporting.grids import latex_parts, markdown_grid, rich_grid
+from synthbench.reporting.latex_layout import ORIGIN, layout_of
 from synthbench.reporting.notes import audit_notes
 from synthbench.reporting.results import AuditResult, ExperimentResult
 
@@ -62,35 +62,36 @@ def markdown_audits(result: ExperimentResult) -> str:
     lines: list[str] = []
     for each in result.audits:
         if each.audit is None:
-            lines += [f"**{markdown.escape(waiting_title(each))}**", ""]
+            lines += [f"**{markdown_text(waiting_title(each))}**", ""]
             continue
         for grid in audit_grids(each.title, each.audit, each.published):
-            lines += [f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), ""]
-        lines += [*(f"- {markdown.escape(line)}" for line in audit_lines(each.audit)), ""]
-    lines += [f"- {markdown.escape(note)}" for note in audit_notes(result)]
+            lines += [f"**{markdown_text(grid.title)}**", "", *markdown_grid(grid), ""]
+        lines += [*(f"- {markdown_text(line)}" for line in audit_lines(each.audit)), ""]
+    lines += [f"- {markdown_text(note)}" for note in audit_notes(result)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def latex_audits(result: ExperimentResult) -> str:
     """Return a `table` environment for each audit that is judged."""
-    lines = [ORIGIN]
-    for each in result.audits:
+    lines, layout = [ORIGIN], layout_of(result, "audit")
+    for number, each in enumerate(result.audits, start=1):
         if each.audit is None:
             lines.append(f"% {latex_text.escape(waiting_title(each))}")
             continue
         notes = [*audit_lines(each.audit), *audit_notes(result)]
         first, *others = audit_grids(each.title, each.audit, each.published)
-        lines += [*opened(first.title), *latex_grid(first)]
+        *parts, last = latex_parts(first)
         for grid in others:
-            lines += [rf"\par\medskip {latex_text.escape(grid.title)}\par\smallskip", *latex_grid(grid)]
-        lines += closed(notes)
+            last += [rf"\par\medskip {latex_text.escape(grid.title)}\par\smallskip"]
+            last += [line for part in latex_parts(grid) for line in part]
+        lines += layout.named(number).environments(first.title, [*parts, last], notes)
     return "\n".join(lines) + "\n"
 
 
 def csv_audits(result: ExperimentResult) -> str:
     """Return one line for each cell of each confusion: counts, percentage and its 95% interval."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     for each in result.audits:
         writer.writerows(_csv_rows(each))

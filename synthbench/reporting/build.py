@@ -10,7 +10,7 @@ from synthbench.reporting.aggregate import RowKey
 from synthbench.reporting.columns import ColumnSource, Runs, column_sources
 from synthbench.reporting.comparisons import ItemErrors
 from synthbench.reporting.noise import leads
-from synthbench.reporting.notes import figure_notes, table_notes
+from synthbench.reporting.notes import figure_notes, short_notes, table_notes
 from synthbench.reporting.options import PublishedOptions, TableOptions
 from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.results import ExperimentResult
@@ -44,7 +44,12 @@ def build_table(result: ExperimentResult) -> Table:
         decimals=options.decimals,
         num_seeds=max(counts, key=lambda number: (counts[number], number), default=0),
     )
-    return replace(table, notes=table_notes(table, result, options), figure_notes=figure_notes(table, result))
+    return replace(
+        table,
+        notes=table_notes(table, result, options),
+        figure_notes=figure_notes(table, result),
+        short_notes=short_notes(table, result, options),
+    )
 
 
 def _caption(result: ExperimentResult, options: TableOptions) -> str:

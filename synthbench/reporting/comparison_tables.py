@@ -1,15 +1,14 @@
 """Comparisons with baselines as Markdown, LaTeX and CSV."""
 
-import csv
 import io
 from collections.abc import Iterator
 
-from synthbench.reporting import markdown
+from synthbench.escaping import CsvWriter, markdown_text
 from synthbench.reporting.aggregate import RowKey
 from synthbench.reporting.comparison_notes import comparison_notes
 from synthbench.reporting.comparisons import ColumnComparisons, Comparison, Finding, compare
-from synthbench.reporting.grids import Grid, Line, latex_grid, markdown_grid
-from synthbench.reporting.latex_layout import ORIGIN, closed, opened
+from synthbench.reporting.grids import Grid, Line, latex_parts, markdown_grid
+from synthbench.reporting.latex_layout import ORIGIN, layout_of
 from synthbench.reporting.notes import data_notes
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult
@@ -29,23 +28,23 @@ def markdown_comparisons(result: ExperimentResult) -> str:
     """Return a table for each column, and what must be known beside them."""
     lines: list[str] = []
     for grid in comparison_grids(result):
-        lines += [f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), ""]
-    lines += [f"- {markdown.escape(note)}" for note in _notes(result)]
+        lines += [f"**{markdown_text(grid.title)}**", "", *markdown_grid(grid), ""]
+    lines += [f"- {markdown_text(note)}" for note in _notes(result)]
     return "\n".join(lines) + "\n"
 
 
 def latex_comparisons(result: ExperimentResult) -> str:
     """Return a `table` environment for each column."""
-    lines, notes = [ORIGIN], _notes(result)
-    for grid in comparison_grids(result):
-        lines += [*opened(grid.title), *latex_grid(grid), *closed(notes)]
+    lines, notes, layout = [ORIGIN], _notes(result), layout_of(result, "comparisons")
+    for number, grid in enumerate(comparison_grids(result), start=1):
+        lines += layout.named(number).environments(grid.title, latex_parts(grid), notes)
     return "\n".join(lines) + "\n"
 
 
 def csv_comparisons(result: ExperimentResult) -> str:
     """Return one line per comparison and column: scores x 100, p values as they are."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     for column in compare(result):
         writer.writerows(_csv_line(column, each) for each in column.comparisons)

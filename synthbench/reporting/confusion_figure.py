@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from synthbench.reporting.audit_tables import waiting_title
-from synthbench.reporting.figure_files import FONT_SIZE, NARROWEST, SMALL_FONT_SIZE, TEXT_COLOUR, WIDEST
-from synthbench.reporting.figure_text import text_height, text_width, wrapped
+from synthbench.reporting.figure_files import NARROWEST, SMALL_FONT_SIZE, WIDEST
+from synthbench.reporting.figure_text import framed, text_height, text_width, wrapped
 from synthbench.reporting.results import AuditResult, ExperimentResult
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class _Panel:
         return len(self.confusion.rows) * (text_height(lines, SMALL_FONT_SIZE) + CELL_GAP)
 
 
-def confusion_figure(result: ExperimentResult) -> "Figure | None":
+def confusion_figure(result: ExperimentResult, *, has_caption: bool = True) -> "Figure | None":
     """Return shares of judged labels in percent, None if nothing was judged; call it within `figure_style`.
 
-    A paper's shares stand in the cells, too, where an audit has some.
+    A paper's shares stand in the cells, too, where an audit has some. Title and notes may be left out.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -74,15 +74,14 @@ def confusion_figure(result: ExperimentResult) -> "Figure | None":
     width = max(NARROWEST, num_across * widest)
     lines = [panels[first : first + num_across] for first in range(0, len(panels), num_across)]
     titles = [wrapped(panel.title, width / num_across - CELL_GAP) for panel in panels]
-    caption = wrapped(f"{_caption(result)}: what was intended, and what it was judged to be", width)
-    notes = "\n".join(wrapped(note, width, SMALL_FONT_SIZE) for note in _notes(result))
+    caption = f"{_caption(result)}: what was intended, and what it was judged to be"
+    frame = framed(caption if has_caption else "", _notes(result), width)
 
     above = max(map(text_height, titles)) + AXIS_HEIGHT
     heights = [max(panel.height for panel in line) + above for line in lines]
-    height = sum(heights) + text_height(caption) + text_height(notes, SMALL_FONT_SIZE) + AXIS_HEIGHT / 2
+    height = sum(heights) + frame.height + AXIS_HEIGHT / 2
     figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.06, hspace=0.04))
-    figure.suptitle(caption, x=0.01, horizontalalignment="left", size=FONT_SIZE)
-    figure.supxlabel(notes, x=0.01, horizontalalignment="left", size=SMALL_FONT_SIZE, color=TEXT_COLOUR)
+    frame.draw(figure)
     grid = figure.add_gridspec(len(lines), num_across, height_ratios=heights)
     for number, (panel, title) in enumerate(zip(panels, titles, strict=True)):
         _draw(figure.add_subplot(grid[divmod(number, num_across)]), panel, title)

@@ -1,12 +1,13 @@
 """What an experiment's data cost, for a terminal, and as Markdown, LaTeX and CSV."""
 
-import csv
 import io
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from synthbench.escaping import CsvWriter
 from synthbench.reporting.grids import Grid, Line, latex_document, markdown_document, terminal_grid
+from synthbench.reporting.latex_layout import layout_of
 from synthbench.reporting.notes import cost_notes
 from synthbench.reporting.options import PublishedCosts, TableOptions
 from synthbench.reporting.published import PublishedValue
@@ -37,13 +38,13 @@ def markdown_costs(result: ExperimentResult) -> str:
 
 def latex_costs(result: ExperimentResult) -> str:
     """Return a `table` environment."""
-    return latex_document(cost_grid(result), cost_table_notes(result))
+    return latex_document(cost_grid(result), cost_table_notes(result), layout_of(result, "costs"))
 
 
 def csv_costs(result: ExperimentResult) -> str:
     """Return a line for each stage, and for all of each part that took several."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     published = _published(result)
     for name, cost in _lines(result):
@@ -124,7 +125,7 @@ def cost_table_notes(result: ExperimentResult) -> Iterator[str]:
     )
     yield "Answers that the cache held already are not counted: another stage has paid for them."
     if any(not cost.is_priced for cost in result.costs):
-        yield f"{MISSING} Nobody knows what a token costs; give `llm.price`."
+        yield f"{MISSING} No price of a token is known."
     in_doubt = sum(cost.in_doubt_usd for cost in result.costs)
     if in_doubt:
         yield f"In doubt beside that, for what a kill or a lost connection cut off: at most {in_doubt:.4f}."

@@ -1,8 +1,8 @@
 """The table as long-format CSV, one line for each cell."""
 
-import csv
 import io
 
+from synthbench.escaping import CsvWriter
 from synthbench.reporting.table import Cell, Column, PublishedCell, Row, Table
 
 FIELDS = (
@@ -17,7 +17,7 @@ def csv_table(table: Table) -> str:
     `axis` reads "base=static; size=1000".
     """
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     for row in table.rows:
         published = row.published or (None,) * len(row.cells)

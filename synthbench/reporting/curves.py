@@ -1,12 +1,12 @@
 """Scores against an amount: the points of a table along an axis, or by the number of records."""
 
-import csv
 import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from synthbench.escaping import CsvWriter
 from synthbench.reporting import aggregate
 from synthbench.reporting.build import build_table
 from synthbench.reporting.notes import curve_notes
@@ -94,7 +94,7 @@ def curves(result: ExperimentResult) -> Curves | None:
 def csv_curves(found: Curves) -> str:
     """Return a line for each point; scores x 100, intervals of 95 %."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     for title, of_panel in found.panels:
         for curve in of_panel:

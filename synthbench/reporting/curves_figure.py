@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from synthbench.reporting.amounts import beside, scale_amounts
 from synthbench.reporting.curves import Curve, Curves, Point
+from synthbench.reporting.figure_files import SCORE, alike_limits
 from synthbench.reporting.figure_text import POINTS_PER_INCH
 from synthbench.reporting.panels import AXIS_WIDTH, CEILING, Look, Texts, look, panels_figure
 
@@ -30,7 +31,7 @@ def curves_figure(curves: Curves) -> "Figure":
         one.handle(line.label, has_line=has_lines) for line, one in zip(curves.lines, looks, strict=True)
     ]
     titles = [title for title, _ in curves.panels]
-    texts = Texts(curves.caption, titles, curves.x_title, "score × 100", curves.notes)
+    texts = Texts(curves.caption, titles, curves.x_title, SCORE, curves.notes)
     figure, panels = panels_figure(texts, handles)
     num_across = len({round(panel.get_position().x0, 6) for panel in panels})
     width = figure.get_figwidth() / num_across - AXIS_WIDTH
@@ -43,7 +44,10 @@ def curves_figure(curves: Curves) -> "Figure":
             shifts = [_shift(point, drawn, at_amount) / POINTS_PER_INCH for point in line.points]
             amounts = [point.x for point in line.points]
             _draw(panel, line, of_line, beside(panel, amounts, shifts, width))
-        _scale_y(panel, lines)
+    for panel, limits in zip(
+        panels, alike_limits([_reach(lines) for _, lines in curves.panels]), strict=True
+    ):
+        panel.set_ylim(*limits)
     return figure
 
 
@@ -80,7 +84,8 @@ def _draw(panel: "Axes", line: Curve, of_line: Look, places: Sequence[float]) ->
         )
 
 
-def _scale_y(panel: "Axes", lines: Sequence[Curve]) -> None:
+def _reach(lines: Sequence[Curve]) -> tuple[float, float]:
+    """Return the lowest and the highest end of an interval, with a margin."""
     ends = [
         point.cell.mean + sign * (point.cell.half_width or 0.0)
         for line in lines
@@ -88,4 +93,4 @@ def _scale_y(panel: "Axes", lines: Sequence[Curve]) -> None:
         for sign in (-1, 1)
     ] or [0.0]
     margin = max(Y_MARGIN * (max(ends) - min(ends)), 0.5)
-    panel.set_ylim(min(ends) - margin, max(ends) + margin)
+    return min(ends) - margin, max(ends) + margin

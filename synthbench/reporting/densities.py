@@ -1,10 +1,10 @@
 """How the scores of training pairs are distributed: what each row trains on, against a reference."""
 
-import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from synthbench.escaping import CsvWriter
 from synthbench.reporting import aggregate
 from synthbench.reporting.grids import Grid
 from synthbench.reporting.histograms import BINS, coarse, divergence, levels
@@ -144,7 +144,7 @@ def _text(panel: DensityPanel, of: ScoreSet) -> str:
 def csv_densities(found: Densities) -> str:
     """Return a line for each set and each of the bins."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     for panel in found.panels:
         for each in (*([panel.reference] if panel.reference else []), *panel.sets):

@@ -34,7 +34,7 @@ def densities_figure(found: Densities) -> "Figure":
             of = looks[each.label]
             axes.plot(*density(each.counts), color=of.colour, linestyle=of.dashes, linewidth=1.3)
         axes.set_xlim(0, 1)
-        axes.set_ylim(0, min(1.05 * max(peaks(panel)), _most(panel)))
+        axes.set_ylim(0, _height(found))
     return figure
 
 
@@ -42,6 +42,11 @@ def peaks(panel: DensityPanel) -> list[float]:
     """Return the highest density of each set, and of the reference."""
     shown = (*panel.sets, *([panel.reference] if panel.reference else []))
     return [float(density(each.counts)[1].max()) for each in shown]
+
+
+def _height(found: Densities) -> float:
+    """Return the density up to which all panels go, so that areas can be compared."""
+    return max(min(1.05 * max(peaks(panel)), _most(panel)) for panel in found.panels)
 
 
 def _most(panel: DensityPanel) -> float:
@@ -55,7 +60,7 @@ def _cut_off(found: Densities) -> list[str]:
         f"{f'{panel.title}: ' if panel.title else ''}{each.label} (up to {peak:.1f})"
         for panel in found.panels
         for each, peak in zip(panel.sets, peaks(panel), strict=False)
-        if peak > _most(panel)
+        if peak > _height(found)
     ]
     return [f"Cut off above: {', '.join(texts)}."] if texts else []
 

@@ -1,11 +1,11 @@
 """How well dev scores on the way rank the seeds: against their dev scores in the end."""
 
-import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from synthbench.escaping import CsvWriter
 from synthbench.reporting import aggregate
 from synthbench.reporting.grids import Grid
 from synthbench.reporting.notes import data_notes
@@ -155,7 +155,7 @@ def _limit(num_seeds: int) -> float:
 def csv_early_dev(found: EarlyDevs) -> str:
     """Return a line for each row and each step at which dev was scored."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     for row in found.rows:
         axis = "; ".join(f"{name}={value}" for name, value in row.axes)

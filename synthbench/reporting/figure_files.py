@@ -3,8 +3,9 @@
 import base64
 import io
 import logging
+import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,7 @@ DASHES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
 CEILING_COLOUR, CEILING_MARKER = "#333333", "D"
 TEXT_COLOUR = "#555555"
 NARROWEST, WIDEST = 3.4, 6.9  # inches, from a paper's column to the width of its text
+SCORE = "score × 100"
 STYLE: dict[str, Any] = {
     "font.family": "DejaVu Sans",  # it comes with matplotlib, so every machine has it
     "font.size": FONT_SIZE,
@@ -44,6 +46,19 @@ STYLE: dict[str, Any] = {
 }
 # Without dates; what is not named here says which matplotlib it was.
 METADATA = {"pdf": {"CreationDate": None}, "png": {}, "svg": {"Date": None}}
+
+
+def alike_limits(
+    limits: Sequence[tuple[float, float]], bounds: tuple[float, float] = (-math.inf, math.inf)
+) -> list[tuple[float, float]]:
+    """Widen the panels' ranges to the widest of them, each about its middle, within `bounds` if they hold it.
+
+    A difference is then as long in one panel of a figure as in another.
+    """
+    span = max((high - low for low, high in limits), default=0.0)
+    lows = (min((low + high - span) / 2, bounds[1] - span) for low, high in limits)
+    starts = [max(low, bounds[0]) for low in lows]
+    return [(start, start + span) for start in starts]
 
 
 @contextmanager

@@ -1,11 +1,11 @@
 """Scores against what they cost, and which rows no other outdoes for the same or less."""
 
-import csv
 import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from synthbench.escaping import CsvWriter
 from synthbench.reporting import aggregate
 from synthbench.reporting.aggregate import RowKey
 from synthbench.reporting.build import build_table
@@ -182,7 +182,7 @@ def _notes(panel: CostPanel) -> Iterator[str]:
 def csv_frontier(found: Frontier) -> str:
     """Return a line for each row and cost, those that are not drawn with the reason; scores x 100."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    writer = CsvWriter(text)
     writer.writerow(FIELDS)
     for panel in found.panels:
         for bought in panel.rows:

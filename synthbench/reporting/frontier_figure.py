@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from synthbench.reporting.amounts import round_ticks, scale_amounts
-from synthbench.reporting.figure_files import COLOURS, MARKERS
+from synthbench.reporting.figure_files import COLOURS, MARKERS, SCORE, alike_limits
 from synthbench.reporting.frontier import Bought, CostPanel, Frontier
 from synthbench.reporting.panels import AXIS_WIDTH, CEILING, Look, Texts, panels_figure
 from synthbench.reporting.point_labels import Named, label_points
@@ -35,7 +35,7 @@ def _drawn(found: Frontier, *, is_numbered: bool) -> "tuple[Figure, float]":
     """Return the figure, and what the names of the panel that has the least room hide."""
     rows = _rows_shown(found)
     numbers = {row: str(number) for number, row in enumerate(rows, start=1)} if is_numbered else {}
-    texts = Texts(found.caption, [""] * len(found.panels), "", f"{found.score} score × 100", found.notes)
+    texts = Texts(found.caption, [""] * len(found.panels), "", f"{found.score} {SCORE}", found.notes)
     figure, panels = panels_figure(texts, _handles(found, numbers))
     width = figure.get_figwidth() / min(len(panels), 3) - AXIS_WIDTH
     for axes, panel in zip(panels, found.panels, strict=True):
@@ -45,7 +45,8 @@ def _drawn(found: Frontier, *, is_numbered: bool) -> "tuple[Figure, float]":
         _draw_points(axes, panel)
         if joint := _joint(axes, panel):
             axes.plot(*zip(*joint, strict=True), color=JOINT_COLOUR, linewidth=1.0, zorder=1.5)
-        _scale_y(axes, panel)
+    for axes, limits in zip(panels, alike_limits([_reach(panel) for panel in found.panels]), strict=True):
+        axes.set_ylim(*limits)
     figure.draw_without_rendering()
     hidden = [
         label_points(axes, _named(panel, numbers), _joint(axes, panel))
@@ -114,9 +115,10 @@ def _joint(axes: "Axes", panel: CostPanel) -> list[tuple[float, float]]:
     return [*corners, (axes.get_xlim()[1], corners[-1][1])] if corners else []
 
 
-def _scale_y(axes: "Axes", panel: CostPanel) -> None:
+def _reach(panel: CostPanel) -> tuple[float, float]:
+    """Return the lowest and the highest end of an interval, with a margin."""
     ends = [
         cell.mean + sign * (cell.half_width or 0.0) for _, _, cell in panel.shown for sign in (-1, 1)
     ] or [0.0]
     margin = max(Y_MARGIN * (max(ends) - min(ends)), 0.5)
-    axes.set_ylim(min(ends) - margin, max(ends) + margin)
+    return min(ends) - margin, max(ends) + margin

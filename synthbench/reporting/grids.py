@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from synthbench.reporting import latex_text, markdown
-from synthbench.reporting.latex_layout import ORIGIN, closed, fitted, opened
+from synthbench.escaping import markdown_text
+from synthbench.reporting import latex_text
+from synthbench.reporting.latex_layout import ORIGIN, Layout, fitted, split
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,13 +35,13 @@ def terminal_grid(grid: Grid, notes: Iterable[str]) -> "RenderableType":
 
 def markdown_document(grid: Grid, notes: Iterable[str]) -> str:
     """Return title, grid and notes."""
-    listed = [f"- {markdown.escape(note)}" for note in notes]
-    return "\n".join([f"**{markdown.escape(grid.title)}**", "", *markdown_grid(grid), "", *listed]) + "\n"
+    listed = [f"- {markdown_text(note)}" for note in notes]
+    return "\n".join([f"**{markdown_text(grid.title)}**", "", *markdown_grid(grid), "", *listed]) + "\n"
 
 
-def latex_document(grid: Grid, notes: Iterable[str]) -> str:
-    """Return a `table` environment."""
-    return "\n".join([ORIGIN, *opened(grid.title), *latex_grid(grid), *closed(notes)]) + "\n"
+def latex_document(grid: Grid, notes: Iterable[str], layout: Layout) -> str:
+    """Return a `table` environment, or several of a long grid."""
+    return "\n".join([ORIGIN, *layout.environments(grid.title, latex_parts(grid), notes)]) + "\n"
 
 
 def rich_grid(grid: Grid) -> "RichTable":
@@ -61,26 +62,23 @@ def rich_grid(grid: Grid) -> "RichTable":
 
 def markdown_grid(grid: Grid) -> list[str]:
     """Return the lines of a grid in GitHub-flavoured Markdown, without its title."""
-    rows = [grid.header, ("---", *("---:" for _ in grid.header[1:]))]
-    rows += [tuple(map(markdown.escape, line)) for line in (*grid.body, *grid.foot)]
+    rows = [tuple(map(markdown_text, grid.header)), ("---", *("---:" for _ in grid.header[1:]))]
+    rows += [tuple(map(markdown_text, line)) for line in (*grid.body, *grid.foot)]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
-def latex_grid(grid: Grid) -> list[str]:
-    """Return the lines that set a grid, no wider than the text."""
+def latex_parts(grid: Grid) -> list[list[str]]:
+    """Return the lines that set a grid, no wider than the text, in parts that no page is too short for."""
 
     def line(cells: Line) -> str:
         return " & ".join(map(latex_text.escape, cells)) + r" \\"
 
     foot = [r"\midrule", *map(line, grid.foot)] if grid.foot else []
-    tabular = [
+    top = [
         rf"\begin{{tabular}}{{l{'r' * (len(grid.header) - 1)}}}",
         r"\toprule",
         line(grid.header),
         r"\midrule",
-        *map(line, grid.body),
-        *foot,
-        r"\bottomrule",
-        r"\end{tabular}",
     ]
-    return fitted(tabular)
+    parts = split([*map(line, grid.body), *foot])
+    return [fitted([*top, *part, r"\bottomrule", r"\end{tabular}"]) for part in parts]

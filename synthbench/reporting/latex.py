@@ -3,7 +3,7 @@
 import math
 import re
 
-from synthbench.reporting.latex_layout import ORIGIN, PREAMBLE, closed, fitted, opened
+from synthbench.reporting.latex_layout import ORIGIN, PREAMBLE, Layout, fitted, split
 from synthbench.reporting.latex_text import escape
 from synthbench.reporting.table import MISSING, Cell, Group, Row, Table
 
@@ -12,28 +12,31 @@ FONTS = r"\sisetup{detect-weight=true, detect-shape=true, detect-family=true, mo
 """Numbers in the font around them: bold ones, and published ones in italics."""
 
 
-def latex_table(table: Table) -> str:
-    """Return a `table` environment for \\input, numbers aligned by siunitx, no wider than the text."""
+def latex_table(table: Table, layout: Layout) -> str:
+    """Return a `table` environment for \\input, numbers aligned by siunitx, no larger than the page.
+
+    A long table is several of them.
+    """
     columns = "".join(
         rf"S[table-format={_number_format(table, index)}]@{{\,}}l" for index in range(len(table.columns))
     )
     titles = [rf"\multicolumn{{2}}{{c}}{{{escape(column.title)}}}" for column in table.columns]
     names = table.header[: len(table.axes) + 1]
-    tabular = [
+    top = [
         rf"\begin{{tabular}}{{{'l' * len(names)}{columns}}}",
         r"\toprule",
         _line([*map(escape, names), *titles]),
+        r"\midrule",
     ]
-    for group in table.groups:
-        tabular += [r"\midrule", *_group_lines(table, group)]
-    tabular += [r"\bottomrule", r"\end{tabular}"]
-    lines = [ORIGIN, *opened(table.caption), FONTS, *fitted(tabular), *closed(table.notes)]
-    return "\n".join(lines) + "\n"
+    body = [line for group in table.groups for line in (r"\midrule", *_group_lines(table, group))][1:]
+    parts = [[FONTS, *fitted([*top, *part, r"\bottomrule", r"\end{tabular}"])] for part in split(body)]
+    notes = table.short_notes if layout.options.notes == "short" else table.notes
+    return "\n".join([ORIGIN, *layout.environments(table.caption, parts, notes)]) + "\n"
 
 
-def latex_document(table: Table) -> str:
+def latex_document(table: Table, layout: Layout) -> str:
     """Return a whole document that holds only this table."""
-    return PREAMBLE + latex_table(table) + r"\end{document}" + "\n"
+    return PREAMBLE + latex_table(table, layout) + r"\end{document}" + "\n"
 
 
 def _group_lines(table: Table, group: Group) -> list[str]:

@@ -1,33 +1,25 @@
 """The table as GitHub-flavoured Markdown."""
 
-import re
-
+from synthbench.escaping import markdown_text
 from synthbench.reporting.table import MISSING, Cell, Table
-
-_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#$&])")
-
-
-def escape(text: str) -> str:
-    """Return `text` on one line, with every character that Markdown or a table would interpret escaped."""
-    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
 def markdown_table(table: Table) -> str:
     """Return caption, table and notes."""
     names = len(table.axes) + 1
     lines = [
-        f"**{escape(table.caption)}**",
+        f"**{markdown_text(table.caption)}**",
         "",
-        _line([escape(title) for title in table.header]),
+        _line([markdown_text(title) for title in table.header]),
         _line(["---"] * names + ["---:"] * len(table.columns)),
     ]
     for row in table.rows:
         cells = [_cell_text(table, cell) for cell in row.cells]
-        lines.append(_line([*(escape(name) for name in table.row_names(row)), *cells]))
+        lines.append(_line([*(markdown_text(name) for name in table.row_names(row)), *cells]))
         if row.published_line:
-            texts = (f"*{escape(text)}*" if text else "" for text in row.published_line)
+            texts = (f"*{markdown_text(text)}*" if text else "" for text in row.published_line)
             lines.append(_line([*[""] * len(table.axes), *texts]))
-    notes = [f"- {escape(note)}" for note in table.notes]
+    notes = [f"- {markdown_text(note)}" for note in table.notes]
     return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
 
 
@@ -36,7 +28,7 @@ def _cell_text(table: Table, cell: Cell | None) -> str:
         return MISSING
     mean = f"**{table.mean_text(cell)}**" if cell.is_bold else table.mean_text(cell)
     spread = f" ± {table.spread_text(cell)}" if table.spread_text(cell) else ""
-    seeds = f" {escape(table.seeds_text(cell))}" if table.seeds_text(cell) else ""
+    seeds = f" {markdown_text(table.seeds_text(cell))}" if table.seeds_text(cell) else ""
     return mean + spread + seeds
 
 

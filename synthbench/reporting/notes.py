@@ -1,7 +1,7 @@
 """What a reader must know beside the numbers."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from synthbench.reporting.aggregate import RowKey, measurements, rows, scores
 from synthbench.reporting.columns import column_sources
@@ -45,6 +45,22 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_unfinished(result),
     )
     return tuple(note for note in notes if note.strip())
+
+
+def short_notes(table: Table, result: ExperimentResult, options: TableOptions) -> tuple[str, ...]:
+    """Return the table's footnotes without which its figures and marks can't be read."""
+    return (
+        *_overrides(result),
+        *_metrics(table),
+        *_seeds(table, result),
+        *_averages(table, options),
+        *_not_alike(table),
+        *_marks(table),
+        *_undefined(result, options),
+        *published_notes(table, are_wanted=bool(result.published)),
+        *_not_found(result, options),
+        *_incomplete(result),
+    )
 
 
 def audit_notes(result: ExperimentResult) -> tuple[str, ...]:
@@ -213,9 +229,21 @@ def _choices(result: ExperimentResult) -> Iterator[str]:
         row = f"{key.variant} ({axes})" if axes else key.variant
         seeds = "seed" if len(chosen) == 1 else "seeds"
         seeds = f"{seeds} {', '.join(str(run.seed) for run in chosen)}"
-        for path in dict.fromkeys(path for run in chosen for path in run.chosen if path != CHOSEN_SEED):
+        paths = dict.fromkeys(path for run in chosen for path in run.chosen if path != CHOSEN_SEED)
+        for path, name in _short_names(list(paths)).items():
             values = ", ".join(str(run.chosen.get(path)) for run in chosen)
-            yield f"Chosen on dev: {row}: {path} = {values} for {seeds}."
+            yield f"Chosen on dev: {row}: {name} = {values} for {seeds}."
+
+
+def _short_names(paths: Sequence[str]) -> dict[str, str]:
+    """Return what readers may call settings: "k", or "sampler k" and "head k" where two end alike."""
+    names = {}
+    for path in paths:
+        keys = path.split(".")
+        tails = (keys[-length:] for length in range(1, len(keys) + 1))
+        others = [other.split(".") for other in paths if other != path]
+        names[path] = " ".join(next(t for t in tails if all(o[-len(t) :] != t for o in others)))
+    return names
 
 
 def _seed_optimization(result: ExperimentResult) -> Iterator[str]:

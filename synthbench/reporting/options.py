@@ -126,6 +126,11 @@ class FiguresOptions(BaseModel):
 
     model_config = _CONFIG
 
+    caption: bool = Field(
+        default=True,
+        description="whether figures hold title and notes; false for papers, which have captions",
+    )
+
     curves: CurvesOptions | None = Field(
         None, description="scores against an amount, with intervals (`curves.*`); null: not drawn"
     )
@@ -140,6 +145,23 @@ class FiguresOptions(BaseModel):
         None,
         description="the score against what it cost, the best for its cost joined (`frontier.*`);"
         " null: not drawn",
+    )
+
+
+class LatexOptions(BaseModel):
+    """`table.latex`: how the LaTeX tables are set."""
+
+    model_config = _CONFIG
+
+    label: str | None = Field(
+        None,
+        pattern=r"^[A-Za-z0-9:._-]+$",
+        description="of \\label; `comparisons.tex` and the others add their name; null: tab:EXPERIMENT",
+    )
+    wide: bool = Field(default=False, description="true: `table*`, across both columns of a two-column page")
+    notes: Literal["all", "short", "none"] = Field(
+        "all",
+        description="below the table: all notes; short: only what explains its figures and marks; or none",
     )
 
 
@@ -169,6 +191,7 @@ class TableOptions(BaseModel):
         None, description="a paper's US dollars per sentence, printed beside ours; null: none"
     )
     figures: FiguresOptions = Field(FiguresOptions(), description="figures beside that of the scores")
+    latex: LatexOptions = Field(LatexOptions(), description="how the LaTeX tables are set")
     compare_to: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(
         None,
         description="the row that all others at its point of the grid are compared with (`comparisons.*`); or"

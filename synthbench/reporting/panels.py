@@ -10,14 +10,12 @@ from synthbench.reporting.figure_files import (
     CEILING_MARKER,
     COLOURS,
     DASHES,
-    FONT_SIZE,
     MARKERS,
     NARROWEST,
     SMALL_FONT_SIZE,
-    TEXT_COLOUR,
     WIDEST,
 )
-from synthbench.reporting.figure_text import text_height, text_width, wrapped
+from synthbench.reporting.figure_text import framed, text_height, text_width, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -63,7 +61,10 @@ def look(number: int) -> Look:
 
 @dataclass(frozen=True)
 class Texts:
-    """What is written around the panels, plain; `titles` has one for each panel, empty ones take no room."""
+    """What is written around the panels, plain; `titles` has one for each panel, empty ones take no room.
+
+    Without a caption there are no notes either.
+    """
 
     caption: str
     titles: Sequence[str]
@@ -85,17 +86,15 @@ def panels_figure(texts: Texts, handles: "Sequence[Line2D]") -> "tuple[Figure, l
     width = min(NARROWEST + (num_across - 1) * (WIDEST - NARROWEST) / 2, WIDEST)
     panel_width = width / num_across - AXIS_WIDTH / 2
     titles = [wrapped(title, panel_width) for title in texts.titles]
-    caption = wrapped(texts.caption, width)
-    notes = "\n".join(wrapped(note, width, SMALL_FONT_SIZE) for note in texts.notes)
+    frame = framed(texts.caption, texts.notes, width)
     num_columns = _legend_columns([str(handle.get_label()) for handle in handles], width)
     legend_height = _legend_height(len(handles), num_columns)
 
     row_height = PANEL_HEIGHT + max(map(text_height, titles)) + AXIS_HEIGHT
     height = num_down * row_height + legend_height
-    height += text_height(caption) + text_height(notes, SMALL_FONT_SIZE) + LEGEND_GAP
+    height += frame.height + LEGEND_GAP
     figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.05, hspace=0.03))
-    figure.suptitle(caption, x=0.01, horizontalalignment="left", size=FONT_SIZE)
-    figure.supxlabel(notes, x=0.01, horizontalalignment="left", size=SMALL_FONT_SIZE, color=TEXT_COLOUR)
+    frame.draw(figure)
     grid = figure.add_gridspec(
         num_down + 1, num_across, height_ratios=[*[row_height] * num_down, max(legend_height, 0.01)]
     )

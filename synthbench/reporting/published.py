@@ -1,6 +1,7 @@
 """Figures that a paper printed, read from a CSV with one line for each of them."""
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from synthbench.errors import UserError, did_you_mean
+from synthbench.given_files import read_settings
 
 if TYPE_CHECKING:
     from synthbench.reporting.options import PublishedCosts, PublishedOptions
@@ -64,11 +66,9 @@ class PublishedValue(BaseModel):
 def read_published(file: Path) -> tuple[PublishedValue, ...]:
     """Return every figure of a file; raises UserError if there is none or a line can't be read."""
     try:
-        with file.open(encoding="utf-8", newline="") as lines:
-            rows = list(csv.DictReader(lines))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise UserError(f"{file}: can't be read: {reason}") from error
+        rows = list(csv.DictReader(io.StringIO(read_settings(file), newline="")))
+    except csv.Error as error:
+        raise UserError(f"{file}: can't be read: {error}") from error
     values = []
     for number, row in enumerate(rows, start=2):
         try:

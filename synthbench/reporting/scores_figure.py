@@ -10,16 +10,16 @@ from synthbench.reporting.figure_files import (
     CEILING_COLOUR,
     CEILING_MARKER,
     COLOURS,
-    FONT_SIZE,
     GUIDE_COLOUR,
     GUIDE_WIDTH,
     MARKERS,
     NARROWEST,
-    SMALL_FONT_SIZE,
+    SCORE,
     TEXT_COLOUR,
     WIDEST,
+    alike_limits,
 )
-from synthbench.reporting.figure_text import text_height, text_width, wrapped
+from synthbench.reporting.figure_text import framed, text_height, text_width, wrapped
 from synthbench.reporting.table import MISSING, Cell, Row, Table
 
 if TYPE_CHECKING:
@@ -27,36 +27,44 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Inches.
-PANEL_WIDTH, PANEL_GAP, ROW_SPACING, AXIS_HEIGHT = 1.2, 0.1, 0.07, 0.3
+PANEL_WIDTH, PANEL_GAP, ROW_SPACING, AXIS_HEIGHT = 1.2, 0.1, 0.07, 0.45
 PANELS_PER_LINE = 5
 LABEL_LENGTH = 28
 MARGIN = 0.07
 SMALLEST_RANGE = 1.0
 LEAST_SCORE, HIGHEST_SCORE = -100.0, 100.0  # of a correlation
+BOUNDS = (LEAST_SCORE * (1 + 2 * MARGIN), HIGHEST_SCORE * (1 + 2 * MARGIN))
 
 
 @dataclass(frozen=True)
 class _Line:
-    """What stands at one height of all panels: a row of the table, or the heading of a group."""
+    """What stands at one height of all panels: a row of the table, or the heading of a group.
+
+    `number` is the row's variant's, so that a variant looks the same in all groups.
+    """
 
     label: str
     group: int
     row: Row | None = None
+    number: int = 0
 
     @property
     def look(self) -> tuple[str, str]:
-        """Colour and marker."""
-        if self.row is not None and self.row.is_ceiling:
+        """Colour and marker; those of the first 42 variants differ."""
+        if self.row is None:
+            return TEXT_COLOUR, ""
+        if self.row.is_ceiling:
             return CEILING_COLOUR, CEILING_MARKER
-        return COLOURS[self.group % len(COLOURS)], MARKERS[self.group % len(MARKERS)]
+        return COLOURS[self.number % len(COLOURS)], MARKERS[self.number % len(MARKERS)]
 
 
 def scores_figure(table: Table) -> "Figure":
     """Return means with 95 % intervals over seeds, scores x 100; call it within `figure_style`.
 
-    Lines and panels are in the table's order; it has one column at least. Groups differ in colour and marker,
-    and have a heading where there is a grid. Ceilings are diamonds whose mean goes on as a dashed line. A
-    hollow marker is without an interval.
+    Lines and panels are in the table's order; it has one column at least. Variants differ in colour and
+    marker, and groups have a heading where there is a grid. A point is as wide in each panel, so that
+    differences can be compared. Ceilings are diamonds whose mean goes on as a dashed line. A hollow marker is
+    without an interval. A table without a caption has neither title nor notes in its figure.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -68,17 +76,18 @@ def scores_figure(table: Table) -> "Figure":
     width = min(max(label_width + num_across * PANEL_WIDTH, NARROWEST), WIDEST)
     panel_width = (width - label_width) / num_across
     titles = [wrapped(column.title, panel_width - PANEL_GAP) for column in table.columns]
-    caption = wrapped(table.caption, width)
-    notes = "\n".join(wrapped(note, width, SMALL_FONT_SIZE) for note in table.figure_notes)
+    frame = framed(table.caption, table.figure_notes, width)
 
     height = num_down * (_panel_height(lines) + max(map(text_height, titles)) + AXIS_HEIGHT)
-    height += text_height(caption) + text_height(notes, SMALL_FONT_SIZE) + AXIS_HEIGHT
+    height += frame.height + AXIS_HEIGHT
     figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.06, hspace=0.04))
-    figure.suptitle(caption, x=0.01, horizontalalignment="left", size=FONT_SIZE)
-    figure.supxlabel(notes, x=0.01, horizontalalignment="left", size=SMALL_FONT_SIZE, color=TEXT_COLOUR)
+    frame.draw(figure)
     panels = list(figure.subplots(num_down, num_across, sharey=True, squeeze=False).flat)
+    limits = alike_limits([_limits(table.cells(index)) for index in range(len(titles))], BOUNDS)
     for index, (panel, title) in enumerate(zip(panels, titles, strict=False)):
         panel.set_title(title)
+        panel.set_xlim(*limits[index])
+        panel.set_xlabel(SCORE if index + num_across >= len(titles) else "")
         _draw_panel(panel, table, lines, index)
     for unused in panels[len(titles) :]:
         unused.remove()
@@ -88,17 +97,18 @@ def scores_figure(table: Table) -> "Figure":
 
 
 def _lines(table: Table) -> Iterator[_Line]:
+    variants = list(dict.fromkeys(row.variant for row in table.rows if not row.is_ceiling))
     for number, group in enumerate(table.groups):
         if table.axes:
             yield _Line(_folded(table.heading(group)), number)
         for row in group.rows:
-            yield _Line(_folded(row.label), number, row)
+            index = 0 if row.is_ceiling else variants.index(row.variant)
+            yield _Line(_folded(row.label), number, row, index)
 
 
 def _draw_panel(panel: "Axes", table: Table, lines: Sequence[_Line], column: int) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    panel.set_xlim(*_limits(table.cells(column)))
     panel.xaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10], min_n_ticks=2))
     panel.tick_params(axis="y", length=0)
     panel.grid(axis="x")
@@ -159,7 +169,6 @@ def _label_lines(panel: "Axes", lines: Sequence[_Line]) -> None:
     for label, line in zip(panel.get_yticklabels(), lines, strict=True):
         if line.row is None:
             label.set_fontweight("bold")
-            label.set_color(line.look[0])
 
 
 def _limits(cells: Sequence[Cell]) -> tuple[float, float]:

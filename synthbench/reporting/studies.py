@@ -1,6 +1,7 @@
 """The figures that `table.figures` asks for, with the numbers behind them in every format; that of audits."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from synthbench.reporting.confusion_figure import confusion_figure
@@ -15,6 +16,7 @@ from synthbench.reporting.early_dev_figure import early_dev_figure
 from synthbench.reporting.frontier import csv_frontier, frontier
 from synthbench.reporting.frontier_figure import frontier_figure
 from synthbench.reporting.grids import Grid, latex_document, markdown_document, terminal_grid
+from synthbench.reporting.latex_layout import layout_of
 from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ def study_tables(result: ExperimentResult) -> Iterator[tuple[str, str]]:
         yield "frontier.csv", csv_frontier(found_frontier)
     found_densities, found_early = densities(result), early_dev(result)
     for name, grid, notes in study_grids(result):
-        yield f"{name}.tex", latex_document(grid, notes)
+        yield f"{name}.tex", latex_document(grid, notes, layout_of(result, name))
         yield f"{name}.md", markdown_document(grid, notes)
     if found_densities is not None:
         yield "densities.csv", csv_densities(found_densities)
@@ -47,19 +49,23 @@ def study_tables(result: ExperimentResult) -> Iterator[tuple[str, str]]:
         yield "early_dev.csv", csv_early_dev(found_early)
 
 
-def study_figures(result: ExperimentResult) -> "Iterator[tuple[str, Figure]]":
-    """Yield the figures by name; call it within `figure_style`."""
+def study_figures(result: ExperimentResult, *, has_caption: bool) -> "Iterator[tuple[str, Figure]]":
+    """Yield the figures by name, with title and notes or without; call it within `figure_style`."""
+
+    def titled(caption: str) -> str:
+        return caption if has_caption else ""
+
     found_curves, found_densities, found_early = curves(result), densities(result), early_dev(result)
     if found_curves is not None:
-        yield "curves", curves_figure(found_curves)
+        yield "curves", curves_figure(replace(found_curves, caption=titled(found_curves.caption)))
     if found_densities is not None:
-        yield "densities", densities_figure(found_densities)
+        yield "densities", densities_figure(replace(found_densities, caption=titled(found_densities.caption)))
     if found_early is not None:
-        yield "early_dev", early_dev_figure(found_early)
+        yield "early_dev", early_dev_figure(replace(found_early, caption=titled(found_early.caption)))
     found_frontier = frontier(result)
     if found_frontier is not None and found_frontier.has_points:
-        yield "frontier", frontier_figure(found_frontier)
-    found_confusion = confusion_figure(result)
+        yield "frontier", frontier_figure(replace(found_frontier, caption=titled(found_frontier.caption)))
+    found_confusion = confusion_figure(result, has_caption=has_caption)
     if found_confusion is not None:
         yield "confusion", found_confusion
 

@@ -155,6 +155,7 @@ class Table:
     """What is printed, whatever the format; `num_seeds` is what most cells have.
 
     `figure_notes` are for figures of the table, which show intervals where printers show ± and bold.
+    `short_notes` are those of `notes` without which figures and marks can't be read.
     """
 
     name: str
@@ -166,6 +167,7 @@ class Table:
     num_seeds: int
     notes: tuple[str, ...] = ()
     figure_notes: tuple[str, ...] = ()
+    short_notes: tuple[str, ...] = ()
 
     @property
     def rows(self) -> tuple[Row, ...]:

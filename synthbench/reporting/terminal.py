@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def terminal_table(table: Table) -> "RenderableType":
-    """Return what rich prints: caption, table with a line between groups, notes."""
+    """Return what rich prints: caption, table with a line between groups, the notes that explain it."""
     from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -29,7 +29,7 @@ def terminal_table(table: Table) -> "RenderableType":
                     cells = [Text(text, style="italic") for text in (f"  {label}", *texts)]
                     printed.add_row(*[Text("")] * len(table.axes), *cells)
             printed.add_section()
-    return Group(printed, *(Text(note) for note in table.notes))
+    return Group(printed, *(Text(note) for note in table.short_notes))
 
 
 def _cell_text(table: Table, cell: Cell | None) -> "Text":

@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 def terminal_report(result: ExperimentResult) -> "RenderableType":
-    """Return what rich prints: the table of scores, if there are any, below it audits, costs and studies."""
+    """Return what rich prints: audits, costs, studies, and last, where people look, the table of scores."""
     from rich.console import Group
     from rich.text import Text
 
     parts: list[RenderableType] = []
-    if result.has_scores:
-        parts.append(terminal_table(build_table(result)))
     if result.audits:
         parts.append(terminal_audits(result))
     if result.costs:
         parts.append(terminal_costs(result))
     parts += terminal_studies(result)
+    if result.has_scores:
+        parts.append(terminal_table(build_table(result)))
     first, *others = parts
     return Group(first, *(piece for part in others for piece in (Text(""), part)))

@@ -1,11 +1,14 @@
 """Reports as files."""
 
 import hashlib
+import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +26,9 @@ from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.figure_files import FORMATS, figure_files, figure_style, image_address
 from synthbench.reporting.html.page import Picture, html_report
 from synthbench.reporting.latex import latex_table
+from synthbench.reporting.latex_layout import layout_of
 from synthbench.reporting.markdown import markdown_table
+from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.scores_figure import scores_figure
 from synthbench.reporting.studies import FIGURES as STUDY_FIGURES
@@ -35,8 +40,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME_LENGTH = 80
+RECORD = ".written.json"
+"""Holds the hash of each file as it was written, by which a file that was edited since is known."""
 PAGE = "report.html"
-WRITERS = {"table.tex": latex_table, "table.md": markdown_table, "table.csv": csv_table}
+WRITERS = {"table.md": markdown_table, "table.csv": csv_table}
+TABLE_TEX = "table.tex"
 AUDIT_WRITERS = {"audit.tex": latex_audits, "audit.md": markdown_audits, "audit.csv": csv_audits}
 COMPARISON_WRITERS = {
     "comparisons.tex": latex_comparisons,
@@ -72,30 +80,76 @@ def make_report_folder(folder: Path) -> None:
 
 
 def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
-    """Write the tables and figures into `folder`, byte for byte the same for equal results.
+    """Write a report's files into `folder` and return their paths: `report_files`, then `place_report`."""
+    files = dict(report_files(result))
+    place_report(files, folder)
+    return [folder / name for name in files]
+
+
+def place_report(files: Mapping[str, bytes], folder: Path) -> dict[str, str]:
+    """Put a report's files into `folder`, each whole or not at all, and remove an earlier report's others.
+
+    A file that somebody edited since it was written is kept under another name, as "table.edited.tex";
+    returns these names by the files'. Raises UserError if the folder can't be written.
+    """
+    with _one_line(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        kept = dict(_keep_edited(files, folder))
+        for name, content in files.items():
+            _write_whole(folder / name, content)
+        plots = {f"{name}.{ending}" for name in FIGURES for ending in FORMATS}
+        tables = (TABLE_TEX, *WRITERS, *COMPARISON_WRITERS, *AUDIT_WRITERS, *COST_WRITERS, *STUDY_TABLES)
+        for stale in {*tables, *plots} - {*files}:
+            (folder / stale).unlink(missing_ok=True)
+        hashes = {name: _hash(content) for name, content in files.items()}
+        _write_whole(folder / RECORD, (json.dumps(hashes, indent=1) + "\n").encode())
+    return kept
+
+
+def _keep_edited(files: Mapping[str, bytes], folder: Path) -> Iterator[tuple[str, str]]:
+    """Copy what would be lost, and yield its name and the copy's."""
+    for name, written in _record(folder).items():
+        file = folder / name
+        if not file.is_file():
+            continue
+        content = file.read_bytes()
+        if _hash(content) in (written, _hash(files.get(name, b""))):
+            continue
+        names = (f"{file.stem}.edited{number}{file.suffix}" for number in chain([""], count(2)))
+        free = next(each for each in names if _is_free(folder / each, content))
+        _write_whole(folder / free, content)
+        yield name, free
+
+
+def _is_free(file: Path, content: bytes) -> bool:
+    return not file.exists() or file.read_bytes() == content
+
+
+def _record(folder: Path) -> dict[str, str]:
+    """Return the hashes of the files as they were written; none of a report of an earlier version."""
+    try:
+        record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    known = record if isinstance(record, dict) else {}
+    return {name: written for name, written in known.items() if Path(name).name == name}
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
+    """Yield names and contents of a report's files, byte for byte the same for equal results.
 
     They are table.tex, table.md, table.csv, scores.pdf and scores.png, the figures only if there is a score;
     comparisons.*, if rows have a baseline; audit.*, if data were audited, and costs.*, if an LLM was asked
     for them; of an experiment without training only these; what `table.figures` asks for; and report.html,
-    which holds all of it. Each file appears whole or not at all. Raises UserError if the folder can't be
-    written.
+    which holds all of it. Tables come first, so that a figure that fails costs none of them.
     """
     table = build_table(result)
-    written = []
-    with _one_line(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in _contents(result, table):
-            _write_whole(folder / name, content)
-            written.append(folder / name)
-        figures = {f"{name}.{ending}" for name in FIGURES for ending in FORMATS}
-        tables = (*WRITERS, *COMPARISON_WRITERS, *AUDIT_WRITERS, *COST_WRITERS, *STUDY_TABLES)
-        for stale in {folder / name for name in (*tables, *figures)} - {*written}:
-            stale.unlink(missing_ok=True)
-    return written
-
-
-def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, bytes]]:
-    """Yield names and contents; tables come first, so that a figure that fails costs none of them."""
+    if result.has_scores:
+        yield TABLE_TEX, latex_table(table, layout_of(result)).encode()
     for name, writer in WRITERS.items() if result.has_scores else ():
         yield name, writer(table).encode()
     for name, comparison_writer in COMPARISON_WRITERS.items() if compare(result) else ():
@@ -108,7 +162,7 @@ def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, byt
         yield name, text.encode()
     pictures = []
     with figure_style():
-        for name, figure in _figures(result, table):
+        for name, figure in figures(result, table):
             files = figure_files(name, figure)
             address = image_address(figure, files[f"{name}.png"])
             pictures.append(Picture(name, address, round(figure.get_figwidth(), 3)))
@@ -116,10 +170,12 @@ def _contents(result: ExperimentResult, table: Table) -> Iterator[tuple[str, byt
     yield PAGE, html_report(result, table, pictures).encode()
 
 
-def _figures(result: ExperimentResult, table: Table) -> "Iterator[tuple[str, Figure]]":
+def figures(result: ExperimentResult, table: Table) -> "Iterator[tuple[str, Figure]]":
+    """Yield a report's figures by name; call it within `figure_style`."""
+    has_caption = TableOptions.model_validate(result.table).figures.caption
     if table.columns:
-        yield "scores", scores_figure(table)
-    yield from study_figures(result)
+        yield "scores", scores_figure(table if has_caption else replace(table, caption=""))
+    yield from study_figures(result, has_caption=has_caption)
 
 
 @contextmanager

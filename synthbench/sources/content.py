@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synthbench.data.records import Record
+from synthbench.given_files import check_file
 
 NO_GOLD_SCORE = "no gold score"
 
@@ -27,6 +28,7 @@ def hashes(files: Mapping[str, Path]) -> dict[str, str]:
     """Return the SHA-256 of each file, by the same names."""
     found = {}
     for name, path in files.items():
+        check_file(path)
         with path.open("rb") as stream:
             found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
     return found

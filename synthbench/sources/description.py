@@ -121,19 +121,18 @@ class SourceBase(BaseModel, ABC):
         parts += [f"a random sample of {self.sample.size}"] if self.sample is not None else []
         return ", ".join(parts)
 
-    @property
-    def expected_records(self) -> int | None:
+    def expected_records(self, places: Places) -> int | None:
         """About how many records there will be, if that is known without reading; at most, if converted."""
         if self.sample is not None:
             return self.sample.size
-        own = None if self.subsets is not None else self._own_records()
+        own = None if self.subsets is not None else self._own_records(places)
         if own is not None and self.part is not None:
             own = round(own * self.part.shares[self.part.take])
         if own is None or self.converted_to != "sentence":
             return own
         return own * NUM_SENTENCES.get(self.own_kind, 1)
 
-    def _own_records(self) -> int | None:
+    def _own_records(self, places: Places) -> int | None:
         """Return about how many records are read, None if nobody knows before."""
         return None
 

@@ -43,6 +43,20 @@ class Columns:
         return any(isinstance(column, str) for column in self.names.values())
 
 
+def num_rows(path: Path, *, has_header: bool) -> int | None:
+    """Return about how many rows a file has, without reading what is in them; None if it can't be read."""
+    try:
+        if path.suffix == ".parquet":
+            import pyarrow.parquet as pq
+
+            return int(pq.ParquetFile(path).metadata.num_rows)
+        with path.open("rb") as stream:
+            blocks = iter(lambda: stream.read(1 << 20), b"")
+            return sum(block.count(b"\n") for block in blocks) - has_header
+    except (OSError, ValueError):
+        return None
+
+
 def required_fields(kind: RecordKind) -> tuple[str, ...]:
     """Return the fields that each record of a kind needs from its file."""
     return RECORD_TYPES[kind].own_fields()
@@ -71,7 +85,7 @@ def read_file(path: Path, columns: Columns) -> Content:
         try:
             values = dict(_values(row, columns))
         except ValueError as error:
-            problems.add(f"{path}:{line}: {error}")
+            problems.add(f"{path}:{line}: {error}{_way_out(row, columns.kind)}")
             continue
         unmatched = list(unmatched_grades(values))
         if unmatched:
@@ -86,6 +100,12 @@ def read_file(path: Path, columns: Columns) -> Content:
     if not content.records:
         raise UserError(f"{path}: holds no {columns.kind} records")
     return content
+
+
+def _way_out(row: Mapping[str, Any], kind: RecordKind) -> str:
+    """Say what leaves a row out, where it has a blank text."""
+    has_blank = any(is_blank(row[name]) for name in RECORD_TYPES[kind].text_fields)
+    return "; `skip_blank: true` leaves out rows with a blank text" if has_blank else ""
 
 
 def _left_out(row: Mapping[str, Any], columns: Columns) -> str:
@@ -219,6 +239,9 @@ def json_lines(path: Path, problems: Problems) -> Iterator[_Row]:
             row = json.loads(line)
         except json.JSONDecodeError as error:
             problems.add(f"{path}:{number}: not JSON: {error.msg} at column {error.colno}")
+            continue
+        except (ValueError, RecursionError) as error:
+            problems.add(f"{path}:{number}: not JSON that can be read: {error}")
             continue
         if isinstance(row, dict):
             yield number, row

@@ -11,6 +11,7 @@ from synthbench.sources import reranking
 from synthbench.sources.content import NO_GOLD_SCORE, Content
 from synthbench.sources.problems import Problems, is_blank, score_of, sentence_of
 from synthbench.sources.tasks import Split, Task
+from synthbench.terminal import bars_of_libraries
 
 _SPLIT_NAMES = {"train": "train", "dev": "validation", "test": "test"}
 _COLUMNS = {
@@ -51,9 +52,10 @@ def resolve(task: Task, split: Split) -> list[Path]:
     # The transport's own error class changes its home with the hub's HTTP library; this is its name here.
     transport_error: type[Exception] = errors.HfHubHTTPError.__bases__[0]
     try:
-        found = snapshot_download(
-            task.hub_id, repo_type="dataset", revision=task.hub_revision, allow_patterns=patterns
-        )
+        with bars_of_libraries():
+            found = snapshot_download(
+                task.hub_id, repo_type="dataset", revision=task.hub_revision, allow_patterns=patterns
+            )
     except (OSError, transport_error) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise _unavailable(task, split, reason) from error

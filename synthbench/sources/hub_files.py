@@ -5,6 +5,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from synthbench.errors import UserError
+from synthbench.terminal import bars_of_libraries
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
@@ -36,9 +37,10 @@ def resolve(dataset: str, revision: str | None, pattern: str) -> Path:
 
     found = commit(dataset, revision)
     try:
-        folder = Path(
-            snapshot_download(dataset, repo_type="dataset", revision=found, allow_patterns=[pattern])
-        )
+        with bars_of_libraries():
+            folder = Path(
+                snapshot_download(dataset, repo_type="dataset", revision=found, allow_patterns=[pattern])
+            )
     except _errors() as error:
         raise _unavailable(dataset, found, error) from error
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())

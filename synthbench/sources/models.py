@@ -10,6 +10,7 @@ from synthbench.data.dino import KINDS as DINO_KINDS
 from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.given_files import PlacedName, path_of, why_no_file
 from synthbench.sources import (
     files,
     hub,
@@ -92,7 +93,7 @@ class TaskSource(SourceBase):
         read_task = _READERS.get(task.layout, transfer.read_task)
         return read_task(task, self.split, parts, self.expected_size)
 
-    def _own_records(self) -> int | None:
+    def _own_records(self, places: Places) -> int | None:
         return self.expected_size or self._task().size(self.split) or None
 
     def _title(self) -> str:
@@ -187,7 +188,7 @@ class FileSource(SourceBase):
         if self.kind not in (None, *kinds):
             raise ValueError(f"a file in {title} holds {' or '.join(kinds)} records")
         for name in ("columns", "score_range", "scores", "skip_blank"):
-            if name in self.model_fields_set:
+            if name in self.model_fields_set and not (is_dino and name == "scores"):
                 raise ValueError(f"{name}: {title} knows its own; leave it out")
 
     def _check_scores(self) -> None:
@@ -239,7 +240,7 @@ class FileSource(SourceBase):
 
     def _read(self, places: Places) -> Content:
         if self.format == "dino":
-            rows = read_dino(self._path(places), self.split)
+            rows = read_dino(self._path(places), self.split, self.scores)
             is_each = self.converted_to == "sentence"
             rows = rows.sentences() if is_each else rows.of_kind(self.own_kind)
             return Content(list(rows.records), dict(rows.dropped), list(rows.notes))
@@ -258,16 +259,32 @@ class FileSource(SourceBase):
         """Whether a row is one candidate of a ranking, not a whole one."""
         return self.own_kind == RecordKind.RANKING and not {"candidate", "grade"}.isdisjoint(self.columns)
 
+    def _own_records(self, places: Places) -> int | None:
+        return (
+            None
+            if self.hub is not None
+            else files.num_rows(self._path(places), has_header=self._has_header())
+        )
+
+    def _has_header(self) -> bool:
+        by_name = len(self.columns) < len(files.required_fields(self.own_kind))
+        named = by_name or any(isinstance(column, str) for column in self.columns.values())
+        return named and Path(self.file).suffix in files.BY_NUMBER
+
+    def place(self, places: Places) -> Path:
+        """Return where on this machine the file should be; raises UserError if no data folder is known."""
+        if self.needs_data_folder(places):
+            return self._path_in_data_folder(places)
+        return path_of(PlacedName(self.file, places.base))
+
     def _path(self, places: Places) -> Path:
         if self.hub is not None:
             return hub_files.resolve(self.hub, self.revision, self.file)
+        path, start = self.place(places), "file names are relative to the experiment file"
         if self.needs_data_folder(places):
-            path, start = self._path_in_data_folder(places), f"{IN_DATA_FOLDER} is the data folder"
-        else:
-            path = places.base / Path(self.file).expanduser()
-            start = "file names are relative to the experiment file"
-        if not path.is_file():
-            wrong = "is a folder, not a file" if path.is_dir() else "no such file"
+            start = f"{IN_DATA_FOLDER} is the data folder"
+        wrong = why_no_file(path)
+        if wrong:
             raise UserError(f"{path}: {wrong} ({start})")
         return path
 

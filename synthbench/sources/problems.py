@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from synthbench.errors import UserError
+from synthbench.given_files import check_file
 
 
 class Problems:
@@ -37,6 +38,7 @@ def read_text(path: Path, encoding: Literal["utf-8", "latin-1"] = "utf-8") -> st
 
     Raises UserError if the file can't be read, NotUTF8Error if it is not what it should be (line and byte).
     """
+    check_file(path)
     try:
         raw = path.read_bytes()
     except OSError as error:

@@ -145,7 +145,7 @@ class SandboxSource(SourceBase):
             domains=tuple(name for name in domain_names() if name in domains),
         )
 
-    def _own_records(self) -> int | None:
+    def _own_records(self, places: Places) -> int | None:
         return self.size
 
     def _title(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from synthbench.durability import sync_folder, sync_tree
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.payload import experiment_digest
 
@@ -43,7 +44,10 @@ class Kept:
         items = [[scores.items_file for scores in run.scores] for run in result.runs]
         (unfinished / ITEMS_FILE).write_text(json.dumps(items), encoding="utf-8")
         (unfinished / RESULT_FILE).write_text(result.model_dump_json(), encoding="utf-8")
-        return unfinished.rename(folder)
+        sync_tree(unfinished)
+        unfinished.rename(folder)
+        sync_folder(self.folder)
+        return folder
 
     def waiting(self) -> list[Path]:
         """Return the folders of the results that wait, the oldest first."""

@@ -31,7 +31,16 @@ from synthbench.tracking.payload import (
 )
 from synthbench.tracking.scores import Columns, columns_of
 from synthbench.tracking.settings import Settings, settings_of
-from synthbench.tracking.views import ORDER_TAG, ROWS, SEEDS, View, compare_address, runs_address, view_key
+from synthbench.tracking.views import (
+    ORDER_TAG,
+    ROWS,
+    SEEDS,
+    View,
+    artifacts_address,
+    compare_address,
+    runs_address,
+    view_key,
+)
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -47,6 +56,8 @@ REQUEST_TAG = "synthbench.request"
 DIGEST_TAG = "synthbench.digest"
 CONTENT_TAG = "synthbench.content"
 """A hash of the result with computing time and environment, which no digest holds."""
+INCOMPLETE_TAG = "synthbench.incomplete"
+"""Marks the parent of a result with failed or pending stages: the next result of its request replaces it."""
 PARENT_TAG = "mlflow.parentRunId"
 LOGGED_TAG = "synthbench.logged"
 MAX_RUNS = 50_000
@@ -85,7 +96,7 @@ class RunWriter:
         figures were computed anew, in other times or with other packages, it gets the new report, which tells
         them.
         """
-        for run in self._known("experiment"):
+        for run in self._of(self.result.identity, "experiment"):
             if _is_finished(run) and run.data.tags.get(DIGEST_TAG) == self._digest:
                 if run.data.tags.get(CONTENT_TAG) != self._content:
                     self._log_parent_artifacts(run.info.run_id, report_folder)
@@ -99,12 +110,17 @@ class RunWriter:
 
         The parent is marked as finished last of all, and only then counts.
         """
-        former = [*self._known("experiment"), *self._known("row")]
-        former_children = self._known("run")
+        identities = (self.result.identity, *self._replaced())
+        former = [
+            run for each in identities for kind in ("experiment", "row") for run in self._of(each, kind)
+        ]
+        former_children = [run for each in identities for run in self._of(each, "run")]
         table_file = report_folder / MARKDOWN_FILE
         table = table_file.read_text(encoding="utf-8") if table_file.is_file() else ""
         digests = {DIGEST_TAG: self._digest, CONTENT_TAG: self._content}
         tags = {REQUEST_TAG: self.result.request, **digests, LOGGED_TAG: _now()}
+        if self.result.failures or self.result.pending:
+            tags[INCOMPLETE_TAG] = "true"
         parent_id = self._create(
             experiment_run_name(self.result),
             "experiment",
@@ -136,7 +152,7 @@ class RunWriter:
             tags = {PARENT_TAG: parent_id, **order, **legal_texts(self.settings.tags(runs[0]))}
             row_id = self._create(row_name(runs[0]), "row", tags)
             for run in runs:
-                where = {PARENT_TAG: row_id, **order}
+                where = {PARENT_TAG: row_id, EXPERIMENT_TAG: self.result.identity, **order}
                 child_id = reusable.get(self._run_digest(run))
                 if child_id is None:
                     self._write_child(run, where)
@@ -196,8 +212,16 @@ class RunWriter:
         seeds = {KIND_TAG: "run", **same}
         yield View(SEEDS, title, seeds, place, [*settings, "seed"], scores, scores, [*details])
 
-    def _known(self, kind: str) -> list["Run"]:
-        return _runs_of(self.client, self.experiment_id, self.result, kind)
+    def _of(self, identity: str, kind: str) -> list["Run"]:
+        return _runs_of(self.client, self.experiment_id, identity, kind)
+
+    def _replaced(self) -> list[str]:
+        """Return the identities of incomplete results of the same request, which this result replaces."""
+        incomplete = self.client.search_runs(
+            [self.experiment_id], f"tags.`{INCOMPLETE_TAG}` = 'true'", max_results=MAX_RUNS
+        )
+        same = (run.data.tags for run in incomplete if run.data.tags.get(REQUEST_TAG) == self.result.request)
+        return [tags[EXPERIMENT_TAG] for tags in same if tags[EXPERIMENT_TAG] != self.result.identity]
 
     def _create(self, name: str, kind: str, tags: Mapping[str, str]) -> str:
         all_tags = {KIND_TAG: kind, EXPERIMENT_TAG: self.result.identity, **tags}
@@ -242,7 +266,7 @@ class RunWriter:
 
 def run_ids(client: "MlflowClient", experiment_id: str, result: ExperimentResult) -> dict[str, str]:
     """Return the id of the finished MLflow run of each of a result's runs, by the run's identity."""
-    finished = (run for run in _runs_of(client, experiment_id, result, "run") if _is_finished(run))
+    finished = (run for run in _runs_of(client, experiment_id, result.identity, "run") if _is_finished(run))
     return {run.data.tags[IDENTITY_TAG]: str(run.info.run_id) for run in finished}
 
 
@@ -253,10 +277,9 @@ def pages_of(client: "MlflowClient", parent: "Run") -> dict[str, str]:
     rows = client.search_runs(
         [experiment_id], same, max_results=MAX_RUNS, order_by=[f"tags.`{ORDER_TAG}` ASC"]
     )
-    artifacts = f"/#/experiments/{experiment_id}/runs/{parent.info.run_id}/artifacts"
     # Before there were pages, a report had only files.
     pages = [file.path for file in client.list_artifacts(parent.info.run_id, "report") if _is_page(file.path)]
-    report = {"report": "/".join([artifacts, *pages])}
+    report = {"report": artifacts_address(experiment_id, parent.info.run_id, *pages)}
     if not rows:  # recorded before there were runs for rows
         return report
     views = {name: runs_address(experiment_id, view_key(name, title)) for name in (ROWS, SEEDS)}
@@ -267,8 +290,8 @@ def pages_of(client: "MlflowClient", parent: "Run") -> dict[str, str]:
     }
 
 
-def _runs_of(client: "MlflowClient", experiment_id: str, result: ExperimentResult, kind: str) -> list["Run"]:
-    same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{EXPERIMENT_TAG}` = '{result.identity}'"
+def _runs_of(client: "MlflowClient", experiment_id: str, identity: str, kind: str) -> list["Run"]:
+    same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{EXPERIMENT_TAG}` = '{identity}'"
     return list(client.search_runs([experiment_id], same, max_results=MAX_RUNS))
 
 

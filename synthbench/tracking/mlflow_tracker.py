@@ -64,7 +64,7 @@ class MlflowTracker:
     def __init__(self, home: Path) -> None:
         self.home = home.resolve()
         self.own_database = self.home / "mlflow.db"
-        self.own_uri = f"sqlite:///{self.own_database}"
+        self.own_uri = _sqlite_uri(self.own_database)
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or self.own_uri
         self.artifacts = self.home / "mlartifacts"
         self._kept = Kept(self.home, self.uri)
@@ -179,7 +179,7 @@ class MlflowTracker:
         folder.mkdir()
         unfinished = folder / "mlflow.db"
         artifacts = self.artifacts.as_uri()
-        store = SqlAlchemyStore(f"sqlite:///{unfinished}", artifacts)  # type: ignore[no-untyped-call]
+        store = SqlAlchemyStore(_sqlite_uri(unfinished), artifacts)  # type: ignore[no-untyped-call]
         store.engine.dispose()
         unfinished.replace(self.own_database)
         folder.rmdir()
@@ -268,6 +268,16 @@ class MlflowTracker:
         except _foreseen_failures() as error:
             reason = mask_password_of(self.uri, _reason(error))
             raise UserError(f"MLflow at {self._shown_uri} failed: {reason}; {what_now}") from error
+
+
+def _sqlite_uri(file: Path) -> str:
+    """Return the address of a database file, with what has a meaning in addresses (%, ?, #) quoted."""
+    from sqlalchemy.engine import URL
+
+    plain = f"sqlite:///{file}"
+    quoted = URL.create("sqlite+pysqlite", database=str(file)).render_as_string(hide_password=False)
+    # With the driver's name MLflow makes no folder of the quoted path, as it does for "sqlite:///".
+    return plain if quoted.endswith(f":///{file}") else quoted
 
 
 def _quieten() -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from synthbench.escaping import markdown_text
 from synthbench.reporting.overlaps import NORMALISED
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.reporting.statistics.samples import Sample
@@ -106,8 +107,9 @@ def experiment_points(result: ExperimentResult) -> list[Point]:
 def experiment_tags(result: ExperimentResult, table: str) -> dict[str, str]:
     """Return the environment and MLflow's note: the description and, where it fits, the Markdown table."""
     tags = {legal_name(f"environment.{key}"): _cut(text, 2000) for key, text in result.environment.items()}
-    note = f"{result.description}\n\n{table}".strip()
-    tags["mlflow.note.content"] = note if len(note) <= NOTE_LENGTH else _cut(result.description, NOTE_LENGTH)
+    description = markdown_text(result.description)
+    note = f"{description}\n\n{table}".strip()
+    tags["mlflow.note.content"] = note if len(note) <= NOTE_LENGTH else _cut(description, NOTE_LENGTH)
     return tags
 
 

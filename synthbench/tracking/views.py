@@ -109,6 +109,12 @@ def runs_address(experiment_id: str, view_key: str) -> str:
     return f"/#/experiments/{quote(experiment_id)}/runs?{urlencode(query)}"
 
 
+def artifacts_address(experiment_id: str, run_id: str, file: str = "") -> str:
+    """Return the part of an address behind the server's that opens a run's artifacts, or one of them."""
+    path = "/".join(filter(None, (quote(experiment_id), "runs", quote(run_id), "artifacts", quote(file))))
+    return f"/#/experiments/{path}?{urlencode(WORKFLOW)}"
+
+
 def compare_address(experiment_id: str, run_ids: Iterable[str]) -> str:
     """Return the part of an address behind the server's that opens MLflow's comparison of these runs."""
     listed = {"runs": list(run_ids), "experiments": [experiment_id]}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind, PairScorer
 from synthbench.plugins import TrainingContext, TrainingSummary
-from synthbench.training.settings import LearningRate, Scheduler, TrainingSettings, WarmupRatio
+from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
 class BiEncoder(TrainingSettings):
@@ -17,6 +17,7 @@ class BiEncoder(TrainingSettings):
     learning_rate: LearningRate = 2e-5
     scheduler: Scheduler = "constant"
     warmup_ratio: WarmupRatio = 0.0
+    both_orders: BothOrders = False
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Train on all records with split "train", other kinds than scored pairs converted to them.
@@ -31,7 +32,7 @@ class BiEncoder(TrainingSettings):
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import COSINE_SIMILARITY
 
-        table = training_table(data, COSINE_SIMILARITY)
+        table = training_table(data, COSINE_SIMILARITY, both_orders=self.both_orders)
         model = build_encoder(self.base, context.seed, device_name(context.runtime))
 
         def scorer() -> PairScorer:

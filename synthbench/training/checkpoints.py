@@ -1,14 +1,20 @@
 """The folder in which a training leaves what it needs to go on after a kill."""
 
+import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from synthbench.durability import file_hash, sync_folder, sync_tree, write_atomically
 
 _PREFIX = "checkpoint-"
 _MARKER = "complete"
+_STATE_FILE = "trainer_state.json"
 
 
 class Checkpoints:
-    """Checkpoints by step; one counts only once its marker, which is written last, is there."""
+    """Checkpoints by step; one counts only if its marker, which is written last, fits its files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -17,40 +23,65 @@ class Checkpoints:
         """Return where the checkpoint of a step is, or would be; transformers writes to the same place."""
         return self.folder / f"{_PREFIX}{step}"
 
-    def last(self) -> int | None:
-        """Return the step of the last complete checkpoint."""
-        return max(self._complete(), default=None)
+    def steps(self) -> list[int]:
+        """Return the steps of all checkpoints, good and bad, in order."""
+        return sorted(int(path.name.removeprefix(_PREFIX)) for path in self.folder.glob(f"{_PREFIX}*"))
 
     def complete(self, step: int) -> None:
-        """Mark a checkpoint as complete."""
-        (self.path(step) / _MARKER).touch()
+        """Mark a checkpoint as complete, with the checksums of its files, once these are on the disk."""
+        sync_tree(self.path(step))
+        sync_folder(self.folder)
+        write_atomically(self.path(step) / _MARKER, json.dumps(self._checksums(step), indent=1) + "\n")
+
+    def fault(self, step: int) -> str:
+        """Return what is wrong with a checkpoint, "" if its files are as they were written."""
+        marker = self.path(step) / _MARKER
+        if not marker.is_file():
+            return "it is incomplete"
+        try:
+            expected = json.loads(marker.read_text(encoding="utf-8"))
+        except ValueError:
+            expected = None
+        if not isinstance(expected, dict):
+            return "there are no checksums to verify it by"
+        found = self._checksums(step)
+        for name in sorted(expected.keys() | found.keys()):
+            if name not in found:
+                return f"{name} is missing"
+            if found[name] != expected.get(name):
+                return f"the checksum of {name} differs"
+        return ""
+
+    def history(self, step: int) -> list[dict[str, Any]]:
+        """Return the log of a training up to a checkpoint, as transformers keeps it there."""
+        state = json.loads((self.path(step) / _STATE_FILE).read_text(encoding="utf-8"))
+        history: list[dict[str, Any]] = state["log_history"]
+        return history
 
     def keep_only(self, *steps: int) -> None:
-        """Delete all other checkpoints, torn ones among them."""
-        for path in self.folder.glob(f"{_PREFIX}*"):
-            if path not in {self.path(step) for step in steps}:
-                # Without its marker a half-deleted checkpoint is never taken for a complete one.
-                (path / _MARKER).unlink(missing_ok=True)
-                shutil.rmtree(path)
+        """Delete all other checkpoints."""
+        for step in set(self.steps()) - set(steps):
+            # Without its marker a half-deleted checkpoint is never taken for a complete one.
+            (self.path(step) / _MARKER).unlink(missing_ok=True)
+            shutil.rmtree(self.path(step))
+
+    def drop_faulty(self) -> Iterator[str]:
+        """Delete the checkpoints that can't be used, and yield a line on each."""
+        faults = {step: self.fault(step) for step in self.steps()}
+        self.keep_only(*(step for step, fault in faults.items() if not fault))
+        for step, fault in faults.items():
+            if fault:
+                yield f"the checkpoint of step {step} can't be used and was dropped: {fault}"
 
     def copy_to(self, folder: Path) -> None:
-        """Copy the complete checkpoints into a folder that is not there yet."""
-        self.delete_torn()
+        """Copy the checkpoints, good and bad, into a folder; checksums tell what was copied in part."""
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        sync_tree(folder)
 
-    def take_from(self, folder: Path) -> None:
-        """Copy the checkpoints that another training left with `copy_to`, unless there are own ones."""
-        if self.last() is not None:
-            return
-        others = Checkpoints(folder)
-        for step in sorted(others._complete()):
-            shutil.copytree(others.path(step), self.path(step), ignore=shutil.ignore_patterns(_MARKER))
-            self.complete(step)
-
-    def delete_torn(self) -> None:
-        """Delete the checkpoints without a marker."""
-        self.keep_only(*self._complete())
-
-    def _complete(self) -> list[int]:
-        markers = self.folder.glob(f"{_PREFIX}*/{_MARKER}")
-        return [int(marker.parent.name.removeprefix(_PREFIX)) for marker in markers]
+    def _checksums(self, step: int) -> dict[str, str]:
+        files = sorted(file for file in self.path(step).rglob("*") if file.is_file())
+        return {
+            file.relative_to(self.path(step)).as_posix(): file_hash(file)
+            for file in files
+            if file.name != _MARKER
+        }

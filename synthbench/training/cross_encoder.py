@@ -7,8 +7,9 @@ from pydantic import Field, field_validator
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.interfaces import ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained
+from synthbench.models.work import Work
 from synthbench.plugins import TrainingContext, TrainingSummary
-from synthbench.training.settings import LearningRate, Scheduler, TrainingSettings, WarmupRatio
+from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
 class CrossEncoder(TrainingSettings):
@@ -24,6 +25,7 @@ class CrossEncoder(TrainingSettings):
     learning_rate: LearningRate = 1e-5
     scheduler: Scheduler = "linear"
     warmup_ratio: WarmupRatio = 0.1
+    both_orders: BothOrders = False
     hidden_size: int | None = Field(
         None,
         ge=1,
@@ -40,6 +42,12 @@ class CrossEncoder(TrainingSettings):
             raise ValueError("a cross-encoder has no static and no pooling")
         return base
 
+    def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
+        """Return what the steps and the scoring of dev pairs compute; None if the steps are unknown."""
+        # It is trained on gold alone, as a rule: every pair counts twice in both orders.
+        doubled = num_records if num_records is None or not self.both_orders else 2 * num_records
+        return super().work(doubled, num_dev)
+
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Train on all records with split "train", other kinds than scored pairs converted to them.
 
@@ -53,7 +61,7 @@ class CrossEncoder(TrainingSettings):
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import BINARY_CROSS_ENTROPY
 
-        table = training_table(data, BINARY_CROSS_ENTROPY)
+        table = training_table(data, BINARY_CROSS_ENTROPY, both_orders=self.both_orders)
         device = device_name(context.runtime)
         if self.hidden_size is None:
             model = build_cross_encoder(self.base, context.seed, device)

@@ -1,6 +1,5 @@
 """The one training loop, for encoders and cross-encoders alike."""
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from transformers import PrinterCallback, TrainerCallback, TrainerControl, Train
 from synthbench.errors import UserError
 from synthbench.models.interfaces import PairScorer
 from synthbench.plugins import TrainingContext, TrainingSummary
-from synthbench.runtime import ProgressTask
+from synthbench.runtime import Progress, ProgressTask
 from synthbench.training.checkpoints import Checkpoints
 from synthbench.training.memory import freed_memory_kept
 from synthbench.training.randomness import isolated, seed_everything
@@ -31,7 +30,6 @@ PAUSED_SCORE = "paused_dev_score"
 LOSS = "loss"
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 _POINTS_OF_LOSS_CURVE = 100
-_STATE_FILE = "trainer_state.json"
 _PAUSED_FOLDER = "paused"
 
 History = list[dict[str, Any]]
@@ -51,28 +49,25 @@ class Job:
 def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> TrainingSummary:
     """Train `job.model` in place and leave it with the weights of the best dev score, else with the last.
 
-    Of equal scores the first wins. A training that was killed goes on from its last complete checkpoint and
+    Of equal scores the first wins. A training that was killed goes on from its last usable checkpoint and
     ends, on a CPU, with the same weights as an undisturbed one; so does one that was paused, which is left
     with the weights and the dev score of the step at which it was. Raises UserError if the loss diverges.
     """
     num_steps = settings.num_steps(job.table.num_rows)
     last = _last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)
-    checkpoints.delete_torn()
-    if context.resume is not None:
-        checkpoints.take_from(context.resume / _PAUSED_FOLDER)
-    resumed = checkpoints.last()
+    resumed = _resumable(checkpoints, context)
     with freed_memory_kept(), isolated(job.model.device, context.seed):
         if resumed == last:
             load_weights(job.model, checkpoints.path(last))
-            history = _saved_history(checkpoints, last)
+            history = checkpoints.history(last)
         else:
             history = _run(job, settings, context, resumed)
     if last < num_steps:
         checkpoints.copy_to(context.output / _PAUSED_FOLDER)
     best = _best(history) if last == num_steps else _paused(history)
     if best is not None and best["step"] != last:
-        load_weights(job.model, checkpoints.path(best["step"]))
+        _load_best(job, checkpoints, best["step"])
     job.model.eval()
     return TrainingSummary(
         num_steps=last,
@@ -81,6 +76,48 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
         dev_score=None if best is None else best[DEV_SCORE],
         history=tuple(_curves(history)),
     )
+
+
+def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None:
+    """Return the step to go on from, of this training or of the paused one that it resumes; None: from 0."""
+    step = _last_usable(checkpoints, context.progress)
+    if step is None and context.resume is not None:
+        Checkpoints(context.resume / _PAUSED_FOLDER).copy_to(context.checkpoints)
+        step = _last_usable(checkpoints, context.progress)
+    return step
+
+
+def _last_usable(checkpoints: Checkpoints, progress: Progress) -> int | None:
+    """Return the last good checkpoint for which the best one so far is good, too; drop all that are not.
+
+    Without the best one a training could not end with the weights of an undisturbed one.
+    """
+    for message in checkpoints.drop_faulty():
+        progress.say(message)
+    steps = checkpoints.steps()
+    usable = []
+    for step in steps:
+        best = _best(checkpoints.history(step))
+        if best is None or best["step"] in steps:
+            usable.append(step)
+        else:
+            progress.say(
+                f"the checkpoint of step {step} was dropped: that of step {best['step']}, the best so far, is"
+                " gone"
+            )
+    checkpoints.keep_only(*usable)
+    return max(usable, default=None)
+
+
+def _load_best(job: Job, checkpoints: Checkpoints, step: int) -> None:
+    """Give the model its best weights; raises UserError if they are no longer what was written."""
+    fault = checkpoints.fault(step)
+    if fault:
+        raise UserError(
+            f"the checkpoint of step {step}, which has the best dev score, was damaged during the training:"
+            f" {fault}; the same command trains again"
+        )
+    load_weights(job.model, checkpoints.path(step))
 
 
 def _run(job: Job, settings: TrainingSettings, context: TrainingContext, resumed: int | None) -> History:
@@ -287,9 +324,3 @@ def _curves(history: History) -> Iterator[tuple[int, str, float]]:
         for name in (LOSS, DEV_SCORE):
             if name in entry:
                 yield entry["step"], name, float(entry[name])
-
-
-def _saved_history(checkpoints: Checkpoints, step: int) -> History:
-    state = json.loads((checkpoints.path(step) / _STATE_FILE).read_text(encoding="utf-8"))
-    history: History = state["log_history"]
-    return history

@@ -23,6 +23,11 @@ class TrainingOnlyDense(Dense):
         return super().forward(features) if self.training else features
 
 
+def has_layers(model: SentenceTransformer) -> bool:
+    """Say whether the model is a transformer, and not token embeddings alone."""
+    return hasattr(model[0], "auto_model")
+
+
 def with_pooling(model: SentenceTransformer, pooling: str) -> SentenceTransformer:
     """Return the model's transformer with this pooling behind it, and nothing else."""
     dimension = model[0].get_embedding_dimension()  # type: ignore[operator]
@@ -50,8 +55,8 @@ def with_projection(model: SentenceTransformer, seed: int, *, training_only: boo
     Its weights are drawn, governed by `seed`, as the base draws new layers; its biases are 0.
     """
     dimension = model.get_embedding_dimension()
-    assert dimension is not None  # a pooling always knows it
-    config = getattr(model[0].auto_model, "config", None)
+    assert dimension is not None  # a pooling and token embeddings always know it
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
     deviation = getattr(config, "initializer_range", _INITIALIZER_RANGE)
     with isolated(torch.device("cpu"), seed):
         kind = TrainingOnlyDense if training_only else Dense

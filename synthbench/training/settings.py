@@ -3,9 +3,10 @@
 import math
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.models.pretrained import Pretrained
+from synthbench.models.work import Work, training
 from synthbench.plugins import Trainer
 
 LearningRate = Annotated[float, Field(gt=0, le=1, description="peak learning rate of AdamW")]
@@ -16,6 +17,26 @@ Scheduler = Annotated[
 WarmupRatio = Annotated[
     float, Field(ge=0, lt=1, description="share of the steps in which the learning rate rises from 0")
 ]
+
+# Left out of what identifies a training while it is off, as it was before there was this key.
+BothOrders = Annotated[
+    bool,
+    Field(
+        exclude_if=lambda is_on: not is_on,
+        description="an epoch has each gold pair twice, as (a, b) and (b, a); pairs that a method made stay"
+        " as they are",
+    ),
+]
+
+
+class Every(BaseModel):
+    """Evaluations so many steps apart."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    every: int = Field(
+        ge=1, le=10_000_000, description="dev is scored after each so many steps, and at the end"
+    )
 
 
 class TrainingSettings(Trainer):
@@ -44,11 +65,10 @@ class TrainingSettings(Trainer):
         le=32_768,
         description="longest input in training, in tokens; null: what the base reads; no matter if static",
     )
-    evaluations: int = Field(
+    evaluations: Annotated[int, Field(ge=1, le=1000)] | Every = Field(
         4,
-        ge=1,
-        le=1000,
-        description="with `selection`: how often dev is scored, evenly spread, the last at the end",
+        description="with `selection`: how often dev is scored, evenly spread, the last at the end;"
+        " `{every: 100}`: after each 100 steps, and at the end",
     )
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="of the computation, in dev evaluations too; the weights stay fp32"
@@ -81,7 +101,26 @@ class TrainingSettings(Trainer):
             return self.max_steps
         return math.ceil((self.epochs or 1.0) * math.ceil(num_records / self.batch_size))
 
+    @property
+    def sentences_per_record(self) -> float:
+        """How many sentences the model reads of each record."""
+        return 2
+
+    def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
+        """Return what the steps and the scoring of dev pairs compute; None if the steps are unknown."""
+        if num_records is None and self.max_steps is None:
+            return None
+        num_steps = self.num_steps(num_records or 0)
+        return training(
+            self.base,
+            num_steps,
+            self.batch_size * self.sentences_per_record,
+            num_dev=2 * len(self.evaluation_steps(num_steps)) * (num_dev or 0),
+        )
+
     def evaluation_steps(self, num_steps: int) -> tuple[int, ...]:
         """Return after which of `num_steps` steps the model is evaluated: ascending, the last included."""
+        if isinstance(self.evaluations, Every):
+            return (*range(self.evaluations.every, num_steps, self.evaluations.every), num_steps)
         planned = (round(num_steps * turn / self.evaluations) for turn in range(1, self.evaluations + 1))
         return tuple(sorted({max(1, step) for step in planned}))

@@ -11,6 +11,7 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.models.interfaces import ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained
+from synthbench.models.work import FORWARD, TRAINED
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.training.settings import LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
@@ -48,7 +49,9 @@ class SimCSE(TrainingSettings):
         le=100,
         description="logarithm of the weight of each anchor's own hard negative; 0: weighs as all others",
     )
-    pooling: Literal["cls", "mean", "max"] = Field("cls", description="how token vectors become one")
+    pooling: Literal["cls", "mean", "max"] = Field(
+        "cls", description="how token vectors become one; with `base.static: true` only `mean`"
+    )
     mlp: Literal["kept", "training", "without"] | None = Field(
         None,
         description="a new tanh layer behind the pooling: kept in the model, there in training only, or none;"
@@ -90,12 +93,16 @@ class SimCSE(TrainingSettings):
 
     @field_validator("base")
     @classmethod
-    def _has_layers(cls, base: Pretrained) -> Pretrained:
-        if base.static or base.pooling is not None:
-            raise ValueError(
-                "simcse has no base.static, and says `pooling` beside `base` instead of base.pooling"
-            )
+    def _has_no_pooling(cls, base: Pretrained) -> Pretrained:
+        if base.pooling is not None:
+            raise ValueError("simcse says `pooling` beside `base` instead of base.pooling")
         return base
+
+    @model_validator(mode="after")
+    def _goes_with_the_base(self) -> Self:
+        if self.base.static and (fault := self._fault_without_layers()):
+            raise ValueError(fault)
+        return self
 
     @model_validator(mode="after")
     def _has_negatives(self) -> Self:
@@ -121,6 +128,13 @@ class SimCSE(TrainingSettings):
                 "positives_from needs learns_from: pair or triplet; a sentence is its own positive"
             )
         return self
+
+    @property
+    def sentences_per_record(self) -> float:
+        """As many as the loss has columns; a sentence is read twice, and so is all with cached gradients."""
+        columns = 3 if self.learns_from == "triplet" else 2
+        again = 0.0 if self.chunk_size is None else FORWARD / TRAINED
+        return columns * (1 + again + (1 if self.mlm_weight else 0))
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Train on all records with split "train", other kinds than `learns_from` converted to it.
@@ -156,16 +170,19 @@ class SimCSE(TrainingSettings):
     def build(self, context: TrainingContext) -> "SentenceTransformer":
         """Return the model that is trained; what the base has behind its transformer is left away.
 
-        Raises UserError if sentences would be their own positives without any difference.
+        Raises UserError if sentences would be their own positives without any difference, or if settings need
+        layers that the base does not have.
         """
         from synthbench.models.device import device_name
         from synthbench.models.pretrained import build_encoder, build_language_model
-        from synthbench.training.projection import with_pooling, with_projection, with_word_head
+        from synthbench.training.projection import has_layers, with_pooling, with_projection, with_word_head
 
-        model = with_pooling(
-            build_encoder(self.base, context.seed, device_name(context.runtime)), self.pooling
-        )
-        self._set_dropout(model)
+        model = build_encoder(self.base, context.seed, device_name(context.runtime))
+        if has_layers(model):
+            model = with_pooling(model, self.pooling)
+            self._set_dropout(model)
+        elif fault := self._fault_without_layers():
+            raise UserError(f"{self.base.model}: {fault}")
         mlp = self.mlp or self._usual_mlp()
         if mlp != "without":
             model = with_projection(model, context.seed, training_only=mlp == "training")
@@ -183,6 +200,23 @@ class SimCSE(TrainingSettings):
                 f"{self.base.model}: without dropout a sentence does not differ from itself as its positive; "
                 "give `dropout`, such as 0.1, beside learns_from: sentence"
             )
+
+    def _fault_without_layers(self) -> str:
+        """Return why these settings don't go with a base of token embeddings alone, "" if they do."""
+        if self.learns_from == "sentence":
+            return (
+                "learns_from: sentence needs a base with layers: dropout in them makes a sentence differ from"
+                " itself as its positive; without layers take pair or triplet"
+            )
+        if self.pooling != "mean":
+            return "a base without layers is the mean of its token embeddings; say pooling: mean"
+        layered = {
+            "dropout": self.dropout is not None,
+            "mlm_weight": self.mlm_weight,
+            "chunk_size": self.chunk_size,
+        }
+        given = [name for name, is_given in layered.items() if is_given]
+        return f"{' and '.join(given)} would change nothing: the base has no layers" if given else ""
 
     def _usual_mlp(self) -> str:
         if self.pooling != "cls":

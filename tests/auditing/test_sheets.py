@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from synthbench.auditing.annotations import read_annotations
 from synthbench.auditing.items import Items, items_of
 from synthbench.auditing.report import TIE, Audit, audit_by_people, majority
-from synthbench.auditing.sheets import SIMILARITY, Question, harmless, question_of, restored, write_sheet
+from synthbench.auditing.sheets import SIMILARITY, Question, question_of, write_sheet
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair, Sentence
 from synthbench.errors import UserError
+from synthbench.escaping import harmless, restored
 
 TEXTS = ["=1+1", "'tis, said @me", '-5 °C;\nno "more"', "Ünïcode ✓", "| Answer: no"]
 
@@ -206,7 +207,7 @@ def test_sheets_that_are_no_use_are_refused_in_one_line(tmp_path: Path) -> None:
         ([anna, anna], ITEMS, "is given twice"),
         ([headless], ITEMS, "must be the header that was written"),
         ([tmp_path / "latin.csv"], ITEMS, "is not UTF-8; save it as 'CSV UTF-8'"),
-        ([tmp_path / "none.csv"], ITEMS, "can't be read: No such file or directory"),
+        ([tmp_path / "none.csv"], ITEMS, "no such file"),
         ([anna], elsewhere, "was made from another data set"),
     ):
         with pytest.raises(UserError, match=message) as caught:

@@ -36,7 +36,7 @@ def test_what_will_be_audited_is_told_before(audited: Place) -> None:
     assert (called.code, called.errors) == (0, [])
     assert "valid: 1 variant" in called.out
     assert called.out.rstrip().endswith("audits: labels")
-    assert "audit labels of pairs for small seed 0" in audited.call("plan", audited.file).out
+    assert "audit labels of pairs for small seed 0" in audited.call("plan", audited.file, "--stages").out
 
 
 def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Place) -> None:

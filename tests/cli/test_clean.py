@@ -1,11 +1,13 @@
 """`synthbench clean`: says what would go, and removes it when told."""
 
 import pytest
+from disks import flip
 from small_experiment import Place
 
+from synthbench.pipeline.cleaning import run_in_progress
 from synthbench.pipeline.store import Store
 
-SPEC = {"spec": {"kind": "train", "inputs": {}}}
+SPEC = {"label": "train gold seed 0", "spec": {"kind": "train", "inputs": {}}}
 
 
 @pytest.fixture
@@ -45,6 +47,48 @@ def test_it_removes_what_nobody_uses(place: Place, store: Store) -> None:
 def test_it_removes_an_experiment(place: Place, store: Store) -> None:
     assert place.call("clean", "--experiment", "study", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
     assert not store.has("a" * 64) and store.has("b" * 64)
+
+
+def test_what_is_damaged_is_named_and_discarded_when_everything_is_read(place: Place, store: Store) -> None:
+    assert "verified: 2 artifacts, 0 damaged\n" in place.call("clean", "--verify").out
+    flip(store.folder("a" * 64) / "model")
+    assert place.call("clean").code == 0
+    called = place.call("clean", "--verify")
+    assert called.code == 3
+    assert called.out.splitlines()[:2] == [
+        f"damaged: {'a' * 8} train gold seed 0: the checksum of model differs",
+        "verified: 2 artifacts, 1 damaged; the damaged ones were discarded, and the next run computes them "
+        "again",
+    ]
+    assert not store.has("a" * 64) and store.has("b" * 64)
+    assert place.call("clean", "--verify").code == 0
+
+
+def test_nothing_damaged_is_taken_from_under_a_run(place: Place, store: Store) -> None:
+    flip(store.folder("a" * 64) / "model")
+    with run_in_progress(store, "experiment other", []):
+        called = place.call("clean", "--verify")
+    assert (called.code, len(called.errors)) == (2, 1)
+    assert "works there; nothing was removed" in called.errors[0]
+    assert store.has("a" * 64)
+
+
+def test_damaged_data_are_not_shown_to_people(place: Place, store: Store) -> None:
+    flip(store.folder("b" * 64) / "model")
+    called = place.call("data", "inspect", "b" * 12)
+    assert called.code == 2
+    assert called.errors == [
+        f"{'b' * 12}: the stored artifact is damaged (the checksum of model differs); "
+        "`synthbench clean --verify` discards it, and the next run computes it again"
+    ]
+
+
+def test_while_nobody_can_tell_what_an_experiment_uses_nothing_is_removed(place: Place, store: Store) -> None:
+    flip(store.addresses_file("study"))
+    called = place.call("clean", "--yes", "--unused-for", "0")
+    assert (called.code, len(called.errors)) == (2, 1)
+    assert "nobody can tell what study uses; run it again, or remove the file" in called.errors[0]
+    assert store.has("a" * 64) and store.has("b" * 64)
 
 
 def test_mistakes_are_said_in_one_line(place: Place, store: Store) -> None:

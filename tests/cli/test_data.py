@@ -228,3 +228,77 @@ def test_dinos_format_is_imported_and_exported(tmp_path: Path) -> None:
     problem = call("export", tmp_path / "made", tmp_path / "back.csv", "--format", "dino").exception
     assert isinstance(problem, UserError)
     assert str(problem).endswith("the name ends in .csv, the format is dino")
+
+
+SICK = (
+    "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tjudgment\n"
+    "1\ta man\ta person\t5\tENTAILMENT\n2\ta dog\tthe rain\t1\tNEUTRAL\n3\ta cat\t \t3\tNEUTRAL\n"
+)
+NAMES = ("--column", "sentence1=sentence_A", "--column", "sentence2=sentence_B")
+
+
+@pytest.fixture
+def sick(tmp_path: Path) -> Path:
+    """A table whose columns and scores are not ours."""
+    file = tmp_path / "sick.tsv"
+    file.write_text(SICK, encoding="utf-8")
+    return file
+
+
+def test_import_and_inspect_take_columns_and_a_score_range(sick: Path, tmp_path: Path) -> None:
+    options = (*NAMES, "--column", "score=relatedness_score", "--score-range", "1,5", "--skip-blank")
+    output = succeed("import", sick, tmp_path / "set", *options)
+    assert "left out: 1 (blank text)" in output
+    assert [pair.score for pair in open_dataset(tmp_path / "set")] == [1.0, 0.0]
+    assert "scored_pair" in succeed("inspect", "--quick", sick, *options)
+
+
+def test_import_takes_scores_of_classes_and_columns_by_number(sick: Path, tmp_path: Path) -> None:
+    classes = ("--column", "score=judgment", "--score", "ENTAILMENT=1")
+    assert "left out: 2 (of class NEUTRAL)" in succeed("import", sick, tmp_path / "set", *NAMES, *classes)
+    (tmp_path / "bare.csv").write_text("a dog,a hound\n", encoding="utf-8")
+    numbers = ("--column", "anchor=0", "--column", "positive=1")
+    assert "1 pair records" in succeed("import", tmp_path / "bare.csv", tmp_path / "pairs", *numbers)
+
+
+def test_import_reads_classes_in_dinos_format(tmp_path: Path) -> None:
+    file = tmp_path / "nli.jsonl"
+    file.write_text(
+        json.dumps({"text_a": "a", "text_b": "b", "label": "entailment"}) + "\n", encoding="utf-8"
+    )
+    succeed("import", file, tmp_path / "set", "--format", "dino", "--score", "entailment=1")
+    assert [pair.score for pair in open_dataset(tmp_path / "set")] == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--score-range", "5"), "--score-range 5: must read LOW,HIGH, such as 0,5"),
+        (("--score-range", "1,x"), "--score-range: 'x' is not a number"),
+        (("--score-range", "5,1"), "score_range must be [lowest, highest]"),
+        (("--column", "sentence1"), "--column sentence1: must read FIELD=NAME"),
+        (("--column", "text=a"), "--column: no kind of records has all of text; give --kind"),
+        (("--score", "yes"), "--score yes: must read CLASS=SCORE"),
+        (
+            ("--column", "sentence1=sentence_a"),
+            "no column 'sentence_a' for sentence1; did you mean 'sentence_",
+        ),
+        (
+            (*NAMES, "--column", "score=relatedness_score", "--score-range", "1,5"),
+            "`skip_blank: true` leaves",
+        ),
+        (("--format", "dino", "--skip-blank"), "--format dino knows its columns"),
+    ],
+)
+def test_options_of_a_table_that_make_no_sense_are_refused(
+    sick: Path, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    result = call("import", sick, tmp_path / "set", *options)
+    assert isinstance(result.exception, UserError)
+    assert message in str(result.exception)
+
+
+def test_options_of_a_table_without_a_file_are_refused(folder: Path) -> None:
+    result = call("inspect", "--quick", folder, "--score-range", "0,5")
+    assert isinstance(result.exception, UserError)
+    assert "say how a file is read; there is none" in str(result.exception)

@@ -20,12 +20,12 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         monkeypatch.setattr(
             plugins, "entry_points", lambda group: found if group == METHODS else entry_points(group=group)
         )
-        plugins.installed.cache_clear()
+        plugins._offered.cache_clear()
         plugins.component.cache_clear()
 
     yield offer
     monkeypatch.undo()
-    plugins.installed.cache_clear()
+    plugins._offered.cache_clear()
     plugins.component.cache_clear()
 
 
@@ -76,9 +76,7 @@ def test_a_plugin_that_does_not_load_is_named_beside_the_others(
     install(("broken", "nowhere:Method"), ("augsbert", "synthbench_augsbert:AugSBERT"))
     called = place.call("list", "methods")
     assert called.code == 0
-    assert (
-        "broken  (can't be loaded: method 'broken' (nowhere:Method) can't be loaded: No module" in called.out
-    )
+    assert "broken  left out: method 'broken' (nowhere:Method) can't be loaded: No module" in called.out
     assert "augsbert  version 1" in called.out
 
 
@@ -90,8 +88,15 @@ def test_something_else_than_a_method_is_refused(place: Place, install: Callable
 
 
 def test_two_packages_may_not_offer_one_name(place: Place, install: Callable[..., None]) -> None:
-    install(("augsbert", "synthbench_augsbert:AugSBERT"), ("augsbert", "pathlib:Path"))
-    for arguments in (("list", "methods"), ("validate", place.file)):
-        called = place.call(*arguments)
-        assert called.code == 2
-        assert "two installed packages offer the method 'augsbert'" in called.errors[0]
+    install(
+        ("augsbert", "synthbench_augsbert:AugSBERT"),
+        ("augsbert", "pathlib:Path"),
+        ("dino", "synthbench_dino:DINO"),
+    )
+    both = "the method 'augsbert': synthbench_augsbert:AugSBERT and pathlib:Path; uninstall one"
+    listed = place.call("list", "methods")
+    assert (listed.code, listed.err) == (0, "")
+    assert f"augsbert  left out: two installed packages offer {both}" in listed.out
+    assert "dino  version " in listed.out
+    called = place.call("validate", place.file)
+    assert (called.code, both in called.errors[0]) == (2, True)

@@ -73,7 +73,7 @@ def test_a_wrong_command_line_is_one_line_as_every_mistake_is(
     ("name", "content", "message"),
     [
         ("nowhere.yaml", None, "nowhere.yaml: no such file"),
-        (".", None, ".: is a folder, an experiment is a YAML file"),
+        (".", None, ".: is a folder, not a file"),
         ("empty.yaml", b"", "empty.yaml:1: must be a mapping"),
         ("latin.yaml", b"experiment: caf\xe9\n", "latin.yaml:1: not UTF-8"),
         ("broken.yaml", b"experiment: [x\nseeds: 1\n", "broken.yaml:2: not valid YAML"),

@@ -1,5 +1,6 @@
 """`synthbench plan`: what a run would do; spends nothing, and finds what is missing."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -8,27 +9,65 @@ from small_experiment import Place
 
 
 def test_every_stage_is_listed_once_and_nothing_is_written(place: Place) -> None:
-    called = place.call("plan", place.file)
+    called = place.call("plan", place.file, "--stages")
     assert (called.code, called.err) == (0, "")
-    lines = called.out.splitlines()
-    assert lines[0].split() == ["id", "stage", "runs", "state", "why"]
+    store, *lines = called.out.splitlines()
+    assert store == f"store: {place.home / 'store'}"
+    assert ["id", "stage", "runs", "state", "why"] in [line.split() for line in lines]
     assert lines[-1] == "19 stages for 4 runs: 19 to run"
-    stages = [line for line in lines[1 : lines.index("")] if " to run" in line]
+    stages = [line for line in lines if re.match(r"[0-9a-f]{8} .* to run", line)]
     assert len(stages) == 19
     assert len({line.split()[0] for line in stages}) == 19
     assert not place.home.exists()
 
 
 def test_the_labeller_is_trained_once_for_all_seeds_and_values(place: Place) -> None:
-    listed = place.call("plan", place.file).out
-    assert listed.count("train cross_encoder") == 1
-    assert listed.count("generate augsbert") == 2
-    assert listed.count("select augsbert") == 2
+    listed = place.call("plan", place.file, "--stages").out
+    stages = [line[10:] for line in listed.splitlines() if re.match(r"[0-9a-f]{8} ", line)]
+    assert sum(stage.startswith("train cross_encoder") for stage in stages) == 1
+    assert sum(stage.startswith("generate augsbert") for stage in stages) == 2
+    assert sum(stage.startswith("select augsbert") for stage in stages) == 2
+
+
+def test_the_total_comes_first_then_each_kind_and_stages_only_on_demand(place: Place) -> None:
+    lines = place.call("plan", place.file).out.splitlines()
+    assert re.match(
+        r"time: about .+ on this CPU, 1 thread, .+ measured, if nothing else runs on it", lines[0]
+    )
+    assert re.match(r"time: about .+ on a data-centre GPU, .+ assumed", lines[1])
+    kinds = [line for line in lines if re.match(r"(source|train|evaluate|generate|select|exclude) ", line)]
+    assert len(kinds) == len({line.split("  ")[0] for line in kinds}) == 7
+    assert all(re.search(r"about \d+ s$", line) for line in kinds)
+    assert not [line for line in lines if re.match(r"[0-9a-f]{8} ", line)]
+
+
+def test_what_nobody_can_tell_is_called_unknown(place: Place) -> None:
+    commit = "0" * 40
+    model = f'model: some-org/some-model, revision: "{commit}"'
+    text = place.file.read_text(encoding="utf-8")
+    place.file.write_text(re.sub(r'model: "[^"]*"', model, text), encoding="utf-8")
+    out = place.call("plan", place.file).out
+    assert out.startswith("time: at least ")
+    assert "unknown: time of 1 × train cross-encoder: the size of some-org/some-model, 1 layers" in out
+    (labeller,) = (line for line in out.splitlines() if line.startswith("train cross-encoder"))
+    assert labeller.endswith("unknown")
+    assert re.search(
+        r"generate augsbert:\n  at most 120 pairs to label, .* of some-org/some-model",
+        re.sub(r" for augsbert.*:", ":", place.call("plan", place.file, "--stages").out),
+    )
+
+
+def test_stages_that_were_run_before_tell_how_long_others_take(place: Place) -> None:
+    assert place.call("run", place.file, "--variant", "gold-only", "--seeds", "0").code == 0
+    first = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "1").out.splitlines()[0]
+    assert "; 2 of 2 stages as such stages took before" in first
+    done = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "0").out
+    assert done.startswith("time: none, nothing is to run\n")
 
 
 def rows(out: str) -> list[list[str]]:
     """Return the cells of the summary by row."""
-    return [line.split() for line in out.split("\n\n")[1].splitlines()]
+    return [line.split() for line in out.split("\n\n")[2].splitlines() if not line[0].isdigit()]
 
 
 def test_each_row_is_summed_up_and_shared_stages_count_in_every_one(place: Place) -> None:

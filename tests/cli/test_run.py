@@ -208,8 +208,8 @@ def test_a_run_speaks_before_it_loads_anything(place: Place, monkeypatch: pytest
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RUN, interrupt)
-    first, _ = place.call("run", "small.yaml").err.splitlines()
-    assert first.endswith(" small: looking at what is there; loading libraries takes some seconds")
+    first, *_ = place.call("run", "small.yaml").err.splitlines()
+    assert first.endswith(" reading small.yaml")
 
 
 def test_interruption_says_how_to_resume(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,3 +246,21 @@ def test_equal_variants_are_computed_once_and_that_is_said(place: Place) -> None
     )
     called = place.call("plan", place.file)
     assert "note: twin2 is the same as twin; it is shown once" in called.out
+
+
+def test_a_run_says_at_once_what_it_does_and_names_its_last_steps(place: Place) -> None:
+    called = place.call("run", place.file, "--variant", "gold-only", "--seeds", "0")
+    said = [line[9:] for line in called.err.splitlines()]
+    first = said.index("running source gold [1/6]")
+    assert said[:first] == [
+        f"reading {place.file}",
+        "small: planning, by hashes of its files and models",
+        "trying where results go: report folder and tracking",
+        "looking at what is there of 6 stages",
+    ]
+    last = said.index("6 stages executed, 0 reused")
+    assert said[last + 1 :] == [
+        "collecting results, and comparing training data with the test sets",
+        "writing tables, figures and the page",
+        "tracking in MLflow",
+    ]

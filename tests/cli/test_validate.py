@@ -108,7 +108,8 @@ def test_data_and_models_are_looked_at_together_with_the_file(place: Place, bert
         error.removeprefix(f"{place.file}:").replace(f"{place.folder}/", "") for error in called.errors
     ] == [
         "15: train.learning_rate: must be at most 1, is 2",
-        "13: train.base.model: ./nowhere: no such folder",
+        "13: train.base.model: ./nowhere: no such folder; relative names start from the experiment file,"
+        " so that this is nowhere",
         f"29: data.silver.cross_encoder.base.num_layers: {bert}: num_layers is 9, the model has only 3",
         "4: sources.gold: gold.tsv:1: no column 'sentence1' for sentence1; known: a, b, c",
         "4: sources.gold: gold.tsv:1: no column 'sentence2' for sentence2; known: a, b, c",
@@ -117,7 +118,8 @@ def test_data_and_models_are_looked_at_together_with_the_file(place: Place, bert
         "convert the file to UTF-8",
         "6: sources.test: test.tsv:2: score is NaN; a number from 0 to 1 is needed",
         "6: sources.test: test.tsv:3: score 1.5 is outside 0 to 1",
-        "6: sources.test: test.tsv:4: sentence1 is empty",
+        "6: sources.test: test.tsv:4: sentence1 is empty; `skip_blank: true` leaves out rows with a blank"
+        " text",
     ]
 
 

@@ -89,7 +89,10 @@ def test_a_merge_key_brings_values_and_the_lines_that_they_were_written_on() -> 
         ("a: 1\nb: *gone\n", "x.yaml:2: not valid YAML: found undefined alias 'gone'"),
         ("a: 1\n---\nb: 2\n", "not valid YAML: but found another document"),
         ("a: 1\nb:\n  c: !!set {x}\n", "x.yaml:3: b.c: tags such as !!set"),
-        ("a: " + "[" * 400 + "]" * 400 + "\n", "x.yaml: not valid YAML: nested too deeply"),
+        (
+            "a: " + "[" * 400 + "]" * 400 + "\n",
+            "x.yaml:1: not valid YAML: nested too deeply: more than 50 levels",
+        ),
         ("a: \x01\n", "not valid YAML: unacceptable character"),
     ],
 )

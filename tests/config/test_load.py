@@ -212,7 +212,7 @@ FAULTS = {
     "name": (
         "  silver:\n",
         "  silver one:\n",
-        'variants.silver one: must be of letters, digits, _ and -, is "silver one"',
+        'variants.silver one: must be of letters, digits, _ and -, and dots between them, is "silver one"',
     ),
     "no list": ("[0, 1]", "3", "seeds: must be a list, is 3"),
     "no mapping": (
@@ -871,3 +871,49 @@ def test_a_role_that_a_need_is_made_from_must_be_given(
     )
     experiment.change("sources: {gold: gold}", "sources: {gold: gold, dev: dev}")
     assert experiment.faults() == []
+
+
+def test_names_of_variants_and_axis_values_may_hold_dots(experiment: ExperimentFile) -> None:
+    experiment.change("  silver:\n", "  size-0.5:\n")
+    experiment.append("grid:\n  rate:\n    1e-1.5: {train.strength: 0.25}\n    2.5: {train.strength: 0.75}\n")
+    labels = {(variant.name, variant.axes["rate"]) for variant in experiment.load().variants}
+    assert labels == {(name, rate) for name in ("plain", "size-0.5") for rate in ("1e-1.5", "2.5")}
+
+
+def strengths(experiment: ExperimentFile, *assignments: str) -> dict[str, float]:
+    variants = experiment.load(*assignments).variants
+    trainers = {variant.name: variant.candidates[0].config.trainer for variant in variants}
+    return {name: getattr(trainer, "strength", -1.0) for name, trainer in trainers.items()}
+
+
+def test_a_path_from_outside_names_the_variant_with_the_longest_name(experiment: ExperimentFile) -> None:
+    experiment.change("table:\n", "  a: {train.strength: 0.1}\n  a.b: {train.strength: 0.2}\ntable:\n")
+    assert strengths(experiment, "variants.a.b.train.strength=0.9") == strengths(experiment) | {"a.b": 0.9}
+    assert strengths(experiment, "variants.a.train.strength=0.9") == strengths(experiment) | {"a": 0.9}
+    assert strengths(experiment, "variants={a.c: {train.strength: 0.3}}")["a.c"] == 0.3
+    assert "a.b" not in strengths(experiment, "variants.a.b=null")
+    assert "a" in strengths(experiment, "variants.a.b=null")
+    experiment.profile("less", "experiment: {variants.a.b: null}\n")
+    assert "a.b" not in {variant.name for variant in experiment.load(profile="less").variants}
+
+
+def test_paths_into_a_grid_name_values_and_variants_with_dots(experiment: ExperimentFile) -> None:
+    experiment.change("  silver:\n", "  silver.x:\n")
+    experiment.append("grid:\n  rate:\n    low: {}\n    v.5: {train.strength: 0.75}\n")
+    changed = experiment.load(
+        "grid.rate.v.5.train.strength=0.125", "grid.rate.v.5.variants.silver.x.data.gold=null"
+    )
+    found = {variant.label: variant.candidates[0].config for variant in changed.variants}
+    assert {
+        label: getattr(config.trainer, "strength", 0) for label, config in found.items() if "v.5" in label
+    } == {label: 0.125 for label in found if "v.5" in label}
+    silver = next(config for label, config in found.items() if "silver.x" in label and "v.5" in label)
+    assert [part.name for part in silver.parts] == ["silver"]
+
+
+@pytest.mark.parametrize("name", [".a", "a.", "a..b", "a/b", "a b"])
+def test_dots_stand_between_letters(experiment: ExperimentFile, name: str) -> None:
+    experiment.change("  silver:\n", f"  {name}:\n")
+    assert any(
+        "must be of letters, digits, _ and -, and dots between them" in one for one in experiment.faults()
+    )

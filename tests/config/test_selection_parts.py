@@ -4,10 +4,12 @@ import pytest
 from experiment_files import ExperimentFile
 
 SELECTION = "selection: {evaluator: fake, sources: [dev]}"
+GOLD, DIVIDED = "gold: {source: gold}\n", "gold: {source: gold, prepare: [{step: split, dev: 0.5}]}\n"
 PARTS = "selection: {evaluator: fake, parts: [gold]}"
 
 
 def test_parts_of_the_data_select_beside_sources_or_without(experiment: ExperimentFile) -> None:
+    experiment.change(GOLD, DIVIDED)
     experiment.change(SELECTION, "selection: {evaluator: fake, sources: [dev], parts: [gold]}")
     selection = experiment.load().variants[0].candidates[0].config.selection
     assert selection is not None
@@ -60,3 +62,26 @@ def test_candidates_whose_dev_data_differ_are_not_compared(experiment: Experimen
         "select.over.data.silver.size: changes part 'silver', whose dev split selects; "
         "candidates need the same dev data"
     )
+
+
+def test_a_part_whose_dev_split_a_patch_dropped_can_not_select(experiment: ExperimentFile) -> None:
+    experiment.change(GOLD, DIVIDED).change(SELECTION, PARTS)
+    experiment.change("size: 3\n", "size: 3\n    data.gold.source: other\n")
+    experiment.change("seeds:", "  other: {file: gold.tsv, kind: scored_pair}\nseeds:")
+    (message,) = (told for told in experiment.faults() if "split dev" in told)
+    assert message.endswith(
+        "train.selection.parts.0: no record of 'gold' is in split dev: all are in train; a last step such as"
+        " {step: split, dev: 0.1} in data.gold.prepare sets some apart (in silver)"
+    )
+
+
+def test_prepare_steps_that_a_patch_dropped_without_naming_them_are_told(experiment: ExperimentFile) -> None:
+    experiment.change(GOLD, DIVIDED)
+    experiment.change("size: 3\n", "size: 3\n    data.gold.source: dev\n")
+    line = experiment.line("data.gold.source: dev")
+    assert [told.replace(f"{experiment.folder}/", "") for told in experiment.load().remarks] == [
+        f"study.yaml:{line}: data.gold: `source: dev` begins the part anew, without its prepare steps;"
+        " give them again, or write `data.gold.prepare: []` (in silver)"
+    ]
+    experiment.change("data.gold.source: dev", "data.gold: {source: dev, prepare: []}")
+    assert experiment.load().remarks == ()

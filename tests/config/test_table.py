@@ -44,7 +44,7 @@ def test_the_figures_of_a_table_may_stand_in_several_files(study: ExperimentFile
     [
         (
             "{file: none.csv, rows: {silver: full}}",
-            ["study.yaml:25: table.published: none.csv: can't be read: No such file or directory"],
+            ["study.yaml:25: table.published: none.csv: no such file"],
         ),
         (
             "{file: doe.csv, rows: {silvr: full}, columns: {tst: STSb}}",

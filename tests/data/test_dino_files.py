@@ -16,6 +16,8 @@ from synthbench.data.dino import import_dino, read_dino, write_dino
 from synthbench.data.importing import import_file
 from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence
 from synthbench.errors import UserError
+from synthbench.sources.models import FileSource
+from synthbench.sources.places import Places
 
 PAIR = {"text_a": "A man. ", "text_b": "a man", "label": "0.5"}
 SINGLE = {"text_a": "A man.", "text_b": None, "label": None}
@@ -86,6 +88,33 @@ def test_every_faulty_line_is_named(tmp_path: Path) -> None:
         "8: text_b is not text: 3",
         "9: unknown column 'txt'; did you mean 'text_b'?",
     ]
+
+
+NLI = [{**PAIR, "label": label} for label in ("entailment", "neutral", "neutral", "contradiction")]
+
+
+def test_output_of_a_task_for_nli_is_refused_in_one_line_that_names_the_way_out(tmp_path: Path) -> None:
+    file = written(tmp_path, *NLI)
+    with pytest.raises(UserError) as raised:
+        import_dino(file)
+    assert list(raised.value.messages) == [
+        f"{file}: no label is a number from 0 to 1 (2 'neutral', 1 'entailment', 1 'contradiction'); if they"
+        " are classes, say which score each has: `scores: {CLASS: SCORE, ...}` in an experiment,"
+        " on the command line --score CLASS=SCORE for each"
+    ]
+
+
+def test_classes_with_scores_are_scored_pairs_and_others_are_left_out(tmp_path: Path) -> None:
+    file = written(tmp_path, *NLI, {**PAIR, "text_b": "", "label": "entailment"})
+    data = import_dino(file, scores={"entailment": 1, "contradiction": 0})
+    assert [(pair.label, pair.score) for pair in data] == [("entailment", 1.0), ("contradiction", 0.0)]
+    assert data.manifest.dropped == {"of class neutral": 2, "blank text": 1}
+    with pytest.raises(
+        UserError, match=r"scores\.entailmnt: no row has this class; did you mean 'entailment'"
+    ):
+        import_dino(file, scores={"entailmnt": 1, "neutral": 0.5})
+    source = FileSource(file=str(file), format="dino", scores={"entailment": 1, "neutral": 0.5})
+    assert [pair.score for pair in source.load(Places())] == [1.0, 0.5, 0.5]
 
 
 def test_a_file_that_does_not_hold_what_is_asked_for_is_refused(tmp_path: Path) -> None:

@@ -89,7 +89,8 @@ def test_every_bad_line_of_a_jsonl_file_is_named(tmp_path: Path) -> None:
         'data.jsonl:3: is not a JSON object like {"sentence1": ..., ...}',
         "data.jsonl:4: no 'score', which a scored_pair must have",
         "data.jsonl:5: unknown column 'generater'; did you mean 'generator'?",
-        "data.jsonl:6: score 1.5 is outside [0, 1]; an experiment's source reads others by score_range",
+        "data.jsonl:6: score 1.5 is outside [0, 1]; others are read with "
+        "--score-range LOW,HIGH, or score_range in an experiment",
         "data.jsonl:7: sentence2 is empty",
         "data.jsonl:7: score is NaN",
         "data.jsonl:8: sentence2 has half a character (a lone surrogate)",
@@ -168,7 +169,16 @@ KINDS = (
 def test_columns_of_no_kind_say_what_each_kind_has(
     tmp_path: Path, name: str, content: str, message: str
 ) -> None:
-    assert faults(write(tmp_path, name, content)) == [f"{name}:1: {message}"]
+    names = "; other names are told by --column FIELD=NAME, or `columns:` in an experiment"
+    assert faults(write(tmp_path, name, content)) == [f"{name}:1: {message}{names}"]
+
+
+def test_a_table_in_a_text_file_is_told_where_it_is_read(tmp_path: Path) -> None:
+    file = write(tmp_path, "SICK_train.txt", "pair_ID\tsentence_A\n1\ta\n")
+    assert faults(file) == [
+        "SICK_train.txt: the name must end in .jsonl, .csv or .tsv; "
+        "a table with tabs, such as SICK's, is a .tsv"
+    ]
 
 
 @pytest.mark.parametrize(

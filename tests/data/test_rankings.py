@@ -171,7 +171,8 @@ BAD_CELLS = [
         (
             '["a", "b"]',
             "[1, 3]",
-            "grade (candidate 2) 3 is outside [0, 1]; an experiment's source reads others by score_range",
+            "grade (candidate 2) 3 is outside [0, 1]; others are read with "
+            "--score-range LOW,HIGH, or score_range in an experiment",
         ),
     ],
 )

@@ -23,6 +23,9 @@ from synthbench.data.records import RecordKind, Triplet
         "I am not able to generate a hypothesis for this premise.",
         "CANNOT PARAPHRASE",
         "I won't write this content.",
+        "I can\u2019t carry out that request.",
+        "I can't provide information or guidance on that topic.",
+        "I can't generate hypotheses that may hurt. Is there anything else I can help you with?",
     ],
 )
 def test_a_refusal_is_known_by_its_words(text: str) -> None:
@@ -40,6 +43,8 @@ def test_a_refusal_is_known_by_its_words(text: str) -> None:
         "I cannot help but laugh.",
         "The company was unable to provide figures.",
         "Artificial intelligence is used in medicine.",
+        "I can't provide for a family of five.",
+        "I cannot give information to the press.",
     ],
 )
 def test_a_sentence_that_tells_of_something_else_is_none(text: str) -> None:

@@ -1,11 +1,13 @@
 """One experiment from its file to tables and tracked results, and what a second run makes of the first."""
 
+import json
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from disks import DAMAGES, cut, flip
 from small_experiment import PAGE, TABLES, Called, Place, artifact, kinds, tables
 
 from synthbench.errors import UserError
@@ -56,10 +58,10 @@ def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Pl
     _, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
-    assert called.out.splitlines()[-5:] == [
-        "tables: reports/small/table.tex, table.md, table.csv",
-        "tables: reports/small/comparisons.tex, comparisons.md, comparisons.csv",
-        "plot: reports/small/scores.pdf, scores.png",
+    assert called.out.splitlines()[-4:] == [
+        "tables: reports/small/table.tex, table.md, table.csv,"
+        " comparisons.tex, comparisons.md, comparisons.csv",
+        "plots: reports/small/scores.pdf, scores.png",
         "page: reports/small/report.html",
         "MLflow: synthbench dashboard",
     ]
@@ -209,12 +211,33 @@ def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_t
 
 
 def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Place, Called]) -> None:
-    _, called = finished_run
-    assert "Scores × 100: Spearman correlation (aggregation: all)." in called.out
-    assert "Generated data were made once, for all seeds: " in called.out
-    assert re.search(
-        r"Chosen on dev: augsbert: data\.silver\.sampler\.k = [12], [12] for seeds 0, 1\.", called.out
-    )
+    place, called = finished_run
+    notes = tables(place)["table.md"].decode()
+    for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Generated data were made once"):
+        assert text in called.out
+        assert text in notes
+    assert re.search(r"Chosen on dev: augsbert: k = [12], [12] for seeds 0, 1\.", notes)
+
+
+def test_a_report_that_cannot_be_written_is_tracked_and_an_edited_one_kept(copy: Place) -> None:
+    (copy.home / "mlflow.db").unlink()
+    shutil.rmtree(copy.folder / "reports", ignore_errors=True)
+    (copy.folder / "reports" / "small" / "table.tex").mkdir(parents=True)
+
+    called = copy.call("run", copy.file)
+
+    assert called.code == 2
+    (error,) = called.errors
+    assert error.startswith("can't write the report to reports/small: Is a directory")
+    again = copy.call("report", copy.file, "--output", "elsewhere")
+    assert again.code == 0
+    assert "gold-only" in tables(copy, "elsewhere")["table.md"].decode()
+
+    table = copy.folder / "elsewhere" / "small" / "table.tex"
+    table.write_text("my own wording", encoding="utf-8")
+    again = copy.call("report", copy.file, "--output", "elsewhere")
+    assert "edited: elsewhere/small/table.tex was changed by hand" in again.out
+    assert table.with_name("table.edited.tex").read_text(encoding="utf-8") == "my own wording"
 
 
 def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Place) -> None:
@@ -229,32 +252,62 @@ def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Pl
 
 def test_what_changes_is_stale_and_said_why(copy: Place) -> None:
     copy.change("learning_rate: 0.001", "learning_rate: 0.002")
-    listed = copy.call("plan", copy.file).out
+    listed = copy.call("plan", copy.file, "--stages").out
     assert "learning_rate 0.001 -> 0.002" in " ".join(listed.split())
     lines = listed.splitlines()
-    states = {state: sum(f" {state} " in line for line in lines[1:-1]) for state in ("cached", "stale")}
+    listed_stages = [line for line in lines if re.match(r"[0-9a-f]{8} ", line)]
+    states = {state: sum(f" {state} " in line for line in listed_stages) for state in ("cached", "stale")}
     assert states == {"cached": 8, "stale": 11}
     assert lines[-1] == "19 stages for 4 runs: 11 to run"
 
 
-@pytest.mark.parametrize(
-    ("label", "file"),
-    [
-        ("train gold-only seed 0", "model/model/model.safetensors"),
-        ("evaluate gold-only seed 0 on test", "scores.json"),
-        ("evaluate gold-only seed 0 on test", "stage.json"),
-    ],
-)
-def test_a_damaged_artifact_is_said_and_computed_again(copy: Place, label: str, file: str) -> None:
-    arguments = ("--variant", "gold-only", "--seeds", "0")
-    folder = artifact(copy, label)
-    damaged = next(folder.rglob(Path(file).name))
-    damaged.write_bytes(damaged.read_bytes()[:-9] + b"!" * 9)
-    called = copy.call("run", copy.file, *arguments)
+def report_but_for_times(place: Place) -> dict[str, bytes]:
+    """Return the files of the report; how many seconds a training took is left out."""
+    files = {path.name: path.read_bytes() for path in (place.folder / "reports").rglob("*") if path.is_file()}
+    seconds = rb'<td>[\d,]+</td>(?=</tr>|<td class="drawn")'
+    return {**files, PAGE: re.sub(seconds, b"", files[PAGE])}
+
+
+def test_damaged_files_are_said_and_computed_again_and_the_report_is_the_same(copy: Place) -> None:
+    arguments = ("run", copy.file, "--variant", "gold-only", "--seeds", "0")
+    assert copy.call(*arguments).code == 0
+    before = report_but_for_times(copy)
+    train, evaluate = "train gold-only seed 0", "evaluate gold-only seed 0 on test"
+    flip(artifact(copy, evaluate) / "scores.json")
+    cut(artifact(copy, train) / "training.json")
+    cut(artifact(copy, "source gold") / "dataset" / "manifest.json")
+    (artifact(copy, "source test") / "stage.json").unlink()
+    flip(copy.home / "store" / "addresses" / "small.json")
+    called = copy.call(*arguments)
     assert called.code == 0
-    assert label in called.executed
-    assert f"the stored artifact of {label} is damaged" in called.err
-    assert copy.call("run", copy.file, *arguments).executed == []
+    assert sorted(called.executed) == [evaluate, "source gold", "source test", train]
+    for label in called.executed:
+        assert f"the stored artifact of {label} is damaged" in called.err
+    assert "the record of what small uses" in called.err
+    assert report_but_for_times(copy) == before
+    again = copy.call(*arguments)
+    assert (again.executed, "damaged" in again.err) == ([], False)
+
+
+@pytest.mark.experiments
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whatever_file_is_damaged_the_report_is_the_same_to_the_byte(copy: Place, damage: str) -> None:
+    def run() -> tuple[dict[str, bytes], str]:
+        called = copy.call("run", copy.file)
+        assert (called.code, "Traceback" in called.err) == (0, False)
+        return report_but_for_times(copy), called.err
+
+    before, _ = run()
+    kinds: dict[str, Path] = {}
+    for stage in sorted((copy.home / "store" / "artifacts").glob("*/*/stage.json")):
+        kind = json.loads(stage.read_text(encoding="utf-8"))["spec"]["kind"]
+        for file in (path for path in stage.parent.rglob("*") if path.is_file()):
+            kinds.setdefault(f"{kind} {file.relative_to(stage.parent)}", file)
+    for name, file in kinds.items():
+        DAMAGES[damage](file)
+        after, said = run()
+        assert after == before, name
+        assert "is damaged" in said, name
 
 
 def test_interrupted_tracking_is_completed_by_the_next_run_without_duplicates(

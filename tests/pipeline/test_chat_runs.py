@@ -9,6 +9,7 @@ from fake_stages import RUNTIME
 from fakes import Lines
 
 from synthbench.config.llm import EndpointLLM, SandboxLLM
+from synthbench.errors import UserError
 from synthbench.generation.chat.ledger import entries
 from synthbench.pipeline.costs import costs
 from synthbench.pipeline.executors import InProcess
@@ -23,7 +24,7 @@ from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.process import RunningServer, running_server
 from synthbench.sandbox.llm.settings import LLMSettings
 
-VARIABLE = "SYNTHBENCH_TEST_LLM_KEY"
+VARIABLE = "SYNTHBENCH_TEST_LLM_API_KEY"
 KEY = "sk-very-private-4711"
 
 
@@ -144,25 +145,49 @@ def test_the_key_is_in_the_environment_and_nowhere_else(
     assert not [file for file in files if KEY.encode() in file.read_bytes()]
 
 
-def test_without_the_key_the_stage_fails_in_one_line(
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (
+            f"llm.key_variable={VARIABLE}",
+            f"the environment variable {VARIABLE} is not set: it must hold the key of the LLM 'mine'",
+        ),
+        (
+            "llm.base_url=http://127.0.0.1:9/v1",
+            "can't be reached (Connection refused); nothing was computed.",
+        ),
+        ("llm.model=larger", "has no model 'larger'; of the 1 that it lists, the nearest are sandbox/llm"),
+    ],
+)
+def test_what_an_llm_lacks_is_one_line_before_the_first_stage(
+    asking: ExperimentFile, store: Store, server: RunningServer, change: str, fault: str
+) -> None:
+    asking.append(section(server, "tries: 1"))
+    plan = make_plan(asking.load(change))
+    with pytest.raises(UserError) as raised:
+        run(plan, store)
+    (message,) = raised.value.messages
+    assert fault in message
+    assert not any(store.has(identity) for identity in plan.stages)
+
+
+def test_a_run_whose_data_are_there_asks_nobody(
     asking: ExperimentFile, store: Store, server: RunningServer
 ) -> None:
-    asking.append(section(server, f"key_variable: {VARIABLE}"))
-    plan = make_plan(asking.load())
-    report, _ = run(plan, store)
-    _, messages = report.failed[generated(plan).identity]
-    assert messages == (
-        f"the environment variable {VARIABLE} is not set: it must hold the key of the LLM 'mine'",
-    )
+    asking.append(section(server))
+    run(make_plan(asking.load()), store)
+    report, _ = run(make_plan(asking.load("llm.base_url=http://127.0.0.1:9/v1")), store)
+    assert report.num_needed == 0
 
 
 def test_a_plan_says_that_the_key_is_missing_and_tells_small_sums(
     asking: ExperimentFile, store: Store, server: RunningServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    asking.append(section(server, f"key_variable: {VARIABLE}"))
-    plan = make_plan(asking.load("llm.price={input: 0.0025, output: 0.01, date: '2026-05-01'}"))
-    run(plan, store)
+    asking.append(section(server))
+    run(make_plan(asking.load()), store)
+    price = "llm.price={input: 0.0025, output: 0.01, date: '2026-05-01'}"
+    plan = make_plan(asking.load("llm.model=larger", f"llm.key_variable={VARIABLE}", price))
     _, key, money = cost_lines(plan, store)
     assert key == f"the environment variable {VARIABLE} is not set: nobody can be asked without it"
     assert money == "money: about 0.0030 US dollars at the prices of 2026-05-01"
@@ -234,6 +259,12 @@ def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, serv
 @pytest.mark.parametrize(
     ("llm", "fault"),
     [
+        (
+            "gpt-4o-mini",
+            "llm: 'gpt-4o-mini' is not known by its name alone: write sandbox, a service ({name: openai,"
+            " base_url: https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}) or a"
+            " local model ({local: FOLDER})",
+        ),
         ("{name: a, base_url: 'localhost:8000', model: m}", "llm.base_url: must be an address such as"),
         ("{name: a, base_url: 'http://me:secret@host/v1', model: m}", "llm.base_url: must hold no password"),
         ("{name: a, base_url: 'http://host/v1'}", "llm.model: missing; it has no default"),

@@ -4,6 +4,7 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import make_plan
@@ -16,7 +17,7 @@ from synthbench.reporting.results import ExperimentResult
 def collected(experiment: ExperimentFile, store: Store) -> ExperimentResult:
     plan = make_plan(experiment.load(variants=("silver",)))
     Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
-    return collect(plan, store)
+    return collect(plan, Artifacts(store))
 
 
 def test_scores_are_counted_where_a_figure_asks_for_them(experiment: ExperimentFile, store: Store) -> None:

@@ -4,17 +4,18 @@ import json
 from pathlib import Path
 
 import pytest
+from disks import flip
 from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.cleaning import clean
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import Plan, make_plan
 from synthbench.pipeline.runner import Runner
-from synthbench.pipeline.store import Store
-from synthbench.reporting.build import build_table
+from synthbench.pipeline.store import ArtifactDamagedError, Store
 from synthbench.reporting.overlaps import Overlap
 from synthbench.reporting.results import RunResult
 
@@ -35,7 +36,7 @@ def plan(experiment: ExperimentFile, store: Store) -> Plan:
 
 
 def test_each_row_says_what_of_its_test_sets_as_scored_stands_in_its_data(plan: Plan, store: Store) -> None:
-    plain, silver = collect(plan, store).runs
+    plain, silver = collect(plan, Artifacts(store)).runs
     (overlap,) = plain.overlaps
     assert overlap == Overlap(
         task="test",
@@ -50,7 +51,7 @@ def test_each_row_says_what_of_its_test_sets_as_scored_stands_in_its_data(plan: 
 
 
 def test_each_part_of_the_data_has_its_figures(plan: Plan, store: Store) -> None:
-    (gold,) = collect(plan, store).runs[0].datasets
+    (gold,) = collect(plan, Artifacts(store)).runs[0].datasets
     assert {name: round(value, 3) for name, value in gold.figures.items()} == {
         "num_records": 2,
         "num_sentences": 4,
@@ -69,19 +70,19 @@ def test_each_part_of_the_data_has_its_figures(plan: Plan, store: Store) -> None
 def test_what_was_looked_at_is_kept_and_looked_at_again_if_it_is_lost_or_damaged(
     plan: Plan, store: Store
 ) -> None:
-    first = collect(plan, store).runs
+    first = collect(plan, Artifacts(store)).runs
     kept = sorted((store.root / "examined").iterdir())
     times = [file.stat().st_mtime_ns for file in kept]
-    assert collect(plan, store).runs == first
+    assert collect(plan, Artifacts(store)).runs == first
     assert [file.stat().st_mtime_ns for file in kept] == times
     kept[0].write_text("{", encoding="utf-8")
     kept[1].unlink()
-    assert collect(plan, store).runs == first
+    assert collect(plan, Artifacts(store)).runs == first
     assert all(json.loads(file.read_text(encoding="utf-8")) for file in kept)
 
 
 def test_what_was_looked_at_is_removed_with_the_data(plan: Plan, store: Store) -> None:
-    collect(plan, store)
+    collect(plan, Artifacts(store))
     store.remember_addresses("example", plan.addresses)
     kept = {*(store.root / "examined").iterdir()}
     (foreign := store.root / "examined" / "former.json").write_text("{}\n", encoding="utf-8")
@@ -95,7 +96,7 @@ def test_what_was_looked_at_is_removed_with_the_data(plan: Plan, store: Store) -
 
 
 def test_results_of_runs_without_these_figures_stay_as_they_were(plan: Plan, store: Store) -> None:
-    run = collect(plan, store).runs[0]
+    run = collect(plan, Artifacts(store)).runs[0]
     old = run.model_copy(update={"overlaps": (), "datasets": ()})
     assert "overlaps" not in old.model_dump(mode="json")
     assert RunResult.model_validate_json(old.model_dump_json()).overlaps == ()
@@ -103,25 +104,26 @@ def test_results_of_runs_without_these_figures_stay_as_they_were(plan: Plan, sto
     assert (read.overlaps, read.datasets) == (run.overlaps, run.datasets)
 
 
-def test_data_that_cannot_be_read_cost_no_result(plan: Plan, store: Store) -> None:
-    for stage in plan.stages.values():
-        if stage.label == "gold":
-            (store.folder(stage.identity) / "dataset" / "records.parquet").write_bytes(b"PAR1")
-    result = collect(plan, store)
-    assert [(run.scores[0].num_items, run.overlaps) for run in result.runs] == [(3, ()), (3, ())]
-    (note,) = result.notes
-    assert note.startswith("Nobody looked for test sentences in all training data: store/artifacts/")
-    assert "damaged" in note and str(store.root) not in note
-    assert note in build_table(result).notes
+def test_data_that_are_gone_cost_no_result_and_damaged_ones_are_never_looked_at(
+    plan: Plan, store: Store, tmp_path: Path
+) -> None:
+    (gold,) = (stage for stage in plan.stages.values() if stage.label == "gold")
+    flip(store.folder(gold.identity) / "dataset" / "records.parquet")
+    with pytest.raises(ArtifactDamagedError, match=r"checksum of dataset/records.parquet differs") as caught:
+        collect(plan, Artifacts(store))
+    assert caught.value.identity == gold.identity
+    store.folder(gold.identity).rename(tmp_path / "gone")
+    result = collect(plan, Artifacts(store))
+    assert [run.scores[0].num_items for run in result.runs] == [3, 3]
 
 
 def test_what_is_known_of_data_is_no_reason_to_stop_when_they_are_damaged_later(
     plan: Plan, store: Store
 ) -> None:
-    before = collect(plan, store)
+    before = collect(plan, Artifacts(store))
     for file in (store.root / "artifacts").glob("*/*/dataset/records.parquet"):
         file.write_bytes(b"PAR1")
-    again = collect(plan, store)
+    again = collect(plan, Artifacts(store))
     assert (again.runs, again.notes) == (before.runs, before.notes)
 
 
@@ -131,7 +133,7 @@ def test_test_sets_that_are_gone_from_the_store_are_left_out(
     for stage in plan.stages.values():
         if stage.kind == "exclude":
             store.folder(stage.identity).rename(tmp_path / "gone")
-    result = collect(plan, store)
+    result = collect(plan, Artifacts(store))
     assert result.runs[0].overlaps == ()
     assert result.notes == ("test is no longer in the store: nobody looked for it in the training data.",)
 
@@ -147,7 +149,7 @@ def test_a_row_without_the_overlap_is_one_key_and_has_none(experiment: Experimen
     experiment.change("seeds:", "  absent: {file: absent.tsv, kind: scored_pair, split: test}\nseeds:")
     planned = make_plan(experiment.load("seeds=[0]"))
     assert not Runner(store, InProcess(), RUNTIME, Lines()).run(planned).failed
-    runs = {run.variant: run for run in collect(planned, store).runs}
+    runs = {run.variant: run for run in collect(planned, Artifacts(store)).runs}
     assert [(runs[row].overlaps[0].sharing["normalised"]) for row in ("plain", "clean")] == [3, 0]
     (gold,) = runs["clean"].datasets
     assert (gold.num_records, gold.dropped) == (1, {"drop-overlap": 2})

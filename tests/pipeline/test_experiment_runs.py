@@ -9,6 +9,7 @@ from fake_stages import RUNTIME
 from fakes import FakeMethod, FakeTrainer, Lines, work_done
 
 from synthbench.errors import UserError
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.costs import costs
 from synthbench.pipeline.executors import InProcess
@@ -117,7 +118,7 @@ def test_a_row_whose_data_vary_is_seeded_though_its_trainer_has_no_chance(
     assert [planned.label for planned in once.runs] == ["plain seed 0", "silver seed 0"]
     assert [planned.seed for planned in anew.runs] == [0, 1, 0, 1]
     run(anew, store)
-    assert {result.is_seeded for result in collect(anew, store).runs} == {True}
+    assert {result.is_seeded for result in collect(anew, Artifacts(store)).runs} == {True}
 
 
 def test_generated_data_and_samples_are_shared_by_all_seeds_unless_they_are_to_vary(
@@ -148,7 +149,7 @@ def test_the_candidate_with_the_best_dev_score_is_tested_of_equal_ones_the_first
     experiment.change("size: 3", SELECT)
     plan = make_plan(experiment.load("seeds=[0]"))
     run(plan, store)
-    result = collect(plan, store)
+    result = collect(plan, Artifacts(store))
     silver = result.runs[1]
     assert silver.chosen == {"train.strength": 0.75}
     assert (silver.dev_score, silver.scores[0].scores) == (0.75, {"value": 0.75})
@@ -303,7 +304,7 @@ def test_a_task_that_may_be_missing_is_left_out_and_said(experiment: ExperimentF
     experiment.change("seeds:", "  extra: {file: extra.tsv, kind: scored_pair, split: test}\nseeds:")
     plan = make_plan(experiment.load())
     run(plan, store)
-    result = collect(plan, store)
+    result = collect(plan, Artifacts(store))
     assert plan.missing_tasks == ("extra",)
     assert result.tasks == ("test",)
     assert result.notes == ("extra: no data found, left out",)
@@ -317,14 +318,14 @@ def test_pairs_of_gold_data_are_left_out_of_a_task_and_counted(
     experiment.change("tasks: [test]", "tasks: [test]\n      exclude: [gold]")
     plan = make_plan(experiment.load("seeds=[0]"))
     run(plan, store)
-    (scores,) = collect(plan, store).runs[0].scores
+    (scores,) = collect(plan, Artifacts(store)).runs[0].scores
     assert (scores.num_items, scores.num_dropped) == (2, 1)
 
 
 def test_results_hold_exactly_what_the_stages_made(experiment: ExperimentFile, store: Store) -> None:
     plan = make_plan(experiment.load())
     run(plan, store)
-    result = collect(plan, store)
+    result = collect(plan, Artifacts(store))
     assert (result.experiment, result.tasks, result.failures) == ("study", ("test",), ())
     assert [(one.variant, one.seed) for one in result.runs] == [
         ("plain", 0),
@@ -344,7 +345,7 @@ def test_results_hold_exactly_what_the_stages_made(experiment: ExperimentFile, s
     assert made.dropped == {"too short": 2}
     assert silver.parameters["data.silver.size"] == 3
     assert len({one.identity for one in result.runs}) == 4
-    assert result == collect(plan, store)
+    assert result == collect(plan, Artifacts(store))
 
 
 def test_results_say_how_each_score_was_measured(experiment: ExperimentFile, store: Store) -> None:
@@ -353,7 +354,7 @@ def test_results_say_how_each_score_was_measured(experiment: ExperimentFile, sto
     plan = make_plan(experiment.load(seeds=(0,)))
     run(plan, store)
 
-    (score,) = collect(plan, store).runs[0].scores
+    (score,) = collect(plan, Artifacts(store)).runs[0].scores
 
     assert (score.settings, score.split, score.drawn) == ({"factor": 0.5}, "test", "a random sample of 2")
 
@@ -363,7 +364,7 @@ def test_results_name_the_rows_that_overrides_left_alone(experiment: ExperimentF
     plan = make_plan(loaded)
     run(plan, store)
 
-    assert {one.variant: one.is_of_file for one in collect(plan, store).runs} == {
+    assert {one.variant: one.is_of_file for one in collect(plan, Artifacts(store)).runs} == {
         "plain": True,
         "silver": False,
     }
@@ -374,7 +375,7 @@ def test_a_run_that_is_not_finished_is_named_and_left_out(experiment: Experiment
     plan = make_plan(experiment.load("seeds=[0]"))
     report, _ = run(plan, store)
     assert report.only_user_errors
-    result = collect(plan, store, ("train silver: it never works",))
+    result = collect(plan, Artifacts(store), ("train silver: it never works",))
     assert [one.variant for one in result.runs] == ["plain"]
     assert result.failures == ("train silver: it never works", "silver seed 0 is not finished")
 
@@ -407,7 +408,7 @@ def test_what_an_evaluator_learns_from_stands_beside_the_test_set(
     experiment.change("evaluator: fake\n", "evaluator: learner\n      train: [gold]\n      dev: [dev]\n")
     plan = make_plan(experiment.load(seeds=(0,)))
     run(plan, store)
-    (score, *_) = collect(plan, store).runs[0].scores
+    (score, *_) = collect(plan, Artifacts(store)).runs[0].scores
     assert (score.num_items, score.scores) == (5, {"value": 0.5, "train": 4.0, "dev": 3.0})
 
 
@@ -420,7 +421,7 @@ def test_what_is_tested_on_its_own_thresholds_is_there_once(experiment: Experime
     )
     plan = make_plan(experiment.load(seeds=(0,)))
     run(plan, store)
-    (score, *_) = collect(plan, store).runs[0].scores
+    (score, *_) = collect(plan, Artifacts(store)).runs[0].scores
     assert score.scores["dev"] == 3
 
 
@@ -449,7 +450,7 @@ def test_of_several_seeds_the_best_on_dev_is_trained_to_the_end(
         [f"train seed {seed} from 0.0 to 0.25" for seed in range(6)]
         + [f"train seed {seed} from 0.25 to 1.0" for seed in (1, 3)]
     )
-    result = collect(plan, store)
+    result = collect(plan, Artifacts(store))
     assert [each.chosen for each in result.runs] == [{"train.seed": 1}, {"train.seed": 3}]
     assert [each.scores[0].scores["value"] for each in result.runs] == [0.3, 0.4]
     notes = build_table(result).notes

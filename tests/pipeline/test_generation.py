@@ -1,20 +1,28 @@
+import json
+import os
+import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import fakes
 import pytest
+from disks import flip
 from fake_stages import RUNTIME, Data, in_process, run_job
 from fakes import FakeMethod, Lines, work_done
 
 from synthbench.api import GenerationContext, Record, Unit, UserError
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RecordKind
+from synthbench.data.records import RecordKind, ScoredPair, Sentence
 from synthbench.pipeline.generation import Generate
 from synthbench.pipeline.job import Job, Outcome
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
+from synthbench.pipeline.workspace import Journal
 
 GOLD = Stage(Data())
+PAIR = ScoredPair(sentence1="a", sentence2="b", score=0.5)
 
 
 def generate_stage(**settings: object) -> Stage:
@@ -24,6 +32,14 @@ def generate_stage(**settings: object) -> Stage:
 def generate(store: Store, stage: Stage) -> Outcome:
     run_job(store, GOLD)
     return run_job(store, stage)
+
+
+def generate_with_words(store: Store, stage: Stage) -> list[str]:
+    """Generate, and return what was said."""
+    run_job(store, GOLD)
+    lines = Lines()
+    assert Job(store, [stage], RUNTIME, lines).run().executed == (stage.identity,)
+    return lines.said
 
 
 def generate_elsewhere(root: Path, size: int) -> None:
@@ -150,26 +166,66 @@ def test_a_killed_generation_ends_as_an_undisturbed_one_and_repeats_no_unit(
         assert one.read_bytes() == other.read_bytes()
 
 
+KEPT = {
+    "key": "unit 2",
+    "position": 2,
+    "records": [{"kind": "scored_pair", "sentence1": "kept", "sentence2": "from before", "score": 0.5}],
+}
+
+
 def test_a_unit_that_was_torn_by_the_kill_is_done_again(store: Store, work_log: Path) -> None:
     stage = generate_stage(size=3)
-    journal = store.workspace(stage.identity) / "journal.jsonl"
-    line = (
-        '{"key": "unit 2", "position": 2, "records": [{"kind": "scored_pair", "sentence1": "kept",'
-        ' "sentence2": "from before", "score": 0.5}]}\n'
-    )
-    journal.write_text(line + line.replace("unit 2", "unit 1")[:40], encoding="utf-8")
-    generate(store, stage)
+    journal = Journal(store.workspace(stage.identity) / "journal.jsonl")
+    journal.append(KEPT)
+    journal.append({**KEPT, "key": "unit 1"})
+    os.truncate(journal.file, journal.file.stat().st_size - 40)
+    said = generate_with_words(store, stage)
     dataset = SyntheticDataset.read(folder_of(store, stage))
     assert dataset.column("sentence1") == ["first 0", "first 1", "kept"]
     assert work_done(work_log) == ["generate unit 1", "generate unit 0"]
+    assert "journal" not in " ".join(said)
+
+
+def test_a_letter_that_flips_between_kill_and_resume_is_said_and_its_unit_made_again(
+    tmp_path: Path, work_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = generate_stage(size=7)
+    undisturbed, killed = Store(tmp_path / "undisturbed"), Store(tmp_path / "killed")
+    assert generate(undisturbed, stage).executed
+    monkeypatch.setenv(fakes.KILL_AFTER_UNITS, "3")
+    process = in_process(generate_elsewhere, killed.root, 7)
+    process.join()
+    monkeypatch.delenv(fakes.KILL_AFTER_UNITS)
+    for share in (0.001, 0.2, 0.5, 0.8, 0.99):
+        work_log.unlink()
+        disturbed = Store(tmp_path / f"disturbed at {share}")
+        shutil.copytree(killed.root, disturbed.root)
+        flip(disturbed.root / "partial" / stage.identity / "journal.jsonl", share)
+        said = generate_with_words(disturbed, stage)
+        assert (
+            len([line for line in said if line.startswith(f"{stage}: dropped 1 journal line, damaged")]) == 1
+        )
+        assert len(work_done(work_log)) == 7 - 3 + 1, "what is whole is not made again"
+        for name in ("records.parquet", "failures.parquet", "manifest.json"):
+            one, other = (folder_of(store, stage) / name for store in (undisturbed, disturbed))
+            assert one.read_bytes() == other.read_bytes()
+
+
+def test_units_of_an_earlier_version_which_nothing_vouches_for_are_made_again(
+    store: Store, work_log: Path
+) -> None:
+    stage = generate_stage(size=3)
+    journal = store.workspace(stage.identity) / "journal.jsonl"
+    journal.write_text(json.dumps(KEPT) + "\n", encoding="utf-8")
+    assert any("of an earlier version" in line for line in generate_with_words(store, stage))
+    assert len(work_done(work_log)) == 3
 
 
 def test_forcing_begins_from_nothing(store: Store, work_log: Path) -> None:
     stage = generate_stage(size=2)
     run_job(store, GOLD)
-    (store.workspace(stage.identity) / "journal.jsonl").write_text(
-        '{"key": "unit 0", "position": 0, "records": []}\n', encoding="utf-8"
-    )
+    journal = Journal(store.workspace(stage.identity) / "journal.jsonl")
+    journal.append({"key": "unit 0", "position": 0, "records": []})
     outcome = Job(store, [stage], RUNTIME, Lines(), frozenset([stage.identity])).run()
     assert outcome.executed == (stage.identity,)
     assert len(work_done(work_log)) == 2
@@ -200,3 +256,41 @@ def test_a_method_may_not_use_a_need_as_what_it_is_not(
     assert context.pair_scorer("labeller").score([("a", "b")]).tolist() == [0.25]
     with pytest.raises(TypeError, match="'labeller' is a pair scorer, not an encoder"):
         context.encoder("labeller")
+
+
+@pytest.mark.parametrize(
+    ("yielded", "told"),
+    [
+        (1, "it yielded 1 (int)"),
+        (Unit, "it yielded <class 'synthbench.plugins.Unit'> (type)"),
+        (Sentence(sentence="a"), "it yielded a record of kind sentence: Sentence("),
+        (replace(PAIR, sentence2=None), "it yielded a scored_pair whose sentence2 is None, no text"),
+        (replace(PAIR, score="high"), "it yielded a scored_pair whose score is 'high', no number"),
+        (replace(PAIR, subset=3), "it yielded a scored_pair whose subset is 3, no text"),
+        (Unit("a", 0, None), "it yielded the Unit 'a', whose records are None, no tuple"),
+        (Unit("a", 0, PAIR), "it yielded the Unit 'a', whose records are ScoredPair("),
+        (Unit("a", 0, (PAIR, "text")), "it yielded the Unit 'a' with 'text' (str)"),
+        (Unit("a", 0, (Sentence(sentence="a"),)), "it yielded the Unit 'a' with a record of kind sentence"),
+        (Unit("a", "first", ()), "it yielded the Unit 'a', whose position is 'first', no whole number"),
+        (Unit(7, 0, ()), "it yielded the Unit 7, whose key is no text"),
+    ],
+)
+def test_what_is_no_record_of_the_methods_kind_is_told_in_one_line_and_not_journalled(
+    store: Store, monkeypatch: pytest.MonkeyPatch, yielded: Any, told: str
+) -> None:
+    monkeypatch.setattr(FakeMethod, "generate", lambda self, sources, context: iter([PAIR, yielded]))
+    message = fault(store)
+    assert message.startswith("fake: `generate` must yield records of kind scored_pair, Failures, or Units")
+    assert told in message
+    assert not store.workspace(generate_stage().identity).joinpath("journal.jsonl").exists()
+
+
+def test_a_method_that_returns_nothing_is_told_in_one_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FakeMethod, "generate", lambda self, sources, context: None)
+    assert fault(store).endswith("it returned None")
+
+
+def test_numbers_of_numpy_are_scores(store: Store) -> None:
+    assert generated(store, output="numpy").column("score") == [0.5] * 4

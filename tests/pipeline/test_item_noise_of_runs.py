@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from synthbench.config.experiment import Variant
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
 from synthbench.pipeline.item_noise import item_noise
 from synthbench.pipeline.operations import write_json
@@ -34,23 +35,30 @@ def predictions(row: str, seed: int) -> NDArray[np.float64]:
 
 
 def runs_of(
-    store: Store, row: str, seeds: Sequence[int], *, axes: Mapping[str, str] | None = None, first_id: int = 0
+    store: Store,
+    row: str,
+    seeds: Sequence[int],
+    *,
+    axes: Mapping[str, str] | None = None,
+    first_id: int = 0,
+    has_items: bool = True,
 ) -> list[PlannedRun]:
     """Runs of a row on the test set A, with their artifacts."""
     runs = []
     for seed in seeds:
         operation = Evaluate("sts", STS())
         stage = Stage(operation, {f"{row} {axes} {seed}": Stage(operation)})
-        folder = store.folder(stage.identity)
-        folder.mkdir(parents=True)
+        folder = store.workspace(stage.identity) / "output"
         items = {
             "id": [f"pair-{first_id + number}" for number in range(NUM_PAIRS)],
             "subset": [""] * NUM_PAIRS,
             "gold": GOLD,
             "predicted": predictions(row, seed),
         }
-        pq.write_table(pa.table(items), folder / ITEMS_FILE)
+        if has_items:
+            pq.write_table(pa.table(items), folder / ITEMS_FILE)
         write_json(folder / SCORES_FILE, {"scores": {}})
+        store.commit(stage.identity, {})
         variant = Variant(row, axes or {}, (), {})
         runs.append(PlannedRun(variant, seed, {}, (), None, {"A": stage}, {}))
     return runs
@@ -63,7 +71,7 @@ def seeded(variant: Variant) -> bool:
 def test_each_pair_of_rows_has_the_noise_of_its_items(store: Store) -> None:
     runs = [*runs_of(store, "gold", (0, 1)), *runs_of(store, "silver", (0, 1))]
 
-    (found,) = item_noise(runs, seeded, store)
+    (found,) = item_noise(runs, seeded, Artifacts(store))
 
     influences = [
         Influences(np.stack([spearman_influence(GOLD, predictions(row, seed)) for seed in (0, 1)]), (0, 1))
@@ -78,7 +86,7 @@ def test_rows_are_paired_at_their_own_point_of_the_grid(store: Store) -> None:
     rows = [("gold", "small"), ("silver", "small"), ("gold", "large"), ("silver", "large"), ("top", "large")]
     runs = [run for row, base in rows for run in runs_of(store, row, (0, 1), axes={"base": base})]
 
-    found = [(each.axes, each.variants) for each in item_noise(runs, seeded, store)]
+    found = [(each.axes, each.variants) for each in item_noise(runs, seeded, Artifacts(store))]
 
     assert found == [
         ({"base": "small"}, ("gold", "silver")),
@@ -94,13 +102,12 @@ def test_rows_of_unknown_noise_or_other_items_are_left_out(store: Store) -> None
         *runs_of(store, "single", (0,)),
         *runs_of(store, "elsewhere", (0, 1), first_id=5),
     ]
-    itemless = runs_of(store, "itemless", (0, 1))
-    (store.folder(itemless[0].evaluations["A"].identity) / ITEMS_FILE).unlink()
+    itemless = runs_of(store, "itemless", (0, 1), has_items=False)
 
-    (found,) = item_noise([*runs, *itemless], seeded, store)
+    (found,) = item_noise([*runs, *itemless], seeded, Artifacts(store))
 
     assert found.variants == ("gold", "silver", "untrained")
-    assert not [*item_noise(runs_of(store, "alone", (0, 1)), seeded, store)]
+    assert not [*item_noise(runs_of(store, "alone", (0, 1)), seeded, Artifacts(store))]
 
 
 def test_rows_scored_on_other_items_are_compared_among_themselves(store: Store) -> None:
@@ -109,6 +116,6 @@ def test_rows_scored_on_other_items_are_compared_among_themselves(store: Store) 
     runs = [run for row, first in rows for run in runs_of(store, row, (0, 1), first_id=first)]
     changing = [*runs_of(store, "changing", (0,)), *runs_of(store, "changing", (1,), first_id=5)]
 
-    found = [each.variants for each in item_noise([*runs, *changing], seeded, store)]
+    found = [each.variants for each in item_noise([*runs, *changing], seeded, Artifacts(store))]
 
     assert found == [("untouched", "whole"), ("dropped", "dropped too")]

@@ -7,6 +7,7 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.llm import llm_on_demand
@@ -56,7 +57,7 @@ def results(experiment: ExperimentFile, store: Store, *assignments: str) -> Expe
     with llm_on_demand(plan.experiment.llm, lines) as llm:
         report = Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name).run(plan)
     assert not report.failed
-    return collect(plan, store)
+    return collect(plan, Artifacts(store))
 
 
 def test_what_was_paid_for_data_stands_with_the_results(asking: ExperimentFile, store: Store) -> None:
@@ -97,7 +98,7 @@ def test_a_row_may_end_with_its_data(asking: ExperimentFile, store: Store) -> No
 
 def test_data_that_are_not_made_yet_are_no_result(asking: ExperimentFile, store: Store) -> None:
     plan = make_plan(data_only(asking).load("sources.dev=null", "sources.test=null"))
-    result = collect(plan, store)
+    result = collect(plan, Artifacts(store))
     assert result.runs == ()
     assert result.failures == ("silver seed 0 is not finished",)
 

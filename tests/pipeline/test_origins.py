@@ -10,6 +10,7 @@ from fakes import Lines
 
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.origins import file_as_given, ingredients
@@ -34,7 +35,7 @@ BI_ENCODER = f"trainer: bi-encoder\n    base: {{model: org/small, revision: '{CO
 
 def collected(plan: Plan, store: Store) -> ExperimentResult:
     assert not Runner(store, InProcess(), RUNTIME, Lines()).run(plan).failed
-    return collect(plan, store)
+    return collect(plan, Artifacts(store))
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def made_of(folder: Path, store: Store, sampler: str, labeller: str = "") -> lis
     experiment.change("evaluator: fake\n", "evaluator: sts\n")
     plan = make_plan(experiment.load("seeds=[0]", variants=("silver",)))
     (parts,) = plan.runs[0].data.values()
-    found = list(ingredients(parts["silver"], store))
+    found = list(ingredients(parts["silver"], Artifacts(store)))
     assert [one.stage in plan.stages for one in found] == [True] * len(found)
     return [told(one).replace(one.stage[:8], "ID") for one in found]
 

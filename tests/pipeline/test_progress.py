@@ -1,10 +1,17 @@
+import io
 import re
 import sys
+import threading
 
 import pytest
+from fake_stages import carry_out, stage
+from rich.console import Console
 
 from synthbench.pipeline import progress
-from synthbench.pipeline.progress import PlainProgress, RichProgress, progress_for_people
+from synthbench.pipeline.bars import RichProgress
+from synthbench.pipeline.course import Course
+from synthbench.pipeline.progress import PlainProgress, about, progress_for_people
+from synthbench.pipeline.store import Store
 
 
 def test_in_a_log_progress_is_whole_lines_with_the_time(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,3 +54,50 @@ def test_on_a_terminal_bars_are_for_one_process_several_would_write_across_them(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert isinstance(progress_for_people(), RichProgress)
     assert isinstance(progress_for_people(2), PlainProgress)
+
+
+def test_a_line_of_a_stage_names_the_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    about(PlainProgress(), "train x seed 0").say("  600 pairs")
+    assert capsys.readouterr().err[9:] == "  train x seed 0: 600 pairs\n"
+
+
+def test_bars_of_a_stage_stand_below_its_name_and_need_no_other() -> None:
+    bars = RichProgress()
+    assert about(bars, "train x seed 0") is bars
+
+
+def running(*names: str) -> Course:
+    stages = [stage(name) for name in names]
+    course = Course()
+    course.begin(stages)
+    course.started(stages[:1])
+    return course
+
+
+def test_a_log_hears_of_a_run_whose_stages_say_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)
+    said = threading.Event()
+    monkeypatch.setattr(PlainProgress, "say", lambda self, message: (print(message), said.set()))
+    with PlainProgress().watching(running("a", "b")):
+        assert said.wait(60)
+    assert "0 of 2 stages, time left unknown; now: work a, 0 s" in capsys.readouterr().out
+
+
+def test_a_terminal_shows_the_running_stage_the_number_of_stages_and_the_time_left() -> None:
+    bars = RichProgress()
+    bars.bars.live.console = console = Console(width=100, file=io.StringIO(), force_terminal=True)
+    with bars.watching(running("a", "b")), bars.task("training", 10):
+        console.print(bars.bars.get_renderable())
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert re.search(r"work a, 0 s.*0/2 stages.*time left unknown", shown)
+    assert re.search(r"training.*0/10", shown)
+
+
+def test_several_processes_name_the_stage_of_each_line(
+    store: Store, capfd: pytest.CaptureFixture[str]
+) -> None:
+    carry_out(store, stage("a", behaviour="says hello"), stage("b", behaviour="says hello"), jobs=2)
+    told = {line[9:] for line in capfd.readouterr().err.splitlines() if "hello" in line}
+    assert told == {"  work a: hello", "  work b: hello"}

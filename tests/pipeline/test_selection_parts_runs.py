@@ -6,6 +6,7 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines, work_done
 
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import Plan, make_plan
@@ -19,8 +20,8 @@ def run(plan: Plan, store: Store) -> Report:
     return Runner(store, InProcess(), RUNTIME, Lines()).run(plan)
 
 
-def select_by_gold(experiment: ExperimentFile, prepare: str = SPLIT) -> Plan:
-    experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {prepare}}}\n")
+def select_by_gold(experiment: ExperimentFile) -> Plan:
+    experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {SPLIT}}}\n")
     experiment.change("sources: [dev]}", "parts: [gold]}")
     return make_plan(experiment.load("seeds=[0]", "sources.dev=null", "variants=null"))
 
@@ -31,7 +32,7 @@ def test_the_records_of_split_dev_select_and_no_others(
     plan = select_by_gold(experiment)
     assert not run(plan, store).failed
     assert "evaluate 2 pairs" in work_done(work_log)
-    (result,) = collect(plan, store).runs
+    (result,) = collect(plan, Artifacts(store)).runs
     assert result.dev_score == 0.5
 
 
@@ -50,8 +51,11 @@ def test_sources_and_parts_weigh_the_same(experiment: ExperimentFile, store: Sto
     assert scored[:2] == ["evaluate 3 pairs", "evaluate 2 pairs"]
 
 
-def test_a_part_without_dev_records_is_one_clear_line(experiment: ExperimentFile, store: Store) -> None:
-    report = run(select_by_gold(experiment, "prepare: []"), store)
+def test_a_made_part_without_dev_records_is_one_clear_line(experiment: ExperimentFile, store: Store) -> None:
+    """What a method makes is known once it is made; of a source `validate` knows it."""
+    experiment.change("gold: {source: gold}\n", "gold: {method: fake, sources: {gold: gold}}\n")
+    experiment.change("sources: [dev]}", "parts: [gold]}")
+    report = run(make_plan(experiment.load("seeds=[0]", "sources.dev=null", "variants=null")), store)
     assert report.only_user_errors
     ((stage, lines),) = report.failed.values()
     assert str(stage) == "train plain seed 0"
@@ -62,10 +66,11 @@ def test_a_part_without_dev_records_is_one_clear_line(experiment: ExperimentFile
 
 
 def test_a_part_that_selects_changes_the_identity_and_its_name_does_not(experiment: ExperimentFile) -> None:
+    experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {SPLIT}}}\n")
     before = make_plan(experiment.load("seeds=[0]", "variants=null")).runs[0].model.identity
     experiment.change("sources: [dev]}", "sources: [dev], parts: [gold]}")
     after = make_plan(experiment.load("seeds=[0]", "variants=null")).runs[0].model.identity
-    experiment.change("gold: {source: gold}\n", "pairs: {source: gold}\n").change(
+    experiment.change("gold: {source: gold,", "pairs: {source: gold,").change(
         "parts: [gold]", "parts: [pairs]"
     )
     renamed = make_plan(experiment.load("seeds=[0]", "variants=null")).runs[0].model.identity

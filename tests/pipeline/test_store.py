@@ -5,16 +5,17 @@ import signal
 from pathlib import Path
 
 import pytest
+from disks import Disk, flip
 from fake_stages import hold_lock, in_process, wait_for
 
+from synthbench.durability import DamagedFileError, file_hash
 from synthbench.errors import UserError
 from synthbench.pipeline.store import (
+    SMALL,
     ArtifactDamagedError,
     StageBusyError,
     Store,
     disk_errors,
-    file_hash,
-    write_atomically,
 )
 
 IDENTITY = "ab" * 32
@@ -73,10 +74,16 @@ def test_a_commit_that_is_interrupted_leaves_no_artifact(
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("synthbench.pipeline.store.write_atomically", fail)
+    monkeypatch.setattr("synthbench.pipeline.store.write_sealed", fail)
     with pytest.raises(OSError, match="No space left"):
         committed(store)
     assert not store.has(IDENTITY)
+
+
+def test_an_artifact_is_on_the_disk_before_it_gets_its_name(store: Store, disk: Disk) -> None:
+    committed(store)
+    store.remember_addresses("study", {"a": "1"})
+    assert disk.faults() == []
 
 
 def test_damage_is_found_by_size(store: Store) -> None:
@@ -89,13 +96,65 @@ def test_damage_is_found_by_the_checksum_if_the_file_was_touched(store: Store) -
     assert damage(store) == "the checksum of deep/file.txt differs"
 
 
-def test_damage_behind_an_unchanged_size_and_time_is_found_by_a_thorough_look_only(store: Store) -> None:
-    file = committed(store)
-    time = file.stat().st_mtime_ns
-    file.write_text("CONTENT")
-    os.utime(file, ns=(time, time))
+def test_damage_behind_an_unchanged_size_and_time_is_found_in_a_small_file(store: Store) -> None:
+    flip(committed(store))
+    assert damage(store) == "the checksum of deep/file.txt differs"
+
+
+def test_damage_behind_an_unchanged_size_and_time_is_found_in_a_large_file_by_a_thorough_look_only(
+    store: Store,
+) -> None:
+    flip(committed(store, "x" * (SMALL + 1)))
     store.check(IDENTITY)
     assert damage(store, thorough=True) == "the checksum of deep/file.txt differs"
+
+
+def test_a_digit_that_changes_in_the_record_is_damage(store: Store) -> None:
+    committed(store)
+    file = store.folder(IDENTITY) / "stage.json"
+    file.write_text(file.read_text().replace("1.5", "7.5"))
+    assert damage(store) == "stage.json does not match its checksum"
+    assert store.info(IDENTITY) is None
+
+
+def test_an_artifact_without_its_record_is_damaged_not_absent(store: Store) -> None:
+    committed(store)
+    (store.folder(IDENTITY) / "stage.json").unlink()
+    assert store.has(IDENTITY)
+    assert damage(store) == "stage.json is missing"
+
+
+def test_a_file_that_the_disk_does_not_give_back_is_damage(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed(store)
+
+    def fail(_: Path) -> str:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr("synthbench.pipeline.store.file_hash", fail)
+    assert damage(store) == "deep/file.txt can't be read: Input/output error"
+
+
+def test_records_and_addresses_of_earlier_versions_which_have_no_checksum_are_read(store: Store) -> None:
+    committed(store)
+    file = store.folder(IDENTITY) / "stage.json"
+    record = json.loads(file.read_text())
+    del record["checksum"]
+    file.write_text(json.dumps(record))
+    store.check(IDENTITY, thorough=True)
+    assert store.info(IDENTITY) == record
+    (store.root / "addresses").mkdir()
+    (store.root / "addresses" / "study.json").write_text('{"a": "1"}')
+    assert store.addresses("study") == {"a": "1"}
+
+
+@pytest.mark.parametrize("old", ["checksum", "files", "size", "sha256"])
+def test_damage_to_the_name_of_a_key_of_the_record_is_damage(store: Store, old: str) -> None:
+    committed(store)
+    file = store.folder(IDENTITY) / "stage.json"
+    file.write_text(file.read_text().replace(f'"{old}"', f'"x{old[1:]}"'))
+    assert damage(store).startswith("stage.json ")
 
 
 def test_a_copied_store_is_whole_though_its_times_differ(store: Store) -> None:
@@ -156,17 +215,9 @@ def test_addresses_of_later_runs_lie_over_those_of_earlier_ones(store: Store) ->
     store.remember_addresses("study", {"b": "3"})
     store.remember_addresses("other", {"a": "9"})
     assert store.addresses("study") == {"a": "1", "b": "3"}
-    (store.root / "addresses" / "study.json").write_text("torn {")
-    assert store.addresses("study") == {}
-
-
-def test_an_atomic_write_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    file = tmp_path / "x.json"
-    write_atomically(file, "old")
-    with pytest.raises(UnicodeEncodeError):
-        write_atomically(file, "half \ud800")
-    assert file.read_text() == "old"
-    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
+    flip(store.root / "addresses" / "study.json")
+    with pytest.raises(DamagedFileError, match=r"does not match its checksum|is unreadable"):
+        store.addresses("study")
 
 
 @pytest.mark.parametrize(

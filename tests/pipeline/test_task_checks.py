@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import fakes
 import pytest
 from fake_stages import Data, run_job
 from fakes import Base, FakeEvaluator, FakeTrainer, work_done
@@ -55,3 +56,19 @@ def test_a_part_of_which_nothing_is_left_is_no_part_to_train_on(store: Store, wo
     assert outcome.is_user_error
     assert outcome.error == ("data.silver: no record is left; dropped: 3 length",)
     assert work_done(work_log) == []
+
+
+def test_a_trainer_or_evaluator_that_returns_nothing_is_told_in_one_line(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Stage(Train("fake", TRAINER, 0), {"data:gold": ONE_CLASS})
+    run_job(store, ONE_CLASS)
+    fakes.install(monkeypatch)
+    evaluating = Stage(Evaluate("mine", FakeEvaluator()), {"model": training, "task": ONE_CLASS})
+    assert run_job(store, training).executed
+    monkeypatch.setattr(FakeEvaluator, "evaluate", lambda *_: None)
+    monkeypatch.setattr(FakeTrainer, "train", lambda *_: 0.5)
+    (told,) = run_job(store, evaluating).error
+    assert told == "mine: `evaluate` must return Evaluation; it returned None"
+    (told,) = run_job(store, Stage(Train("fake", TRAINER, 1), {"data:gold": ONE_CLASS})).error
+    assert told == "fake: `train` must return TrainingSummary; it returned 0.5"

@@ -1,6 +1,5 @@
 """Artifacts of other versions in one result: they stay, and the table says so."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,8 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
+from synthbench.durability import read_sealed, write_sealed
+from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.collect import collect
 from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import Plan, make_plan
@@ -26,9 +27,9 @@ def plan(experiment: ExperimentFile, store: Store) -> Plan:
 
 def of_other_version(file: Path, **versions: str) -> None:
     """Let an artifact have been computed with other versions."""
-    info = json.loads(file.read_text(encoding="utf-8"))
+    info = read_sealed(file)
     info["by"].update(versions)
-    file.write_text(json.dumps(info), encoding="utf-8")
+    write_sealed(file, info)
 
 
 def test_rows_that_were_computed_with_other_versions_are_named(plan: Plan, store: Store) -> None:
@@ -36,7 +37,7 @@ def test_rows_that_were_computed_with_other_versions_are_named(plan: Plan, store
     assert first.model is not None
     of_other_version(store.folder(first.model.identity) / STAGE_FILE, torch="1.0", extra="9")
 
-    result = collect(plan, store)
+    result = collect(plan, Artifacts(store))
 
     (note,) = [note for note in result.notes if note.startswith("Not all")]
     now = result.environment["torch"]
@@ -45,10 +46,9 @@ def test_rows_that_were_computed_with_other_versions_are_named(plan: Plan, store
 
 
 def test_of_one_version_nothing_is_said(plan: Plan, store: Store) -> None:
-    assert not any("Not all" in note for note in collect(plan, store).notes)
+    assert not any("Not all" in note for note in collect(plan, Artifacts(store)).notes)
     for run in plan.runs:  # written by hand, or by a version that noted nothing
         for stage in run.ends:
             file = store.folder(stage.identity) / STAGE_FILE
-            info = json.loads(file.read_text(encoding="utf-8"))
-            file.write_text(json.dumps({**info, "by": None}), encoding="utf-8")
-    assert not any("Not all" in note for note in collect(plan, store).notes)
+            write_sealed(file, {**read_sealed(file), "by": None})
+    assert not any("Not all" in note for note in collect(plan, Artifacts(store)).notes)

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from disks import flip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synthbench.pipeline.workspace import Journal
+from synthbench.errors import UserError
+from synthbench.pipeline.workspace import Journal, is_whole
 
 ENTRIES = st.lists(
     st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=8), max_size=3), max_size=4
@@ -65,6 +67,7 @@ def test_a_journal_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: 
     for cut in range(len(content) + 1):
         journal.file.write_bytes(content[:cut])
         whole = entries[: sum(end <= cut for end in ends)]
+        assert journal.mend() == 0
         assert list(journal.read()) == whole
         journal.append({"new": 1})
         assert list(journal.read()) == [*whole, {"new": 1}]
@@ -81,9 +84,52 @@ def test_rubbish_at_the_end_is_dropped(tmp_path: Path, rubbish: bytes) -> None:
     journal.append({"a": 1})
     with journal.file.open("ab") as stream:
         stream.write(rubbish)
+    assert journal.mend() == rubbish.count(b"\n")
     assert list(journal.read()) == [{"a": 1}]
     journal.append({"b": 2})
     assert list(journal.read()) == [{"a": 1}, {"b": 2}]
+
+
+def test_no_bit_of_a_line_flips_unseen(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    journal.append({"key": "unit 0", "score": 0.5})
+    line = journal.file.read_bytes()
+    assert is_whole(line)
+    for place in range(len(line)):
+        for bit in range(8):
+            damaged = bytearray(line)
+            damaged[place] ^= 1 << bit
+            assert not is_whole(bytes(damaged))
+
+
+def test_damage_costs_the_lines_that_it_touches_and_no_other(tmp_path: Path) -> None:
+    entries: list[dict[str, object]] = [{"key": f"unit {n}", "score": n / 8} for n in range(4)]
+    journal = journal_in(tmp_path)
+    for entry in entries:
+        journal.append(entry)
+    content = journal.file.read_bytes()
+    size = len(content) // 4
+    first, last, end_of_second = 3, len(content) - 5, 2 * size - 1
+    for place, left in ((first, [1, 2, 3]), (last, [0, 1, 2]), (end_of_second, [0, 3])):
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        journal.file.write_bytes(damaged)
+        assert journal.mend() == 1
+        assert journal.mend() == 0
+        assert list(journal.read()) == [entries[index] for index in left]
+        journal.append({"new": 1})
+        assert list(journal.read()) == [*(entries[index] for index in left), {"new": 1}]
+
+
+def test_an_entry_that_changes_after_the_look_is_never_taken(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    journal.append({"key": "unit 0", "score": 0.5})
+    places = [place for place, _ in journal.located()]
+    flip(journal.file)
+    with pytest.raises(UserError, match=r"journal.jsonl: damaged while it was read; run the same command"):
+        list(journal.at(places))
+    with pytest.raises(UserError, match="damaged while it was read"):
+        list(journal.read())
 
 
 def test_numbers_of_numpy_and_half_characters_come_back_as_they_are(tmp_path: Path) -> None:

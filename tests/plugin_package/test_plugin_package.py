@@ -19,15 +19,40 @@ variants:
 """
 
 
+DATA_ALONE = """\
+experiment: small
+sources: {texts: {file: texts.txt}}
+baseline: echo
+defaults:
+  data.echo: {method: echo, sources: {texts: texts}}
+"""
+
+
+def pip(command: str, *arguments: str | Path) -> None:
+    options = ["--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([sys.executable, "-m", "pip", command, *options, *arguments], check=True)
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which pip has installed the package."""
+    """The folder into which pip has installed the package as it installs a release: a wheel, by its name."""
     copy, target = tmp_path_factory.mktemp("source") / "package", tmp_path_factory.mktemp("installed")
     shutil.copytree(PACKAGE, copy)
-    options = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", *options, "--target", target, copy]
-    subprocess.run(command, check=True)
+    pip("wheel", "--no-build-isolation", "--wheel-dir", copy.parent, copy)
+    pip("install", "--find-links", copy.parent, "--target", target, "synthbench-echo")
     return target
+
+
+@pytest.fixture
+def editable(tmp_path: Path) -> Path:
+    """The folder of an editable installation; the package lies in `source` beside it."""
+    shutil.copytree(PACKAGE, tmp_path / "source")
+    pip("install", "--no-build-isolation", "--target", tmp_path / "site", "--editable", tmp_path / "source")
+    # A folder on PYTHONPATH is no site's: its .pth files are read where somebody asks for it.
+    (tmp_path / "site/sitecustomize.py").write_text(
+        f"import site; site.addsitedir({str(tmp_path / 'site')!r})"
+    )
+    return tmp_path / "site"
 
 
 @pytest.fixture
@@ -69,11 +94,35 @@ def test_every_fault_of_its_configuration_is_said_at_once(place: Place) -> None:
     }
 
 
-def test_it_runs_like_a_built_in_one(place: Place) -> None:
+def test_it_runs_like_a_built_in_one_and_again_if_another_release_is_installed(
+    place: Place, installed: Path, tmp_path: Path
+) -> None:
     called = finished(place.start("run", place.file, "--seeds", "0"))
     assert (called.code, called.errors) == (0, [])
     assert "generate echo for echo seed 0" in called.executed
     assert "| echo |" in tables(place, part="seeds-0")["table.md"].decode()
+
+    shutil.copytree(installed, tmp_path / "newer")
+    (info,) = (tmp_path / "newer").glob("*.dist-info")
+    metadata = (info / "METADATA").read_text(encoding="utf-8")
+    (info / "METADATA").write_text(metadata.replace("Version: 0.1.0", "Version: 0.2.0"), encoding="utf-8")
+    newer = Place(place.folder, place.home, {"PYTHONPATH": str(tmp_path / "newer")})
+    planned = finished(newer.start("plan", place.file, "--seeds", "0")).out
+    assert "synthbench-echo 0.1.0 -> 0.2.0" in " ".join(planned.split())
+
+
+def test_an_edited_method_makes_its_data_again(tmp_path: Path, editable: Path, empty_database: Path) -> None:
+    place = Place(tmp_path / "experiment", tmp_path / "home", {"PYTHONPATH": str(editable)})
+    for folder in (place.folder, place.home):
+        folder.mkdir()
+    shutil.copy(empty_database, place.home / "mlflow.db")
+    place.file.write_text(DATA_ALONE, encoding="utf-8")
+    (place.folder / "texts.txt").write_text("One sentence.\nAnother one.\n", encoding="utf-8")
+    assert "generate echo for echo seed 0" in finished(place.start("run", place.file)).executed
+    source = tmp_path / "source/synthbench_echo.py"
+    text = source.read_text(encoding="utf-8")
+    source.write_text(text.replace("sentence2=record.sentence", "sentence2=record.sentence.upper()"))
+    assert "code of 'echo' changed" in finished(place.start("plan", place.file)).out
 
 
 def test_without_the_package_the_name_is_unknown(place: Place) -> None:

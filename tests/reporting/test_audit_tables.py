@@ -83,12 +83,12 @@ def test_a_terminal_shows_shares_intervals_counts_and_the_papers_shares(audited:
         assert expected in text
 
 
-def test_audits_stand_below_the_scores_and_alone_without_any(
+def test_audits_stand_above_the_scores_and_alone_without_any(
     audited: ExperimentResult, small_result: ExperimentResult
 ) -> None:
     both = small_result.model_copy(update={"audits": audited.audits})
     text = printed(terminal_report(both))
-    assert text.index("Gold & silver") < text.index("labels of x2 (dino, dino_2)")
+    assert text.index("labels of x2 (dino, dino_2)") < text.index("Gold & silver")  # where people look
     assert "Who is right?" not in text
     alone = printed(terminal_report(audited))
     assert "variant" not in alone

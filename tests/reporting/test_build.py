@@ -176,9 +176,9 @@ def test_what_was_chosen_on_dev_is_said_for_each_row(make_runs: MakeRuns, make_r
     notes = build_table(make_result(tuple(chosen), make_runs("gold", {"A": (0.5, 0.6)}), (alone,))).notes
 
     assert [note for note in notes if note.startswith("Chosen on dev: ")] == [
-        "Chosen on dev: bm25 (static): data.silver.sampler.k = 5, 5, 3 for seeds 0, 1, 2.",
-        "Chosen on dev: one: data.silver.sampler.k = 7 for seed 0.",
-        "Chosen on dev: one: train.epochs = 2 for seed 0.",
+        "Chosen on dev: bm25 (static): k = 5, 5, 3 for seeds 0, 1, 2.",
+        "Chosen on dev: one: k = 7 for seed 0.",
+        "Chosen on dev: one: epochs = 2 for seed 0.",
     ]
 
 

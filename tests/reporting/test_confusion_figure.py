@@ -92,8 +92,8 @@ def test_each_audit_has_a_panel_and_what_nobody_judged_is_said() -> None:
 def test_without_a_judgement_there_is_no_figure() -> None:
     waiting = AuditResult(name="labels", part="x2", rows=("plain",), stage="b", num_items=400)
     assert confusion_figure(result(waiting)) is None
-    assert not list(study_figures(result(waiting)))
-    assert [name for name, _ in study_figures(result(audit("dino")))] == ["confusion"]
+    assert not list(study_figures(result(waiting), has_caption=True))
+    assert [name for name, _ in study_figures(result(audit("dino")), has_caption=True)] == ["confusion"]
 
 
 def test_eight_scores_and_long_names_stay_within_the_width_of_a_paper() -> None:

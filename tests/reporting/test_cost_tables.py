@@ -72,7 +72,7 @@ def test_what_must_be_known_stands_below(result: ExperimentResult) -> None:
     text = markdown_costs(result.model_copy(update={"costs": doubtful}))
     for note in (
         "In doubt beside that, for what a kill or a lost connection cut off: at most 0.5000.",
-        "– Nobody knows what a token costs",
+        "– No price of a token is known",
         "Published, US dollars per sentence: Zhang, Lan",
         "An example",
     ):
@@ -122,7 +122,12 @@ def test_an_experiment_that_only_makes_data_writes_these_tables_alone(
     (tmp_path / "table.md").write_text("of an earlier run", encoding="utf-8")
     written = write_report(result, tmp_path)
     assert {file.name for file in written} == {"costs.tex", "costs.md", "costs.csv", "report.html"}
-    assert {file.name for file in tmp_path.iterdir()} == {"costs.tex", "costs.md", "costs.csv", "report.html"}
+    assert {file.name for file in tmp_path.glob("[!.]*")} == {
+        "costs.tex",
+        "costs.md",
+        "costs.csv",
+        "report.html",
+    }
 
 
 @pytest.mark.parametrize(

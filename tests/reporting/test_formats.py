@@ -1,6 +1,7 @@
 import csv
 import io
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,22 +11,30 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from synthbench.errors import UserError
-from synthbench.reporting import latex_text, markdown
+from synthbench.escaping import markdown_text
+from synthbench.reporting import latex_text
 from synthbench.reporting.build import build_table
 from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.latex import latex_table
-from synthbench.reporting.latex_layout import ORIGIN
+from synthbench.reporting.latex_layout import MOST_LINES, ORIGIN, layout_of
 from synthbench.reporting.markdown import markdown_table
-from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.reporting.terminal import terminal_table
-from synthbench.reporting.write import make_report_folder, report_folder, write_report
+from synthbench.reporting.write import (
+    make_report_folder,
+    place_report,
+    report_files,
+    report_folder,
+    write_report,
+)
 
 LATEX = r"""\begin{table}
 \centering
 \small
 \setlength{\tabcolsep}{4pt}
 \setlength{\belowcaptionskip}{6pt}
-\caption{Gold \& silver}
+\caption{Gold \& silver}\label{tab:example}
+\sbox{2}{\begin{minipage}{\linewidth}\centering\small
 \sisetup{detect-weight=true, detect-shape=true, detect-family=true, mode=text}
 \sbox{0}{%
 \begin{tabular}{llS[table-format=2.1]@{\,}lS[table-format=2.1]@{\,}lS[table-format=2.1]@{\,}l}
@@ -41,6 +50,9 @@ LATEX_MIDDLE = r"""\cmidrule{2-8}
 static & gold & 51.0 & {\scriptsize $\pm$ 1.4 {[}n=2{]}} & 42.0 & {\scriptsize $\pm$ 2.0} & """
 LATEX_END = r"""Not found, so not scored: STS14.
 \end{minipage}
+\end{minipage}}%
+\ifdim\dimexpr\ht2+\dp2\relax>0.8\textheight
+\resizebox*{!}{0.8\textheight}{\usebox{2}}\else\usebox{2}\fi
 \end{table}
 """
 
@@ -75,11 +87,67 @@ LATEX_TOKEN = re.compile(
 
 
 def test_latex_by_hand(small_result: ExperimentResult) -> None:
-    text = latex_table(build_table(small_result))
+    text = latex_table(build_table(small_result), layout_of(small_result))
 
     assert text.startswith(f"{ORIGIN}\n{LATEX}{LATEX_BOLD}")
     assert LATEX_MIDDLE in text
     assert text.endswith(LATEX_END)
+
+
+def with_latex(result: ExperimentResult, **latex: object) -> str:
+    changed = result.model_copy(update={"table": {**result.table, "latex": latex}})
+    return latex_table(build_table(changed), layout_of(changed))
+
+
+def test_latex_of_a_paper_has_its_label_both_columns_and_no_notes(small_result: ExperimentResult) -> None:
+    text = with_latex(small_result, label="tab:main", wide=True, notes="none")
+
+    assert r"\begin{table*}" in text
+    assert r"\end{table*}" in text
+    assert r"\label{tab:main}" in text
+    assert "Scores" not in text
+
+
+def test_short_notes_are_those_that_explain_figures_and_marks(small_result: ExperimentResult) -> None:
+    noted = small_result.model_copy(update={"notes": ("Whatever the data are like.",)})
+
+    assert "Whatever the data are like." in with_latex(noted)
+    short = with_latex(noted, notes="short")
+    assert "Whatever the data are like." not in short
+    for explained in (
+        r"Scores \ensuremath{\times} 100",
+        r"\ensuremath{\pm} sample standard",
+        r"\dag{} Ceiling",
+    ):
+        assert explained in short
+
+
+def test_labels_of_a_reports_files_differ_and_hold_no_sign_with_a_meaning(
+    small_result: ExperimentResult, tmp_path: Path
+) -> None:
+    named = small_result.model_copy(update={"experiment": "50 % & more", "baseline": "gold"})
+    written = write_report(named, tmp_path)
+
+    texts = [file.read_text(encoding="utf-8") for file in written if file.suffix == ".tex"]
+    labels = [label for text in texts for label in re.findall(r"\\label\{(.*?)\}", text)]
+    assert labels[:3] == ["tab:50-more", "tab:50-more-comparisons-1", "tab:50-more-comparisons-2"]
+    assert len(set(labels)) == len(labels)
+
+
+def test_a_long_table_goes_on_in_another_environment(
+    make_runs: Callable[..., tuple[RunResult, ...]], make_result: Callable[..., ExperimentResult]
+) -> None:
+    rows = [make_runs(f"row-{number}", {"STSb": (0.5, 0.6)}) for number in range(MOST_LINES + 1)]
+    text = with_latex(make_result(*rows, caption="Long"))
+
+    first, second = text.split(r"\end{table}")[:2]
+    assert r"\caption{Long}\label{tab:example}" in first
+    assert r"\caption{Long (continued)}" in second
+    assert r"\label" not in second
+    assert r"\multicolumn{2}{c}{STSb}" in second
+    assert [text.count(f"row-{number} ") for number in range(len(rows))] == [1] * len(rows)
+    assert "Scores" not in first
+    assert "Scores" in second
 
 
 def test_markdown_by_hand(small_result: ExperimentResult) -> None:
@@ -148,7 +216,7 @@ def test_latex_never_keeps_a_character_with_a_meaning(text: str) -> None:
 
 @given(st.text())
 def test_markdown_stays_in_its_cell(text: str) -> None:
-    escaped = markdown.escape(text)
+    escaped = markdown_text(text)
 
     assert "\n" not in escaped
     assert not set(re.sub(r"\\.", "", escaped)) & set("\\`*_{}[]<>|~#$&")
@@ -161,7 +229,7 @@ def test_report_is_the_same_files_each_time(small_result: ExperimentResult, tmp_
     names = ["table.tex", "table.md", "table.csv", "scores.pdf", "scores.png", "report.html"]
     assert [path.name for path in first] == names
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in again]
-    assert sorted(path.name for path in (tmp_path / "c").iterdir()) == sorted(names)
+    assert sorted(path.name for path in (tmp_path / "c").glob("[!.]*")) == sorted(names)
 
 
 def test_where_nothing_is_scored_there_is_no_figure_and_none_of_an_earlier_result(
@@ -173,7 +241,39 @@ def test_where_nothing_is_scored_there_is_no_figure_and_none_of_an_earlier_resul
     written = write_report(small_result.model_copy(update={"runs": unscored}), tmp_path)
 
     assert sorted(path.name for path in written) == ["report.html", "table.csv", "table.md", "table.tex"]
-    assert sorted(tmp_path.iterdir()) == sorted(written)
+    assert sorted(tmp_path.glob("[!.]*")) == sorted(written)
+
+
+def test_what_somebody_edited_is_kept_beside_the_new_file(
+    small_result: ExperimentResult, tmp_path: Path
+) -> None:
+    files = dict(report_files(small_result))
+    assert place_report(files, tmp_path) == {}
+    assert place_report(files, tmp_path) == {}
+    (tmp_path / "table.tex").write_text("mine", encoding="utf-8")
+
+    assert place_report(files, tmp_path) == {"table.tex": "table.edited.tex"}
+    assert (tmp_path / "table.tex").read_bytes() == files["table.tex"]
+    assert (tmp_path / "table.edited.tex").read_text(encoding="utf-8") == "mine"
+
+    (tmp_path / "table.tex").write_text("mine again", encoding="utf-8")
+    assert place_report(files, tmp_path) == {"table.tex": "table.edited2.tex"}
+    assert (tmp_path / "table.edited.tex").read_text(encoding="utf-8") == "mine"
+    assert place_report(files, tmp_path) == {}
+
+
+@pytest.mark.parametrize("record", ["", "[]", '{"../outside.tex": "0"}'])
+def test_an_unreadable_record_holds_up_no_report(
+    small_result: ExperimentResult, tmp_path: Path, record: str
+) -> None:
+    folder = tmp_path / "report"
+    write_report(small_result, folder)
+    outside = tmp_path / "outside.tex"
+    outside.write_text("not ours", encoding="utf-8")
+    (folder / ".written.json").write_text(record, encoding="utf-8")
+
+    assert place_report(dict(report_files(small_result)), folder) == {}
+    assert outside.read_text(encoding="utf-8") == "not ours"
 
 
 def test_report_survives_json(small_result: ExperimentResult, tmp_path: Path) -> None:

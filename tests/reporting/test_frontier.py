@@ -169,7 +169,7 @@ def test_without_any_point_there_are_reasons_and_no_figure(
 ) -> None:
     result = make_result(make_runs("old", {"A": (0.9,)}), figures={"frontier": {"costs": ["seconds"]}})
     assert [name for name, _ in study_tables(result)] == ["frontier.csv"]
-    assert not list(study_figures(result))
+    assert not list(study_figures(result, has_caption=True))
     assert frontier(result.model_copy(update={"runs": ()})) is None
     assert frontier(result.model_copy(update={"table": {}})) is None
 

@@ -7,7 +7,7 @@ import pytest
 
 from synthbench.reporting.build import build_table
 from synthbench.reporting.latex import latex_document
-from synthbench.reporting.latex_layout import PREAMBLE
+from synthbench.reporting.latex_layout import PREAMBLE, layout_of
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 NASTY = r"""50 % _ & # $x$ ~ ^ \ { } [x] * <a|b> "q" 'r' `s` a--b é ï ş ő – — λ Ω ± × ≤ … 漢"""
@@ -15,6 +15,10 @@ NASTY = r"""50 % _ & # $x$ ~ ^ \ { } [x] * <a|b> "q" 'r' `s` a--b é ï ş ő �
 REPORTS = Path(__file__).parents[2] / "reports"
 
 Compile = Callable[[str], str]
+
+
+def document(result: ExperimentResult) -> str:
+    return latex_document(build_table(result), layout_of(result))
 
 
 @pytest.mark.experiments
@@ -25,12 +29,13 @@ def test_every_table_of_the_reports_fits_the_page(file: Path, compile_latex: Com
     log = compile_latex(PREAMBLE + file.read_text(encoding="utf-8") + r"\end{document}")
 
     assert "Overfull" not in log
+    assert "Float too large" not in log
 
 
 def test_table_with_bold_ceiling_and_missing_cells(
     small_result: ExperimentResult, compile_latex: Compile
 ) -> None:
-    log = compile_latex(latex_document(build_table(small_result)))
+    log = compile_latex(document(small_result))
 
     assert "Overfull" not in log
 
@@ -49,7 +54,7 @@ def test_nasty_characters_everywhere(
         update={"notes": (NASTY, "[note]", ""), "failures": (NASTY,), "tasks": ("A_%", NASTY)}
     )
 
-    compile_latex(latex_document(build_table(noted)))
+    compile_latex(document(noted))
 
 
 def test_a_table_as_wide_as_the_sts_suite_fits_the_page(
@@ -61,10 +66,25 @@ def test_a_table_as_wide_as_the_sts_suite_fits_the_page(
     scores = dict.fromkeys(tasks, (0.71, 0.72, 0.73))
     rows = [make_runs(name, scores, base="MiniLM-2") for name in ("gold only", "AugSBERT-BM25")]
 
-    log = compile_latex(latex_document(build_table(make_result(*rows, averages={"Average": list(tasks)}))))
+    log = compile_latex(document(make_result(*rows, averages={"Average": list(tasks)})))
 
     assert "Overfull" not in log
 
 
+def test_a_long_table_with_many_notes_fits_the_page(
+    make_runs: Callable[..., tuple[RunResult, ...]],
+    make_result: Callable[..., ExperimentResult],
+    compile_latex: Compile,
+) -> None:
+    rows = [make_runs(f"row {number}", {"STSb": (0.5, 0.6)}) for number in range(95)]
+    notes = tuple(f"Note {number} says something of the data." for number in range(60))
+    long = make_result(*rows).model_copy(update={"notes": notes})
+
+    log = compile_latex(document(long))
+
+    assert "Overfull" not in log
+    assert "Float too large" not in log
+
+
 def test_an_empty_table(make_result: Callable[..., ExperimentResult], compile_latex: Compile) -> None:
-    compile_latex(latex_document(build_table(make_result())))
+    compile_latex(document(make_result()))

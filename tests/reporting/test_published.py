@@ -13,6 +13,7 @@ from synthbench.errors import UserError
 from synthbench.reporting.build import build_table
 from synthbench.reporting.csv_table import csv_table
 from synthbench.reporting.latex import latex_table
+from synthbench.reporting.latex_layout import layout_of
 from synthbench.reporting.markdown import markdown_table
 from synthbench.reporting.options import PublishedOptions
 from synthbench.reporting.published import PublishedValue, chosen_values, read_published
@@ -364,10 +365,11 @@ def test_it_is_said_that_no_figure_fits(study: Study) -> None:
 
 
 def test_every_format_prints_the_figures_apart_from_ours(study: Study) -> None:
-    table = build_table(study(value(), base="sandbox/encoder"))
+    result = study(value(), base="sandbox/encoder")
+    table = build_table(result)
 
     assert "| *published ‡* | *76.09* |  |" in markdown_table(table)
-    latex = latex_table(table)
+    latex = latex_table(table, layout_of(result))
     assert r"\quad {\footnotesize\itshape published \ddag{}} & \footnotesize\itshape 76.09 & " in latex
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(terminal_table(table))

@@ -15,6 +15,7 @@ from synthbench.reporting.build import build_table
 from synthbench.reporting.figure_files import figure_style
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.reporting.scores_figure import scores_figure
+from synthbench.reporting.write import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,14 +118,42 @@ def test_every_interval_is_within_its_panel(small_result: ExperimentResult) -> N
         assert all(left < low <= high < right for low, high in intervals)
 
 
-def test_groups_differ_in_colour_and_marker_and_ceilings_from_both(small_result: ExperimentResult) -> None:
+def test_variants_differ_in_colour_and_marker_and_look_the_same_in_all_groups(
+    small_result: ExperimentResult,
+) -> None:
     shown = points(draw(small_result).axes[0])
 
     looks = {height: (point.colour, point.marker) for height, point in shown.items()}
-    assert looks[1] == looks[2]
-    assert looks[5] == looks[6]
+    assert (looks[1], looks[2]) == (looks[5], looks[6])
     for part in range(2):
-        assert len({looks[height][part] for height in (1, 3, 5)}) == 3
+        assert len({looks[height][part] for height in (1, 2, 3)}) == 3  # the ceiling is the third
+
+
+def test_a_point_is_as_wide_in_every_panel_and_the_axes_are_named(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    scores = {"A": (0.50, 0.52), "B": (0.2, 0.8), "C": (0.97, 0.99)}
+    figure = draw(make_result(make_runs("one", scores)))
+
+    spans = [high - low for low, high in (panel.get_xlim() for panel in figure.axes)]
+    assert spans == pytest.approx([spans[1]] * 3)
+    for panel in figure.axes:
+        ((_, point),) = points(panel).items()
+        assert panel.get_xlim()[0] < point.mean < panel.get_xlim()[1]
+        assert panel.get_xlabel() == "score × 100"
+
+
+def test_a_figure_for_a_paper_has_neither_title_nor_notes(small_result: ExperimentResult) -> None:
+    bare = small_result.model_copy(update={"table": {**small_result.table, "figures": {"caption": False}}})
+    with figure_style():
+        (with_both,), (without,) = (
+            [figure for name, figure in figures(result, build_table(result)) if name == "scores"]
+            for result in (small_result, bare)
+        )
+
+    assert with_both.get_suptitle() == "Gold & silver"
+    assert without.get_suptitle() == without.get_supxlabel() == ""
+    assert without.get_figheight() < with_both.get_figheight()
 
 
 def test_a_ceilings_mean_goes_on_as_a_dashed_line_through_its_group(small_result: ExperimentResult) -> None:

@@ -76,7 +76,7 @@ def test_data_alone_have_a_report_without_a_table_of_scores(study: ExperimentRes
     write_report(alone, tmp_path)
 
     densities = {name for name in FILES if name.startswith("densities")}
-    assert {file.name for file in tmp_path.iterdir()} == {*densities, "report.html"}
+    assert {file.name for file in tmp_path.glob("[!.]*")} == {*densities, "report.html"}
     assert "scores of" in shown(alone)
 
 

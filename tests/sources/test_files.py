@@ -16,6 +16,7 @@ from synthbench.sources.models import FileSource
 from synthbench.sources.places import Places
 from synthbench.sources.problems import score_of
 
+SKIP = "`skip_blank: true` leaves out rows with a blank text"
 KINDS = {"kind": RecordKind.SCORED_PAIR}
 
 
@@ -116,7 +117,7 @@ BROKEN: Mapping[str, tuple[str, str | bytes, list[str]]] = {
         "own.tsv",
         "sentence1\tsentence2\tscore\na\t\t1\na\tb\t1.5\na\tb\tnan\na\tb\thigh\n",
         [
-            "own.tsv:2: sentence2 is empty",
+            f"own.tsv:2: sentence2 is empty; {SKIP}",
             "own.tsv:3: score 1.5 is outside 0 to 1",
             "own.tsv:4: score is NaN; a number from 0 to 1 is needed",
             "own.tsv:5: score 'high' is not a number",
@@ -174,7 +175,7 @@ def test_a_number_beyond_the_columns(tmp_path: Path) -> None:
 
 
 def test_an_empty_line_of_text_is_an_empty_sentence(tmp_path: Path) -> None:
-    assert faults(tmp_path, "own.txt", "One.\n\nTwo.\n") == ["own.txt:2: sentence is empty"]
+    assert faults(tmp_path, "own.txt", "One.\n\nTwo.\n") == [f"own.txt:2: sentence is empty; {SKIP}"]
 
 
 def test_a_missing_file_is_named_where_it_was_looked_for(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from disks import Disk
 from mlflow import MlflowClient
 
 from synthbench.errors import UserError
@@ -61,6 +62,14 @@ def test_half_a_result_does_not_count(
     assert kept.waiting() == [whole]
     kept.drop(whole)
     assert not (kept.home / "untracked").exists()
+
+
+def test_a_kept_result_is_on_the_disk_before_it_gets_its_name(
+    kept: Kept, result: ExperimentResult, report_folder: Path, disk: Disk
+) -> None:
+    kept.keep(result, report_folder)
+
+    assert disk.faults() == []
 
 
 def test_results_for_one_server_are_none_for_another(

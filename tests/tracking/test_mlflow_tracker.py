@@ -177,11 +177,15 @@ def test_the_report_is_opened_at_its_page_if_it_has_one(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:
     tracker.log(result, report_folder)
-    assert tracker.addresses().pages["report"].endswith("/artifacts")
+    address, _, query = tracker.addresses().pages["report"].partition("?")
+    assert address.endswith("/artifacts")
+    assert query == "workflowType=machine_learning"  # else the UI shows what it has for language models
     (report_folder / "report.html").write_text("<p>page</p>", encoding="utf-8")
     other = result.model_copy(update={"identity": "other", "overrides": ("--seeds 0",)})
     tracker.log(other, report_folder)
-    assert tracker.addresses().pages["report"].endswith("/artifacts/report/report.html")
+    address, _, query = tracker.addresses().pages["report"].partition("?")
+    assert address.endswith("/artifacts/report/report.html")
+    assert query == "workflowType=machine_learning"
 
 
 def test_of_an_experiment_the_whole_is_opened_though_a_part_was_logged_later(
@@ -315,6 +319,45 @@ def test_another_caption_replaces_the_parent_only(
     assert len(runs_of(tracker, result.experiment, "experiment")) == 1
     assert [run.info.run_id for run in runs_of(tracker, result.experiment, "run")] == children
     assert tracker.load(result.experiment).table == {"caption": "Better"}
+
+
+@pytest.mark.parametrize("what", ["failures", "pending"])
+def test_a_complete_result_replaces_the_incomplete_one_of_its_request(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, what: str
+) -> None:
+    cut_short = {"identity": "identity-cut", "runs": result.runs[:4], what: ("a worker died",)}
+    tracker.log(result.model_copy(update=cut_short), report_folder)
+    finished = {run.info.run_id for run in runs_of(tracker, result.experiment, "run")}
+
+    tracker.log(result, report_folder)
+
+    (parent,) = runs_of(tracker, result.experiment, "experiment")
+    children = runs_of(tracker, result.experiment, "run")
+    assert len(children) == len(result.runs)
+    assert finished < {run.info.run_id for run in children}  # taken over, not written again
+    tagged = [parent, *children, *runs_of(tracker, result.experiment, "row")]
+    assert {run.data.tags["synthbench.experiment"] for run in tagged} == {result.identity}
+    assert not tracker.load(result.experiment).failures
+
+
+def test_a_complete_result_stays_beside_another_of_its_request(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
+) -> None:
+    tracker.log(result, report_folder)
+    tracker.log(result.model_copy(update={"identity": "other data", "runs": result.runs[:4]}), report_folder)
+
+    assert len(runs_of(tracker, result.experiment, "experiment")) == 2
+
+
+def test_everything_stays_in_a_home_whose_name_has_a_meaning_in_addresses(
+    tmp_path: Path, result: ExperimentResult, report_folder: Path
+) -> None:
+    home = tmp_path / "homes" / "50%25 a#b what? two words"
+    MlflowTracker(home).log(result, report_folder)
+
+    assert [folder.name for folder in (tmp_path / "homes").iterdir()] == [home.name]
+    assert sorted(file.name for file in home.iterdir()) == ["mlartifacts", "mlflow.db", "tracking.lock"]
+    assert MlflowTracker(home).load(result.experiment).runs[0].scores == result.runs[0].scores
 
 
 def test_a_part_of_the_experiment_gets_its_own_parent_and_both_can_be_loaded(

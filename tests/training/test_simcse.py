@@ -18,6 +18,7 @@ from synthbench.plugins import TrainingContext, component
 from synthbench.training.simcse import SimCSE
 
 BASE = {"model": "org/name"}
+STATIC = {**BASE, "static": True}
 TEXTS = ["fish0 fish1 fish2", "ship0", "star1 star2"]
 
 
@@ -85,7 +86,13 @@ def test_the_defaults_are_those_of_the_papers() -> None:
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
-        ({"base": {**BASE, "static": True}}, "no base.static"),
+        ({"base": STATIC, "pooling": "mean", "learns_from": "sentence"}, "needs a base with layers: dropout"),
+        ({"base": STATIC}, "is the mean of its token embeddings; say pooling: mean"),
+        ({"base": STATIC, "pooling": "mean", "dropout": 0.1}, "dropout would change nothing"),
+        (
+            {"base": STATIC, "pooling": "mean", "mlm_weight": 0.1, "chunk_size": 8},
+            "mlm_weight and chunk_size would change nothing: the base has no layers",
+        ),
         ({"base": {**BASE, "pooling": "mean"}}, "`pooling` beside `base`"),
         ({"learns_from": "pair", "hard_negative_weight": 1.0}, "a pair has no hard negative"),
         ({"learns_from": "sentence", "hard_negative_weight": 1.0}, "a sentence has no hard negative"),
@@ -145,9 +152,22 @@ def test_what_stands_behind_the_base_s_transformer_is_left_away(bert: Path, tmp_
     assert [type(module).__name__ for module in plain] == ["Transformer", "Pooling", "Dense"]
 
 
-def test_triplets_are_told_apart(bert: Path, tmp_path: Path) -> None:
-    data = triplets(40)
-    context = trained(bert, tmp_path, data, max_steps=60, learning_rate=5e-3)
+@pytest.mark.parametrize(
+    ("base", "fields"),
+    [
+        ({}, {}),
+        ({"static": True}, {"pooling": "mean", "learning_rate": 1e-1}),
+        ({"static": True}, {"pooling": "mean", "learning_rate": 1e-1, "mlp": "kept"}),
+    ],
+    ids=["transformer", "static", "static with a layer"],
+)
+def test_triplets_are_told_apart(
+    base: dict[str, Any], fields: dict[str, Any], bert: Path, tmp_path: Path
+) -> None:
+    data, base = triplets(40), {"model": str(bert), **base}
+    context = trained(
+        bert, tmp_path, data, **{"base": base, "max_steps": 60, "learning_rate": 5e-3, **fields}
+    )
 
     def share_nearer(model: Encoder) -> float:
         scorer = CosineScorer(model)
@@ -157,7 +177,7 @@ def test_triplets_are_told_apart(bert: Path, tmp_path: Path) -> None:
         )
         return float(np.mean(np.subtract(*sides) > 0))
 
-    untrained = LengthBatchedEncoder(build_encoder(Pretrained(model=str(bert)), 0, "cpu"))
+    untrained = LengthBatchedEncoder(build_encoder(Pretrained.model_validate(base), 0, "cpu"))
     after = load(context.output, context.runtime)
     assert isinstance(after, Encoder)
     assert share_nearer(after) > 0.95 > share_nearer(untrained)
@@ -179,6 +199,15 @@ def test_the_dropout_is_the_bases_own_unless_told(bert: Path, tmp_path: Path) ->
     model = simcse(bert, dropout=0.0).build(context_in(tmp_path)).train()
     first, second = (model(model.preprocess(TEXTS))["sentence_embedding"] for _ in range(2))
     assert torch.equal(first, second)
+
+
+def test_a_saved_model_of_token_embeddings_alone_is_a_static_base_as_well(bert: Path, tmp_path: Path) -> None:
+    embeddings = tmp_path / "embeddings"
+    build_encoder(Pretrained(model=str(bert), static=True), 0, "cpu").save(str(embeddings))
+    with pytest.raises(UserError, match=f"{embeddings}: learns_from: sentence needs a base with layers"):
+        simcse(embeddings, learns_from="sentence", pooling="mean").build(context_in(tmp_path))
+    model = simcse(embeddings, pooling="mean").build(context_in(tmp_path))
+    assert [type(module).__name__ for module in model] == ["StaticEmbedding"]
 
 
 def dropouts(model: torch.nn.Module) -> set[float]:

@@ -1,4 +1,9 @@
+import json
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+from disks import flip
 
 from synthbench.training.checkpoints import Checkpoints
 
@@ -7,30 +12,61 @@ def write(checkpoints: Checkpoints, *steps: int) -> None:
     for step in steps:
         checkpoints.path(step).mkdir()
         (checkpoints.path(step) / "weights.pt").write_bytes(b"weights")
+        (checkpoints.path(step) / "trainer_state.json").write_text('{"log_history": [{"step": 1}]}')
 
 
 def test_a_checkpoint_counts_only_when_it_is_complete(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
-    write(checkpoints, 5, 10)
-    assert checkpoints.last() is None
+    write(checkpoints, 5)
+    assert checkpoints.fault(5) == "it is incomplete"
     checkpoints.complete(5)
-    assert checkpoints.last() == 5
+    assert checkpoints.fault(5) == ""
+    assert checkpoints.history(5) == [{"step": 1}]
 
 
 def test_steps_are_compared_as_numbers(tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path)
-    write(checkpoints, 9, 10)
-    checkpoints.complete(9)
-    checkpoints.complete(10)
-    assert checkpoints.last() == 10
+    write(checkpoints, 10, 9)
+    assert checkpoints.steps() == [9, 10]
 
 
-def test_torn_checkpoints_are_deleted_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("harm", "fault"),
+    [
+        (flip, "the checksum of weights.pt differs"),
+        (lambda file: file.write_bytes(b"weight"), "the checksum of weights.pt differs"),
+        (Path.unlink, "weights.pt is missing"),
+    ],
+)
+def test_what_is_not_as_it_was_written_is_told(
+    harm: Callable[[Path], object], fault: str, tmp_path: Path
+) -> None:
     checkpoints = Checkpoints(tmp_path)
-    write(checkpoints, 5, 10)
+    write(checkpoints, 5)
     checkpoints.complete(5)
+    harm(checkpoints.path(5) / "weights.pt")
+    assert checkpoints.fault(5) == fault
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "\0"])
+def test_without_checksums_nothing_can_be_verified(content: str, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    write(checkpoints, 5)
+    (checkpoints.path(5) / "complete").write_text(content)  # an empty one is of an older release
+    assert checkpoints.fault(5) == "there are no checksums to verify it by"
+
+
+def test_faulty_checkpoints_are_dropped_and_told_and_nothing_else_is(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    write(checkpoints, 5, 10, 15)
+    checkpoints.complete(5)
+    checkpoints.complete(10)
+    flip(checkpoints.path(10) / "weights.pt")
     (tmp_path / "notes.txt").touch()
-    checkpoints.delete_torn()
+    assert list(checkpoints.drop_faulty()) == [
+        "the checkpoint of step 10 can't be used and was dropped: the checksum of weights.pt differs",
+        "the checkpoint of step 15 can't be used and was dropped: it is incomplete",
+    ]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-5", "notes.txt"]
 
 
@@ -41,3 +77,32 @@ def test_only_the_named_checkpoints_are_kept(tmp_path: Path) -> None:
         checkpoints.complete(step)
     checkpoints.keep_only(3, 1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-1", "checkpoint-3"]
+
+
+def test_the_marker_is_written_when_the_files_are_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    write(checkpoints, 5)
+    synced: list[str] = []
+    monkeypatch.setattr("synthbench.durability._sync", lambda path: synced.append(path.name))
+    checkpoints.complete(5)
+    files, marker = {"weights.pt", "trainer_state.json", "checkpoint-5", tmp_path.name}, ".complete."
+    first = next(place for place, name in enumerate(synced) if name.startswith(marker))
+    assert set(synced[:first]) == files
+    assert synced[first + 1 :] == ["checkpoint-5"]
+    assert json.loads((checkpoints.path(5) / "complete").read_text()).keys() == {
+        "weights.pt",
+        "trainer_state.json",
+    }
+
+
+def test_a_copy_counts_as_what_was_copied(tmp_path: Path) -> None:
+    checkpoints, copy = Checkpoints(tmp_path / "here"), Checkpoints(tmp_path / "there")
+    checkpoints.folder.mkdir()
+    write(checkpoints, 5)
+    checkpoints.complete(5)
+    copy.path(5).mkdir(parents=True)
+    (copy.path(5) / "weights.pt").write_bytes(b"cut o")  # what a kill left of an earlier attempt
+    checkpoints.copy_to(copy.folder)
+    assert (copy.steps(), copy.fault(5)) == ([5], "")

@@ -101,6 +101,13 @@ def test_the_summary_tells_the_course_of_the_training(bert: Path, tmp_path: Path
     assert (context.progress.total, context.progress.done) == (10, 10)
 
 
+@pytest.mark.parametrize("kind", ["bi-encoder", "cross-encoder"])
+def test_an_epoch_in_both_orders_has_each_gold_pair_twice(kind: str, bert: Path, tmp_path: Path) -> None:
+    settings = trainer(kind, bert, both_orders=True)
+    data = [toy_pairs(16), toy_pairs(8, seed=1, method="augsbert")]
+    assert settings.train(data, context_in(tmp_path)).num_steps == (16 + 16 + 8) / 8
+
+
 def test_without_a_selection_nothing_is_evaluated(bert: Path, tmp_path: Path) -> None:
     summary = static(bert, max_steps=4).train([toy_pairs(20)], context_in(tmp_path))
     assert (summary.best_step, summary.dev_score, dev_scores(summary)) == (None, None, {})

@@ -45,6 +45,17 @@ def test_the_table_holds_the_training_part_of_all_data_in_order() -> None:
     assert table["sentence1"].to_pylist() == first.column("sentence1") + second.column("sentence1")
 
 
+def test_gold_pairs_come_in_both_orders_if_asked_for_and_what_a_method_made_as_it_is() -> None:
+    gold, held_out = toy_pairs(3), toy_pairs(5, seed=1, split="dev")
+    silver = toy_pairs(2, seed=2, method="augsbert")
+    rows = [
+        tuple(row.values())
+        for row in training_table([gold, silver, held_out], COSINE_SIMILARITY, both_orders=True).to_pylist()
+    ]
+    as_given = [(pair.sentence1, pair.sentence2, pair.score) for pair in (*gold, *silver)]
+    assert rows == [*as_given, *((second, first, score) for first, second, score in as_given[:3])]
+
+
 def test_no_training_records_are_an_error() -> None:
     with pytest.raises(UserError, match="of 5 records in the data, none has split 'train'"):
         training_table([toy_pairs(5, split="dev")], COSINE_SIMILARITY)

@@ -1,3 +1,5 @@
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,8 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 import toy_training
-from toy_training import TRAINERS, RecordedProgress, context_in, largest_difference, toy_pairs
+from disks import flip
+from toy_training import TRAINERS, RecordedProgress, context_in, largest_difference, spearman, toy_pairs
 
+from synthbench.errors import UserError
 from synthbench.models.interfaces import PairScorer
 from synthbench.plugins import Trainer, TrainingContext, TrainingSummary
 from synthbench.training import loop
@@ -171,3 +175,120 @@ def test_a_training_that_paused_ends_as_an_undisturbed_one(
     assert resumed == expected
     assert resumed.best_step == 4
     assert largest_difference(tmp_path / "late", folder) < 1e-6
+
+
+DEV = toy_pairs(30, seed=1)
+FILES = ["weights.pt", "optimizer.pt", "scheduler.pt", "rng_state.pth", "trainer_state.json", "complete"]
+HARMS: dict[str, Callable[[Path], object]] = {
+    "cut": lambda file: os.truncate(file, file.stat().st_size // 2),
+    "flipped": flip,
+    "removed": Path.unlink,
+}
+
+
+class GetsWorse:
+    """A selection that depends on the model alone, prefers the least trained one, and is interrupted once."""
+
+    def __init__(self, at: int | None = None) -> None:
+        self.left = at
+
+    def __call__(self, scorer: PairScorer) -> float:
+        if self.left == 0:
+            raise KeyboardInterrupt
+        self.left = None if self.left is None else self.left - 1
+        return -spearman(scorer, DEV)
+
+
+@pytest.fixture(scope="module")
+def ended(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[TrainingSummary, Path]:
+    """A static training of 8 steps that nothing happens to; the best of its 4 evaluations is the first."""
+    folder = tmp_path_factory.mktemp("ended")
+    return static_trainer(bert).train([toy_pairs(40)], context_in(folder, select=GetsWorse())), folder
+
+
+@pytest.fixture(scope="module")
+def cut_short(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, interrupted at its last evaluation: the best checkpoint is of step 2, the last of step 6."""
+    folder = tmp_path_factory.mktemp("cut_short")
+    with pytest.raises(KeyboardInterrupt):
+        static_trainer(bert).train([toy_pairs(40)], context_in(folder, select=GetsWorse(3)))
+    return folder
+
+
+def resumed(bert: Path, folder: Path) -> tuple[TrainingSummary, list[str]]:
+    """Go on with a training; return its summary and what it said."""
+    progress = RecordedProgress()
+    context = replace(context_in(folder, select=GetsWorse()), progress=progress)
+    return static_trainer(bert).train([toy_pairs(40)], context), progress.said
+
+
+@pytest.mark.parametrize(
+    ("step", "file", "harm"),
+    [
+        *((6, file, harm) for file in FILES for harm in HARMS),
+        (2, "weights.pt", "flipped"),
+        (2, "complete", "removed"),
+    ],
+)
+def test_a_damaged_checkpoint_is_dropped_and_told_and_the_training_ends_as_an_undisturbed_one(
+    step: int, file: str, harm: str, bert: Path, tmp_path: Path,
+    cut_short: Path, ended: tuple[TrainingSummary, Path],
+) -> None:  # fmt: skip
+    shutil.copytree(cut_short, tmp_path, dirs_exist_ok=True)
+    HARMS[harm](tmp_path / "checkpoints" / f"checkpoint-{step}" / file)
+    summary, said = resumed(bert, tmp_path)
+    assert said[0].startswith(f"the checkpoint of step {step} can't be used and was dropped: ")
+    # The one before is taken; without the best one there is none.
+    assert (
+        said[1:]
+        == {
+            6: ["training goes on after step 2 of 8"],
+            2: ["the checkpoint of step 6 was dropped: that of step 2, the best so far, is gone"],
+        }[step]
+    )
+    assert summary == ended[0]
+    assert largest_difference(tmp_path, ended[1]) == 0
+
+
+def test_a_checkpoint_of_a_release_without_checksums_is_not_taken(
+    bert: Path, tmp_path: Path, cut_short: Path, ended: tuple[TrainingSummary, Path]
+) -> None:
+    shutil.copytree(cut_short, tmp_path, dirs_exist_ok=True)
+    for marker in tmp_path.glob("checkpoints/*/complete"):
+        marker.write_text("")
+    summary, said = resumed(bert, tmp_path)
+    fault = "can't be used and was dropped: there are no checksums to verify it by"
+    assert said == [f"the checkpoint of step {step} {fault}" for step in (2, 6)]
+    assert summary == ended[0]
+    assert largest_difference(tmp_path, ended[1]) == 0
+
+
+@pytest.mark.parametrize(("until", "step"), [(0.25, 2), (0.5, 4)])
+def test_a_paused_training_whose_checkpoint_is_damaged_is_finished_from_the_beginning(
+    until: float, step: int, bert: Path, tmp_path: Path, ended: tuple[TrainingSummary, Path]
+) -> None:
+    early = context_in(tmp_path / "early", select=GetsWorse())
+    static_trainer(bert).train([toy_pairs(40)], replace(early, until=until))
+    flip(early.output / "paused" / f"checkpoint-{step}" / "optimizer.pt")
+    progress = RecordedProgress()
+    late = replace(context_in(tmp_path / "late", select=GetsWorse()), progress=progress, resume=early.output)
+    assert static_trainer(bert).train([toy_pairs(40)], late) == ended[0]
+    fault = "can't be used and was dropped: the checksum of optimizer.pt differs"
+    assert progress.said[0] == f"the checkpoint of step {step} {fault}"
+    assert largest_difference(tmp_path / "late", ended[1]) == 0
+
+
+def test_best_weights_that_are_damaged_while_it_trains_are_never_taken(
+    bert: Path, tmp_path: Path, ended: tuple[TrainingSummary, Path]
+) -> None:
+    class Rot(GetsWorse):
+        def __call__(self, scorer: PairScorer) -> float:
+            if self.left == 1:
+                flip(tmp_path / "checkpoints" / "checkpoint-2" / "weights.pt")
+            return super().__call__(scorer)
+
+    with pytest.raises(UserError, match=r"step 2, which has the best dev score, was damaged.*trains again"):
+        static_trainer(bert).train([toy_pairs(40)], context_in(tmp_path, select=Rot(4)))
+    summary, _ = resumed(bert, tmp_path)
+    assert summary == ended[0]
+    assert largest_difference(tmp_path, ended[1]) == 0

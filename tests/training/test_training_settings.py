@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.cross_encoder import CrossEncoder
+from synthbench.training.settings import TrainingSettings
 
 BASE = {"model": "org/name"}
 
@@ -41,6 +42,15 @@ def test_evaluations_are_evenly_spread_and_the_last_is_at_the_end(num_steps: int
 
 
 @pytest.mark.parametrize(
+    ("num_steps", "steps"), [(350, (100, 200, 300, 350)), (200, (100, 200)), (100, (100,)), (7, (7,))]
+)
+def test_evaluations_may_be_so_many_steps_apart(num_steps: int, steps: tuple[int, ...]) -> None:
+    settings = BiEncoder(base=BASE, evaluations={"every": 100})
+    assert settings.evaluation_steps(num_steps) == steps
+    assert settings.model_dump(mode="json")["evaluations"] == {"every": 100}
+
+
+@pytest.mark.parametrize(
     ("fields", "complaint"),
     [
         ({"epochs": 1, "max_steps": 10}, "either epochs or max_steps"),
@@ -54,6 +64,8 @@ def test_evaluations_are_evenly_spread_and_the_last_is_at_the_end(num_steps: int
         ({"scheduler": "step"}, "'constant', 'linear' or 'cosine'"),
         ({"precision": "fp16"}, "'fp32' or 'bf16'"),
         ({"evaluations": 0}, "greater than or equal to 1"),
+        ({"evaluations": {"every": 0}}, "greater than or equal to 1"),
+        ({"evaluations": {"each": 100}}, "Extra inputs"),
         ({"learning_rat": 1e-5}, "Extra inputs"),
     ],
 )
@@ -65,6 +77,15 @@ def test_a_wrong_value_is_refused(fields: dict[str, Any], complaint: str) -> Non
 def test_a_cross_encoder_without_a_hidden_layer_is_what_it_was_before_there_was_one() -> None:
     assert "hidden_size" not in CrossEncoder(base=BASE).model_dump(mode="json")
     assert CrossEncoder(base=BASE, hidden_size=200).model_dump(mode="json")["hidden_size"] == 200
+
+
+@pytest.mark.parametrize("trainer", [BiEncoder, CrossEncoder])
+def test_both_orders_are_no_part_of_what_identifies_a_training_while_they_are_off(
+    trainer: type[TrainingSettings],
+) -> None:
+    assert trainer(base=BASE) == trainer(base=BASE, both_orders=False)
+    assert "both_orders" not in trainer(base=BASE).model_dump(mode="json")
+    assert trainer(base=BASE, both_orders=True).model_dump(mode="json")["both_orders"] is True
 
 
 @pytest.mark.parametrize("field", [{"static": True}, {"pooling": "cls"}])

@@ -37,6 +37,7 @@ class Length(Step):
 
 
 _CANNOT = r"(?:cannot|can't|can not|could not|couldn't|won't|(?:am|'m|was) (?:unable|not able) to)"
+_TASK = "(?:rewrite|contradict|write|generate|provide|produce|create|complete|fulfil+|carry out)"
 _REFUSALS = re.compile(
     "|".join(
         (
@@ -44,8 +45,10 @@ _REFUSALS = re.compile(
             r"\bi(?:'m| am) (?:just |only )?an? (?:ai|artificial intelligence|(?:large )?language model)\b",
             rf"\b{_CANNOT} (?:\w+ )?(?:paraphrase|rephrase|reword)\b",
             rf"\bi ?{_CANNOT} (?:assist|help)(?: you)? with (?:this|that|the|your)\b",
-            rf"\bi ?{_CANNOT} (?:rewrite|contradict|write|generate|provide|produce|create|complete|fulfil+)"
-            r"\b.*\b(?:sentences?|text|input|content|paraphrase|contradiction|premise|hypothesis|request|list)\b",
+            rf"\bi ?{_CANNOT} {_TASK}\b"
+            r".*\b(?:sentences?|text|input|content|paraphrase|contradiction|premise|hypothes[ei]s|request|list)\b",
+            rf"\bi ?{_CANNOT} (?:provide|give|share|generate) (?:\w+ )?(?:information|guidance)\b"
+            r".*\b(?:that|this|explicit|illegal|harmful|promotes?)\b",
         )
     )
 )
@@ -59,7 +62,7 @@ def looks_like_a_refusal(text: str) -> bool:
 class DropRefusals(Step):
     """Drop records with a sentence in which a chat model declines its task ("I cannot paraphrase ...")."""
 
-    version = 1
+    version = 2
 
     step: Literal["drop-refusals"] = "drop-refusals"
 

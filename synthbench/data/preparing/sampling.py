@@ -33,6 +33,10 @@ class Sample(Step):
             raise ValueError("give either size or fraction")
         return self
 
+    def expected(self, num_records: int) -> int:
+        """Return how many records are chosen."""
+        return self.size if self.size is not None else rounded(num_records * (self.fraction or 0.0))
+
     def apply(self, records: Sequence[Record]) -> Sequence[Record]:
         """Return the chosen records in their original order; raises UserError if there are too few."""
         size = self.size if self.size is not None else rounded(len(records) * (self.fraction or 0.0))

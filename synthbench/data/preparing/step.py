@@ -31,6 +31,10 @@ class Step(BaseModel, ABC):
         A record that a step adds needs an id that no other has.
         """
 
+    def expected(self, num_records: int) -> int:
+        """Return about how many of so many records go on; as many, if only the records can tell."""
+        return num_records
+
     def others(self) -> tuple[str, ...]:
         """Return the names of further sources that the step reads."""
         return ()

@@ -17,6 +17,7 @@ from synthbench.generation.chat.connection import (
 )
 from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.failures import FailureWatch
+from synthbench.generation.chat.replies import answered
 from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 from synthbench.generation.chat.traffic import AdaptiveLimit, Rate
 
@@ -54,6 +55,8 @@ class Asker:
         self._tokens = Rate(endpoint.pacing.tokens_per_minute)
         self._watch = FailureWatch(endpoint.name, endpoint.pacing.max_failure_rate)
         self._asking: dict[str, asyncio.Event] = {}
+        self._given_up: dict[str, Answer] = {}
+        self._is_broken = False
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
@@ -68,15 +71,22 @@ class Asker:
         key = key_of(self._endpoint, request)
         try:
             while True:
-                found = self._cache.find(key)
+                found = self._cache.find(key) or self._given_up.get(key)
                 if found is not None:
-                    return Outcome(ChatAnswer(request, found.text, found.failure))
+                    return Outcome(answered(request, found))
                 outcome = await self._ask_alone(key, request)
                 if outcome is not None:
                     return outcome
         except Exception:
+            self._is_broken = True
             self._stopped.set()
             raise
+
+    def keep_failures(self) -> None:
+        """Keep what was bought in vain, unless the run as a whole failed: another run may do better."""
+        if not self._is_broken:
+            for key, failure in self._given_up.items():
+                self._cache.keep(key, failure)
 
     async def _ask_alone(self, key: str, request: ChatRequest) -> Outcome | None:
         """Ask, unless somebody is at it: then wait for that and return None."""
@@ -103,15 +113,15 @@ class Asker:
                 answer = await self._attempt(key, request)
             except FailedAttemptError as error:
                 if not error.can_pass(num_tries, self._endpoint.pacing.tries):
-                    return self._failed(request, error, num_tries)
+                    return self._failed(key, request, error, num_tries)
                 await self._sleep(error.pause(num_tries))
                 continue
             if answer is None:
                 return None
             self._watch.succeeded(request)
-            return Outcome(ChatAnswer(request, answer.text, answer.failure))
+            return Outcome(answered(request, answer))
 
-    def _failed(self, request: ChatRequest, error: FailedAttemptError, num_tries: int) -> Outcome:
+    def _failed(self, key: str, request: ChatRequest, error: FailedAttemptError, num_tries: int) -> Outcome:
         if error.kind is Kind.UNREACHABLE:
             raise gone(self._endpoint, error.reason)
         if error.reason == CONTENT_FILTER:
@@ -119,6 +129,10 @@ class Asker:
             return Outcome(ChatAnswer(request, None, CONTENT_FILTER))
         self._watch.failed(request, error.reason)
         tries = "" if num_tries == 1 else f", given up after {num_tries} tries"
+        if error.is_bought:
+            cost = self._budget.expected(request)
+            tokens = (cost.prompt_tokens, cost.completion_tokens)
+            self._given_up[key] = Answer(None, error.reason + tries, *tokens)
         return Outcome(ChatAnswer(request, None, error.reason + tries), is_final=False)
 
     async def _attempt(self, key: str, request: ChatRequest) -> Answer | None:

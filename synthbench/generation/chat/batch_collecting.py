@@ -6,9 +6,9 @@ from typing import IO
 
 from synthbench.errors import UserError
 from synthbench.generation.chat.batch_book import Batch, BatchBook
-from synthbench.generation.chat.batch_lines import ResultLine, read_line
+from synthbench.generation.chat.batch_lines import ResultLine, lines_in, read_line
 from synthbench.generation.chat.batch_service import BatchService, RemoteBatch
-from synthbench.generation.chat.cache import AnswerCache
+from synthbench.generation.chat.cache import Answer, AnswerCache
 from synthbench.generation.chat.connection import CONTENT_FILTER, FailedAttemptError
 from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.prices import price_of
@@ -95,7 +95,7 @@ class Collector:
     def _read(self, batch: Batch, file: IO[bytes]) -> tuple[str, ...]:
         messages: dict[str, None] = {}
         file.seek(0)
-        for line in file:
+        for line in lines_in(file):
             found = read_line(line)
             booked = found and self._book.attempt(batch.token, found.key)
             if found and booked:
@@ -106,7 +106,7 @@ class Collector:
         try:
             answer = line.answer(self._service.refusals, prompt_tokens)
         except FailedAttemptError as error:
-            self._fail(line.key, attempt, error)
+            self._fail(line.key, attempt, error, prompt_tokens)
             return ()
         except UserError as error:
             self._cache.refused(attempt, str(error))
@@ -116,7 +116,7 @@ class Collector:
         self._cache.answered(attempt, line.key, answer, usd)
         return ()
 
-    def _fail(self, key: str, attempt: int, error: FailedAttemptError) -> None:
+    def _fail(self, key: str, attempt: int, error: FailedAttemptError, prompt_tokens: int) -> None:
         if error.is_in_doubt:
             self._cache.doubted(attempt, error.reason)
         else:
@@ -125,3 +125,5 @@ class Collector:
         if not error.can_pass(num_tries, self._endpoint.pacing.tries):
             is_plain = num_tries == 1 or error.reason == CONTENT_FILTER
             self.failures[key] = error.reason + ("" if is_plain else f", given up after {num_tries} batches")
+            if error.is_bought:
+                self._cache.keep(key, Answer(None, self.failures[key], prompt_tokens, 0))

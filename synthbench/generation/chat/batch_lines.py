@@ -1,14 +1,15 @@
 """The two files of a batch: a line for each request, and one for what became of it."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import IO, Any, Final
 
+from synthbench.generation.chat.bodies import LARGEST, UnreadableReplyError, in_one_line
 from synthbench.generation.chat.cache import Answer
 from synthbench.generation.chat.connection import FailedAttemptError, Kind, Refusals, body_of
 from synthbench.generation.chat.endpoint import Endpoint
-from synthbench.generation.chat.replies import UnreadableReplyError, read_completion
+from synthbench.generation.chat.replies import NOT_UNICODE, read_completion
 from synthbench.generation.chat.requests import ChatRequest
 
 COMPLETIONS: Final = "/v1/chat/completions"
@@ -23,7 +24,7 @@ def request_line(endpoint: Endpoint, key: str, request: ChatRequest) -> bytes:
         for message in request.messages:
             message["content"].encode()
     except UnicodeEncodeError:
-        raise FailedAttemptError(Kind.REFUSED, "its text is not valid Unicode") from None
+        raise FailedAttemptError(Kind.REFUSED, NOT_UNICODE) from None
     entry = {"custom_id": key, "method": "POST", "url": COMPLETIONS, "body": body_of(endpoint, request)}
     return json.dumps(entry).encode() + b"\n"
 
@@ -47,7 +48,7 @@ class ResultLine:
                 return read_completion(self.body, prompt_tokens)
             except UnreadableReplyError as error:
                 raise FailedAttemptError(Kind.UNREADABLE, str(error)) from None
-        code, said = str(self.error.get("code") or ""), " ".join(str(self.error.get("message") or "").split())
+        code, said = (in_one_line(str(self.error.get(name) or "")) for name in ("code", "message"))
         if self.status:
             raise refusals.turned_away(self.status, code, said)
         raise FailedAttemptError(Kind.BUSY, refusals.without_key(said or code or "not carried out"))
@@ -59,8 +60,17 @@ def read_line(line: bytes) -> ResultLine | None:
         entry = json.loads(line)
         key, response = entry["custom_id"], entry.get("response") or {}
         status, body = response.get("status_code") or 0, response.get("body")
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     within = body.get("error") if isinstance(body, dict) else None
     error = within or entry.get("error")
-    return ResultLine(str(key), int(status), body, error if isinstance(error, dict) else {})
+    is_status = type(status) is int
+    return ResultLine(str(key), status if is_status else 0, body, error if isinstance(error, dict) else {})
+
+
+def lines_in(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is longer than an answer can be, the beginning."""
+    while line := file.readline(LARGEST):
+        yield line
+        while line and not line.endswith(b"\n"):
+            line = file.readline(LARGEST)

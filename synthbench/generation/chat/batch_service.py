@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Self, TypeVar
 from synthbench.errors import UserError
 from synthbench.generation.chat.batch_book import Batch
 from synthbench.generation.chat.batch_lines import COMPLETIONS
+from synthbench.generation.chat.bodies import Reply
 from synthbench.generation.chat.connection import (
     SECONDS_TO_CONNECT,
     FailedAttemptError,
@@ -58,7 +59,7 @@ class BatchService:
 
     def __init__(self, endpoint: Endpoint) -> None:
         from httpx2 import Timeout
-        from openai import OpenAI
+        from openai import DefaultHttpxClient, OpenAI
 
         self.refusals = Refusals(endpoint)
         self._endpoint = endpoint
@@ -67,7 +68,9 @@ class BatchService:
             base_url=endpoint.base_url,
             api_key=self.refusals.key or "none",
             max_retries=0,
-            timeout=Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT)),
+            http_client=DefaultHttpxClient(
+                timeout=Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT)), follow_redirects=False
+            ),
         )
 
     def __enter__(self) -> Self:
@@ -187,9 +190,13 @@ class BatchService:
             raise FailedAttemptError(Kind.UNREADABLE, "something else than the Batch API's JSON") from None
 
     def _turned_away(self, error: "APIStatusError", if_missing: str) -> Exception:
+        if error.response.next_request is not None:
+            return self.refusals.redirected(error.response.next_request.url)
         if error.status_code == 404:
-            return endpoint_error(self._endpoint, f"{if_missing} (HTTP 404: {self.refusals.said(error)})")
-        return self.refusals.of(error)
+            return endpoint_error(
+                self._endpoint, f"{if_missing} (HTTP 404: {self.refusals.said(_reply(error))})"
+            )
+        return self.refusals.of(_reply(error))
 
     def _without_answer(self, error: "APIConnectionError") -> FailedAttemptError:
         from httpx2 import ConnectError, ConnectTimeout, TimeoutException
@@ -210,6 +217,10 @@ class BatchService:
             f"does not take or give batches ({error.reason}{tries}); what it has written is kept, and the"
             " same command goes on",
         )
+
+
+def _reply(error: "APIStatusError") -> Reply:
+    return Reply(error.status_code, error.response.headers, error.response.content)
 
 
 def _known_as(batch: Batch) -> str:

@@ -13,11 +13,12 @@ from synthbench.generation.chat.batch_collecting import Collector
 from synthbench.generation.chat.batch_lines import request_line
 from synthbench.generation.chat.batch_service import BatchService, MayBeThereError
 from synthbench.generation.chat.budget import Budget
-from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, Cost, OverBudgetError, key_of
+from synthbench.generation.chat.cache import FILE, AnswerCache, Cost, OverBudgetError, Say, key_of
 from synthbench.generation.chat.connection import CONTENT_FILTER, FailedAttemptError
 from synthbench.generation.chat.database import Database
 from synthbench.generation.chat.endpoint import Account, Endpoint
 from synthbench.generation.chat.failures import FailureWatch
+from synthbench.generation.chat.replies import answered
 from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 from synthbench.generation.chat.spool import Spool
 
@@ -27,17 +28,17 @@ MAX_BYTES = 100_000_000
 
 
 def answers_in_batches(
-    endpoint: Endpoint, folder: Path, account: Account, requests: Iterable[ChatRequest]
+    endpoint: Endpoint, folder: Path, account: Account, requests: Iterable[ChatRequest], say: Say
 ) -> Iterator[ChatAnswer]:
     """Yield what the cache has or a batch has brought, submit the rest.
 
     Raises PendingError in the end if anything is under way, and UserError as ChatClient.answers does.
     """
-    with BatchService(endpoint) as service, AnswerCache(folder, endpoint, account) as cache:
+    with BatchService(endpoint) as service, AnswerCache(folder, endpoint, account, say) as cache:
         yield from _Batches(endpoint, cache, service).answers(requests)
 
 
-def collect_batches(endpoint: Endpoint, folder: Path, account: Account) -> tuple[str, ...]:
+def collect_batches(endpoint: Endpoint, folder: Path, account: Account, say: Say) -> tuple[str, ...]:
     """Collect what is done of the endpoint's batches, and return a line for each that is not.
 
     Nobody is asked where there is none, or the endpoint is not to be asked.
@@ -46,7 +47,7 @@ def collect_batches(endpoint: Endpoint, folder: Path, account: Account) -> tuple
     """
     if endpoint.pacing.offline or not endpoint.base_url:
         return ()
-    with AnswerCache(folder, endpoint, account) as cache:
+    with AnswerCache(folder, endpoint, account, say) as cache:
         tokens = BatchBook(cache.database).open_at(endpoint)
         if not tokens:
             return ()
@@ -108,7 +109,7 @@ class _Batches:
                 found = self._cache.find(self._key(request))
                 num_elsewhere += found is None
                 if found is not None:
-                    yield _answer(request, found)
+                    yield answered(request, found)
         yield from self._failed
         if num_elsewhere and not self._collector.pending:
             name = self._endpoint.name
@@ -128,7 +129,7 @@ class _Batches:
             token = None if found is not None else self._book.holder_of(key)
             if found is not None:
                 self._budget.learn(request, found)
-                yield _answer(request, found)
+                yield answered(request, found)
             elif token is not None:
                 tokens[token] = None
                 waited_for.add(request)
@@ -141,12 +142,12 @@ class _Batches:
         for request in waited_for:
             key = self._key(request)
             found = self._cache.find(key)
-            if found is not None:
+            if key in self._collector.failures:
+                self._fail(request, self._collector.failures[key])
+            elif found is not None:
                 self._budget.learn(request, found)
                 self._watch.succeeded(request)
-                yield _answer(request, found)
-            elif key in self._collector.failures:
-                self._fail(request, self._collector.failures[key])
+                yield answered(request, found)
             elif self._book.holder_of(key) is None:
                 new.add(request)
 
@@ -235,7 +236,3 @@ def _too_many_tokens(most: int, cost: Cost, *, is_empty: bool) -> _Limit:
         f"llm.enqueued_tokens: {most:,}: the next request alone may have {cost.prompt_tokens:,}"
     )
     return _Limit(f"have more tokens than llm.enqueued_tokens ({most:,}) leaves", error if is_empty else None)
-
-
-def _answer(request: ChatRequest, found: Answer) -> ChatAnswer:
-    return ChatAnswer(request, found.text, found.failure)

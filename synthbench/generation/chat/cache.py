@@ -10,17 +10,20 @@ import hashlib
 import json
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from synthbench.generation.chat.batch_book import BatchBook
-from synthbench.generation.chat.database import BATCH, Database, lock
+from synthbench.generation.chat.database import BATCH, HASH, Database, lock
 from synthbench.generation.chat.endpoint import Account, Endpoint
 from synthbench.generation.chat.requests import ChatRequest
 
 FILE = "answers.sqlite"
+Say = Callable[[str], None]
+"""Tells people one line."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,10 @@ class AnswerCache:
     Raises UserError if the file can't be read or written.
     """
 
-    def __init__(self, folder: Path, endpoint: Endpoint, account: Account) -> None:
+    def __init__(self, folder: Path, endpoint: Endpoint, account: Account, say: Say = print) -> None:
         self._endpoint = endpoint
+        self._say = say
+        self._lost: set[str] = set()
         self._account = account
         self._sessions = folder / "sessions"
         self._session = uuid.uuid4().hex
@@ -104,12 +109,29 @@ class AnswerCache:
             Path(self._lock.lock_file).unlink(missing_ok=True)
 
     def find(self, key: str) -> Answer | None:
-        """Return an answer that is there."""
+        """Return an answer that is there; one that is not as it was kept is said, and dropped."""
         with self._database.errors():
             row = self._database.execute(
-                "SELECT text, failure, prompt_tokens, completion_tokens FROM answers WHERE key = ?", (key,)
+                f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens FROM answers"
+                " WHERE key = ?",
+                (key,),
             ).fetchone()
-        return Answer(*row) if row else None
+            if row is not None and row[0]:
+                return Answer(*row[1:])
+            if row is not None:
+                self._database.execute("DELETE FROM answers WHERE key = ?", (key,))
+            if row is not None or self._is_paid(key):
+                self._say_lost(key)
+        return None
+
+    def _is_paid(self, key: str) -> bool:
+        found = self._database.execute("SELECT 1 FROM attempts WHERE key = ? AND state = 'answered'", (key,))
+        return found.fetchone() is not None
+
+    def _say_lost(self, key: str) -> None:
+        if key not in self._lost:
+            self._lost.add(key)
+            self._say(f"{self._database.file}: a kept answer is damaged; it is dropped and asked for again")
 
     def send(
         self, key: str, expected: Cost, budget: float | None = None, batch: str | None = None
@@ -147,15 +169,17 @@ class AnswerCache:
         with self._database.errors(), self._database.transaction():
             experiment, expected = self._booked(attempt)
             self._charge(experiment, usd - expected)
-            self._database.execute(
-                "INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?)",
-                (key, answer.text, answer.failure, *tokens),
-            )
+            self._insert(key, answer)
             self._database.execute(
                 "UPDATE attempts SET state = 'answered', prompt_tokens = ?, completion_tokens = ?, usd = ?"
                 " WHERE id = ?",
                 (*tokens, usd, attempt),
             )
+
+    def keep(self, key: str, answer: Answer) -> None:
+        """Keep what became of a request whose attempts are in doubt, so that it is not asked again."""
+        with self._database.errors(), self._database.transaction():
+            self._insert(key, answer)
 
     def refused(self, attempt: int, reason: str) -> None:
         """Note that an attempt was turned away, which costs nothing."""
@@ -176,6 +200,15 @@ class AnswerCache:
                 "SELECT usd FROM accounts WHERE experiment = ?", (self._account.experiment,)
             ).fetchone()
         return float(row[0]) if row else 0.0
+
+    def _insert(self, key: str, answer: Answer) -> None:
+        columns = "key, text, failure, prompt_tokens, completion_tokens"
+        self._database.execute(
+            f"INSERT OR IGNORE INTO answers ({columns}, hash)"
+            f" SELECT {columns}, {HASH} FROM"
+            " (SELECT ? key, ? text, ? failure, ? prompt_tokens, ? completion_tokens)",
+            (key, answer.text, answer.failure, answer.prompt_tokens, answer.completion_tokens),
+        )
 
     def _charge(self, experiment: str, usd: float) -> None:
         self._database.execute(

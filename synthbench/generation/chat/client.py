@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synthbench.errors import PendingError
+from synthbench.generation.chat.cache import Say
 from synthbench.generation.chat.endpoint import Account, Endpoint
 from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 
@@ -25,6 +26,8 @@ class ChatClient:
     account: Account = field(default_factory=Account)
     local: "LocalModel | None" = None
     """Answers in the endpoint's place."""
+    say: Say = print
+    """Tells of kept answers that are damaged."""
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         """Yield an answer to each request, in the order of completion.
@@ -39,7 +42,7 @@ class ChatClient:
         from synthbench.generation.chat.batches import answers_in_batches
 
         if self.endpoint.pacing.batch and not self.endpoint.pacing.offline:
-            yield from answers_in_batches(self.endpoint, self.folder, self.account, requests)
+            yield from answers_in_batches(self.endpoint, self.folder, self.account, requests, self.say)
         else:
             yield from self._directly(requests)
 
@@ -47,13 +50,13 @@ class ChatClient:
         from synthbench.generation.chat.batches import collect_batches
         from synthbench.generation.chat.conversation import Conversation
 
-        pending = collect_batches(self.endpoint, self.folder, self.account)
+        pending = collect_batches(self.endpoint, self.folder, self.account, self.say)
         num_pending = 0
         waiting = iter(requests)
         window = REQUESTS_PER_SLOT * self.endpoint.pacing.concurrency
         failed: list[ChatAnswer] = []
         error: BaseException | None = None
-        with Conversation(self.endpoint, self.folder, self.account, self.local) as conversation:
+        with Conversation(self.endpoint, self.folder, self.account, self.local, self.say) as conversation:
             num_open, is_more = 0, True
             while True:
                 while is_more and error is None and num_open < window:

@@ -5,7 +5,6 @@ import json
 import os
 import random
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from ssl import SSLError
@@ -13,15 +12,22 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from synthbench.errors import UserError
+from synthbench.generation.chat.bodies import (
+    ENCODINGS,
+    LARGEST,
+    Reply,
+    UnreadableReplyError,
+    in_one_line,
+    read_whole,
+)
 from synthbench.generation.chat.cache import Answer
 from synthbench.generation.chat.endpoint import Endpoint
-from synthbench.generation.chat.replies import UnreadableReplyError, read_reply
+from synthbench.generation.chat.replies import NOT_UNICODE, read_reply
 from synthbench.generation.chat.requests import ChatRequest
 from synthbench.generation.chat.waiting import seconds_asked_for
 
 if TYPE_CHECKING:
-    from httpx2 import Response
-    from openai import APIStatusError
+    from httpx2 import URL, Response
 
 SECONDS_TO_CONNECT = 10.0
 FIRST_BACKOFF = 0.5
@@ -29,6 +35,9 @@ LONGEST_BACKOFF = 30.0
 TRIES_OF_UNLIKELY = 4
 """Most attempts where nobody listens, or something else than the API answers."""
 CONTENT_FILTER = "content filter"
+MOST_REDIRECTS = 3
+LONGEST_WAIT = 3600.0
+"""A service that asks to wait longer, in seconds, is asked again by another run."""
 REQUEST_ID = "X-Client-Request-Id"
 _CAN_PASS = (408, 409, 425, 429)
 _LONGEST_SAID = 200
@@ -41,6 +50,8 @@ class Kind(Enum):
     BUSY = "the service turned it away for now"
     LOST = "it may have been answered, and paid, but no answer came"
     UNREADABLE = "an answer came, but not the API's"
+    TOO_LARGE = "an answer came that no model can have written"
+    PAGE = "a web page came, of somebody in between"
     UNREACHABLE = "nobody was there"
     REFUSED = "it will never be answered"
 
@@ -56,13 +67,20 @@ class FailedAttemptError(Exception):
     @property
     def is_in_doubt(self) -> bool:
         """Whether it may have been paid."""
-        return self.kind in (Kind.LOST, Kind.UNREADABLE)
+        return self.kind in (Kind.LOST, Kind.UNREADABLE, Kind.TOO_LARGE, Kind.PAGE)
+
+    @property
+    def is_bought(self) -> bool:
+        """Whether the service replied as to a request that it bills: asked again, it would bill it again."""
+        return self.kind in (Kind.UNREADABLE, Kind.TOO_LARGE)
 
     def can_pass(self, num_tries: int, most: int) -> bool:
         """Tell whether another attempt makes sense after so many."""
-        if self.kind in (Kind.UNREACHABLE, Kind.UNREADABLE):
+        if self.kind in (Kind.REFUSED, Kind.TOO_LARGE) or (self.retry_after or 0) > LONGEST_WAIT:
+            return False
+        if self.kind in (Kind.UNREACHABLE, Kind.UNREADABLE, Kind.PAGE):
             most = min(most, TRIES_OF_UNLIKELY)
-        return self.kind is not Kind.REFUSED and num_tries < most
+        return num_tries < most
 
     def pause(self, num_tries: int) -> float:
         """Return the seconds to wait before the next attempt: never less than asked for, and no two alike.
@@ -91,12 +109,12 @@ class Connection:
         seconds, most = endpoint.pacing.timeout, endpoint.pacing.concurrency
         timeout = Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT))
         limits = Limits(max_connections=most, max_keepalive_connections=most)
-        self._http = DefaultAioHttpClient(limits=limits, timeout=timeout)
+        self._http = DefaultAioHttpClient(limits=limits, timeout=timeout, follow_redirects=False)
         client = AsyncOpenAI(
             base_url=endpoint.base_url, api_key=self._refusals.key or "none", http_client=self._http
         )
-        self._url = f"{str(client.base_url).rstrip('/')}/chat/completions"
-        headers = {**client.default_headers, **client.auth_headers}
+        self._base_url = str(client.base_url).rstrip("/")
+        headers = {**client.default_headers, **client.auth_headers, "Accept-Encoding": ENCODINGS}
         self._headers = {name: value for name, value in headers.items() if isinstance(value, str)}
 
     async def __aenter__(self) -> Self:
@@ -112,27 +130,66 @@ class Connection:
 
         Raises FailedAttemptError, or UserError if no request to this endpoint can succeed.
         """
+        try:
+            body = json.dumps(body_of(self._endpoint, request), ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise FailedAttemptError(Kind.REFUSED, NOT_UNICODE) from None
+        reply = await self._reply("POST", "/chat/completions", body, {REQUEST_ID: attempt})
+        if not 200 <= reply.status < 300:
+            raise self._refusals.of(reply)
+        if not reply.is_whole:
+            raise FailedAttemptError(Kind.TOO_LARGE, f"an answer of more than {LARGEST // 2**20} MiB")
+        try:
+            return read_reply(request, reply)
+        except UnreadableReplyError as error:
+            kind = Kind.PAGE if reply.is_page else Kind.UNREADABLE
+            raise self._refusals.within(reply) or FailedAttemptError(kind, str(error)) from None
+
+    async def look_up(self, path: str) -> Reply:
+        """Return what a GET brings, whatever its status; raises FailedAttemptError if that is nothing."""
+        return await self._reply("GET", path, b"", {})
+
+    async def _reply(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
+        """Return what comes; raises FailedAttemptError if nothing does."""
         from aiohttp import ClientError
         from httpx2 import HTTPError
 
-        body = json.dumps(body_of(self._endpoint, request), ensure_ascii=False)
         try:
             async with asyncio.timeout(self._endpoint.pacing.timeout):
-                # `AsyncOpenAI.post` comes to the same without retries, for half as much CPU again.
-                response = await self._http.post(
-                    self._url, content=body.encode(), headers={**self._headers, REQUEST_ID: attempt}
-                )
-            if not response.is_success:
-                raise self._refusals.of(_status_error(response))
-            return read_reply(request, response.content, response.headers.get("content-type", ""))
+                return await self._redirected(method, path, body, {**self._headers, **headers})
         except (HTTPError, ClientError, SSLError) as error:
             raise self._without_answer(error) from None
         except TimeoutError:
             raise FailedAttemptError(Kind.LOST, self._too_late()) from None
-        except UnreadableReplyError as error:
-            raise FailedAttemptError(Kind.UNREADABLE, str(error)) from None
-        except UnicodeEncodeError:
-            raise FailedAttemptError(Kind.REFUSED, "its text is not valid Unicode") from None
+        except ValueError:
+            raise FailedAttemptError(Kind.LOST, "something else than HTTP came") from None
+
+    async def _redirected(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
+        """Return what comes in the end; redirects are followed within the same server."""
+        from httpx2 import URL
+
+        url = URL(self._base_url + path)
+        for _ in range(MOST_REDIRECTS + 1):
+            # `AsyncOpenAI.post` comes to the same without retries, for half as much CPU again.
+            async with self._http.stream(method, url, content=body, headers=headers) as response:
+                if not response.has_redirect_location:
+                    return await read_whole(response)
+                url = self._target(response)
+        raise endpoint_error(
+            self._endpoint, "redirects in circles; write the address where it is in llm.base_url"
+        )
+
+    def _target(self, response: "Response") -> "URL":
+        """Return where a redirect leads; raises UserError if that is another server's."""
+        from httpx2 import InvalidURL
+
+        try:
+            url = response.url.join(response.headers["location"])
+        except InvalidURL:
+            raise FailedAttemptError(Kind.REFUSED, "a redirect to no address") from None
+        if (url.scheme, url.host, url.port) == (response.url.scheme, response.url.host, response.url.port):
+            return url
+        raise self._refusals.redirected(url)
 
     def _without_answer(self, error: Exception) -> FailedAttemptError:
         from aiohttp import ClientConnectorError, ConnectionTimeoutError
@@ -160,10 +217,30 @@ class Refusals:
         self._endpoint = endpoint
         self.key = _key(endpoint)
 
-    def of(self, error: "APIStatusError") -> Exception:
-        """Return the meaning of the package's error."""
-        pause = seconds_asked_for(error.response.headers)
-        return self.turned_away(error.status_code, error.code or "", self.said(error), pause)
+    def of(self, reply: Reply) -> FailedAttemptError | UserError:
+        """Return the meaning of a reply that is none of success."""
+        error = _error_in(reply)
+        code = error.get("code") if isinstance(error, dict) else None
+        pause = seconds_asked_for(reply.headers)
+        return self.turned_away(reply.status, code if isinstance(code, str) else "", self.said(reply), pause)
+
+    def redirected(self, url: "URL") -> UserError:
+        """Return the error of a redirect to a server that was not asked, and that would get it all."""
+        address = str(url.copy_with(query=None, fragment=None, userinfo=b""))
+        shown = in_one_line(self.without_key(address))[:_LONGEST_SAID]
+        return self._error(
+            f"redirects to {shown}, which was not asked; if that is the right server, write its address in"
+            " llm.base_url"
+        )
+
+    def within(self, reply: Reply) -> FailedAttemptError | UserError | None:
+        """Return the meaning of an error that has the status of success, None if the reply holds none."""
+        error = _error_in(reply)
+        if not isinstance(error, dict) or error is reply.value:
+            return None
+        code = error.get("code")
+        status = code if type(code) is int and 400 <= code < 600 else 500
+        return self.turned_away(status, code if isinstance(code, str) else "", self.said(reply))
 
     def turned_away(
         self, status: int, code: str, said: str, retry_after: float | None = None
@@ -185,15 +262,15 @@ class Refusals:
             return FailedAttemptError(Kind.REFUSED, CONTENT_FILTER)
         return FailedAttemptError(Kind.REFUSED, f"HTTP {status}: {said}")
 
-    def said(self, error: "APIStatusError") -> str:
+    def said(self, reply: Reply) -> str:
         """Return the service's own words in one line."""
-        body = error.body
-        said = body.get("message") if isinstance(body, dict) else body if isinstance(body, str) else ""
+        if reply.is_page:
+            return "a web page, not the API's answer"
+        error = _error_in(reply)
+        said = error.get("message") or "" if isinstance(error, dict) else error
         if not isinstance(said, str):
             said = json.dumps(said)
-        if "html" in error.response.headers.get("content-type", ""):
-            said = "a web page, not the API's answer"
-        return self.without_key(" ".join(said.split()))[:_LONGEST_SAID]
+        return in_one_line(self.without_key(said))[:_LONGEST_SAID]
 
     def without_key(self, text: str) -> str:
         """Return the text with asterisks for the key."""
@@ -215,16 +292,13 @@ def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
     return body
 
 
-def _status_error(response: "Response") -> "APIStatusError":
-    """Return the package's error of a reply that is none of success."""
-    from openai import APIStatusError
-
-    body: Any = response.text.strip()
-    with suppress(ValueError):
-        body = json.loads(body)
-    return APIStatusError(
-        "", response=response, body=body.get("error", body) if isinstance(body, dict) else body
-    )
+def _error_in(reply: Reply) -> Any:  # noqa: ANN401 - whatever came
+    """Return the error of a reply's JSON, the JSON itself if it has none, or else its text."""
+    try:
+        value = reply.value
+    except UnreadableReplyError:
+        return reply.content.decode("utf-8", "replace").strip()
+    return value.get("error", value) if isinstance(value, dict) else value
 
 
 def gone(endpoint: Endpoint, reason: str) -> UserError:

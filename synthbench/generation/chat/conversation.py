@@ -12,7 +12,7 @@ from typing import Self
 
 from synthbench.generation.chat.asking import Asker, Outcome
 from synthbench.generation.chat.backend import Backend
-from synthbench.generation.chat.cache import AnswerCache
+from synthbench.generation.chat.cache import AnswerCache, Say
 from synthbench.generation.chat.connection import Connection
 from synthbench.generation.chat.endpoint import Account, Endpoint
 from synthbench.generation.chat.local import LocalBackend
@@ -57,11 +57,14 @@ class Conversation:
     Entering raises UserError if there is no key, or the cache can't be used.
     """
 
-    def __init__(self, endpoint: Endpoint, folder: Path, account: Account, local: LocalModel | None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, folder: Path, account: Account, local: LocalModel | None, say: Say
+    ) -> None:
         self._endpoint = endpoint
         self._folder = folder
         self._account = account
         self._local = local
+        self._say = say
         self._ready: Future[_Inbox] = Future()
         self._outcomes: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="synthbench-chat", daemon=True)
@@ -99,7 +102,7 @@ class Conversation:
             backend = None
             if not self._endpoint.pacing.offline:
                 backend = await stack.enter_async_context(self._backend())
-            cache = stack.enter_context(AnswerCache(self._folder, self._endpoint, self._account))
+            cache = stack.enter_context(AnswerCache(self._folder, self._endpoint, self._account, self._say))
             asker = Asker(self._endpoint, cache, backend)
             inbox = _Inbox()
             self._ready.set_result(inbox)
@@ -120,6 +123,7 @@ class Conversation:
                 task.cancel()
         # What has left for a service may have to be paid, and is waited for.
         await asyncio.gather(*tasks, return_exceptions=True)
+        asker.keep_failures()
 
     async def _ask(self, asker: Asker, request: ChatRequest) -> None:
         try:

@@ -16,6 +16,13 @@ class ChatAmount:
     prompt_tokens: int
     completion_tokens: int
 
+    def __add__(self, other: "ChatAmount") -> "ChatAmount":
+        return ChatAmount(
+            self.num_requests + other.num_requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+
     def lines(self, endpoint: Endpoint) -> Iterator[str]:
         """Yield requests and tokens, and money with the date of its prices, in one line each."""
         yield (

@@ -9,6 +9,7 @@ from typing import Any
 
 from synthbench.errors import UserError
 from synthbench.generation.chat.cache import FILE
+from synthbench.generation.chat.database import unusable
 
 _HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE name = 'attempts'"
 """They come a moment after the file, and a kill may come in between."""
@@ -91,7 +92,9 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
                 [] if is_new else database.execute(_QUERY, (experiment, experiment, stage, stage)).fetchall()
             )
     except sqlite3.Error as error:
-        raise UserError(f"the ledger of LLM answers, {file}, can't be read: {error}") from error
+        raise UserError(
+            unusable(file, error) or f"the ledger of LLM answers, {file}, can't be read: {error}"
+        ) from error
     return [_entry(row) for row in rows]
 
 

@@ -12,9 +12,11 @@ from synthbench.generation.chat.connection import FailedAttemptError, Kind
 from synthbench.generation.chat.endpoint import Endpoint
 from synthbench.generation.chat.picking import Parameters, Picker, Row
 from synthbench.generation.chat.requests import ChatRequest
-from synthbench.generation.language_model import CausalModel, first_line
+from synthbench.generation.chat.thoughts import opening_tag
+from synthbench.generation.language_model import CausalModel
 from synthbench.generation.randomness import uniforms
 from synthbench.models.device import use_threads
+from synthbench.models.loading_errors import first_line
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,6 +35,8 @@ class Prompt:
     room: int
     parameters: Parameters
     key: str
+    opens: str = ""
+    """The tag with which the template begins the model's thoughts."""
 
 
 class LocalModel:
@@ -120,7 +124,8 @@ class LocalModel:
                 )
                 raise FailedAttemptError(Kind.REFUSED, reason)
             room = min(room, left)
-        return Prompt(place, tokens, room, parameters, key_of(self._endpoint, request))
+        key = key_of(self._endpoint, request)
+        return Prompt(place, tokens, room, parameters, key, opening_tag(text))
 
     def _rendered(self, messages: Messages) -> str:
         from jinja2 import TemplateError
@@ -196,7 +201,7 @@ class LocalModel:
         ends = [place for place, token in enumerate(row) if token in self._ends]
         length = min([prompt.room, len(row), *(place + 1 for place in ends)])
         text = self._causal.tokenizer.decode(list(row[:length]), skip_special_tokens=True)
-        return Answer(str(text), "", len(prompt.tokens), length)
+        return Answer(prompt.opens + str(text), "", len(prompt.tokens), length)
 
     def _halve(self, tried: int) -> None:
         import torch

@@ -17,7 +17,7 @@ def seconds_asked_for(headers: Mapping[str, str]) -> float | None:
             return seconds
     try:
         date = parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     date = date if date.tzinfo else date.replace(tzinfo=UTC)
     return max(0.0, (date - datetime.now(UTC)).total_seconds())

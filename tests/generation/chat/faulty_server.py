@@ -29,11 +29,15 @@ class Reply:
 
 @dataclass
 class FaultyServer:
-    """`bodies` are the requests' in the order of arrival; so are `keys` (Authorization headers) and `ids`."""
+    """`bodies` are the requests' in the order of arrival; so are `keys` (Authorization headers) and `ids`.
+
+    `paths` are what was looked up (GET).
+    """
 
     base_url: str
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)
     most_at_once: int = 0
     num_now: int = 0
@@ -60,7 +64,9 @@ def echo(number: int, body: dict[str, Any]) -> Reply:
 
 
 @contextmanager
-def faulty_server(script: Script) -> Iterator[FaultyServer]:
+def faulty_server(
+    script: Script, lookups: Callable[[str], Reply] = lambda path: error(404)
+) -> Iterator[FaultyServer]:
     """Serve on loopback until the end of the block."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -80,6 +86,12 @@ def faulty_server(script: Script) -> Iterator[FaultyServer]:
             with found.lock:
                 found.num_now -= 1
             self._reply(reply)
+
+        def do_GET(self) -> None:
+            with found.lock:
+                found.paths.append(self.path)
+                found.keys.append(self.headers.get("Authorization", ""))
+            self._reply(lookups(self.path))
 
         def _reply(self, reply: Reply) -> None:
             self.close_connection = reply.cut is not None or bool(reply.raw)

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from synthbench.errors import UserError
 from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, Cost, OverBudgetError, key_of
 from synthbench.generation.chat.endpoint import Account, Endpoint, Pacing
+from synthbench.generation.chat.ledger import Amount, entries
 from synthbench.generation.chat.requests import ChatRequest
 
 ENDPOINT = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
@@ -22,6 +25,23 @@ ANSWER = Answer("Good day", "", 9, 2)
 
 def opened(folder: Path, account: Account | None = None) -> AnswerCache:
     return AnswerCache(folder, ENDPOINT, account or Account("study", "stage"))
+
+
+def paid(folder: Path, *keys: str) -> None:
+    with opened(folder) as cache:
+        for key in keys or ("k",):
+            attempt = cache.send(key, COST)
+            assert attempt is not None
+            cache.answered(attempt, key, ANSWER, 0.125)
+
+
+def damage(folder: Path, old: bytes, new: bytes) -> None:
+    """Change the file's bytes, as bit rot does; what SQLite has beside it is written back first."""
+    with closing(sqlite3.connect(folder / FILE)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = (folder / FILE).read_bytes()
+    assert old in content
+    (folder / FILE).write_bytes(content.replace(old, new, 1))
 
 
 def states(cache: AnswerCache) -> list[tuple[str, str]]:
@@ -121,7 +141,9 @@ def test_what_a_killed_process_had_under_way_is_in_doubt_and_may_be_asked_again(
 
 def test_a_file_that_is_no_cache_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database, " * 100)
-    with pytest.raises(UserError, match=r"^the cache of LLM answers, .* can't be used: file is not"):
+    with pytest.raises(
+        UserError, match=r"^the cache of LLM answers, .* is damaged: file is not a database; "
+    ):
         opened(tmp_path)
 
 
@@ -136,3 +158,58 @@ def test_a_full_disk_is_one_clear_line_and_nothing_kept_is_lost(tmp_path: Path) 
             cache.answered(attempt, "long", Answer("long " * 20_000, "", 1, 1), 0.1)
         assert cache.find("k") == ANSWER
         assert cache.find("long") is None
+
+
+@pytest.mark.parametrize("flipped", [b"kGood dax", b"kGood d\xffy", b"kGood d\x00y", b"jGood day"])
+def test_an_answer_that_is_not_as_it_was_kept_is_said_dropped_and_asked_for_again(
+    tmp_path: Path, flipped: bytes
+) -> None:
+    paid(tmp_path)
+    damage(tmp_path, b"kGood day", flipped)
+    said: list[str] = []
+    with AnswerCache(tmp_path, ENDPOINT, Account("study", "stage"), said.append) as cache:
+        assert cache.find("k") is None
+        assert said == [f"{tmp_path / FILE}: a kept answer is damaged; it is dropped and asked for again"]
+        attempt = cache.send("k", COST)
+        assert attempt is not None
+        cache.answered(attempt, "k", ANSWER, 0.125)
+        assert cache.find("k") == ANSWER
+    (entry,) = entries(tmp_path)
+    assert entry.answered == Amount(2, 18, 4, 0.25)
+    assert len(said) == 1
+
+
+def test_a_damaged_answer_is_found_before_another_session_takes_it_for_answered(tmp_path: Path) -> None:
+    paid(tmp_path)
+    damage(tmp_path, b"Good day", b"Bad  day")
+    with opened(tmp_path) as cache:
+        assert cache.send("k", COST) is not None
+
+
+def test_answers_from_before_there_were_hashes_were_paid_and_are_taken_as_they_are(tmp_path: Path) -> None:
+    paid(tmp_path)
+    with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as database:
+        database.execute("ALTER TABLE answers DROP COLUMN hash")
+        database.execute("INSERT INTO answers VALUES ('odd', CAST(x'61ff62' AS TEXT), '', 1, 1)")
+        database.execute("INSERT INTO answers VALUES ('none', NULL, 'content filter', 1, 1)")
+    with opened(tmp_path) as cache:
+        assert cache.find("k") == ANSWER
+        assert cache.find("none") == Answer(None, "content filter", 1, 1)
+    damage(tmp_path, b"Good day", b"Bad  day")
+    with opened(tmp_path) as cache:
+        assert cache.find("k") is None
+
+
+def test_a_damaged_file_is_one_clear_line_and_stays_as_it_is(tmp_path: Path) -> None:
+    paid(tmp_path, *map(str, range(200)))
+    file = tmp_path / FILE
+    damage(tmp_path, b"Good day", b"Good day")
+    content = file.read_bytes()
+    file.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+    for use in (opened, entries):
+        with pytest.raises(UserError) as raised:
+            use(tmp_path)
+        (message,) = raised.value.messages
+        assert message.startswith(
+            f"the cache of LLM answers, {file}, is damaged: database disk image is malformed;"
+        )

@@ -18,7 +18,7 @@ from synthbench.errors import PendingError, UserError
 from synthbench.generation.chat import batches, connection
 from synthbench.generation.chat.batch_lines import request_line
 from synthbench.generation.chat.batches import give_up_batch
-from synthbench.generation.chat.cache import FILE, AnswerCache, Cost, key_of
+from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, Cost, key_of
 from synthbench.generation.chat.client import ChatClient
 from synthbench.generation.chat.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.generation.chat.ledger import entries
@@ -247,6 +247,18 @@ def test_a_line_that_can_pass_is_submitted_again_a_few_times(
     assert attempts(tmp_path) == {"answered": 5, state: 2}
 
 
+def test_a_line_that_was_bought_and_can_not_be_read_is_not_submitted_by_the_next_run(tmp_path: Path) -> None:
+    line = {"response": {"status_code": 200, "body": {"choices": []}}}
+    with batch_server(lambda body: line if said(body) == "text 3" else echo(body)) as server:
+        submit(client(server, tmp_path, tries=1), requests(6))
+        server.finish()
+        first = {each.request.key: each for each in client(server, tmp_path, tries=1).answers(requests(6))}
+        again = {each.request.key: each for each in client(server, tmp_path, tries=1).answers(requests(6))}
+        assert len(server.batches) == 1
+    assert again == first
+    assert again["r3"].failure == "JSON without an answer"
+
+
 def test_too_many_failures_stop_the_run_and_the_same_command_asks_again(tmp_path: Path) -> None:
     with batch_server(lambda body: refusal(400, "no such thing")) as server:
         submit(client(server, tmp_path), requests(30))
@@ -403,7 +415,7 @@ def test_a_kill_while_collecting_pays_nothing_twice(tmp_path: Path, server: Batc
     # As after a kill in the middle of the file: one answer is kept, and the batch is still open.
     with AnswerCache(tmp_path, client(server, tmp_path).endpoint, Account("study", "stage")) as cache:
         key = key_of(client(server, tmp_path).endpoint, requests(1, max_tokens=5)[0])
-        cache.database.execute("INSERT INTO answers VALUES (?, 'echo text 0', '', 10, 5)", (key,))
+        cache.keep(key, Answer("echo text 0", "", 10, 5))
         cache.database.execute("UPDATE attempts SET state = 'answered', usd = 0.5 WHERE key = ?", (key,))
     assert texts(client(server, tmp_path, price=DOLLAR).answers(requests(3, max_tokens=5))) == echoes(3)
     assert spent(tmp_path) == 1.5
@@ -525,6 +537,10 @@ def test_a_service_without_batches_is_one_clear_line_and_nothing_is_under_way(
         (Reply(200, b"<html>Sign in</html>", "text/html"), "does not take or give batches .something else"),
         (Reply(200, b'{"id": '), "does not take or give batches .something else than the Batch API's JSON"),
         (Reply(cut=0), "does not take or give batches .the connection ended without an answer"),
+        (
+            Reply(307, headers={"Location": f"https://u:{KEY}@else.where/v1/files?key={KEY}"}),
+            "redirects to https://else.where/v1/files, which was not asked; if that is the right server",
+        ),
     ],
 )
 def test_a_service_that_turns_batches_away_is_one_line_without_the_key(

@@ -62,7 +62,9 @@ def test_an_entry_is_a_line_for_people(tmp_path: Path) -> None:
 
 def test_a_file_that_is_none_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database, " * 100)
-    with pytest.raises(UserError, match=r"^the ledger of LLM answers, .*, can't be read: file is not a"):
+    with pytest.raises(
+        UserError, match=r"^the cache of LLM answers, .* is damaged: file is not a database; "
+    ):
         entries(tmp_path)
 
 

@@ -175,6 +175,13 @@ def test_an_instruction_is_put_before_the_users_words_where_the_template_knows_n
     )
 
 
+def test_what_follows_a_template_that_opens_the_thoughts_is_thought(changed: Path, tmp_path: Path) -> None:
+    with (changed / TEMPLATE).open("a", encoding="utf-8") as template:
+        template.write("<think>\n")
+    answer = only(client(changed, tmp_path), request("a", "a dog"))
+    assert (answer.text, answer.failure) == (None, "thoughts without an answer")
+
+
 def test_messages_that_a_template_refuses_are_a_counted_failure(changed: Path, tmp_path: Path) -> None:
     (changed / TEMPLATE).write_text("{{ raise_exception('roles must alternate') }}", encoding="utf-8")
     answer = only(client(changed, tmp_path), request("a", "a dog"))

@@ -313,6 +313,13 @@ def test_another_domains_pairs_get_the_cross_encoders_labels_in_place_of_their_o
     assert context.dropped == {"shares a sentence with the source domain": 1}
 
 
+def test_tables_say_that_pairs_of_the_target_are_left_out() -> None:
+    (note,) = AugSBERTDomain.model_validate({"cross_encoder": CROSS_ENCODER}).table_notes()
+    assert note.startswith(
+        "augsbert-domain leaves out target pairs with a sentence of the source's gold pairs"
+    )
+
+
 def test_a_target_without_pairs_of_its_own_is_refused() -> None:
     for target in (domain(("the dog runs", "a boat")), domain(("long ago", "a boat"), split="test")):
         with pytest.raises(UserError, match="no pair in split 'train' whose sentences are not in 'gold'"):

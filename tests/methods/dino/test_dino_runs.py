@@ -32,7 +32,7 @@ def journal(place: Place) -> list[dict[str, Any]]:
         file.read_text(encoding="utf-8")
         for file in (place.home / "store" / "partial").glob("*/journal.jsonl")
     )
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    return [json.loads(line)["entry"] for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def manifest(place: Place, label: str = GENERATE) -> dict[str, Any]:

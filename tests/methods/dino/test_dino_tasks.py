@@ -139,7 +139,7 @@ class TestFirstTexts:
         place.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
         called = place.call("validate", place.file)
         assert (called.code, called.err) == (0, "")
-        assert "generate dino-texts for x1" in place.call("plan", place.file).out
+        assert "generate dino-texts for x1" in place.call("plan", place.file, "--stages").out
 
     def test_are_written_between_quotation_marks_only(self, place: Place) -> None:
         place.change(OWN, labels(**{"1": label('1: <X1>\n2: "')}) + "      x1: {size: 9}\n")

@@ -1,12 +1,15 @@
 """Answers come in many forms; what they say is found in all of them."""
 
+import hashlib
 import json
 import string
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synthbench.api import looks_like_a_refusal
 from synthbench_syncse.answers import sentence_in, sentences_in
 from synthbench_syncse.requests import numbered
 
@@ -20,6 +23,16 @@ LISTS = {
     "dashes": "1 - {0}\n2 - {1}\n3 - {2}",
     "signs": "#1. {0}\n#2. {1}\n#3. {2}",
     "words": "Sentence 1: {0}\nSentence 2: {1}\nSentence 3: {2}",
+    "numbers alone": "1\n{0}\n\n2\n{1}\n\n3\n\n{2}",
+    "labels": "1. Hypothesis 1: {0}\n2. Hypothesis 2: {1}\n3. Hypothesis 3: {2}",
+    "labels before numbers": "Hypothesis: 1. '{0}'\n\nHypothesis: 2. '{1}'\n\nHypothesis: 3. '{2}'",
+    "labels on other lines": "1. \nParaphrased sentence: '{0}'\n2. \nH2: '{1}'\n3. \nNew caption: '{2}'",
+    "headings in bold": "1. **Nature:** {0}\n2. **Music**: {1}\n3. **The road:** {2}",
+    "remarks": "1. {0} (This keeps the meaning.)\n2. {1} [a question instead]\n3. {2} (Note: an order)",
+    "remarks after bold": "1. **{0}** (Just a fact.)\n2. **{1}** (Not a fact.)\n3. **{2}** (It is an order.)",
+    "remarks below": "1. {0}\n\nThis sentence is true.\n\n2. {1}\n(It was not asked for.)\n3. {2}",
+    "bullets below numbers": "1. {0}\n   - {1}\n   - {2}",
+    "a word in bold": "1. Bees **sleep**.\n2. Why did *2 men* sing?\n3. Stop: **don't** go!",
     "bold": "**1.** {0}\n**2.** {1}\n**3.** {2}",
     "bold words": "**Sentence 1:** {0}\n**Sentence 2:** {1}\n**Sentence 3:** {2}",
     "bullets": "- {0}\n- {1}\n- {2}",
@@ -208,3 +221,45 @@ def test_whatever_comes_the_sentences_are_lines_with_something_in_them(answer: s
     for sentence in [*sentences_in(answer), sentence_in(answer)]:
         assert sentence == " ".join(sentence.split())
     assert all(sentences_in(answer))
+
+
+JUDGED = Path(__file__).parent / "judged_completions.tsv"
+"""Of 130 completions the place in raw_completions.jsonl, and hashes of the sentences found in it by hand."""
+MISREAD = {
+    778: "examples follow the list, and are numbered anew",
+    1891: "each item is the premise, the sentence is below it",
+    1893: "the list is an item of another one, which begins with the premise",
+}
+
+
+def test_of_real_completions_all_but_three_are_read_as_they_were_by_hand(real_data: Path) -> None:
+    file = real_data / "llm" / "raw_completions.jsonl"
+    if not file.exists():
+        pytest.skip(f"needs {file}")
+    completions = [json.loads(line)["completion"] for line in file.read_text("utf-8").strip().split("\n")]
+    misread = set()
+    for line in JUDGED.read_text("utf-8").splitlines():
+        place, *judged = line.split()
+        sentences = [each for each in sentences_in(completions[int(place)]) if not looks_like_a_refusal(each)]
+        if [hashlib.sha256(each.encode()).hexdigest()[:12] for each in sentences] != judged:
+            misread.add(int(place))
+    assert misread == set(MISREAD)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "They met at 5 p.m. (as agreed).",
+        "He paid 50 dollars (about 45 euros).",
+        "The U.S. (with Canada and Mexico)",
+        "She said: (laughing) no.",
+        '"Go away!" he shouted.',
+        "2 * 3 * 4 is 24.",
+        "The hypothesis is wrong.",
+        "Question everything: it helps.",
+        "Turn to page 3 (three) now.",
+    ],
+)
+def test_what_belongs_to_a_sentence_stays_in_it(sentence: str) -> None:
+    assert sentences_in(f"1. {sentence}\n2. {sentence}") == [sentence, sentence]
+    assert sentence_in(sentence) == sentence

@@ -102,7 +102,7 @@ def test_answers_are_read_whatever_stands_around_them() -> None:
     ],
 )
 def test_what_is_not_used_is_counted_by_reason(positive: str, negative: str, reason: str) -> None:
-    (unit,) = partial(saying(positive, negative), HARP)
+    (unit,) = partial(saying(positive, negative), HARP, filters={"max_words": 32})
     (failure,) = unit.records
     assert isinstance(failure, Failure) and failure.reason == reason
     assert failure.raw_text in (positive, negative)
@@ -118,9 +118,20 @@ def test_a_request_that_failed_for_good_is_a_failure() -> None:
 def test_sentences_that_are_no_use_are_counted_and_not_asked_about() -> None:
     context = Context(Chat(sandbox()))
     sources = {"sentences": dataset(HARP, " ".join(["word"] * 33), "a man is playing a harp", CORN)}
-    assert len(generated(SynCSEPartial(), context, sources)) == 2
+    assert len(generated(SynCSEPartial(filters={"max_words": 32}), context, sources)) == 2
     assert context.dropped == {"sentence: more than 32 words": 1, "sentence: duplicate": 1}
     assert len(context.model.asked) == 4
+
+
+def test_partial_drops_long_sentences_only_if_told_as_the_paper_does_so_for_scratch_alone() -> None:
+    premise, positive, negative = (" ".join([word] * 33) for word in ("given", "same", "other"))
+    (unit,) = partial(saying(positive, negative), premise)
+    assert unit.records[0].texts() == (premise, positive, negative)
+    # Other filters do not bring the limit back.
+    assert SynCSEPartial(filters={"language": "en"}).filters.max_words is None
+    assert [method(size=1).filters.max_words for method in (SynCSEScratch, SynCSENaive, SynCSESentences)] == [
+        32
+    ] * 3
 
 
 def test_each_kind_is_sampled_as_in_the_paper() -> None:
@@ -229,7 +240,7 @@ def test_pools_are_named_and_are_part_of_what_the_data_depends_on(tmp_path: Path
     [
         ({"genres": ("poem",)}, "no genre 'poem'"),
         ({"genres": ("news",), "domain": "law"}, "genres and domain exclude each other"),
-        ({"sentence_pool": "nothing.yaml"}, "nothing.yaml: can't be read: No such file or directory"),
+        ({"sentence_pool": "nothing.yaml"}, "nothing.yaml: no such file"),
     ],
 )
 def test_settings_that_cannot_be_followed_are_refused(settings: dict[str, Any], message: str) -> None:

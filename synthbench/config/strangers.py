@@ -1,0 +1,119 @@
+"""What an experiment of a stranger may reach: variables with keys, hosts, and files of this machine."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel
+
+from synthbench.config.documents import Document
+from synthbench.config.experiment import Experiment, RunConfig
+from synthbench.config.llm import LLM, EndpointLLM
+from synthbench.config.problems import Problems
+from synthbench.given_files import PlacedName, path_of
+from synthbench.sources.models import FileSource, Source
+from synthbench.sources.places import Places
+
+KEY_SUFFIX = "_API_KEY"
+OWN_VARIABLES = "SYNTHBENCH_KEY_VARIABLES"
+"""The environment variable in which users name other variables that hold keys of LLMs."""
+_SHOWN = 5
+
+
+def check_key_variable(
+    llm: LLM | None, document: Document, assignments: Collection[str], problems: Problems
+) -> None:
+    """Note a variable that a file may not name: one that holds no key by its name, and that no user allows.
+
+    Users allow it by giving it themselves, in a `--set` of `assignments` or in SYNTHBENCH_KEY_VARIABLES.
+    """
+    variable = llm.key_variable if isinstance(llm, EndpointLLM) else None
+    if variable is None or variable.endswith(KEY_SUFFIX):
+        return
+    path = ("llm", "key_variable")
+    is_typed = document.place(path) in {f"--set {text}" for text in assignments}
+    if is_typed or variable in re.split(r"[\s,]+", os.environ.get(OWN_VARIABLES, "")):
+        return
+    # The message does not repeat what is given, for it may be a key.
+    problems.add(
+        document,
+        path,
+        f"a file may only name a variable that ends in {KEY_SUFFIX}; if you want this one's value to be sent,"
+        f" say so with --set llm.key_variable=NAME, or list NAME in {OWN_VARIABLES}",
+    )
+
+
+def what_is_sent(experiment: Experiment) -> Iterator[str]:
+    """Yield a line on the host that gets prompts and a key, if a run asks one."""
+    llm = experiment.llm
+    if not isinstance(llm, EndpointLLM) or llm.offline or not experiment.uses_llm:
+        return
+    address = urlsplit(llm.base_url)
+    key = f" and the key in {llm.key_variable}" if llm.key_variable else ", no key"
+    is_here = address.hostname in ("localhost", "127.0.0.1", "::1")
+    open_line = " (not encrypted)" if address.scheme == "http" and not is_here else ""
+    yield f"sends to {address.netloc}{open_line}: prompts{key}, for the LLM '{llm.name}'"
+
+
+def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:
+    """Yield a line on what is read outside the experiment's folder, the home and a given data folder.
+
+    A link is judged by what it leads to. A data folder that only the file names is one of its files.
+    """
+    places = experiment.places
+    own = [experiment.file.parent, home]
+    own += [places.data] if experiment.is_data_folder_given and places.data is not None else []
+    roots = [folder.resolve() for folder in own]
+    outside = [
+        path
+        for path in dict.fromkeys(path.resolve() for path in experiment.files)
+        if not any(path.is_relative_to(root) for root in roots)
+    ]
+    if outside:
+        more = f" and {len(outside) - _SHOWN} more" if len(outside) > _SHOWN else ""
+        yield f"reads outside {roots[0]}: {', '.join(map(str, outside[:_SHOWN]))}{more}"
+
+
+def named_files(
+    documents: Iterable[Document],
+    sources: Iterable[Source | None],
+    places: Places,
+    configs: Iterable[RunConfig],
+    others: Iterable[Any],
+) -> Iterator[Path]:
+    """Yield each file and folder of this machine that an experiment names, as far as it is there."""
+    for document in documents:
+        for place in document.places.values():
+            yield from _existing(Path(place.rpartition(":")[0]))
+    for source in sources:
+        in_data_folder = source is not None and source.needs_data_folder(places)
+        if in_data_folder and places.data is None:
+            continue
+        if isinstance(source, FileSource) and source.hub is None:
+            yield from _existing(source.place(places))
+        elif in_data_folder and places.data is not None:
+            yield from _existing(places.data)
+    for config in configs:
+        plugins: list[Any] = [part.method for part in config.parts]
+        plugins += [config.trainer, *(evaluation.evaluator for evaluation in config.evaluations)]
+        yield from (path for plugin in plugins for path in _of_settings(plugin))
+    yield from (path for other in others for path in _of_settings(other))
+
+
+def _of_settings(value: Any) -> Iterator[Path]:  # noqa: ANN401 - whatever settings hold
+    if isinstance(value, PlacedName | Path):
+        yield from _existing(path_of(value) if isinstance(value, PlacedName) else value)
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _of_settings(getattr(value, name))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _of_settings(item)
+
+
+def _existing(path: Path) -> Iterator[Path]:
+    if os.path.lexists(path):
+        yield path

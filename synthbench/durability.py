@@ -1,0 +1,97 @@
+"""Files that survive a crash of the machine: content is on the disk before anybody finds it by name."""
+
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP)
+"""What a file system answers that can't sync a folder: some network ones."""
+CHECKSUM = "checksum"
+"""The last key of a sealed file."""
+
+
+class DamagedFileError(Exception):
+    """A sealed file is not as it was written; the message says how, and does not name it."""
+
+
+def file_hash(file: Path) -> str:
+    """Return the SHA-256 of a file's bytes."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def sync_file(file: Path) -> None:
+    """Wait until a file's content is on the disk."""
+    _sync(file)
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the names of a folder's files are on the disk: after a file was made, renamed or removed."""
+    _sync(folder)
+
+
+def sync_tree(folder: Path) -> None:
+    """Wait until all that is below a folder is on the disk, with its names."""
+    for path in folder.rglob("*"):
+        _sync(path)
+    _sync(folder)
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Write a file so that no reader, and no crash, sees half of it."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        sync_file(temporary)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(file.parent)
+
+
+def write_sealed(file: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON mapping with a checksum of its content, atomically."""
+    write_atomically(file, json.dumps({**value, CHECKSUM: _checksum(value)}, indent=1) + "\n")
+
+
+def read_sealed(
+    file: Path, *, is_of_earlier_version: Callable[[dict[str, Any]], bool] = lambda _: False
+) -> dict[str, Any]:
+    """Return what `write_sealed` wrote.
+
+    `is_of_earlier_version` tells of content without a checksum whether it never had one. Raises
+    FileNotFoundError, or DamagedFileError.
+    """
+    try:
+        value = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, RecursionError) as error:
+        raise DamagedFileError("is unreadable") from error
+    if not isinstance(value, dict) or not value:
+        raise DamagedFileError("is unreadable")
+    if list(value)[-1] == CHECKSUM:
+        if value.pop(CHECKSUM) != _checksum(value):
+            raise DamagedFileError("does not match its checksum")
+    elif not is_of_earlier_version(value):
+        raise DamagedFileError("has no checksum")
+    return value
+
+
+def _checksum(value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NOT_OFFERED:
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,135 @@
+"""The one estimator of `plan` and `run`: how many seconds a stage takes."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from synthbench.models.work import Work
+from synthbench.pipeline.estimates.facts import work_of
+from synthbench.pipeline.estimates.known import Known
+from synthbench.pipeline.estimates.machine import CPU, DATA_CENTRE_GPU, Machine, this_machine
+from synthbench.pipeline.estimates.past import Key, Past, Timed, recorded
+from synthbench.pipeline.stage import Stage
+from synthbench.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a kind of stage costs beside its operations, and how much of a device's rate it gets.
+
+    Seconds for each stage and each call (a step, a text read, a request or a record).
+    """
+
+    fixed: float
+    call: float
+    efficiency: float
+
+
+PRICES: Mapping[str, Price] = {
+    "train": Price(1.0, 0.02, 0.5),
+    "evaluate": Price(0.15, 2e-5, 0.75),
+    "generate": Price(1.0, 1e-5, 0.75),
+}
+"""Measured on two cores of a server (docs/plan.md); on a GPU they are assumed."""
+LIGHT = Price(0.05, 1e-5, 1.0)
+"""Of stages that only read and write records."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Seconds, None if unknown; then `unknown` says what of the stage is."""
+
+    seconds: float | None
+    is_from_past: bool = False
+    unknown: str = ""
+
+
+class Estimator:
+    """Tells seconds by stages that were alike: of this run, else of the store, else by operations.
+
+    What was measured on one device says nothing of another: without `past` operations alone count.
+    """
+
+    def __init__(self, known: Known, machine: Machine, past: Past | None = None) -> None:
+        self.machine = machine
+        self._known = known
+        self._past = past
+        self._works: dict[str, Work | None] = {}
+
+    def on_a_gpu(self) -> "Estimator | None":
+        """Return an estimator for a data-centre GPU, None if this is one for a GPU."""
+        return Estimator(self._known, DATA_CENTRE_GPU) if self.machine.device == CPU else None
+
+    def estimate(self, stage: Stage) -> Estimate:
+        """Return how long a stage will take."""
+        work = self._work(stage)
+        predicted = predict(stage.kind, work, self.machine)
+        if self._past is not None:
+            known = self._past.seconds(_key(stage, work), predicted, work.calls if work else None)
+            if known is not None:
+                return Estimate(known, is_from_past=True)
+        return Estimate(predicted, unknown="" if predicted is not None else _what_is_unknown(stage, work))
+
+    def sort(self, stage: Stage) -> tuple[Key, Work | None]:
+        """Return what the estimate of a stage depends on: it is the same for all of one sort."""
+        work = self._work(stage)
+        return _key(stage, work), work
+
+    def learn(self, stage: Stage, seconds: float) -> None:
+        """Note how long a stage of this run took."""
+        if self._past is not None:
+            work = self._work(stage)
+            timed = Timed(predict(stage.kind, work, self.machine), work.calls if work else None, seconds)
+            self._past.own[_key(stage, work)].append(timed)
+
+    def _work(self, stage: Stage) -> Work | None:
+        if stage.identity not in self._works:
+            self._works[stage.identity] = work_of(self._known.piece(stage))
+        return self._works[stage.identity]
+
+
+def estimator_for(stages: Collection[Stage], runtime: Runtime, known: Known) -> Estimator:
+    """Return the estimator of stages that are to run here, by what the store knows of such stages."""
+    machine = this_machine(runtime, known.store) if stages else DATA_CENTRE_GPU
+    return Estimator(known, machine, _past(stages, known, machine))
+
+
+def _past(stages: Iterable[Stage], known: Known, machine: Machine) -> Past:
+    wanted = {(stage.kind, stage.operation.component) for stage in stages}
+    past = Past()
+    for info in recorded(known.store):
+        spec: Mapping[str, Any] = info.get("spec", {})
+        kind, component = spec.get("kind", ""), spec.get("component", "")
+        found = known.past(info) if (kind, component) in wanted else None
+        if found is not None:
+            _, work = found
+            predicted = predict(kind, work, _as_it_ran(machine, info))
+            timed = Timed(predicted, work.calls if work else None, info["seconds"])
+            past.stored[(kind, component, work.model if work else "")].append(timed)
+    return past
+
+
+def _as_it_ran(machine: Machine, info: Mapping[str, Any]) -> Machine:
+    """Return the machine with as many threads as a stage of the past had."""
+    threads = info.get("threads")
+    return machine.with_threads(threads) if machine.device == CPU and isinstance(threads, int) else machine
+
+
+def predict(kind: str, work: Work | None, machine: Machine) -> float | None:
+    """Return the seconds that a stage takes by its operations alone, None if they are unknown."""
+    if work is None or work.operations is None:
+        return None
+    price = PRICES.get(kind, LIGHT)
+    return price.fixed + price.call * work.calls + work.operations / (machine.rate * price.efficiency)
+
+
+def _what_is_unknown(stage: Stage, work: Work | None) -> str:
+    if work is None:
+        return "the amount of its work"
+    if stage.operation.uses_llm:
+        return f"how fast the LLM '{work.model}' answers"
+    return f"the size of {work.model}" if work.model else "the size of its model"
+
+
+def _key(stage: Stage, work: Work | None) -> Key:
+    return (stage.kind, stage.operation.component, work.model if work else "")

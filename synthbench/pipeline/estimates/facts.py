@@ -1,0 +1,127 @@
+"""What is known of stages before they run: the records they make, and what their models compute."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from synthbench.config.local_llm import NAME as LOCAL
+from synthbench.data.records import RecordKind
+from synthbench.models.pretrained import Pretrained
+from synthbench.models.shape import shape_of
+from synthbench.models.work import FORWARD, Expected, Work, reading
+from synthbench.pipeline.generation import LLM_KEY, NEED, SOURCE
+from synthbench.pipeline.operations import PAUSED
+from synthbench.plugins import Component, Evaluator, Method, Trainer
+
+SENTENCES = {
+    RecordKind.SENTENCE: 1,
+    RecordKind.PAIR: 2,
+    RecordKind.SCORED_PAIR: 2,
+    RecordKind.TRIPLET: 3,
+    RecordKind.RANKING: 21,
+}
+"""Sentences of a record; of a ranking, those of AskUbuntu's: a query and 20 candidates."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a stage's artifact: its records, or the model; None: unknown.
+
+    `until` is the share of a training's steps that is done. What is `free` computes with no model.
+    """
+
+    num_records: int | None = None
+    kind: RecordKind | None = None
+    base: Pretrained | None = None
+    until: float = 1.0
+    free: bool = False
+
+
+UNKNOWN = Facts()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stage as its spec has it, planned or past, its plug-in and what is known of its inputs."""
+
+    kind: str
+    component: str
+    config: Mapping[str, Any]
+    plugin: Component | None
+    inputs: Mapping[str, Facts]
+
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of what a method reads, as far as known: by role, and by name of a need."""
+        roles = {name.removeprefix(SOURCE).removeprefix(NEED): facts for name, facts in self.inputs.items()}
+        return {role: facts.num_records for role, facts in roles.items() if facts.num_records is not None}
+
+
+def expected(piece: Piece) -> Expected:
+    """Return what a generate stage's method expects."""
+    return piece.plugin.expected(piece.sizes()) if isinstance(piece.plugin, Method) else Expected()
+
+
+def facts_of(piece: Piece) -> Facts:
+    """Return what is known of the artifact that will come of a stage."""
+    if isinstance(piece.plugin, Trainer):
+        base = getattr(piece.plugin, "base", None)
+        until = float(piece.config.get("until", 1.0))
+        if isinstance(base, Pretrained):
+            return Facts(base=base, until=until)
+        return Facts(until=until, free=not piece.plugin.takes_data)
+    if isinstance(piece.plugin, Method):
+        return Facts(expected(piece).num_records, piece.plugin.record_kind)
+    if piece.kind == "select":
+        return next(iter(piece.inputs.values()), UNKNOWN)
+    data = piece.inputs.get("task") or piece.inputs.get("data") or UNKNOWN
+    if piece.kind == "join":
+        return Facts(_total(piece.inputs, ""), data.kind)
+    return data
+
+
+def work_of(piece: Piece) -> Work | None:
+    """Return what a stage computes, None if nobody can tell."""
+    if isinstance(piece.plugin, Trainer):
+        return _training(piece, piece.plugin)
+    if isinstance(piece.plugin, Evaluator):
+        return _evaluating(piece)
+    if isinstance(piece.plugin, Method):
+        return _asking(piece, piece.plugin) if LLM_KEY in piece.config else expected(piece).work
+    size = max((facts.num_records or 0 for facts in piece.inputs.values()), default=0)
+    return Work("", 0.0, float(size))
+
+
+def _training(piece: Piece, trainer: Trainer) -> Work | None:
+    work = trainer.work(_total(piece.inputs, "data:"), _total(piece.inputs, "dev"))
+    begun = piece.inputs[PAUSED].until if PAUSED in piece.inputs else 0.0
+    share = float(piece.config.get("until", 1.0)) - begun
+    if work is None or work.operations is None:
+        return work
+    return Work(work.model, share * work.operations, share * work.calls)
+
+
+def _evaluating(piece: Piece) -> Work | None:
+    task, model = piece.inputs.get("task", UNKNOWN), piece.inputs.get("model", UNKNOWN)
+    if task.num_records is None or task.kind is None:
+        return None
+    if model.base is None:
+        return Work("", 0.0 if model.free else None, task.num_records)
+    return reading(model.base, task.num_records * SENTENCES[task.kind])
+
+
+def _asking(piece: Piece, method: Method) -> Work | None:
+    """Return the requests; of a model that runs here, also what it computes."""
+    amount, llm = method.asks(piece.sizes()), piece.config[LLM_KEY]
+    if amount is None:
+        return None
+    name = f"{llm.get('endpoint')} {llm.get('model', '')}".rstrip()
+    shape = shape_of(str(llm["model"])) if llm.get("endpoint") == LOCAL else None
+    tokens = amount.prompt_tokens + amount.completion_tokens
+    return Work(name, None if shape is None else FORWARD * shape.num_parameters * tokens, amount.num_requests)
+
+
+def _total(inputs: Mapping[str, Facts], prefix: str) -> int | None:
+    """Return how many records the inputs with a prefix have together, None if one is unknown."""
+    sizes = [facts.num_records for name, facts in inputs.items() if name.startswith(prefix)]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None

@@ -1,0 +1,76 @@
+"""What is printed: no character of a name or a text moves the cursor, changes colours or hides a line."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO
+
+from synthbench.escaping import shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+class ShownStream:
+    """A stream that shows control characters; `raw` is the one behind it, for who writes some on purpose."""
+
+    def __init__(self, raw: TextIO) -> None:
+        self.raw = raw
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the stream has
+        return getattr(self.raw, name)
+
+    def write(self, text: str) -> int:
+        """Write the text as it is shown."""
+        self.raw.write(shown(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines as they are shown."""
+        for line in lines:
+            self.write(line)
+
+
+def show_control_characters() -> None:
+    """Let standard output and error of this process show control characters from here on."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, ShownStream):
+            setattr(sys, name, ShownStream(stream))
+
+
+@contextmanager
+def control_characters_shown() -> Iterator[None]:
+    """Let standard output and error show control characters within the block."""
+    before = sys.stdout, sys.stderr
+    show_control_characters()
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 - rich's own
+    """Return rich's console on a stream, with its colours and bars, and texts as they are shown."""
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+    class ShowingConsole(Console):
+        def render(
+            self, renderable: RenderableType, options: ConsoleOptions | None = None
+        ) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(shown(segment.text), segment.style)
+
+    return ShowingConsole(file=getattr(stream, "raw", stream), **options)
+
+
+@contextmanager
+def bars_of_libraries() -> Iterator[None]:
+    """Let libraries draw progress bars, which move the cursor, on standard error within the block."""
+    before = sys.stderr
+    sys.stderr = getattr(before, "raw", before)
+    try:
+        yield
+    finally:
+        sys.stderr = before

@@ -1,0 +1,184 @@
+"""An experiment of a stranger: what it reaches is said before anything leaves, or is refused."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from small_experiment import Place
+
+SERVICE = "https://llm.example/v1"
+ASKING = """\
+experiment: asking
+sources:
+  given: {file: gold.tsv, kind: sentence, columns: {sentence: sentence1}}
+defaults:
+  data:
+    asked: {method: syncse-partial, sources: {sentences: given}}
+"""
+UNTRAINED = """\
+experiment: untrained
+sources:
+  test: {file: test.tsv, kind: scored_pair, split: test}
+defaults:
+  train: {trainer: none, base: {model: ./models/bert}}
+  evaluate: {sts: {evaluator: sts, tasks: [test]}}
+"""
+
+
+def ask(place: Place, llm: str) -> None:
+    """Make the place's experiment one whose method asks this LLM."""
+    place.file.write_text(f"{ASKING}llm: {llm}\n", encoding="utf-8")
+
+
+def opening_of(place: Place, *arguments: str) -> list[str]:
+    called = place.call("plan", place.file, *arguments)
+    assert (called.code, called.err) == (0, "")
+    lines = called.out.splitlines()
+    return lines[: next(number for number, line in enumerate(lines) if line.startswith("id "))]
+
+
+@pytest.fixture
+def own_model(place: Place, bert: Path) -> Path:
+    """Let the model lie beside the experiment file, which names it so."""
+    shutil.copytree(bert, place.folder / "models" / "bert")
+    place.change(str(bert), "./models/bert")
+    return place.folder / "models" / "bert"
+
+
+def test_plan_begins_with_the_store(place: Place, own_model: Path) -> None:
+    assert opening_of(place) == [f"store: {place.home / 'store'}"]
+
+
+def test_a_relative_model_lies_beside_the_file_wherever_the_command_is_run(
+    place: Place, own_model: Path, tmp_path: Path
+) -> None:
+    place.file.write_text(UNTRAINED, encoding="utf-8")
+    elsewhere = Place(tmp_path, place.home)
+    assert elsewhere.call("validate", place.file).code == 0
+    assert elsewhere.call("run", place.file, "--jobs", "2").code == 0
+    assert place.call("run", "small.yaml").executed == []
+    scored_again = elsewhere.call("run", place.file, "--force", "evaluate")
+    assert (scored_again.code, len(scored_again.executed)) == (0, 1)
+
+
+def test_a_model_that_lies_in_the_working_folder_is_told_how_to_be_written(
+    place: Place, own_model: Path, tmp_path: Path
+) -> None:
+    shutil.move(place.folder / "models", tmp_path / "models")
+    errors = Place(tmp_path, place.home).call("validate", place.file).errors
+    (fault,) = [error for error in errors if "train.base" in error]
+    assert fault.endswith(f"this is {own_model}; the one in the working folder is ../models/bert")
+
+
+@pytest.mark.parametrize("command", ["validate", "plan", "run"])
+def test_a_file_can_not_have_any_variable_sent(place: Place, command: str) -> None:
+    ask(place, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: MY_BANK_PASSWORD}}")
+    called = place.call(command, place.file)
+    assert called.code == 2
+    assert called.errors == [
+        f"{place.file}:7: llm.key_variable: a file may only name a variable that ends in _API_KEY; if you"
+        " want this one's value to be sent, say so with --set llm.key_variable=NAME, or list NAME in"
+        " SYNTHBENCH_KEY_VARIABLES"
+    ]
+
+
+def test_neither_a_profile_nor_an_include_named_like_an_option_allows_a_variable(place: Place) -> None:
+    llm = f"llm: {{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}\n"
+    (place.folder / "profiles").mkdir()
+    (place.folder / "profiles" / "fast.yaml").write_text(f"experiment:\n  {llm}", encoding="utf-8")
+    place.file.write_text(ASKING, encoding="utf-8")
+    (refused,) = place.call("validate", "small.yaml", "--profile", "fast").errors
+    assert "llm.key_variable: a file may only name" in refused
+    (place.folder / "--set x").write_text(llm, encoding="utf-8")
+    place.file.write_text(f"include: ['--set x']\n{ASKING}", encoding="utf-8")
+    (refused,) = place.call("validate", "small.yaml").errors
+    assert "llm.key_variable: a file may only name" in refused
+
+
+def test_users_allow_a_variable_themselves(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(place, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}")
+    allowed = "sends to llm.example: prompts and the key in SECRET, for the LLM 'x'"
+    assert opening_of(place, "--set", "llm.key_variable=SECRET")[1:] == [allowed]
+    monkeypatch.setenv("SYNTHBENCH_KEY_VARIABLES", "OTHER, SECRET")
+    assert opening_of(place)[1:] == [allowed]
+
+
+@pytest.mark.parametrize(
+    ("llm", "line"),
+    [
+        (
+            f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: OPENAI_API_KEY}}",
+            "sends to llm.example: prompts and the key in OPENAI_API_KEY, for the LLM 'x'",
+        ),
+        (
+            "{name: x, base_url: 'http://10.0.0.7:8000/v1', model: m}",
+            "sends to 10.0.0.7:8000 (not encrypted): prompts, no key, for the LLM 'x'",
+        ),
+        (
+            "{name: x, base_url: 'http://localhost:8000/v1', model: m}",
+            "sends to localhost:8000: prompts, no key, for the LLM 'x'",
+        ),
+    ],
+)
+def test_a_host_is_named_before_anything_is_sent_to_it(place: Place, llm: str, line: str) -> None:
+    ask(place, llm)
+    assert opening_of(place)[1:] == [line]
+    said = [text[9:] for text in place.call("run", place.file).err.splitlines()]
+    assert said[:2] == [f"store: {place.home / 'store'}", line]
+
+
+def test_who_is_not_asked_is_not_named(place: Place) -> None:
+    for llm in (f"{{name: x, base_url: '{SERVICE}', model: m, offline: true}}", "sandbox"):
+        ask(place, llm)
+        assert len(opening_of(place)) == 1
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://api.openai.com@evil.example/v1",
+        "https://api.openai.com\\\\@evil.example/v1",
+        "https://evil.example/#api.openai.com",
+        "https://\\u0430pi.openai.com/v1",
+        "https://evil.example\\t/v1",
+        "https://evil.example/\\e[2K",
+    ],
+)
+def test_an_address_that_looks_like_another_is_refused(place: Place, address: str) -> None:
+    ask(place, f'{{name: x, base_url: "{address}", model: m}}')
+    called = place.call("validate", place.file)
+    assert called.code == 2
+    assert "llm.base_url: must " in called.errors[0]
+
+
+def test_files_elsewhere_are_named_whatever_the_way_to_them(place: Place, tmp_path: Path) -> None:
+    own = tmp_path / "private"
+    own.mkdir()
+    for name in ("gold.tsv", "test.tsv", "dev.tsv"):
+        shutil.move(place.folder / name, own / name)
+    (own / "more.yaml").write_text("description: mine\n", encoding="utf-8")
+    (place.folder / "gold.tsv").symlink_to(own / "gold.tsv")
+    (place.folder / "dev.tsv").hardlink_to(own / "dev.tsv")
+    place.change("test: {file: test.tsv", f"test: {{file: {own}/test.tsv")
+    above = os.path.relpath(own / "more.yaml", place.folder)
+    place.change("description: What silver pairs do in the smallest world", f"include: [{above}]")
+    _, line = opening_of(place)
+    named = line.removeprefix(f"reads outside {place.folder}: ").split(", ")
+    assert set(named) >= {f"{own}/gold.tsv", f"{own}/test.tsv", f"{own}/more.yaml"}
+    assert f"{own}/dev.tsv" not in named
+
+
+def test_a_data_folder_is_named_unless_the_user_gave_it(
+    place: Place, own_model: Path, tmp_path: Path
+) -> None:
+    own = tmp_path / "private"
+    own.mkdir()
+    shutil.move(place.folder / "test.tsv", own / "test.tsv")
+    place.change("test: {file: test.tsv", "test: {file: 'data:test.tsv'")
+    assert len(opening_of(place, "--data", str(own))) == 1
+    place.change("seeds: [0, 1]", f"seeds: [0, 1]\ncorpora: {{folder: {own}}}")
+    assert opening_of(place)[1:] == [f"reads outside {place.folder}: {own}/test.tsv"]
+    place.change("'data:test.tsv'", f"'data:../{place.folder.name}/x/../../private/test.tsv'")
+    (place.folder / "x").mkdir()
+    assert "private/test.tsv" in opening_of(place, "--data", str(place.folder))[1]

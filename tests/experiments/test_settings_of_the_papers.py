@@ -1,0 +1,66 @@
+"""Settings that the papers and their code have, as rows of the experiment files really get them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from synthbench.config.experiment import RunConfig
+from synthbench.config.load import load_experiment
+from synthbench.training.settings import Every
+from synthbench.training.simcse import SimCSE
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+
+
+def rows(name: str) -> Iterator[tuple[str, dict[str, str], RunConfig]]:
+    """Yield name, axis values and settings of each row of an experiment file."""
+    for variant in load_experiment(EXPERIMENTS / f"{name}.yaml").variants:
+        yield variant.name, dict(variant.axes), variant.candidates[0].config
+
+
+@pytest.mark.parametrize("name", ["syncse_table2", "syncse_table3", "syncse_table6", "syncse_table7"])
+def test_simcse_has_its_rates_with_and_without_labels(name: str) -> None:
+    rates = {(True, "base"): 1e-5, (True, "large"): 3e-5, (False, "base"): 5e-5, (False, "large"): 1e-5}
+    found = set()
+    for row, axes, config in rows(name):
+        assert isinstance(config.trainer, SimCSE)
+        is_unsupervised = row == "unsup-simcse"
+        assert config.trainer.learning_rate == rates[is_unsupervised, axes["base"]]
+        assert config.trainer.evaluations == Every(every=125 if is_unsupervised else 25)
+        found.add((is_unsupervised, axes["base"]))
+    assert found == rates.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("table2_ablation", "dino-x2"),
+        ("dino_table1", "dino-x2"),
+        ("dino_table5", "dino-x2"),
+        ("syncse_table4", "dino"),
+    ],
+)
+def test_dino_is_scored_on_its_dev_part_every_100_steps(name: str, row: str) -> None:
+    (config,) = (config for found, _, config in rows(name) if found == row)
+    assert getattr(config.trainer, "evaluations", None) == Every(every=100)
+
+
+def order(config: RunConfig) -> tuple[bool, bool | None]:
+    """Return whether a row's model, and its labeller if it has one, read gold pairs in both orders."""
+    labellers = [getattr(part.method, "cross_encoder", None) for part in config.parts if part.method]
+    labeller = next((bool(settings.get("both_orders")) for settings in labellers if settings), None)
+    return bool(getattr(config.trainer, "both_orders", False)), labeller
+
+
+def test_augsbert_reads_gold_pairs_in_both_orders_where_the_released_examples_do() -> None:
+    found = {name: order(config) for name, _, config in rows("augsbert_table5")}
+    assert found == {
+        **dict.fromkeys(("Baseline", "SBERT", "SBERT-lower-bound", "SBERT-NLPAug"), (False, None)),
+        **dict.fromkeys(("BERT", "BERT-upper-bound"), (True, None)),
+        **{f"AugSBERT-{name}": (True, True) for name in ("RS", "KDE", "BM25", "SS", "BM25-SS")},
+    }
+    for name, _, config in rows("augsbert_table9_10"):
+        assert order(config) == (True, True), name
+    for name, _, config in rows("augsbert_table6"):
+        assert order(config) == (False, True if name == "AugSBERT" else None), name

@@ -1,0 +1,107 @@
+"""Whatever file of a finished experiment is damaged: it is said, made again, and the results are the same."""
+
+from pathlib import Path
+
+import pytest
+from disks import DAMAGES, flip
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines
+
+from synthbench.errors import UserError
+from synthbench.pipeline.executors import InProcess
+from synthbench.pipeline.plan import Plan, make_plan
+from synthbench.pipeline.repair import collect_whole
+from synthbench.pipeline.runner import Report, Runner
+from synthbench.pipeline.store import Store
+
+SELECT = "size: 3\n    select: {over: {train.strength: [0.25, 0.75]}}"
+
+
+@pytest.fixture
+def plan(experiment: ExperimentFile, store: Store) -> Plan:
+    """A finished experiment with a source, an exclusion, generated data, trainings, a choice and scores."""
+    experiment.change("size: 3", SELECT)
+    experiment.change("tasks: [test]", "tasks: [test]\n      exclude: [gold]")
+    planned = make_plan(experiment.load("seeds=[0]"))
+    run(planned, store)
+    return planned
+
+
+def run(plan: Plan, store: Store) -> tuple[object, Report, list[str]]:
+    """Run the plan; return its results but for times, what was done, and what was said."""
+    lines = Lines()
+    runner = Runner(store, InProcess(), RUNTIME, lines)
+    report = runner.run(plan)
+    result = collect_whole(plan, runner, report)
+    assert not report.failed
+    return result.model_dump(exclude={"runs": {"__all__": {"seconds"}}}), report, lines.said
+
+
+def one_of_each(plan: Plan, store: Store) -> list[Path]:
+    """Return each sort of file that artifacts have, once, and what was kept of looking at data."""
+    found: dict[tuple[str, str], Path] = {}
+    for stage in plan.stages.values():
+        folder = store.folder(stage.identity)
+        for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+            found.setdefault((stage.kind, file.name), file)
+    return [*found.values(), *sorted((store.root / "examined").iterdir())]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_whatever_file_is_damaged_it_is_said_and_the_results_are_the_same(
+    plan: Plan, store: Store, damage: str
+) -> None:
+    before, report, _ = run(plan, store)
+    assert not report.executed
+    for file in one_of_each(plan, store):
+        DAMAGES[damage](file)
+        result, _, said = run(plan, store)
+        assert result == before, file
+        is_missing_cache = damage == "removed" and file.parent.name == "examined"
+        assert is_missing_cache or any("damaged" in line or "looking" in line for line in said), file
+        assert run(plan, store)[2] == [], file
+
+
+def test_damage_to_a_large_file_that_only_the_results_read_is_found_when_they_read_it(
+    plan: Plan, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synthbench.pipeline.store.SMALL", 0)
+    before, _, _ = run(plan, store)
+    (generated,) = (stage for stage in plan.stages.values() if stage.kind == "generate")
+    for kept in (store.root / "examined").iterdir():
+        kept.unlink()
+    flip(store.folder(generated.identity) / "dataset" / "records.parquet")
+    result, report, said = run(plan, store)
+    assert result == before
+    assert [stage.kind for stage in report.executed] == ["generate"]
+    (line,) = (line for line in said if "is damaged" in line)
+    assert line.endswith("is damaged (the checksum of dataset/records.parquet differs); computing it again")
+
+
+def test_what_is_gone_and_not_needed_stays_gone(plan: Plan, store: Store) -> None:
+    for stage in plan.stages.values():
+        if stage.kind in ("source", "generate"):
+            store.discard(stage.identity)
+    _, report, said = run(plan, store)
+    assert (report.executed, said) == ([], [])
+
+
+def test_a_disk_that_damages_whatever_it_gets_ends_the_run_with_a_word(
+    plan: Plan, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = [store.folder(stage.identity) / "scores.json" for stage in plan.runs[0].evaluations.values()]
+    commit = Store.commit
+
+    def spoil(self: Store, identity: str, record: dict[str, object]) -> None:
+        commit(self, identity, record)
+        for file in scores:
+            if file.parent.name == identity:
+                flip(file)
+
+    monkeypatch.setattr(Store, "commit", spoil)
+    flip(scores[0])
+    with pytest.raises(
+        UserError, match=r"damaged again as soon as it was computed .*; is the disk of .* failing"
+    ):
+        run(plan, store)

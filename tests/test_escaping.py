@@ -1,0 +1,76 @@
+"""Texts from outside: what terminals, spreadsheets and Markdown make of them."""
+
+import io
+import sys
+from typing import TextIO, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synthbench.escaping import CsvWriter, harmless, markdown_text, restored, shown
+from synthbench.terminal import ShownStream, bars_of_libraries, control_characters_shown, rich_console
+
+ERASE = "\x1b[2K\x1b[1A"
+
+
+def test_control_characters_are_written_out_and_layout_stays() -> None:
+    assert shown("a\tb\nc") == "a\tb\nc"
+    assert shown(f"x{ERASE}") == "x\\u001b[2K\\u001b[1A"
+    assert shown("a\rb\x07\x9bc\x7f") == "a\\u000db\\u0007\\u009bc\\u007f"
+    assert shown("Zoë – 漢字 🙂") == "Zoë – 漢字 🙂"
+
+
+@given(st.text())
+def test_nothing_shown_moves_a_cursor(text: str) -> None:
+    assert all(sign in "\t\n" or not (ord(sign) < 32 or 127 <= ord(sign) < 160) for sign in shown(text))
+    assert shown(shown(text)) == shown(text)
+
+
+def test_all_that_is_printed_passes_one_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    with control_characters_shown():
+        print(ERASE)
+        print(ERASE, file=sys.stderr)
+        rich_console(sys.stdout, width=80).print(ERASE, markup=False)
+        with bars_of_libraries():
+            sys.stderr.write("\r50%")
+    assert out.getvalue() == f"{shown(ERASE)}\n" * 2
+    assert err.getvalue() == f"{shown(ERASE)}\n\r50%"
+    assert sys.stdout is out
+
+
+def test_rich_keeps_its_own_colours_and_shows_those_of_texts() -> None:
+    from rich.text import Text
+
+    out = io.StringIO()
+    stream = ShownStream(out)
+    console = rich_console(cast("TextIO", stream), force_terminal=True, color_system="standard", width=60)
+    console.print(Text("\x1b[31mred", style="bold"))
+    assert out.getvalue() == "\x1b[1m\\u001b[31mred\x1b[0m\n"
+
+
+@pytest.mark.parametrize("text", ["-0.5", "+3", "-1e-05", "12", "-.5", "-3.2%"])
+def test_numbers_stay_numbers(text: str) -> None:
+    assert harmless(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "- a thought", "\t=1", "'=1"]
+)
+def test_what_a_spreadsheet_would_compute_is_text_and_comes_back_as_it_was(text: str) -> None:
+    assert harmless(text) == f"'{text}"
+    assert restored(harmless(text)) == text
+
+
+def test_a_csv_of_ours_holds_numbers_as_numbers_and_no_formula() -> None:
+    text = io.StringIO()
+    CsvWriter(text).writerows([["row", "difference"], ["=HYPERLINK(1)", "-0.500000"], ["b", -0.5]])
+    assert text.getvalue() == "row,difference\n'=HYPERLINK(1),-0.500000\nb,-0.5\n"
+
+
+def test_markdown_holds_no_link_of_a_text() -> None:
+    assert markdown_text("[a](javascript:alert(1))") == "\\[a\\](javascript:alert(1))"
+    assert "\x1b" not in markdown_text("\x1b[31m")
