@@ -446,7 +446,7 @@ FULL = "Doe 2021,2,full,{},gpt2-xl,STSb,spearman,test,all,100,76.09,,"
 
 
 def test_a_file_that_is_wrong_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none\.csv: can't be read: No such file"):
+    with pytest.raises(UserError, match=r"none\.csv: no such file"):
         read_published(tmp_path / "none.csv")
     with pytest.raises(UserError, match=r"doe\.csv: no figures"):
         read_published(write(tmp_path))
