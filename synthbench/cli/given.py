@@ -43,8 +43,8 @@ def load_given(
     if whole is None:
         # Rows may have been taken away because what they need is not there.
         whole = _loaded(file, [text for text in assignments or [] if _takes_a_row_away(text)], data)
-    elif replace(experiment, runtime=whole.runtime, resolved=whole.resolved) == whole:
-        return Given(replace(whole, runtime=experiment.runtime))
+    elif replace(experiment, runtime=whole.runtime, resolved=whole.resolved, files=whole.files) == whole:
+        return Given(replace(whole, runtime=experiment.runtime, files=experiment.files))
     rows = frozenset() if whole is None else _rows_as_in(whole, experiment)
     return Given(replace(experiment, rows_of_file=rows), overrides)
 
