@@ -8,12 +8,14 @@ import pytest
 from experiment_files import ExperimentFile
 from fake_stages import Data
 
+from synthbench.data.records import RecordKind
 from synthbench.durability import read_sealed, write_sealed
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.shape import shape_of
 from synthbench.models.work import Work, reading, training
 from synthbench.pipeline.costs import Time
 from synthbench.pipeline.estimates.estimator import Estimator, estimator_for, predict
+from synthbench.pipeline.estimates.facts import Facts, Piece, work_of
 from synthbench.pipeline.estimates.known import Known
 from synthbench.pipeline.estimates.machine import CPU, Machine, this_machine
 from synthbench.pipeline.estimates.past import Past, Timed
@@ -21,6 +23,7 @@ from synthbench.pipeline.estimates.wording import duration
 from synthbench.pipeline.plan import make_plan
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
+from synthbench.plugins import component
 from synthbench.runtime import Runtime
 
 MACHINE = Machine(CPU, 1, 50e9)
@@ -101,6 +104,19 @@ def test_an_unknown_size_is_unknown_and_what_it_is_a_part_of_is_at_least_the_res
 )
 def test_a_duration_is_told_in_a_unit_that_fits(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def test_what_an_evaluator_learns_after_encoding_is_unknown_and_not_nothing() -> None:
+    encoded = Facts(num_records=100, kind=RecordKind.SENTENCE)
+    inputs = {"task": encoded, "model": Facts(base=Pretrained(model="bert-base-uncased"))}
+    sts, transfer = (
+        work_of(Piece("evaluate", name, {}, component("evaluators", name)(), inputs))
+        for name in ("sts", "transfer")
+    )
+    assert sts is not None
+    assert sts.operations is not None
+    assert transfer is not None
+    assert (transfer.operations, transfer.calls) == (None, sts.calls)
 
 
 def test_the_past_of_a_store_is_read_by_the_component_and_damage_in_it_is_passed_over(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from synthbench.models.work import Work
-from synthbench.pipeline.estimates.facts import work_of
+from synthbench.pipeline.estimates.facts import work_of, works_on
 from synthbench.pipeline.estimates.known import Known
 from synthbench.pipeline.estimates.machine import CPU, DATA_CENTRE_GPU, Machine, this_machine
 from synthbench.pipeline.estimates.past import Key, Past, Timed, recorded
@@ -126,6 +126,8 @@ def predict(kind: str, work: Work | None, machine: Machine) -> float | None:
 def _what_is_unknown(stage: Stage, work: Work | None) -> str:
     if work is None:
         return "the amount of its work"
+    if works_on(getattr(stage.operation, "evaluator", None)):
+        return f"how long {stage.operation.component} learns after encoding"
     if stage.operation.uses_llm:
         return f"how fast the LLM '{work.model}' answers"
     return f"the size of {work.model}" if work.model else "the size of its model"

@@ -1,7 +1,7 @@
 """What is known of stages before they run: the records they make, and what their models compute."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from synthbench.config.local_llm import NAME as LOCAL
@@ -84,11 +84,20 @@ def work_of(piece: Piece) -> Work | None:
     if isinstance(piece.plugin, Trainer):
         return _training(piece, piece.plugin)
     if isinstance(piece.plugin, Evaluator):
-        return _evaluating(piece)
+        work = _evaluating(piece)
+        return replace(work, operations=None) if work is not None and works_on(piece.plugin) else work
     if isinstance(piece.plugin, Method):
         return _asking(piece, piece.plugin) if LLM_KEY in piece.config else expected(piece).work
     size = max((facts.num_records or 0 for facts in piece.inputs.values()), default=0)
     return Work("", 0.0, float(size))
+
+
+def works_on(plugin: object) -> bool:
+    """Tell whether an evaluator says that it works on after encoding, nobody knows for how long."""
+    return (
+        isinstance(plugin, Evaluator)
+        and type(plugin).evaluate_with_progress is not Evaluator.evaluate_with_progress
+    )
 
 
 def _training(piece: Piece, trainer: Trainer) -> Work | None:
