@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from synthbench.durability import sync_file
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -59,6 +61,7 @@ class KeptVectors:
             file = self._folder / f"{hashlib.sha256(content).hexdigest()}{_SUFFIX}"
             temporary = file.with_suffix(".partial")
             temporary.write_bytes(content)
+            sync_file(temporary)
             temporary.replace(file)
             self._new = []
         self._last_file = time.monotonic()

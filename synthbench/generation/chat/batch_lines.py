@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from synthbench.generation.chat.bodies import LARGEST, UnreadableReplyError, in_one_line
+from synthbench.generation.chat.bodies import LARGEST, UnreadableReplyError, as_printable_line
 from synthbench.generation.chat.cache import Answer
 from synthbench.generation.chat.connection import FailedAttemptError, Kind, Refusals, body_of
 from synthbench.generation.chat.endpoint import Endpoint
@@ -48,7 +48,7 @@ class ResultLine:
                 return read_completion(self.body, prompt_tokens)
             except UnreadableReplyError as error:
                 raise FailedAttemptError(Kind.UNREADABLE, str(error)) from None
-        code, said = (in_one_line(str(self.error.get(name) or "")) for name in ("code", "message"))
+        code, said = (as_printable_line(str(self.error.get(name) or "")) for name in ("code", "message"))
         if self.status:
             raise refusals.turned_away(self.status, code, said)
         raise FailedAttemptError(Kind.BUSY, refusals.without_key(said or code or "not carried out"))

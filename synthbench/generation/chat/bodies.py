@@ -51,7 +51,9 @@ class Reply:
             kind = self.content_type or "no content type"
             is_json = kind == "application/json"
             raise UnreadableReplyError(
-                "incomplete JSON instead of an answer" if is_json else f"{in_one_line(kind)} instead of JSON"
+                "incomplete JSON instead of an answer"
+                if is_json
+                else f"{as_printable_line(kind)} instead of JSON"
             ) from None
 
 
@@ -75,6 +77,6 @@ async def read_whole(response: "Response") -> Reply:
     return Reply(response.status_code, response.headers, bytes(content))
 
 
-def in_one_line(text: str) -> str:
+def as_printable_line(text: str) -> str:
     """Return somebody else's words fit for a log: one line, without control characters and broken letters."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -17,7 +17,7 @@ from synthbench.generation.chat.bodies import (
     LARGEST,
     Reply,
     UnreadableReplyError,
-    in_one_line,
+    as_printable_line,
     read_whole,
 )
 from synthbench.generation.chat.cache import Answer
@@ -227,7 +227,7 @@ class Refusals:
     def redirected(self, url: "URL") -> UserError:
         """Return the error of a redirect to a server that was not asked, and that would get it all."""
         address = str(url.copy_with(query=None, fragment=None, userinfo=b""))
-        shown = in_one_line(self.without_key(address))[:_LONGEST_SAID]
+        shown = as_printable_line(self.without_key(address))[:_LONGEST_SAID]
         return self._error(
             f"redirects to {shown}, which was not asked; if that is the right server, write its address in"
             " llm.base_url"
@@ -270,7 +270,7 @@ class Refusals:
         said = error.get("message") or "" if isinstance(error, dict) else error
         if not isinstance(said, str):
             said = json.dumps(said)
-        return in_one_line(self.without_key(said))[:_LONGEST_SAID]
+        return as_printable_line(self.without_key(said))[:_LONGEST_SAID]
 
     def without_key(self, text: str) -> str:
         """Return the text with asterisks for the key."""
