@@ -3,9 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from synthbench.errors import UserError
+from synthbench.errors import UserError, in_one_line
 from synthbench.generation.language_model import CausalModel
-from synthbench.models.loading_errors import first_line
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -149,7 +148,7 @@ class Network:
         except (UserError, torch.OutOfMemoryError):
             raise
         except Exception as error:
-            why = f"it can't take prepared keys and values: {first_line(error)}"
+            why = f"it can't take prepared keys and values: {in_one_line(error)}"
             raise UserError(self._unfit(why)) from error
 
     def _layers(self) -> tuple[int, int, int]:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
 
-from synthbench.errors import UserError
+from synthbench.errors import UserError, in_one_line
 
 PICKLED = "pytorch_model*.bin"
 
@@ -25,9 +25,4 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
             " in them is never run. A copy as model.safetensors can be loaded (`save_pretrained` writes one)"
         ) from error
     except (OSError, ValueError, SafetensorError) as error:
-        raise UserError(f"{model}: {what}can't be loaded: {first_line(error)}") from error
-
-
-def first_line(error: Exception) -> str:
-    """Return the first line of what an error says."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise UserError(f"{model}: {what}can't be loaded: {in_one_line(error)}") from error

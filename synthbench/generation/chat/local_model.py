@@ -6,7 +6,7 @@ from functools import cached_property
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from synthbench.errors import UserError
+from synthbench.errors import UserError, in_one_line
 from synthbench.generation.chat.cache import Answer, key_of
 from synthbench.generation.chat.connection import FailedAttemptError, Kind
 from synthbench.generation.chat.endpoint import Endpoint
@@ -16,7 +16,6 @@ from synthbench.generation.chat.thoughts import opening_tag
 from synthbench.generation.language_model import CausalModel
 from synthbench.generation.randomness import uniforms
 from synthbench.models.device import use_threads
-from synthbench.models.loading_errors import first_line
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -138,7 +137,7 @@ class LocalModel:
             # Some templates know no system messages.
             return self._in_template(_without_system(messages))
         except TemplateError:
-            reason = f"the model's chat template refuses it: {first_line(refused)}"
+            reason = f"the model's chat template refuses it: {in_one_line(refused)}"
             raise FailedAttemptError(Kind.REFUSED, reason) from None
 
     def _in_template(self, messages: Messages) -> str:
