@@ -55,7 +55,7 @@ _ANSWER_LABEL = re.compile(
     re.IGNORECASE,
 )
 _INPUT_LABEL = re.compile(
-    r"^(?:\*\*|__)?(?:input|original|given)(?:\s+(?:sentence|phrase|text))?\s*:", re.IGNORECASE
+    r"^(?:\*\*|__)?(?:input|original|given|premise)(?:\s+(?:sentence|phrase|text))?\s*:", re.IGNORECASE
 )
 _LARGEST_GAP = 10
 _LEAST_INLINE = 2
@@ -66,12 +66,12 @@ def sentences_in(answer: str) -> list[str]:
     """Return the sentences of a list, in order, one line each and none empty.
 
     Understands numbers of any style, bullets, a list on one line, JSON, and lines without marks; leaves out
-    preambles, what is said at the end, and quotation marks around sentences. An answer without a list gives
-    its lines.
+    preambles, what is said at the end, repetitions of what was given, and quotation marks around sentences. An
+    answer without a list gives its lines.
     """
     found = _from_json(answer)
     if found is None:
-        lines = [line for line in answer.splitlines() if not _FENCE.match(line)]
+        lines = [_without_input(line) for line in answer.splitlines() if not _FENCE.match(line)]
         found = _numbered(lines) or _inline(lines) or _bulleted(lines) or _plain(lines)
     return [sentence for sentence in (_bare(_ITEM_LABEL.sub("", item)) for item in found) if sentence]
 
@@ -86,6 +86,13 @@ def sentence_in(answer: str) -> str:
         if sentence:
             return sentence
     return ""
+
+
+def _without_input(line: str) -> str:
+    """Return a line of a list, only its number or nothing if it repeats what was given: "1. Premise: ..."."""
+    number = _NUMBER.match(line)
+    start = number.end() if number else 0
+    return line[:start] if _INPUT_LABEL.match(line[start:].strip()) else line
 
 
 def _from_json(answer: str) -> list[str] | None:

@@ -223,6 +223,14 @@ def test_whatever_comes_the_sentences_are_lines_with_something_in_them(answer: s
     assert all(sentences_in(answer))
 
 
+def test_an_item_that_repeats_what_was_given_is_what_follows_it() -> None:
+    answer = (
+        "1. Premise: 'A dog barks.'\nHypothesis: 'An animal makes a noise.'\n\n2.\n Premise: 'A dog barks.'\n"
+    )
+    answer += "Hypothesis: 'The dog is loud.'\n\n3. Original sentence: A dog barks.\n   'A pet is heard.'"
+    assert sentences_in(answer) == ["An animal makes a noise.", "The dog is loud.", "A pet is heard."]
+
+
 JUDGED = Path(__file__).parent / "judged_completions.tsv"
 """Of 130 completions the place in raw_completions.jsonl, and hashes of the sentences found in it by hand."""
 MISREAD = {
