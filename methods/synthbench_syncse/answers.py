@@ -66,8 +66,8 @@ def sentences_in(answer: str) -> list[str]:
     """Return the sentences of a list, in order, one line each and none empty.
 
     Understands numbers of any style, bullets, a list on one line, JSON, and lines without marks; leaves out
-    preambles, what is said at the end, repetitions of what was given, and quotation marks around sentences. An
-    answer without a list gives its lines.
+    preambles, what is said at the end, repetitions of what was given, and quotation marks around sentences.
+    An answer without a list gives its lines.
     """
     found = _from_json(answer)
     if found is None:
