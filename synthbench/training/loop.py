@@ -81,8 +81,10 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
 def _resumable(checkpoints: Checkpoints, context: TrainingContext) -> int | None:
     """Return the step to go on from, of this training or of the paused one that it resumes; None: from 0."""
     step = _last_usable(checkpoints, context.progress)
-    if step is None and context.resume is not None:
-        Checkpoints(context.resume / _PAUSED_FOLDER).copy_to(context.checkpoints)
+    paused = context.resume / _PAUSED_FOLDER if context.resume is not None else None
+    # A training of so few steps that it paused after the last one has left no checkpoint.
+    if step is None and paused is not None and paused.is_dir():
+        Checkpoints(paused).copy_to(context.checkpoints)
         step = _last_usable(checkpoints, context.progress)
     return step
 

@@ -278,6 +278,17 @@ def test_a_paused_training_whose_checkpoint_is_damaged_is_finished_from_the_begi
     assert largest_difference(tmp_path / "late", ended[1]) == 0
 
 
+def test_a_training_that_paused_after_its_last_step_is_finished_as_an_undisturbed_one(
+    bert: Path, tmp_path: Path, ended: tuple[TrainingSummary, Path]
+) -> None:
+    early = context_in(tmp_path / "early", select=GetsWorse())
+    static_trainer(bert).train([toy_pairs(40)], replace(early, until=0.99))
+    assert not (early.output / "paused").exists()
+    late = replace(context_in(tmp_path / "late", select=GetsWorse()), resume=early.output)
+    assert static_trainer(bert).train([toy_pairs(40)], late) == ended[0]
+    assert largest_difference(tmp_path / "late", ended[1]) == 0
+
+
 def test_best_weights_that_are_damaged_while_it_trains_are_never_taken(
     bert: Path, tmp_path: Path, ended: tuple[TrainingSummary, Path]
 ) -> None:
