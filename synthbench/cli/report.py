@@ -1,6 +1,6 @@
 """synthbench report: tables, plots and page again, from tracked results."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,7 +8,7 @@ import typer
 
 from synthbench.cli.console import console
 from synthbench.cli.given import load_given
-from synthbench.cli.options import Assignments, File, Profile, Seeds, Variants, home
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home
 from synthbench.reporting.figure_files import FORMATS
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def report(
     assignments: Assignments = None,
     variant: Variants = None,
     seeds: Seeds = None,
+    data: Data = None,
     output: OutputFolder = Path("reports"),
     trace: Cell = ("", ""),
 ) -> None:
@@ -46,7 +47,7 @@ def report(
     from synthbench.reporting.write import place_report, report_files, report_folder
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-    given = load_given(file, profile, assignments, variant, (seeds, None))
+    given = load_given(file, profile, assignments, variant, (seeds, data))
     name = given.experiment.name
     tracker = MlflowTracker(home())
     result = tracker.load(name, request(given.experiment, given.overrides))
@@ -72,14 +73,23 @@ def _print_trace(result: "ExperimentResult", cell: tuple[str, str], tracker: "Ml
 
 def print_placed(folder: Path, names: Iterable[str], kept: Mapping[str, str]) -> None:
     """Say where a report's files are: a line for the page, all tables and all plots; and what was edited."""
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[str, dict[str, list[str]]] = {}
     for name in names:
-        ending = name.rpartition(".")[2]
-        kinds.setdefault(
-            "page" if ending == "html" else "plots" if ending in FORMATS else "tables", []
-        ).append(name)
+        stem, _, ending = name.rpartition(".")
+        kind = "page" if ending == "html" else "plots" if ending in FORMATS else "tables"
+        kinds.setdefault(kind, {}).setdefault(stem, []).append(ending)
     for kind in ("tables", "plots", "page"):
-        if found := kinds.get(kind):
-            print(f"{kind}: {folder / found[0]}{''.join(f', {name}' for name in found[1:])}")
+        stems: dict[str, list[str]] = {}
+        for stem, endings in kinds.get(kind, {}).items():
+            stems.setdefault(_any_of(endings), []).append(stem)
+        if stems:
+            print(
+                f"{kind}: {folder}/{', '.join(f'{_any_of(of)}.{endings}' for endings, of in stems.items())}"
+            )
     for name, copy in kept.items():
         print(f"edited: {folder / name} was changed by hand since it was written; your version is {copy} now")
+
+
+def _any_of(names: Sequence[str]) -> str:
+    """Return "{a,b}", as shells have it; a name alone as it is."""
+    return names[0] if len(names) == 1 else f"{{{','.join(names)}}}"

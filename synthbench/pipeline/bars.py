@@ -15,7 +15,7 @@ from synthbench.terminal import rich_console
 if TYPE_CHECKING:
     from synthbench.pipeline.course import Course
 
-BAR_WIDTH = 20
+BAR_WIDTH = 8
 
 
 def _course(task: Task) -> "Course | None":
@@ -52,7 +52,7 @@ class _Amount(ProgressColumn):
 class _TimeLeft(TimeRemainingColumn):
     def render(self, task: Task) -> Text:
         course = _course(task)
-        return super().render(task) if course is None else Text(str(course.left), style="cyan")
+        return super().render(task) + " left" if course is None else Text(str(course.left), style="cyan")
 
 
 class RichProgress:

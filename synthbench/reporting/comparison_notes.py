@@ -44,7 +44,11 @@ def _least_detectable(result: ExperimentResult, columns: Sequence[ColumnComparis
     with_these = f"With {' or '.join(map(str, counts))} seeds and this noise"
     if seeds := texts([column.least_over_seeds for column in columns]):
         items = texts([column.least_over_items for column in columns])
-        also = f"; under {items} if they are to hold for other test items, too" if items else ""
+        also = (
+            f"; under {items} if they are to hold for other test items, too"
+            if items not in ("", seeds)
+            else ""
+        )
         yield f"{with_these}, differences under {seeds} points cannot be relied on to be seen{also}."
     over_seeds, over_items = (
         [c.column.title for c in columns if (least(c) or 0.0) >= WHOLE_SCALE]

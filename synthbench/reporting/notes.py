@@ -59,6 +59,7 @@ def short_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_undefined(result, options),
         *published_notes(table, are_wanted=bool(result.published)),
         *_not_found(result, options),
+        *flat_labels(result),
         *_incomplete(result),
     )
 

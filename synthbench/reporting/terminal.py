@@ -10,15 +10,19 @@ if TYPE_CHECKING:
 
 
 def terminal_table(table: Table) -> "RenderableType":
-    """Return what rich prints: caption, table with a line between groups, the notes that explain it."""
+    """Return what rich prints: the notes that explain the table, caption, table with a line between groups.
+
+    The table comes last, so that it stays on the screen. Numbers are never cut: narrow columns fold.
+    """
+    from rich.box import SIMPLE_HEAD
     from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    printed = RichTable(title=Text(table.caption), title_justify="left")
+    printed = RichTable(title=Text(table.caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for number, title in enumerate(table.header):
         is_name = number <= len(table.axes)
-        printed.add_column(Text(title), justify="left" if is_name else "right", no_wrap=True)
+        printed.add_column(Text(title), justify="left" if is_name else "right", overflow="fold")
     for group in table.groups:
         for block in group.blocks:
             for row in block:
@@ -29,7 +33,7 @@ def terminal_table(table: Table) -> "RenderableType":
                     cells = [Text(text, style="italic") for text in (f"  {label}", *texts)]
                     printed.add_row(*[Text("")] * len(table.axes), *cells)
             printed.add_section()
-    return Group(printed, *(Text(note) for note in table.short_notes))
+    return Group(*(Text(note) for note in table.short_notes), Text(""), printed)
 
 
 def _cell_text(table: Table, cell: Cell | None) -> "Text":
