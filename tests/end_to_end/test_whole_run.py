@@ -148,13 +148,13 @@ def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Place
     whole = tables(copy)
     called = copy.call("run", copy.file, "--seeds", "0", "--set", "runtime.threads=2")
     assert called.code == 0
-    assert "reports/small/seeds-0/table.{tex,md,csv}" in called.out
+    assert "reports/small/seeds-0/{table,comparisons}.{tex,md,csv}" in called.out
     assert tables(copy) == whole
     assert "n = 2 seeds (0, 1)" in reported()
     part = reported("--seeds", "0")
     assert "One seed (0)" in part
     assert "Not the experiment as its file has it, but with --seeds 0." in part
-    assert "reports/small/seeds-0/scores.pdf, scores.png" in part
+    assert "reports/small/seeds-0/scores.{pdf,png}" in part
     assert tables(copy) == whole
     names = {run.info.run_name for run in _runs(_client(copy), "experiment")}
     assert names == {"small", "small --seeds 0"}
