@@ -262,7 +262,9 @@ def test_what_changes_is_stale_and_said_why(copy: Place) -> None:
 
 def report_but_for_times(place: Place) -> dict[str, bytes]:
     """Return the files of the report; how many seconds a training took is left out."""
-    files = {path.name: path.read_bytes() for path in (place.folder / "reports").rglob("[!.]*") if path.is_file()}
+    files = {
+        path.name: path.read_bytes() for path in (place.folder / "reports").rglob("[!.]*") if path.is_file()
+    }
     seconds = rb'<td>[\d,]+</td>(?=</tr>|<td class="drawn")'
     return {**files, PAGE: re.sub(seconds, b"", files[PAGE])}
 
