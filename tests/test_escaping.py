@@ -14,6 +14,10 @@ from synthbench.terminal import ShownStream, bars_of_libraries, control_characte
 ERASE = "\x1b[2K\x1b[1A"
 
 
+def test_what_turns_the_direction_of_a_text_is_written_out() -> None:
+    assert shown("a\u202eb") == "a\\u202eb"
+
+
 def test_control_characters_are_written_out_and_layout_stays() -> None:
     assert shown("a\tb\nc") == "a\tb\nc"
     assert shown(f"x{ERASE}") == "x\\u001b[2K\\u001b[1A"

@@ -102,11 +102,12 @@ def import_(
     options = TableOptions(columns or (), score_range, scores or (), skip_blank)
     wanted = RecordKind(kind) if kind else None
     if file_format == "dino":
-        if columns or score_range or skip_blank:
-            raise UserError("--format dino knows its columns and leaves out blank texts; give --score alone")
+        if columns or score_range:
+            raise UserError("--format dino knows its columns; give --score alone")
         imported = import_dino(file, wanted, options.class_scores())
     else:
-        imported = options.read(file, kind) if options else import_file(file, wanted)
+        is_list = file.suffix == ".txt" and kind == "sentence"
+        imported = options.read(file, kind) if options or is_list else import_file(file, wanted)
     write_folder(imported, target, force=force)
     for reason, count in imported.manifest.dropped.items():
         typer.echo(f"left out: {count:,} ({reason})")

@@ -105,7 +105,12 @@ def opened(file: Path) -> TextIO:
     if file.is_dir():
         raise UserError(f"{file}: is a folder, not a {allowed} file")
     if file.suffix not in SUFFIXES:
-        hint = "; a table with tabs, such as SICK's, is a .tsv" if file.suffix == ".txt" else ""
+        is_text = file.suffix == ".txt"
+        hint = (
+            "; a table with tabs, such as SICK's, is a .tsv, and --kind sentence reads a list of sentences"
+            if is_text
+            else ""
+        )
         raise UserError(f"{file}: the name must end in {allowed}{hint}")
     check_file(file)
     # Bad bytes become half characters instead of an exception, so that each line with some can be named.

@@ -76,6 +76,9 @@ class Job:
             return Outcome(tuple(executed), pending=pending.messages)
         except UserError as error:
             return Outcome(tuple(executed), error=error.messages, is_user_error=True)
+        except SystemExit as end:
+            message = f"its code ended the process (sys.exit({end.code!r})) instead of returning"
+            return Outcome(tuple(executed), error=(message,), is_user_error=True)
         except Exception:  # noqa: BLE001 - one stage's bug must not take the others' work along
             return Outcome(tuple(executed), error=(traceback.format_exc(),))
 
@@ -130,7 +133,7 @@ class Job:
         work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat)
         num_damaged = work.journal.mend()
         if num_damaged:
-            progress.say(
+            self.progress.say(
                 f"{stage}: dropped {num_damaged:,} journal line{'s' * (num_damaged != 1)}, damaged or of an "
                 "earlier version; what they held is made again"
             )

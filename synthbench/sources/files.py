@@ -265,7 +265,9 @@ def _named(path: Path, rows: Iterator[_Row], columns: Columns, problems: Problem
     for number, row in rows:
         absent = [str(column) for column in columns.names.values() if column not in row]
         if absent:
-            hints = ", ".join(f"'{column}'{did_you_mean(column, row)}" for column in absent)
+            hints = ", ".join(f"'{column}'" for column in absent) + did_you_mean(absent[0], row)
+            if {"query", "positive", "negative"} <= {*row}:
+                hints += "; `format: reranking` reads rows of query, positive and negative"
             problems.add(f"{path}:{number}: no field {hints}")
         else:
             yield number, {name: row[str(column)] for name, column in columns.names.items()}

@@ -177,7 +177,7 @@ def test_a_table_in_a_text_file_is_told_where_it_is_read(tmp_path: Path) -> None
     file = write(tmp_path, "SICK_train.txt", "pair_ID\tsentence_A\n1\ta\n")
     assert faults(file) == [
         "SICK_train.txt: the name must end in .jsonl, .csv or .tsv; "
-        "a table with tabs, such as SICK's, is a .tsv"
+        "a table with tabs, such as SICK's, is a .tsv, and --kind sentence reads a list of sentences"
     ]
 
 

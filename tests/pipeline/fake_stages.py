@@ -4,6 +4,7 @@ import errno
 import json
 import multiprocessing
 import os
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,8 @@ class Work(Operation):
             raise UserError(f"{self.name} can't be done", "and this is why")
         elif self.behaviour == "bug":
             raise ZeroDivisionError(self.name)
+        elif self.behaviour == "sys.exit":
+            sys.exit(0)
         elif self.behaviour == "exit":
             os._exit(7)
         elif self.behaviour == "interrupt":

@@ -328,6 +328,15 @@ def test_errors_in_other_processes_come_back_as_they_were(store: Store) -> None:
     assert "ZeroDivisionError: bug" in report.failed[bug.identity][1][0]
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_code_that_ends_the_process_is_a_failure_and_no_success(store: Store, jobs: int) -> None:
+    ending, other = stage("ending", behaviour="sys.exit"), stage("other")
+    report, _ = carry_out(store, ending, other, jobs=jobs)
+    (line,) = report.failed[ending.identity][1]
+    assert line == "its code ended the process (sys.exit(0)) instead of returning"
+    assert names(report.executed) == ["other"]
+
+
 def test_lines_of_other_processes_go_where_bars_can_stand_below_them(
     store: Store, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,7 +56,7 @@ class Asker:
         self._watch = FailureWatch(endpoint.name, endpoint.pacing.max_failure_rate)
         self._asking: dict[str, asyncio.Event] = {}
         self._given_up: dict[str, Answer] = {}
-        self._is_broken = False
+        self._fails_too_often = False
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
@@ -78,13 +78,12 @@ class Asker:
                 if outcome is not None:
                     return outcome
         except Exception:
-            self._is_broken = True
             self._stopped.set()
             raise
 
     def keep_failures(self) -> None:
-        """Keep what was bought in vain, unless the run as a whole failed: another run may do better."""
-        if not self._is_broken:
+        """Keep what was bought in vain, unless too much of it was in vain: another run may do better."""
+        if not self._fails_too_often:
             for key, failure in self._given_up.items():
                 self._cache.keep(key, failure)
 
@@ -127,7 +126,11 @@ class Asker:
         if error.reason == CONTENT_FILTER:
             self._watch.succeeded(request)
             return Outcome(ChatAnswer(request, None, CONTENT_FILTER))
-        self._watch.failed(request, error.reason)
+        try:
+            self._watch.failed(request, error.reason)
+        except UserError:
+            self._fails_too_often = True
+            raise
         tries = "" if num_tries == 1 else f", given up after {num_tries} tries"
         if error.is_bought:
             cost = self._budget.expected(request)

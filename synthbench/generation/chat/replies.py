@@ -9,7 +9,7 @@ from synthbench.generation.chat.thoughts import without_thoughts
 
 BYTES_PER_TOKEN = 4
 """Assumed where an endpoint does not say how many tokens it counted."""
-MOST_TOKENS = 10**9
+MOST_TOKENS = 10**7
 """A larger count is not believed: no request has so many."""
 NOT_UNICODE = "its text is not valid Unicode"
 ONLY_THOUGHTS = "thoughts without an answer"

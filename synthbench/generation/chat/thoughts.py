@@ -14,8 +14,8 @@ _NAMES = (
     r"chain_of_thought|cot|seed:think"
 )
 _TAG = re.compile(
-    # <think>, [THINK], ◁think▷, <|thinking|>, <|begin_of_thought|>, <|START_THINKING|>
-    rf"(?:[<◁]\|?|\[(?=/?think\]))(?P<end>/|end_(?:of_)?)?(?:(?:begin_of_|start_)?(?P<name>{_NAMES}))\|?[>\]▷]"
+    # <think>, <think effort="high">, [THINK], ◁think▷, <|thinking|>, <|begin_of_thought|>, <|START_THINKING|>
+    rf"(?:[<◁]\|?|\[(?=/?think\]))(?P<end>/|end_(?:of_)?)?(?:(?:begin_of_|start_)?(?P<name>{_NAMES}))(?:\s[^<>\[\]]{{0,80}})?\|?[>\]▷]"
     # The channels of gpt-oss, with and without its special tokens.
     r"|(?P<channel>(?:<\|start\|>assistant)?<\|channel\|>(?:analysis|commentary)[^<]{0,80}<\|message\|>)"
     r"|(?P<final>(?:<\|start\|>assistant)?<\|channel\|>final[^<]{0,80}<\|message\|>)"

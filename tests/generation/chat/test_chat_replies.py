@@ -4,6 +4,7 @@ import gzip
 import json
 import tracemalloc
 import zlib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +150,26 @@ def test_a_web_page_was_never_bought_and_is_asked_again_on_another_day(tmp_path:
     with faulty_server(lambda number, body: page if number < 4 else echo(number, body)) as server:
         assert [each.text for each in ask(server, tmp_path)] == [None]
         assert [each.text for each in ask(server, tmp_path)] == ["echo text 0"]
+
+
+def test_what_was_bought_in_vain_is_kept_though_another_request_ends_the_run(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    def script(number: int, body: dict[str, Any]) -> Reply:
+        text = body["messages"][0]["content"]
+        asked[text] += 1
+        if text == "text 0":
+            return Reply(body=b"{}")
+        if text == "text 1":  # refused, once the other was given up
+            asked["since"] += asked["text 0"] >= 4
+            return Reply(404, b"{}") if asked["since"] > 2 else Reply(429, b"", headers={"Retry-After": "0"})
+        return echo(number, body)
+
+    with faulty_server(script) as server:
+        for _ in range(2):
+            with pytest.raises(UserError):
+                ask(server, tmp_path, 5)
+            assert asked["text 0"] == 4
 
 
 def test_where_the_run_as_a_whole_failed_nothing_is_kept_as_a_failure(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ REQUEST = ChatRequest("r", ({"role": "user", "content": "Paraphrase: A man rides
         "  \n<thinking>Hm.</thinking>A man is riding.",
         "<THOUGHT>Hm.</THOUGHT>\nA man is riding.",
         "<seed:think>Hm.</seed:think>A man is riding.",
+        "<THINK >Hm.</THINK >A man is riding.",
+        '<think effort="high">Hm.</think>A man is riding.',
         "[THINK]Hm.[/THINK]A man is riding.",
         "◁think▷Hm.◁/think▷A man is riding.",
         "<|START_THINKING|>Hm.<|END_THINKING|>A man is riding.",
