@@ -87,7 +87,9 @@ def named_files(
     """Yield each file and folder of this machine that an experiment names, as far as it is there."""
     for document in documents:
         for place in document.places.values():
-            yield from _existing(Path(place.rpartition(":")[0]))
+            # What is typed on the command line, or built in, has no file.
+            if file := place.rpartition(":")[0]:
+                yield from _existing(Path(file))
     for source in sources:
         in_data_folder = source is not None and source.needs_data_folder(places)
         if in_data_folder and places.data is None:

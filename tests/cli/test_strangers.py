@@ -50,6 +50,15 @@ def test_plan_begins_with_the_store(place: Place, own_model: Path) -> None:
     assert opening_of(place) == [f"store: {place.home / 'store'}"]
 
 
+def test_the_folder_that_a_command_is_run_in_is_not_read(
+    place: Place, own_model: Path, tmp_path: Path
+) -> None:
+    elsewhere = Place(tmp_path, place.home)
+    called = elsewhere.call("plan", place.file, "--set", "seeds=[0]")
+    assert called.code == 0
+    assert "reads outside" not in called.out
+
+
 def test_a_relative_model_lies_beside_the_file_wherever_the_command_is_run(
     place: Place, own_model: Path, tmp_path: Path
 ) -> None:
