@@ -1,10 +1,10 @@
 """How many of DINO's texts change with the batch, by precision.
 
 Run: OMP_NUM_THREADS=1 [SYNTHBENCH_DATA=...] python benchmarks/dino_precision.py [--x1 50]
-With a model that closes its quotations: python benchmarks/dino_precision.py --model sandbox/lm
+With a trained model: python benchmarks/dino_precision.py --model sandbox/lm
 
-A random GPT-2, or the model that is named, writes for the same sentences with batches of 1, 8 and 64 rows of
-three sequences. Printed is how many texts differ from those of the smallest batch.
+The model writes texts for the same sentences in batches of 1, 8 and 64 rows of three sequences. Prints how many
+texts differ from those of the smallest batch.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--x1", type=int, default=50, help="sentences")
     parser.add_argument("--model-size", choices=SIZES, default="small")
-    parser.add_argument("--model", help="a model that closes its quotations, in place of a random one")
+    parser.add_argument("--model", help="a trained model; default: GPT-2 with random weights")
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args()
     one_thread()

@@ -231,27 +231,41 @@ def test_an_item_that_repeats_what_was_given_is_what_follows_it() -> None:
     assert sentences_in(answer) == ["An animal makes a noise.", "The dog is loud.", "A pet is heard."]
 
 
-JUDGED = Path(__file__).parent / "judged_completions.tsv"
-"""Of 130 completions the place in raw_completions.jsonl, and hashes of the sentences found in it by hand."""
-MISREAD = {
-    778: "examples follow the list, and are numbered anew",
-    1891: "each item is the premise, the sentence is below it",
-    1893: "the list is an item of another one, which begins with the premise",
+JUDGED = {
+    # 130 completions, of which the rules of the parser were made with some in view.
+    "judged_completions.tsv": {
+        778: "examples follow the list, and are numbered anew",
+        1891: "each item is the premise, the sentence is below it",
+        1893: "the list is an item of another one, which begins with the premise",
+    },
+    # 100 others, judged before the parser ran.
+    "judged_blind.tsv": {
+        1140: "a quotation mark that does not close, before another",
+        1382: "each item is the premise, a label and a numbered sentence with a verdict",
+        1388: "five sentences between one pair of quotation marks",
+    },
 }
+"""Of each sample the completions that are misread, by their index in raw_completions.jsonl.
+
+The files hold indices, and hashes of the sentences that a person found.
+"""
 
 
-def test_of_real_completions_all_but_three_are_read_as_they_were_by_hand(real_data: Path) -> None:
+@pytest.mark.parametrize("sample", JUDGED)
+def test_of_real_completions_all_but_three_are_read_as_they_were_by_hand(
+    real_data: Path, sample: str
+) -> None:
     file = real_data / "llm" / "raw_completions.jsonl"
     if not file.exists():
         pytest.skip(f"needs {file}")
     completions = [json.loads(line)["completion"] for line in file.read_text("utf-8").strip().split("\n")]
     misread = set()
-    for line in JUDGED.read_text("utf-8").splitlines():
+    for line in (Path(__file__).parent / sample).read_text("utf-8").splitlines():
         place, *judged = line.split()
         sentences = [each for each in sentences_in(completions[int(place)]) if not looks_like_a_refusal(each)]
         if [hashlib.sha256(each.encode()).hexdigest()[:12] for each in sentences] != judged:
             misread.add(int(place))
-    assert misread == set(MISREAD)
+    assert misread == set(JUDGED[sample])
 
 
 @pytest.mark.parametrize(
