@@ -3,8 +3,8 @@
 Run: OMP_NUM_THREADS=1 [SYNTHBENCH_DATA=...] python benchmarks/dino_precision.py [--x1 50]
 With a trained model: python benchmarks/dino_precision.py --model sandbox/lm
 
-The model writes texts for the same sentences in batches of 1, 8 and 64 rows of three sequences. Prints how many
-texts differ from those of the smallest batch.
+The model writes texts for the same sentences in batches of 1, 8 and 64 rows of three sequences. Prints how
+many texts differ from those of the smallest batch.
 """
 
 import argparse

@@ -55,8 +55,7 @@ class Asker:
         self._tokens = Rate(endpoint.pacing.tokens_per_minute)
         self._watch = FailureWatch(endpoint.name, endpoint.pacing.max_failure_rate)
         self._asking: dict[str, asyncio.Event] = {}
-        self._given_up: dict[str, Answer] = {}
-        self._fails_too_often = False
+        self._bought_in_vain: list[str] = []
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
@@ -71,7 +70,7 @@ class Asker:
         key = key_of(self._endpoint, request)
         try:
             while True:
-                found = self._cache.find(key) or self._given_up.get(key)
+                found = self._cache.find(key)
                 if found is not None:
                     return Outcome(answered(request, found))
                 outcome = await self._ask_alone(key, request)
@@ -80,12 +79,6 @@ class Asker:
         except Exception:
             self._stopped.set()
             raise
-
-    def keep_failures(self) -> None:
-        """Keep what was bought in vain, unless too much of it was in vain: another run may do better."""
-        if not self._fails_too_often:
-            for key, failure in self._given_up.items():
-                self._cache.keep(key, failure)
 
     async def _ask_alone(self, key: str, request: ChatRequest) -> Outcome | None:
         """Ask, unless somebody is at it: then wait for that and return None."""
@@ -129,13 +122,15 @@ class Asker:
         try:
             self._watch.failed(request, error.reason)
         except UserError:
-            self._fails_too_often = True
+            # The endpoint is broken rather than single requests: once it is mended, it may answer these.
+            self._cache.forget(self._bought_in_vain)
             raise
         tries = "" if num_tries == 1 else f", given up after {num_tries} tries"
         if error.is_bought:
             cost = self._budget.expected(request)
             tokens = (cost.prompt_tokens, cost.completion_tokens)
-            self._given_up[key] = Answer(None, error.reason + tries, *tokens)
+            self._cache.keep(key, Answer(None, error.reason + tries, *tokens))
+            self._bought_in_vain.append(key)
         return Outcome(ChatAnswer(request, None, error.reason + tries), is_final=False)
 
     async def _attempt(self, key: str, request: ChatRequest) -> Answer | None:

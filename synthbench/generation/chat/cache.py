@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -180,6 +180,12 @@ class AnswerCache:
         """Keep what became of a request whose attempts are in doubt, so that it is not asked again."""
         with self._database.errors(), self._database.transaction():
             self._insert(key, answer)
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Let requests be asked again whose failures `keep` kept."""
+        with self._database.errors(), self._database.transaction():
+            for key in keys:
+                self._database.execute("DELETE FROM answers WHERE key = ?", (key,))
 
     def refused(self, attempt: int, reason: str) -> None:
         """Note that an attempt was turned away, which costs nothing."""

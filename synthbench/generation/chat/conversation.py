@@ -123,7 +123,6 @@ class Conversation:
                 task.cancel()
         # What has left for a service may have to be paid, and is waited for.
         await asyncio.gather(*tasks, return_exceptions=True)
-        asker.keep_failures()
 
     async def _ask(self, asker: Asker, request: ChatRequest) -> None:
         try:

@@ -2,9 +2,11 @@
 
 import gzip
 import json
+import sqlite3
 import tracemalloc
 import zlib
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +172,32 @@ def test_what_was_bought_in_vain_is_kept_though_another_request_ends_the_run(tmp
             with pytest.raises(UserError):
                 ask(server, tmp_path, 5)
             assert asked["text 0"] == 4
+
+
+def test_what_was_bought_in_vain_is_kept_before_the_run_ends(tmp_path: Path) -> None:
+    def script(number: int, body: dict[str, Any]) -> Reply:
+        text = body["messages"][0]["content"]
+        asked[text] += 1
+        if text == "text 1" and asked["text 0"] == 4:
+            on_disk.append(num_failures(tmp_path))
+        waits = text == "text 1" and on_disk.count(1) < 1
+        return (
+            Reply(429, b"", headers={"Retry-After": "0"})
+            if waits
+            else (Reply(body=b"{}") if text == "text 0" else echo(number, body))
+        )
+
+    asked: Counter[str] = Counter()
+    on_disk: list[int] = []
+    with faulty_server(script) as server:
+        ask(server, tmp_path, 2)
+    assert on_disk[-1] == 1  # while the other request was still under way
+
+
+def num_failures(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "answers.sqlite")) as database:
+        (number,) = database.execute("SELECT count(*) FROM answers WHERE failure != ''").fetchone()
+    return int(number)
 
 
 def test_where_the_run_as_a_whole_failed_nothing_is_kept_as_a_failure(tmp_path: Path) -> None:
