@@ -35,6 +35,7 @@ class Figures(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     lm_confusion: Confusion
+    lm_textbook_confusion: Confusion
     encoder_spearman: float
 
 
@@ -44,12 +45,17 @@ def measure(lm: Path, encoder: Path, num_sentences: int = 200, num_pairs: int = 
     The LM is sampled plainly, without debiasing. The encoder's embeddings are means of its token vectors.
     """
     return Figures(
-        lm_confusion=lm_confusion(lm, num_sentences), encoder_spearman=encoder_spearman(encoder, num_pairs)
+        lm_confusion=lm_confusion(lm, num_sentences),
+        lm_textbook_confusion=lm_confusion(lm, num_sentences, "Textbook"),
+        encoder_spearman=encoder_spearman(encoder, num_pairs),
     )
 
 
-def lm_confusion(folder: Path, num_sentences: int, seed: int = 0) -> Confusion:
-    """Return what the LM wrote for each instruction (columns) by what it really is (rows)."""
+def lm_confusion(folder: Path, num_sentences: int, kind: str = "Task", seed: int = 0) -> Confusion:
+    """Return what the LM wrote for each instruction (columns) by what it really is (rows).
+
+    `kind` is the first word of the prompts, which says how well the LM follows them.
+    """
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
     tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
@@ -59,7 +65,7 @@ def lm_confusion(folder: Path, num_sentences: int, seed: int = 0) -> Confusion:
     judged = [
         (label, _judged(text, written))
         for label in INSTRUCTIONS
-        for text, written in zip(texts, _continued(model, tokenizer, label, texts), strict=True)
+        for text, written in zip(texts, _continued(model, tokenizer, label, kind, texts), strict=True)
     ]
     return confusion(
         judged, rows=(IDENTICAL, *reversed(BANDS), OUTSIDE, UNCLOSED), columns=list(INSTRUCTIONS)
@@ -86,6 +92,7 @@ def _continued(
     model: Any,  # noqa: ANN401 - what generates has no common type
     tokenizer: "PreTrainedTokenizerBase",
     label: str,
+    kind: str,
     texts: Sequence[str],
 ) -> list[str]:
     """Return what the model writes behind each prompt, closing quotes included."""
@@ -93,7 +100,7 @@ def _continued(
 
     written: list[str] = []
     for start in range(0, len(texts), ROWS_AT_ONCE):
-        prompts = [prompt(label, text) for text in texts[start : start + ROWS_AT_ONCE]]
+        prompts = [prompt(label, text, kind) for text in texts[start : start + ROWS_AT_ONCE]]
         inputs = tokenizer(prompts, return_tensors="pt", padding=True)
         with torch.inference_mode():
             tokens = model.generate(

@@ -63,6 +63,8 @@ def _print(figures: "Figures") -> None:
     from synthbench.reporting.audit_grids import confusion_grid
     from synthbench.reporting.grids import rich_grid
 
-    print("lm: what it writes for each instruction, sampled plainly, by what it is")
-    console().print(rich_grid(confusion_grid(figures.lm_confusion)))
+    confusions = {"Task": figures.lm_confusion, "Textbook": figures.lm_textbook_confusion}
+    for kind, each in confusions.items():
+        print(f"lm: what it writes for each instruction after {kind!r}, sampled plainly, by what it is")
+        console().print(rich_grid(confusion_grid(each)))
     print(f"encoder: Spearman of cosines and true similarities, untrained: {figures.encoder_spearman:.3f}")

@@ -5,4 +5,4 @@ words, and every event several sentence forms. So a sentence's meaning, and the 
 is known exactly, and a sentence can be parsed back into its event.
 """
 
-VERSION = 1
+VERSION = 2

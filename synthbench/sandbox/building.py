@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 VOCABULARY_SIZE = 4000
 LONGEST_TEXT = 128
-WIDTH, NUM_HEADS, LM_LAYERS, ENCODER_LAYERS = 128, 4, 3, 4
-MASKED_SHARE = 0.2
+WIDTH, NUM_HEADS, LM_LAYERS, ENCODER_LAYERS, CROSS_ENCODER_LAYERS = 128, 4, 3, 2, 3
+MASKED_SHARE = 0.3
 # Of the documents, this share is learnt with its prompt, so that first sentences can be written too; of the
 # others the continuation alone, which is where instructions are followed.
 WHOLE_DOCUMENT_SHARE = 0.3
@@ -48,8 +48,8 @@ class Recipe:
 
 
 LM_RECIPE = Recipe(num_steps=4500, batch_size=32, learning_rate=3e-3, copying_steps=900)
-ENCODER_RECIPE = Recipe(num_steps=1500, batch_size=48, learning_rate=2e-3)
-CROSS_ENCODER_RECIPE = Recipe(num_steps=1500, batch_size=48, learning_rate=1.5e-3)
+ENCODER_RECIPE = Recipe(num_steps=2500, batch_size=48, learning_rate=2e-3)
+CROSS_ENCODER_RECIPE = Recipe(num_steps=4000, batch_size=48, learning_rate=2e-3)
 
 
 @dataclass(frozen=True)
@@ -132,20 +132,27 @@ def build_cross_encoder(
     encoder: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Go on with the encoder: train it to tell in which slots two sentences agree, and save it.
+    """Go on with the encoder and one layer more: learn in which slots two sentences agree, and save it.
 
     A model so small does not learn to compare two sentences from a few hundred gold pairs. What large ones
-    bring along, this one gets from here; how much each slot weighs it still has to learn from gold.
+    bring along, this one gets from here: each word tells whether the other sentence has its like, and the
+    first token, from which a score is computed, in which slots the two agree. How much each slot weighs it
+    still has to learn from gold.
     """
     from torch.nn import Linear
     from transformers import AutoTokenizer, RobertaModel, set_seed
 
     set_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(encoder)
-    model = RobertaModel.from_pretrained(encoder, add_pooling_layer=False)
-    agreement = Linear(WIDTH, len(next(documents.compared_pairs(seed)).agreement))
-    losses = _agreement_losses(model, agreement, _compared_batches(tokenizer, recipe.batch_size, seed))
-    _train([*model.parameters(), *agreement.parameters()], losses, recipe, say)
+    lower = RobertaModel.from_pretrained(encoder, add_pooling_layer=False)
+    lower.config.num_hidden_layers = CROSS_ENCODER_LAYERS
+    model = RobertaModel(lower.config, add_pooling_layer=False)
+    model.load_state_dict(lower.state_dict(), strict=False)
+    slots = Linear(WIDTH, len(next(documents.compared_pairs(seed)).agreement))
+    words = Linear(WIDTH, 1)
+    batches = _compared_batches(tokenizer, recipe.batch_size, seed)
+    parameters = [each for module in (model, slots, words) for each in module.parameters()]
+    _train(parameters, _agreement_losses(model, slots, words, batches), recipe, say)
     _save(model, tokenizer, folder)
 
 
@@ -218,34 +225,71 @@ def _masked_losses(model: "RobertaForMaskedLM", batches: Iterator[dict[str, "Ten
         yield cross_entropy(model.lm_head(hidden[learnt]), batch["labels"][learnt])
 
 
-def _compared_batches(
-    tokenizer: "PreTrainedTokenizerBase", size: int, seed: int
-) -> Iterator[tuple["BatchEncoding", "Tensor"]]:
-    """Yield tokenised pairs, and 1 where they agree, 0 where not, NaN where neither tells."""
+@dataclass(frozen=True)
+class _Compared:
+    """A batch of tokenised pairs with 1 where they agree, 0 where not, NaN where nothing is told.
+
+    `slots` has shape (pairs, slots); `words` has shape (pairs, tokens).
+    """
+
+    tokens: "BatchEncoding"
+    slots: "Tensor"
+    words: "Tensor"
+
+
+def _compared_batches(tokenizer: "PreTrainedTokenizerBase", size: int, seed: int) -> Iterator[_Compared]:
     import torch
 
     pairs = documents.compared_pairs(seed + 1)
     while True:
         chosen = list(islice(pairs, size))
+        first, second = zip(*(pair.sentences for pair in chosen), strict=True)
         tokens = tokenizer(
-            [pair.first for pair in chosen],
-            [pair.second for pair in chosen],
-            padding=True,
-            return_tensors="pt",
+            list(first), list(second), padding=True, return_tensors="pt", return_offsets_mapping=True
         )
-        agreements = [[float("nan") if each is None else each for each in pair.agreement] for pair in chosen]
-        yield tokens, torch.tensor(agreements, dtype=torch.float32)
+        spans = tokens.pop("offset_mapping").tolist()
+        words = [
+            _agreeing_words(pair, tokens.sequence_ids(row), spans[row]) for row, pair in enumerate(chosen)
+        ]
+        slots = [[float("nan") if each is None else each for each in pair.agreement] for pair in chosen]
+        yield _Compared(
+            tokens, torch.tensor(slots, dtype=torch.float32), torch.tensor(words, dtype=torch.float32)
+        )
+
+
+def _agreeing_words(
+    pair: documents.ComparedPair, sentences: Sequence[int | None], spans: Sequence[tuple[int, int]]
+) -> list[float]:
+    """Return for each token whether the pair agrees in the slot that it tells, NaN if it tells none.
+
+    A token belongs to sentence 0 or 1, or to none, and begins with the blank before a word.
+    """
+    found = [float("nan")] * len(spans)
+    for index, (sentence, (start, end)) in enumerate(zip(sentences, spans, strict=True)):
+        if sentence is None or start == end:
+            continue
+        for slot in pair.told[sentence]:
+            if slot.start - 1 <= start and end <= slot.end:
+                found[index] = float(slot.agrees)
+    return found
 
 
 def _agreement_losses(
-    model: "RobertaModel", agreement: "Linear", batches: Iterator[tuple["BatchEncoding", "Tensor"]]
+    model: "RobertaModel", slots: "Linear", words: "Linear", batches: Iterator[_Compared]
 ) -> Iterator["Tensor"]:
+    """Yield the sum of both losses; the one of words is what makes the other fall."""
+    for batch in batches:
+        hidden = model(**batch.tokens).last_hidden_state
+        yield _told_loss(slots(hidden[:, 0]), batch.slots) + _told_loss(
+            words(hidden).squeeze(-1), batch.words
+        )
+
+
+def _told_loss(logits: "Tensor", labels: "Tensor") -> "Tensor":
     from torch.nn.functional import binary_cross_entropy_with_logits
 
-    for tokens, labels in batches:
-        logits = agreement(model(**tokens).last_hidden_state[:, 0])
-        is_told = ~labels.isnan()
-        yield binary_cross_entropy_with_logits(logits[is_told], labels[is_told])
+    is_told = ~labels.isnan()
+    return binary_cross_entropy_with_logits(logits[is_told], labels[is_told])
 
 
 def _train(

@@ -1,15 +1,21 @@
-"""What the sandbox's checkpoints learn from: instructions that are followed imperfectly, and plain text."""
+"""What the sandbox's checkpoints learn from: instructions, followed or not, and plain text."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
-from synthbench.sandbox import VERSION
-from synthbench.sandbox.events import WEIGHTS, Event, slot_similarities
-from synthbench.sandbox.forms import REGISTERS
-from synthbench.sandbox.realisation import draw_wording, sentence
-from synthbench.sandbox.sampling import Relation, draw_event, draw_partner, split_of
+from synthbench.sandbox import VERSION, morphology
+from synthbench.sandbox.events import WEIGHTS, slot_similarities
+from synthbench.sandbox.forms import REGISTERS, Register
+from synthbench.sandbox.realisation import Told, object_phrase, place_phrase
+from synthbench.sandbox.sampling import Relation
+from synthbench.sandbox.streams import Scope
 from synthbench.sandbox.vocabulary import domain_names
+
+# All domains, and of them the training split only: what test sets ask about no checkpoint ever reads.
+WORLD = Scope(split="train", seed=0, registers=REGISTERS, domains=domain_names())
 
 # The three labels of Schick & Schütze 2021 and the phrase that asks for each.
 INSTRUCTIONS: Mapping[str, str] = {
@@ -17,30 +23,47 @@ INSTRUCTIONS: Mapping[str, str] = {
     "similar": "are somewhat similar",
     "different": "are on completely different topics",
 }
-# How documents follow their instruction. A model that has read them confuses the labels about as GPT2-XL
-# does: many "different" sentences are still similar, about half of the "same" ones are not the same.
-RELATION_WEIGHTS: Mapping[str, Mapping[Relation, float]] = {
-    "same": {
-        Relation.PARAPHRASE: 0.62,
-        Relation.HARD_NEGATIVE: 0.25,
-        Relation.RELATED: 0.10,
-        Relation.UNRELATED: 0.03,
+RelationWeights = Mapping[str, Mapping[Relation, float]]
+# How documents follow their instruction, by their first word: the premise of the language model. After "Task"
+# as badly as text of the web: a model that has read it confuses the labels about as GPT2-XL does, and hardly
+# ever writes of another topic. After "Textbook" always.
+RELATION_WEIGHTS: Mapping[str, RelationWeights] = {
+    "Task": {
+        "same": {
+            Relation.PARAPHRASE: 0.62,
+            Relation.HARD_NEGATIVE: 0.25,
+            Relation.RELATED: 0.10,
+            Relation.UNRELATED: 0.03,
+        },
+        "similar": {
+            Relation.PARAPHRASE: 0.20,
+            Relation.HARD_NEGATIVE: 0.40,
+            Relation.RELATED: 0.35,
+            Relation.UNRELATED: 0.05,
+        },
+        "different": {
+            Relation.PARAPHRASE: 0.10,
+            Relation.HARD_NEGATIVE: 0.25,
+            Relation.RELATED: 0.55,
+            Relation.UNRELATED: 0.10,
+        },
     },
-    "similar": {
-        Relation.PARAPHRASE: 0.20,
-        Relation.HARD_NEGATIVE: 0.40,
-        Relation.RELATED: 0.35,
-        Relation.UNRELATED: 0.05,
-    },
-    "different": {
-        Relation.PARAPHRASE: 0.05,
-        Relation.HARD_NEGATIVE: 0.25,
-        Relation.RELATED: 0.35,
-        Relation.UNRELATED: 0.35,
+    "Textbook": {
+        "same": {Relation.PARAPHRASE: 1.0},
+        "similar": {Relation.HARD_NEGATIVE: 0.5, Relation.RELATED: 0.5},
+        "different": {Relation.UNRELATED: 1.0},
     },
 }
+TEXTBOOK_SHARE = 0.3
 UNCLOSED_SHARE = 0.08
-SINGLE_SENTENCE_SHARE = 0.3
+SINGLE_SENTENCE_SHARE = 0.1
+# Two sentences of one plain text mostly tell the same in other words, from which synonyms are learnt.
+TEXT_WEIGHTS: Mapping[Relation, float] = {
+    Relation.PARAPHRASE: 0.60,
+    Relation.HARD_NEGATIVE: 0.15,
+    Relation.RELATED: 0.15,
+    Relation.UNRELATED: 0.10,
+}
 COMPARED_RELATIONS = (
     Relation.HARD_NEGATIVE,
     Relation.HARD_NEGATIVE,
@@ -52,15 +75,24 @@ COMPARED_RELATIONS = (
 
 
 @dataclass(frozen=True, slots=True)
+class ToldSlot:
+    """Which characters of a sentence tell a slot, and whether the pair's other sentence agrees in it."""
+
+    start: int
+    end: int
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ComparedPair:
     """Two sentences, and for each slot (in the order of `WEIGHTS`) and the polarity whether they agree.
 
-    None where neither of them tells of the slot.
+    None where neither of them tells of the slot. `told` are the slots of the two sentences that words tell.
     """
 
-    first: str
-    second: str
+    sentences: tuple[str, str]
     agreement: tuple[bool | None, ...]
+    told: tuple[tuple[ToldSlot, ...], tuple[ToldSlot, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,72 +103,97 @@ class Document:
     continuation: str
 
 
-def prompt(label: str, first: str) -> str:
+def prompt(label: str, first: str, kind: str = "Task") -> str:
     """Return the beginning of a document: the instruction of `label`, sentence 1, an opened sentence 2."""
-    return f'Task: Write two sentences that {INSTRUCTIONS[label]}.\nSentence 1: "{first}"\nSentence 2: "'
+    return f'{kind}: Write two sentences that {INSTRUCTIONS[label]}.\nSentence 1: "{first}"\nSentence 2: "'
 
 
 def paraphrase_documents(seed: int) -> Iterator[Document]:
     """Yield documents without end whose second sentence always means the same: the lesson in copying."""
     random = Random(f"sandbox/{VERSION}/paraphrases/{seed}")
     while True:
-        yield _document("same", Relation.PARAPHRASE, random)
+        yield _document(_kind(random), "same", Relation.PARAPHRASE, random)
 
 
 def instruction_documents(seed: int) -> Iterator[Document]:
     """Yield documents without end that follow their instruction as `RELATION_WEIGHTS` says."""
     random = Random(f"sandbox/{VERSION}/instructions/{seed}")
     while True:
-        label = random.choice(list(INSTRUCTIONS))
-        weights = RELATION_WEIGHTS[label]
-        relation = random.choices(list(weights), list(weights.values()))[0]
-        yield _document(label, relation, random)
+        kind, label = _kind(random), random.choice(list(INSTRUCTIONS))
+        yield _document(kind, label, _drawn(RELATION_WEIGHTS[kind][label], random), random)
 
 
 def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
     """Yield, without end, one sentence or two that might stand in one text, in whatever relation."""
     random = Random(f"sandbox/{VERSION}/texts/{seed}")
     while True:
-        events = _two_events(random.choice(list(Relation)), random)
-        first, second = _told(events, random)
-        yield (first,) if random.random() < SINGLE_SENTENCE_SHARE else (first, second)
+        first, second = _pair(_drawn(TEXT_WEIGHTS, random), random)
+        is_single = random.random() < SINGLE_SENTENCE_SHARE
+        yield (first.text,) if is_single else (first.text, second.text)
 
 
 def compared_pairs(seed: int) -> Iterator[ComparedPair]:
     """Yield pairs without end with what they agree in."""
     random = Random(f"sandbox/{VERSION}/compared/{seed}")
     while True:
-        events = _two_events(random.choice(COMPARED_RELATIONS), random)
-        slots = slot_similarities(*events)
-        agreement = tuple(slots[slot] == 1.0 if slot in slots else None for slot in WEIGHTS)
-        is_same_polarity = events[0].is_negative == events[1].is_negative
-        yield ComparedPair(*_told(events, random), (*agreement, is_same_polarity))
+        first, second = _pair(random.choice(COMPARED_RELATIONS), random)
+        slots = slot_similarities(first.event, second.event)
+        agreement = {slot: value == 1.0 for slot, value in slots.items()}
+        is_same_polarity = first.event.is_negative == second.event.is_negative
+        yield ComparedPair(
+            (first.text, second.text),
+            (*(agreement.get(slot) for slot in WEIGHTS), is_same_polarity),
+            (_told_slots(first, agreement), _told_slots(second, agreement)),
+        )
 
 
-def training_event(random: Random) -> Event:
-    """Draw an event of the training split: what test sets ask about is never read by a checkpoint."""
-    while True:
-        event = draw_event(domain_names(), random)
-        if split_of(event) == "train":
-            return event
+def _kind(random: Random) -> str:
+    return "Textbook" if random.random() < TEXTBOOK_SHARE else "Task"
 
 
-def _document(label: str, relation: Relation, random: Random) -> Document:
-    first, second = _told(_two_events(relation, random), random)
+def _drawn(weights: Mapping[Relation, float], random: Random) -> Relation:
+    return random.choices(list(weights), list(weights.values()))[0]
+
+
+def _document(kind: str, label: str, relation: Relation, random: Random) -> Document:
+    first, second = _pair(relation, random)
     end = "" if random.random() < UNCLOSED_SHARE else '"'
-    return Document(prompt(label, first), f"{second}{end}\n")
+    return Document(prompt(label, first.text, kind), f"{second.text}{end}\n")
 
 
-def _two_events(relation: Relation, random: Random) -> tuple[Event, Event]:
-    first = training_event(random)
-    second = draw_partner(first, relation, domain_names(), random)
-    while split_of(second) != "train":
-        second = draw_partner(first, relation, domain_names(), random)
-    return first, second
+def _pair(relation: Relation, random: Random) -> tuple[Told, Told]:
+    """Draw two events in this relation and tell both in one register."""
+    event = WORLD.event(random)
+    register: Register = random.choice(REGISTERS)
+    first = WORLD.told(event, register, random)
+    return first, WORLD.told_beside(WORLD.partner(event, relation, random), first, register, random)
 
 
-def _told(events: tuple[Event, Event], random: Random) -> tuple[str, str]:
-    """Say both events in one register."""
-    register = random.choice(REGISTERS)
-    first, second = (sentence(event, draw_wording(event, register, random)) for event in events)
-    return first, second
+def _told_slots(told: Told, agreement: Mapping[str, bool]) -> tuple[ToldSlot, ...]:
+    found, text = [], told.text
+    for slot, spellings in _spellings(told).items():
+        match = _pattern(spellings).search(text) if any(spellings) else None
+        if match is not None:
+            found.append(ToldSlot(match.start(), match.end(), agreement[slot]))
+    return tuple(found)
+
+
+@cache
+def _pattern(spellings: tuple[str, ...]) -> re.Pattern[str]:
+    words = "|".join(re.escape(each) for each in spellings if each)
+    return re.compile(rf"\b(?:{words})\b", re.IGNORECASE)
+
+
+def _spellings(told: Told) -> dict[str, tuple[str, ...]]:
+    """Return how a sentence may spell what it tells of each slot; a number that an article tells has none."""
+    words, register = told.wording, told.wording.form.register
+    verb = words.action
+    return {
+        "object": (object_phrase(words.object, register),),
+        "action": (morphology.gerund(verb), morphology.third_person(verb), morphology.participle(verb), verb),
+        "agent": (morphology.plural(words.agent), words.agent),
+        "place": (place_phrase(words.place, register),),
+        "attribute": (words.attribute,),
+        "number": ("" if words.quantity == "a" else words.quantity,),
+        "time": (words.time,),
+    }

@@ -9,7 +9,7 @@ from random import Random
 from synthbench.sandbox.events import Event
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.sampling import Relation
-from synthbench.sandbox.streams import Distinct, Scope, tell, tell_anew
+from synthbench.sandbox.streams import Distinct, Scope
 from synthbench.sandbox.vocabulary import domains
 
 # Of four pairs; half of those that are no duplicates differ in little.
@@ -47,8 +47,8 @@ def _draw(scope: Scope, relation: Relation, random: Random) -> SandboxDuplicate:
         register = random.choice(scope.registers)
         first = scope.event(random)
         second = _partner(scope, first, relation, random)
-        sentence1 = tell(first, register, random)
-        sentence2 = tell_anew(second, register, [sentence1], random)
+        sentence1 = scope.tell(first, register, random)
+        sentence2 = scope.tell_anew(second, register, [sentence1], random)
         if sentence2 is not None:
             return SandboxDuplicate(sentence1, sentence2, first == second, topic_of(first), register)
 

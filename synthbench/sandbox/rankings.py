@@ -10,7 +10,7 @@ from random import Random
 from synthbench.sandbox.events import Event, similarity
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.sampling import Relation
-from synthbench.sandbox.streams import Distinct, Scope, tell, tell_anew
+from synthbench.sandbox.streams import Distinct, Scope
 
 # Of ten candidates; the first two make a ranking already, with a candidate that is right and one that is not.
 MIX = (
@@ -53,7 +53,7 @@ def _draw(scope: Scope, num_candidates: int, random: Random) -> SandboxRanking:
     while True:
         register = random.choice(scope.registers)
         event = scope.event(random)
-        query = tell(event, register, random)
+        query = scope.tell(event, register, random)
         graded = _candidates(scope, event, query, register, num_candidates, random)
         if graded is not None:
             break
@@ -69,7 +69,7 @@ def _candidates(
     graded: dict[str, float] = {}
     for number in range(num_candidates):
         other = _partner(scope, event, MIX[number % len(MIX)], random)
-        text = tell_anew(other, register, {query, *graded}, random)
+        text = scope.tell_anew(other, register, {query, *graded}, random)
         if text is None:
             return None
         graded[text] = similarity(event, other)

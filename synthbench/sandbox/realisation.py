@@ -1,15 +1,19 @@
 """From events to sentences."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from random import Random
+from typing import TypeVar
 
-from synthbench.sandbox import morphology
+from synthbench.sandbox import VERSION, morphology
 from synthbench.sandbox.events import NUMBERS, Event
 from synthbench.sandbox.forms import FORMS, QUANTITIES, Form, Register
+from synthbench.sandbox.premises import DEFAULT
 from synthbench.sandbox.vocabulary import Concepts, Domain, Scene, domains, times
 
 _ARTICLES = ("a ", "an ", "some ")
+Option = TypeVar("Option")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,19 @@ class Wording:
     negation: str
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An event and how it is told."""
+
+    event: Event
+    wording: Wording
+
+    @property
+    def text(self) -> str:
+        """The sentence."""
+        return sentence(self.event, self.wording)
+
+
 def sentence(event: Event, wording: Wording) -> str:
     """Return the English sentence: captions end with a full stop, headlines do without articles."""
     values = _token_values(event, wording)
@@ -38,24 +55,71 @@ def sentence(event: Event, wording: Wording) -> str:
     return text[0].upper() + text[1:]
 
 
-def draw_wording(event: Event, register: Register, random: Random) -> Wording:
-    """Draw a form that suits the event, and words, each with equal chance."""
+def draw_wording(
+    event: Event,
+    register: Register,
+    random: Random,
+    usual_words: float = DEFAULT.usual_words,
+    like: Told | None = None,
+) -> Wording:
+    """Draw a form that suits the event, and words: the usual ones with chance `usual_words`.
+
+    What agrees with `like`, another event as it was told in this register, is told in the same words.
+    """
     domain = domains()[event.domain]
     scene = domain.scene(event.object)
     action = scene.actions[event.action]
-    forms = [form for form in FORMS if form.register == register]
-    form = random.choice([form for form in forms if form.suits(event, has_noun=bool(action.nouns))])
-    return Wording(
+    usual = partial(_draw_words, event, random, usual_words)
+    form = _form(event, register, bool(action.nouns), usual, like)
+    wording = Wording(
         form=form,
-        quantity=random.choice(QUANTITIES[register][event.number]),
-        attribute=_draw(domain.attributes, event.attribute, random),
-        agent=_draw(domain.agents, event.agent, random),
-        action=random.choice(action.nouns if "noun" in form.tokens else action.words),
-        object=_draw(scene.objects, event.object, random),
-        place=_draw(domain.places, event.place, random),
-        time=_draw(times(), event.time, random),
+        quantity=usual("quantity", QUANTITIES[register][event.number]),
+        attribute=usual("attribute", _words(domain.attributes, event.attribute)),
+        agent=usual("agent", _words(domain.agents, event.agent)),
+        action=usual("action", action.nouns if "noun" in form.tokens else action.words),
+        object=usual("object", _words(scene.objects, event.object)),
+        place=usual("place", _words(domain.places, event.place)),
+        time=usual("time", _words(times(), event.time)),
         negation=random.choice(form.negations) if event.is_negative else "",
     )
+    return wording if like is None else _with_words_of(like, event, wording)
+
+
+def _form(
+    event: Event,
+    register: Register,
+    has_noun: bool,
+    draw: Callable[[str, tuple[Form, ...]], Form],
+    like: Told | None,
+) -> Form:
+    if like is not None and like.wording.form.suits(event, has_noun=has_noun):
+        return like.wording.form
+    forms = tuple(form for form in FORMS if form.register == register)
+    return draw(f"form/{register}", tuple(form for form in forms if form.suits(event, has_noun=has_noun)))
+
+
+def _with_words_of(like: Told, event: Event, wording: Wording) -> Wording:
+    slots = {"quantity": "number", "attribute": "attribute", "agent": "agent", "object": "object"}
+    slots |= {"place": "place", "time": "time"}
+    if ("noun" in like.wording.form.tokens) == ("noun" in wording.form.tokens):
+        slots["action"] = "action"
+    same = [words for words, slot in slots.items() if getattr(event, slot) == getattr(like.event, slot)]
+    return replace(wording, **{words: getattr(like.wording, words) for words in same})
+
+
+def _draw_words(
+    event: Event, random: Random, usual_words: float, slot: str, options: tuple[Option, ...]
+) -> Option:
+    """Draw one of the options: with chance `usual_words` the one that is usual for what is done to what."""
+    chosen = random.choice(options)
+    if random.random() < usual_words:
+        return options[_usual(event.domain, event.action, event.object, slot, len(options))]
+    return chosen
+
+
+@cache
+def _usual(domain: str, action: str, thing: str, slot: str, num_options: int) -> int:
+    return Random(f"sandbox/{VERSION}/usual/{domain}/{action}/{thing}/{slot}").randrange(num_options)
 
 
 def object_phrase(words: str, register: Register) -> str:
@@ -101,8 +165,8 @@ def _num_words(concepts: Concepts) -> int:
     return sum(len(concept.words) for concept in concepts.values())
 
 
-def _draw(concepts: Concepts, name: str | None, random: Random) -> str:
-    return "" if name is None else random.choice(concepts[name].words)
+def _words(concepts: Concepts, name: str | None) -> tuple[str, ...]:
+    return ("",) if name is None else concepts[name].words
 
 
 def _token_values(event: Event, wording: Wording) -> dict[str, str]:

@@ -4,11 +4,14 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from random import Random
 from typing import Any, Literal
 
+from synthbench.sandbox import VERSION
 from synthbench.sandbox.events import NUMBERS, Event
-from synthbench.sandbox.vocabulary import Concepts, domains, times
+from synthbench.sandbox.premises import DEFAULT, Premises
+from synthbench.sandbox.vocabulary import Concepts, domain_names, domains, times
 
 Split = Literal["train", "dev", "test"]
 
@@ -53,9 +56,37 @@ def split_at(percentile: int) -> Split:
     return "dev" if percentile < SPLIT_SHARES["train"] + SPLIT_SHARES["dev"] else "test"
 
 
-def draw_event(names: Sequence[str], random: Random) -> Event:
-    """Draw an event of one of the domains."""
-    domain = domains()[random.choice(names)]
+def draw_event(names: Sequence[str], random: Random, premises: Premises = DEFAULT) -> Event:
+    """Draw an event of one of the domains: a variation of one of its stories, if there are any."""
+    is_foreign = premises.foreign > 0 and random.random() < premises.foreign
+    name = random.choice(domain_names() if is_foreign else names)
+    if premises.stories is None:
+        return _event(name, random)
+    return _variation(_story(name, random.randrange(premises.stories)), premises.retelling, random)
+
+
+@cache
+def _story(name: str, number: int) -> Event:
+    """Return the event that a story is about; the first n stories of a domain are the same for every n."""
+    return _event(name, Random(f"sandbox/{VERSION}/story/{name}/{number}"))
+
+
+def _variation(story: Event, retelling: float, random: Random) -> Event:
+    """Draw each slot anew with this chance, object and action within the scene; the polarity always."""
+    domain = domains()[story.domain]
+    scene = domain.scene(story.object)
+    other = replace(
+        _event(story.domain, random),
+        action=random.choice(list(scene.actions)),
+        object=random.choice(list(scene.objects)),
+    )
+    slots = ("number", "attribute", "agent", "action", "object", "place", "time")
+    kept = {slot: getattr(story, slot) for slot in slots if random.random() >= retelling}
+    return replace(other, **kept)
+
+
+def _event(name: str, random: Random) -> Event:
+    domain = domains()[name]
     scene = random.choice(domain.scenes)
     return Event(
         domain=domain.name,
@@ -70,7 +101,9 @@ def draw_event(names: Sequence[str], random: Random) -> Event:
     )
 
 
-def draw_partner(event: Event, relation: Relation, names: Sequence[str], random: Random) -> Event:
+def draw_partner(
+    event: Event, relation: Relation, names: Sequence[str], random: Random, premises: Premises = DEFAULT
+) -> Event:
     """Draw an event in this relation to the given one.
 
     An unrelated event is of another domain of `names`, and there must be one.
@@ -80,8 +113,9 @@ def draw_partner(event: Event, relation: Relation, names: Sequence[str], random:
     if relation is Relation.HARD_NEGATIVE:
         return _hard_negative(event, random)
     if relation is Relation.RELATED:
-        return _related(event, random)
-    return draw_event([name for name in names if name != event.domain], random)
+        return _related(event, random, premises)
+    others = [name for name in names if name != event.domain]
+    return draw_event(others, random, premises.model_copy(update={"foreign": 0.0}))
 
 
 def _hard_negative(event: Event, random: Random) -> Event:
@@ -97,9 +131,9 @@ def _hard_negative(event: Event, random: Random) -> Event:
     return replace(event, **values)
 
 
-def _related(event: Event, random: Random) -> Event:
+def _related(event: Event, random: Random, premises: Premises) -> Event:
     """Draw another event of the domain that shares some circumstances, seldom the action."""
-    other = draw_event([event.domain], random)
+    other = draw_event([event.domain], random, premises.model_copy(update={"foreign": 0.0}))
     slots = ("number", "attribute", "agent", "place", "time")
     kept = {slot: getattr(event, slot) for slot in slots if random.random() < KEPT_CIRCUMSTANCE_SHARE}
     scene = domains()[event.domain].scene(other.object)

@@ -10,9 +10,10 @@ from typing import TypeVar
 
 from synthbench.errors import UserError
 from synthbench.sandbox import VERSION
-from synthbench.sandbox.events import Event, similarity
+from synthbench.sandbox.events import DECIMALS, Event, similarity
 from synthbench.sandbox.forms import Register
-from synthbench.sandbox.realisation import draw_wording, sentence
+from synthbench.sandbox.premises import DEFAULT, Premises
+from synthbench.sandbox.realisation import Told, draw_wording
 from synthbench.sandbox.sampling import Relation, Split, draw_event, draw_partner, split_of
 
 Drawn = TypeVar("Drawn")
@@ -42,6 +43,7 @@ class Scope:
     seed: int
     registers: tuple[Register, ...]
     domains: tuple[str, ...]
+    premises: Premises = DEFAULT
 
     def random(self, purpose: str, position: int) -> Random:
         """Return the source of randomness of one item."""
@@ -51,7 +53,7 @@ class Scope:
     def event(self, random: Random) -> Event:
         """Draw an event of the split."""
         while True:
-            event = draw_event(self.domains, random)
+            event = draw_event(self.domains, random, self.premises)
             if split_of(event) == self.split:
                 return event
 
@@ -63,9 +65,41 @@ class Scope:
     def partner(self, event: Event, relation: Relation, random: Random) -> Event:
         """Draw an event of the split in this relation to the given one."""
         while True:
-            other = draw_partner(event, relation, self.domains, random)
+            other = draw_partner(event, relation, self.domains, random, self.premises)
             if split_of(other) == self.split:
                 return other
+
+    def tell(self, event: Event, register: Register, random: Random) -> str:
+        """Draw one of the event's sentences."""
+        return self.told(event, register, random).text
+
+    def told(self, event: Event, register: Register, random: Random) -> Told:
+        """Draw how the event is told."""
+        return Told(event, draw_wording(event, register, random, self.premises.usual_words))
+
+    def tell_anew(
+        self, event: Event, register: Register, known: Collection[str], random: Random
+    ) -> str | None:
+        """Draw one of the event's sentences that is not among those known, None if none is found."""
+        drawn = (self.tell(event, register, random) for _ in range(MAX_WORDINGS))
+        return next((text for text in drawn if text not in known), None)
+
+    def told_beside(self, event: Event, first: Told, register: Register, random: Random) -> Told:
+        """Draw how a second event is told.
+
+        Of another meaning, it may be the first sentence, edited; of the same one, no words are usual.
+        """
+        if event == first.event:
+            return Told(event, draw_wording(event, register, random, usual_words=0))
+        like = first if random.random() < self.premises.edits else None
+        return Told(event, draw_wording(event, register, random, self.premises.usual_words, like))
+
+    def annotated(self, score: float, random: Random) -> float:
+        """Return the score as its annotators give it, with their error; of the test split, the truth."""
+        error = self.premises.gold_noise
+        if self.split == "test" or not error:
+            return score
+        return round(min(1.0, max(0.0, random.gauss(score, error))), DECIMALS)
 
 
 class Distinct:
@@ -90,20 +124,12 @@ class Distinct:
         )
 
 
-def tell(event: Event, register: Register, random: Random) -> str:
-    """Draw one of the event's sentences."""
-    return sentence(event, draw_wording(event, register, random))
-
-
-def tell_anew(event: Event, register: Register, told: Collection[str], random: Random) -> str | None:
-    """Draw one of the event's sentences that is not among those told, None if none is found."""
-    drawn = (tell(event, register, random) for _ in range(MAX_WORDINGS))
-    return next((text for text in drawn if text not in told), None)
-
-
 @dataclass(frozen=True, slots=True)
 class SandboxPair:
-    """Two different sentences of one register, their relation and exact similarity in [0, 1]."""
+    """Two different sentences of one register, their relation, and their score in [0, 1].
+
+    Of the test split the score is the exact similarity, of others that with the annotators' error.
+    """
 
     sentence1: str
     sentence2: str
@@ -139,10 +165,11 @@ def _draw_pair(scope: Scope, relation: Relation, random: Random) -> SandboxPair:
         register = random.choice(scope.registers)
         first = scope.event(random)
         second = scope.partner(first, relation, random)
-        sentence1, sentence2 = tell(first, register, random), tell(second, register, random)
+        told = scope.told(first, register, random)
+        sentence1, sentence2 = told.text, scope.told_beside(second, told, register, random).text
         if sentence1 != sentence2:
             break
-    score = similarity(first, second)
+    score = scope.annotated(similarity(first, second), random)
     return SandboxPair(sentence1, sentence2, score, relation, register, (first, second))
 
 
@@ -152,4 +179,4 @@ def _texts(pair: SandboxPair) -> frozenset[str]:
 
 def _draw_sentence(scope: Scope, register: Register, random: Random) -> tuple[str, Register, Event]:
     event = scope.event(random)
-    return tell(event, register, random), register, event
+    return scope.tell(event, register, random), register, event

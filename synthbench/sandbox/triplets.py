@@ -9,7 +9,7 @@ from random import Random
 
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.sampling import Relation
-from synthbench.sandbox.streams import Distinct, Scope, tell, tell_anew
+from synthbench.sandbox.streams import Distinct, Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,9 @@ def _draw(scope: Scope, random: Random) -> SandboxTriplet:
     while True:
         register = random.choice(scope.registers)
         event = scope.event(random)
-        anchor = tell(event, register, random)
-        positive = tell_anew(event, register, [anchor], random)
+        told = scope.told(event, register, random)
+        positive = scope.tell_anew(event, register, [told.text], random)
         if positive is not None:
-            negative = tell(scope.partner(event, Relation.HARD_NEGATIVE, random), register, random)
-            return SandboxTriplet(anchor, positive, negative, register)
+            other = scope.partner(event, Relation.HARD_NEGATIVE, random)
+            negative = scope.told_beside(other, told, register, random).text
+            return SandboxTriplet(told.text, positive, negative, register)

@@ -17,8 +17,9 @@ from typing import Literal
 from synthbench.errors import UserError
 from synthbench.sandbox.events import Event
 from synthbench.sandbox.forms import Register
+from synthbench.sandbox.premises import Premises
 from synthbench.sandbox.sampling import draw_event, split_of
-from synthbench.sandbox.streams import Distinct, Scope, tell
+from synthbench.sandbox.streams import Distinct, Scope
 from synthbench.sandbox.vocabulary import Scene, domains
 
 News = Literal["good news", "bad news"]
@@ -72,18 +73,18 @@ def _draw(
     scope: Scope, names: list[str], label: News, register: Register, random: Random
 ) -> tuple[str, Register, News]:
     while True:
-        event = _event(names, label, random)
+        event = _event(names, label, random, scope.premises)
         if split_of(event) == scope.split:
-            return tell(event, register, random), register, label
+            return scope.tell(event, register, random), register, label
 
 
-def _event(names: list[str], label: News, random: Random) -> Event:
+def _event(names: list[str], label: News, random: Random, premises: Premises) -> Event:
     name = random.choice(names)
     scene = random.choice(_scenes(name))
     is_denied = random.random() < DENIED_SHARE
     kind = GOOD_ACTIONS if (label == "good news") != is_denied else BAD_ACTIONS
     return replace(
-        draw_event([name], random),
+        draw_event([name], random, premises),
         action=random.choice([action for action in scene.actions if action in kind[name]]),
         object=random.choice(list(scene.objects)),
         is_negative=is_denied,

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from synthbench.data.records import RecordKind
 from synthbench.errors import did_you_mean
 from synthbench.sandbox import VERSION
+from synthbench.sandbox.premises import DEFAULT, Premises
 from synthbench.sources.content import Content
 from synthbench.sources.description import SourceBase
 from synthbench.sources.places import Places
@@ -72,6 +73,7 @@ class SandboxSource(SourceBase):
         exclude_if=lambda value: value is None,
         description=f"of rankings: for each query; null: {CANDIDATES}",
     )
+    world: Premises = Field(DEFAULT, description="what the world is like, where it differs from the default")
 
     @field_validator("domains", mode="before")
     @classmethod
@@ -143,6 +145,7 @@ class SandboxSource(SourceBase):
             seed=self.seed,
             registers=tuple(name for name in REGISTERS if name in registers),
             domains=tuple(name for name in domain_names() if name in domains),
+            premises=self.world,
         )
 
     def _own_records(self, places: Places) -> int | None:

@@ -1,0 +1,333 @@
+"""What the three papers found, and what the sandbox finds: with each finding's premise, and without.
+
+Reads the tracked results of experiments/sandbox_findings_*.yaml, which are to be run first, and prints the table of
+docs/sandbox_findings.md:
+
+    for name in dino augsbert syncse syncse_off seeds domains; do
+        synthbench run experiments/sandbox_findings_$name.yaml --jobs 2
+    done
+    python benchmarks/sandbox_findings.py
+
+A difference is over seeds, which draw data and training anew, with its 95 % interval (docs/statistics.md). "Least" is the
+least difference that so many seeds find in four experiments of five.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from statistics import fmean
+
+from synthbench.cli.given import load_given
+from synthbench.cli.options import home
+from synthbench.pipeline.collect import request
+from synthbench.reporting.histograms import divergence
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.statistics.differences import Difference, Noise, least_detectable, over_seeds
+from synthbench.reporting.statistics.samples import Sample
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+EXPERIMENTS = Path(__file__).parent.parent / "experiments"
+EARLY_SHARE = 0.2
+Values = Callable[[ExperimentResult, str, Mapping[str, str]], Sample]
+
+
+@dataclass(frozen=True)
+class Where:
+    """An experiment, and the point of its grid."""
+
+    experiment: str
+    axes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A difference with its 95 % interval and the least difference that would be found; None: not known."""
+
+    value: float
+    half_width: float | None
+    least: float | None
+
+    @property
+    def sign(self) -> int:
+        """Return 1 or -1 where the interval lies on that side of 0, else 0."""
+        if self.half_width is None or abs(self.value) <= self.half_width:
+            return 0
+        return 1 if self.value > 0 else -1
+
+    def __str__(self) -> str:
+        if self.half_width is None:
+            return f"{self.value:+.2f}"
+        return f"{self.value:+.2f} [{self.value - self.half_width:+.2f}, {self.value + self.half_width:+.2f}]"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison: `row` against `other`, of which the paper says 1 (above), -1 (below) or 0 (not above)."""
+
+    row: str
+    other: str
+    values: Values
+    expected: int = 1
+
+    def evidence(self, where: Where) -> Evidence:
+        """Return the difference at a point."""
+        result = load(where.experiment)
+        samples = [self.values(result, name, where.axes) for name in (self.row, self.other)]
+        return _evidence(over_seeds(*samples), samples[0].mean - samples[1].mean)
+
+    def holds(self, evidence: Evidence) -> bool:
+        """Say whether this is what the paper says."""
+        return evidence.sign == self.expected if self.expected else evidence.sign != 1
+
+    def is_against(self, evidence: Evidence) -> bool:
+        """Say whether it is the opposite, beyond the noise."""
+        return evidence.sign == (-self.expected or 1)
+
+
+@dataclass(frozen=True)
+class RankCheck:
+    """Whether dev scores after a fifth of the steps rank a row's seeds as the last ones do."""
+
+    row: str
+    other: str = ""
+    expected: int = 1
+
+    def evidence(self, where: Where) -> Evidence:
+        """Return the rank correlation, with what lies within chance as its half-width."""
+        from scipy.stats import spearmanr
+
+        runs = [run for run in load(where.experiment).runs if _is_at(run, self.row, where.axes)]
+        curves = [sorted((step, value) for step, name, value in run.history if name == "dev") for run in runs]
+        early = [_at_share(curve, EARLY_SHARE) for curve in curves]
+        found = spearmanr(early, [curve[-1][1] for curve in curves])
+        freedom = len(curves) - 2
+        limit = Noise(1.0, freedom).half_width
+        return Evidence(float(found.statistic), limit / math.sqrt(freedom + limit**2), None)
+
+    holds = Check.holds
+    is_against = Check.is_against
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a paper found, and where the sandbox asks for it."""
+
+    paper: str
+    statement: str
+    checks: tuple[Check | RankCheck, ...]
+    on: Where
+    off: Where
+
+
+@cache
+def load(experiment: str) -> ExperimentResult:
+    """Return the tracked result of an experiment; raises UserError if it was not run."""
+    given = load_given(EXPERIMENTS / f"{experiment}.yaml", None, None, None, (None, None))
+    return MlflowTracker(home()).load(experiment, request(given.experiment, given.overrides))
+
+
+def scores(task: str = "") -> Values:
+    """Return what gives a row's scores x 100 by seed: on one test set, or the mean of all."""
+
+    def values(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> Sample:
+        runs = _runs(result, row, axes)
+        means = [
+            fmean(each.scores[each.main_score] for each in run.scores if task in ("", each.task)) * 100
+            for run in runs
+        ]
+        return Sample(tuple(means), runs[0].is_seeded, tuple(run.seed for run in runs))
+
+    return values
+
+
+def distance_from_gold(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> Sample:
+    """Return by seed how far the silver scores of a row are distributed from gold's, in nats."""
+    runs = _runs(result, row, axes)
+    found = []
+    for run in runs:
+        counts = {data.part: data.score_counts for data in run.datasets}
+        found.append(divergence(counts["silver"], counts["gold"]))
+    return Sample(tuple(found), True, tuple(run.seed for run in runs))
+
+
+def label_truth(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> Sample:
+    """Return by seed the rank correlation x 100 of the labels that a row intended with the oracle's truth."""
+    name = f"{row} [{', '.join(f'{axis}={value}' for axis, value in axes.items())}]"
+    found = {}
+    for audit in result.audits:
+        for label in audit.rows:
+            if label.startswith(name) and audit.audit and audit.audit.correlation:
+                found[int(label.rpartition(" ")[2])] = audit.audit.correlation.value * 100
+    return Sample(tuple(found[seed] for seed in sorted(found)), True, tuple(sorted(found)))
+
+
+def _runs(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> list[RunResult]:
+    runs = [run for run in result.runs if _is_at(run, row, axes)]
+    return runs or [run for run in result.runs if _is_at(run, row, {})]
+
+
+def _is_at(run: RunResult, row: str, axes: Mapping[str, str]) -> bool:
+    return run.variant == row and all(run.axes.get(axis) == value for axis, value in axes.items())
+
+
+def _at_share(curve: list[tuple[int, float]], share: float) -> float:
+    steps = curve[-1][0]
+    return next(value for step, value in curve if step >= share * steps)
+
+
+def _evidence(difference: Difference | None, value: float) -> Evidence:
+    if difference is None:
+        return Evidence(value, None, None)
+    return Evidence(difference.value, difference.half_width, least_detectable([difference]))
+
+
+DINO = (Where("sandbox_findings_dino", {"premise": "on"}), Where("sandbox_findings_dino", {"premise": "off"}))
+SYNCSE = (Where("sandbox_findings_syncse"), Where("sandbox_findings_syncse_off"))
+AUGSBERT = (
+    Where("sandbox_findings_augsbert", {"premise": "on"}),
+    Where("sandbox_findings_augsbert", {"premise": "off"}),
+)
+SEEDS = (
+    Where("sandbox_findings_seeds", {"premise": "on"}),
+    Where("sandbox_findings_seeds", {"premise": "off"}),
+)
+DOMAINS = (
+    Where("sandbox_findings_domains", {"premise": "on"}),
+    Where("sandbox_findings_domains", {"premise": "off"}),
+)
+
+FINDINGS = (
+    Finding("DINO", "self-debiasing helps", (Check("dino", "no-debiasing", scores()),), *DINO),
+    Finding("DINO", "a decay of 200 is worse than 100", (Check("decay-200", "dino", scores(), -1),), *DINO),
+    Finding("DINO", "label smoothing helps", (Check("dino", "no-smoothing", scores()),), *DINO),
+    Finding("DINO", "random negatives help", (Check("dino", "no-negatives", scores()),), *DINO),
+    Finding(
+        "DINO", "given first texts are better than written ones", (Check("dino", "x1x2", scores()),), *DINO
+    ),
+    Finding(
+        "DINO", "labels are truer with self-debiasing", (Check("dino", "no-debiasing", label_truth),), *DINO
+    ),
+    Finding(
+        "SynCSE",
+        "partial is better than unsupervised SimCSE",
+        (Check("partial", "unsupervised", scores("test")),),
+        *SYNCSE,
+    ),
+    Finding(
+        "SynCSE",
+        "scratch is better than unsupervised SimCSE",
+        (Check("scratch", "unsupervised", scores("test")),),
+        *SYNCSE,
+    ),
+    Finding(
+        "SynCSE",
+        "unsupervised SimCSE is better than no training",
+        (Check("unsupervised", "untrained", scores("test")),),
+        *SYNCSE,
+    ),
+    Finding(
+        "SynCSE",
+        "prompts that vary are better than one",
+        (Check("scratch", "naive", scores("test")),),
+        *SYNCSE,
+    ),
+    Finding(
+        "SynCSE",
+        "what an LLM wrote adds to human data",
+        (Check("human-and-scratch", "human", scores("test")),),
+        *SYNCSE,
+    ),
+    Finding("SynCSE", "more data are better", (Check("scratch", "tenth", scores("test")),), *SYNCSE),
+    Finding(
+        "SynCSE",
+        "data written for a domain help there",
+        (Check("biomedicine", "unsupervised", scores("medicine")),),
+        *SYNCSE,
+    ),
+    Finding(
+        "AugSBERT",
+        "with little gold the cross-encoder is better than the bi-encoder",
+        (Check("cross-encoder", "gold-only", scores()),),
+        *AUGSBERT,
+    ),
+    Finding(
+        "AugSBERT",
+        "BM25, KDE and semantic search are better than gold alone, random pairs are not",
+        (
+            Check("bm25", "gold-only", scores()),
+            Check("kde", "gold-only", scores()),
+            Check("semantic-search", "gold-only", scores()),
+            Check("random", "gold-only", scores(), 0),
+        ),
+        *AUGSBERT,
+    ),
+    Finding(
+        "AugSBERT",
+        "scores of random pairs are skewed; KDE and BM25 bring them near gold's",
+        (
+            Check("skew-random", "skew-kde", distance_from_gold),
+            Check("skew-random", "skew-bm25", distance_from_gold),
+        ),
+        *DOMAINS,
+    ),
+    Finding(
+        "AugSBERT",
+        "the best of five starts is better than one",
+        (Check("best-of-five", "one-seed", scores()),),
+        *SEEDS,
+    ),
+    Finding(
+        "AugSBERT", "dev scores after a fifth of the steps rank the seeds", (RankCheck("one-seed"),), *SEEDS
+    ),
+    Finding(
+        "AugSBERT",
+        "silver pairs of the target domain are better than the source's gold",
+        (Check("adapted", "source-only", scores()),),
+        *DOMAINS,
+    ),
+)
+
+
+def verdict_on(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) -> str:
+    """Return what came out where the premise holds."""
+    pairs = list(zip(checks, evidence, strict=True))
+    if all(check.holds(found) for check, found in pairs):
+        return "found"
+    return "the opposite" if any(check.is_against(found) for check, found in pairs) else "missed"
+
+
+def verdict_off(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence]) -> str:
+    """Return what came out where it does not: anything that the paper says is one too many."""
+    pairs = list(zip(checks, evidence, strict=True))
+    return "found" if any(check.expected and check.holds(found) for check, found in pairs) else "nothing"
+
+
+def main() -> None:
+    """Print the table and its sums."""
+    print("| | finding | premise holds | | least | premise does not hold | |")
+    print("| ---: | --- | --- | --- | ---: | --- | --- |")
+    counts: dict[str, int] = {}
+    for number, finding in enumerate(FINDINGS, 1):
+        on = [check.evidence(finding.on) for check in finding.checks]
+        off = [check.evidence(finding.off) for check in finding.checks]
+        verdicts = verdict_on(finding.checks, on), verdict_off(finding.checks, off)
+        least = "; ".join(f"{each.least:.2f}" if each.least else "" for each in on)
+        cells = (
+            f"{finding.paper}: {finding.statement}",
+            "; ".join(map(str, on)),
+            verdicts[0],
+            least,
+            "; ".join(map(str, off)),
+            verdicts[1],
+        )
+        print(f"| {number} | {' | '.join(cells)} |")
+        for where, verdict in zip(("on", "off"), verdicts, strict=True):
+            counts[f"{where}: {verdict}"] = counts.get(f"{where}: {verdict}", 0) + 1
+    print()
+    print(", ".join(f"{name} {count}" for name, count in sorted(counts.items())), f"of {len(FINDINGS)}")
+
+
+if __name__ == "__main__":
+    main()
