@@ -38,7 +38,7 @@ def serve(
             max=1,
             help="Share of answers with the prompt's habits: few topics, forms and kinds of change.",
         ),
-    ] = 0.5,
+    ] = 0.6,
     refusals: Annotated[
         float, typer.Option(min=0, max=1, help='Share of answers like "I cannot paraphrase ...".')
     ] = 0.0,

@@ -130,7 +130,7 @@ class Answers:
         return _distinct(ask.count, new)
 
     def _drawn_habits(self, random: Random, again: bool = False) -> Habits | None:
-        """Draw whether a text follows the prompt's habits; what is written again, as it was a repeat, never."""
+        """Return the prompt's habits if a text is to follow them; a text in place of a repeat is not."""
         share = 0.0 if again else self.settings.habits
         return self._habits if share and random.random() < share else None
 

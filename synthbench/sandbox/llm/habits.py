@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from random import Random
 from typing import Any, TypeVar
 
@@ -59,7 +59,8 @@ class Habits:
     def contradiction(self, event: Event, draw: Callable[[], Event]) -> Event:
         """Return the favourite among the contradicting events that `draw` gives.
 
-        A denial wherever it can be, as in the three LLMs that were measured; else the prompt's kind of change.
+        A denial where the event's split has one, as three real LLMs deny under every prompt that was
+        measured; else the prompt's own kind of change.
         """
         favourites = (_DENIAL, self._change)
 

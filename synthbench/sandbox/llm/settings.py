@@ -19,7 +19,7 @@ class LLMSettings(BaseModel):
     seed: int = Field(0, ge=0, description="another seed, other answers and faults")
     noise: float = Field(0.0, ge=0, le=1, description="share of answers of the wrong relation or topic")
     habits: float = Field(
-        0.5,
+        0.6,
         ge=0,
         le=1,
         description="share of answers with the prompt's habits: few topics, forms and kinds of change",
