@@ -3,8 +3,8 @@
 Run: SYNTHBENCH_DATA=... python benchmarks/llm_habits.py [--habits 0 0.6 1]
 
 Not a matter of speed. The first table compares texts of real LLMs, written under one form of prompt each,
-with the sandbox's under SynCSE's naive prompts (one, fixed) and its varied ones. The second counts what 300 new
-sentences and their pairs hold.
+with the sandbox's under SynCSE's naive prompts (one, fixed) and its varied ones. The second counts what 300
+new sentences and their pairs hold.
 """
 
 import argparse
@@ -227,7 +227,7 @@ def print_measures(data: Path, columns: Sequence[tuple[bool, float]]) -> None:
     given = [record.sentence for record in records]
     written = [sandbox(habits, given, is_naive=is_naive) for is_naive, habits in columns]
     by_task = real(data)
-    print(_row("", "real LLMs, texts", *(_name(*column) for column in columns)))
+    print(_row("", "real LLMs", *(_name(*column) for column in columns)))
     print(_row("---", "---", *("---:" for _ in columns)))
     within = [0] * len(columns)
     for task, measures in MEASURES.items():

@@ -91,11 +91,15 @@ class Habits:
         return _best(lambda: draw_wording(event, register, random), rank)
 
     def _strangeness(self, event: Event) -> int:
-        agents, objects = self._cast(event.domain)
+        agents, objects = self._casts[event.domain]
         return int(event.agent not in agents) + int(event.object not in objects)
 
+    @cached_property
+    def _casts(self) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
+        """Each domain's favourite agents, and objects of one scene."""
+        return {name: self._cast(name) for name in domain_names()}
+
     def _cast(self, domain: str) -> tuple[frozenset[str], frozenset[str]]:
-        """Return a domain's favourite agents, and objects of one scene."""
         random, of = self._random(f"cast/{domain}"), domains()[domain]
         agents, objects = list(of.agents), list(random.choice(of.scenes).objects)
         return (
