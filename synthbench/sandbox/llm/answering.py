@@ -108,11 +108,12 @@ class Answers:
         if random.random() < self.settings.noise:
             wrong = Task.CONTRADICTION if ask.task is Task.PARAPHRASE else Task.PARAPHRASE
             ask = replace(ask, task=wrong)
-        if ask.count == 1:
-            return _related(ask, random, self._drawn_habits(random))
-        return phrasing.numbered(
-            _distinct(ask.count, lambda again: _related(ask, random, self._drawn_habits(random, again)))
-        )
+
+        def related(share: float) -> str:
+            return _related(ask, random, self._drawn_habits(share, random))
+
+        share = self.settings.habits
+        return related(share) if ask.count == 1 else phrasing.numbered(_distinct(ask.count, share, related))
 
     def _new_sentences(self, random: Random) -> list[str]:
         """Return distinct sentences on the topics; of each, the chance to be off topic is `noise`.
@@ -123,15 +124,14 @@ class Answers:
         register, on_topic = register_of(ask.instruction), domains_of(ask.instruction)
         off_topic = tuple(name for name in domain_names() if name not in on_topic) or on_topic
 
-        def new(again: bool) -> str:
+        def new(share: float) -> str:
             names = off_topic if random.random() < noise else on_topic
-            return _train_sentence(names, register, random, self._drawn_habits(random, again))
+            return _train_sentence(names, register, random, self._drawn_habits(share, random))
 
-        return _distinct(ask.count, new)
+        return _distinct(ask.count, self.settings.habits, new)
 
-    def _drawn_habits(self, random: Random, again: bool = False) -> Habits | None:
-        """Return the prompt's habits if a text is to follow them; a text in place of a repeat is not."""
-        share = 0.0 if again else self.settings.habits
+    def _drawn_habits(self, share: float, random: Random) -> Habits | None:
+        """Return the prompt's habits in this share of cases, else None."""
         return self._habits if share and random.random() < share else None
 
     @cached_property
@@ -175,17 +175,17 @@ def _train_sentence(names: tuple[str, ...], register: Register, random: Random, 
             return tell(event, register, random) if habits is None else habits.new(event, register, random)
 
 
-def _distinct(count: int, draw: Callable[[bool], str]) -> list[str]:
+def _distinct(count: int, habits: float, draw: Callable[[float], str]) -> list[str]:
     """Draw until there are so many different texts; fewer if there seem to be no more.
 
-    `draw` is told whether its last text was a repeat.
+    `draw` is given the share of texts with habits: 0 for what replaces a repeat, so that no list ends early.
     """
     found: dict[str, None] = {}
-    is_repeat = False
+    share = habits
     for _ in range(count * _TRIES):
         num_found = len(found)
         if num_found == count:
             break
-        found[draw(is_repeat)] = None
-        is_repeat = len(found) == num_found
+        found[draw(share)] = None
+        share = habits if len(found) > num_found else 0.0
     return list(found)
