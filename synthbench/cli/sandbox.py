@@ -31,6 +31,14 @@ def serve(
     noise: Annotated[
         float, typer.Option(min=0, max=1, help="Share of answers of the wrong relation or topic.")
     ] = 0.0,
+    habits: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Share of answers with the prompt's habits: few topics, forms and kinds of change.",
+        ),
+    ] = 0.6,
     refusals: Annotated[
         float, typer.Option(min=0, max=1, help='Share of answers like "I cannot paraphrase ...".')
     ] = 0.0,

@@ -114,6 +114,7 @@ def test_a_taken_port_is_one_clear_line() -> None:
     [
         (("--host", "no.such.host.invalid"), "can't listen on no.such.host.invalid"),
         (("--refusals", "0.7", "--empty", "0.7"), "together they must not be more than 1"),
+        (("--habits", "2"), "Invalid value for '--habits': must be less than or equal to 1"),
     ],
 )
 def test_what_cannot_be_is_one_clear_line(options: tuple[str, ...], message: str) -> None:

@@ -94,7 +94,7 @@ def test_what_changes_the_answers_is_in_the_identity_and_nothing_else(asking: Ex
     assert (
         identity(asking, f"llm={{endpoint: sandbox, {shaky}, retry_after: 3, faults_by: arrival}}") == plain
     )
-    for change in ("seed: 1", "noise: 0.1", "refusals: 0.1", "empty: 0.1", "malformed: 0.1"):
+    for change in ("seed: 1", "noise: 0.1", "habits: 0.1", "refusals: 0.1", "empty: 0.1", "malformed: 0.1"):
         assert identity(asking, f"llm={{endpoint: sandbox, {change}}}") != plain
     noisy = generated(make_plan(asking.load("llm={endpoint: sandbox, noise: 0.1}")))
     spec = generated(make_plan(asking.load())).spec
@@ -128,6 +128,7 @@ def test_a_method_that_needs_an_llm_has_the_experiment_name_one(experiment: Expe
         ("llm: {endpoint: sandbox, nois: 0.1}", "llm.nois: unknown key; did you mean 'noise'?"),
         ("llm: {noise: 0.1}", "llm.endpoint: missing; it has no default"),
         ("llm: {endpoint: sandbox, noise: 2}", "llm.noise: must be at most 1, is 2"),
+        ("llm: {endpoint: sandbox, habits: 2}", "llm.habits: must be at most 1, is 2"),
         (
             "llm: {endpoint: sandbox, drops: 0.9, server_errors: 0.9}",
             "llm: rate_limited, server_errors, drops: together they must not be more than 1",

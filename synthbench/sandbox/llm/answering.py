@@ -14,10 +14,11 @@ from typing import Any
 from synthbench.sandbox.events import Event
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.llm import VERSION, phrasing
+from synthbench.sandbox.llm.habits import Habits, prompt_of
 from synthbench.sandbox.llm.rewriting import denied, reworded
 from synthbench.sandbox.llm.settings import LLMSettings
 from synthbench.sandbox.llm.topics import domains_of, register_of
-from synthbench.sandbox.llm.understanding import Ask, Task, understand
+from synthbench.sandbox.llm.understanding import Ask, Message, Task, understand
 from synthbench.sandbox.llm.wording import heard, tell
 from synthbench.sandbox.sampling import Relation, draw_event, draw_partner, split_of
 from synthbench.sandbox.vocabulary import domain_names
@@ -51,7 +52,11 @@ class Answers:
     @cached_property
     def ask(self) -> Ask:
         """What the messages ask for."""
-        return understand([(message["role"], message["content"]) for message in self.body["messages"]])
+        return understand(self._messages)
+
+    @property
+    def _messages(self) -> list[Message]:
+        return [(message["role"], message["content"]) for message in self.body["messages"]]
 
     @cached_property
     def _key(self) -> str:
@@ -99,13 +104,39 @@ class Answers:
         if ask.task is Task.UNCLEAR:
             return phrasing.question(random)
         if ask.task is Task.SENTENCES:
-            return phrasing.numbered(_new_sentences(ask, self.settings.noise, random))
+            return phrasing.numbered(self._new_sentences(random))
         if random.random() < self.settings.noise:
             wrong = Task.CONTRADICTION if ask.task is Task.PARAPHRASE else Task.PARAPHRASE
             ask = replace(ask, task=wrong)
-        if ask.count == 1:
-            return _related(ask, random)
-        return phrasing.numbered(_distinct(ask.count, lambda: _related(ask, random)))
+
+        def related(share: float) -> str:
+            return _related(ask, random, self._drawn_habits(share, random))
+
+        share = self.settings.habits
+        return related(share) if ask.count == 1 else phrasing.numbered(_distinct(ask.count, share, related))
+
+    def _new_sentences(self, random: Random) -> list[str]:
+        """Return distinct sentences on the topics; of each, the chance to be off topic is `noise`.
+
+        All are of the train split: what is written for training must not be what models are tested on.
+        """
+        ask, noise = self.ask, self.settings.noise
+        register, on_topic = register_of(ask.instruction), domains_of(ask.instruction)
+        off_topic = tuple(name for name in domain_names() if name not in on_topic) or on_topic
+
+        def new(share: float) -> str:
+            names = off_topic if random.random() < noise else on_topic
+            return _train_sentence(names, register, random, self._drawn_habits(share, random))
+
+        return _distinct(ask.count, self.settings.habits, new)
+
+    def _drawn_habits(self, share: float, random: Random) -> Habits | None:
+        """Return the prompt's habits in this share of cases, else None."""
+        return self._habits if share and random.random() < share else None
+
+    @cached_property
+    def _habits(self) -> Habits:
+        return Habits(f"{VERSION}/{self.settings.seed}/{prompt_of(self._messages, self.ask.sentence)}")
 
 
 def digest(body: Mapping[str, Any]) -> str:
@@ -114,14 +145,19 @@ def digest(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
 
 
-def _related(ask: Ask, random: Random) -> str:
+def _related(ask: Ask, random: Random, habits: Habits | None) -> str:
     """Return a paraphrase or a contradiction of the asked sentence, never the sentence itself."""
     known = heard(ask.sentence)
     is_paraphrase = ask.task is Task.PARAPHRASE
     if known is None:
         return (reworded if is_paraphrase else denied)(ask.sentence, random)
-    event = known.event if is_paraphrase else _contradicting(known.event, random)
-    return tell(event, known.register, random, but_not=known.text)
+    if habits is None:
+        event = known.event if is_paraphrase else _contradicting(known.event, random)
+        return tell(event, known.register, random, but_not=known.text)
+    if is_paraphrase:
+        return habits.paraphrase(known, random)
+    event = habits.contradiction(known.event, lambda: _contradicting(known.event, random))
+    return habits.new(event, known.register, random)
 
 
 def _contradicting(event: Event, random: Random) -> Event:
@@ -132,32 +168,24 @@ def _contradicting(event: Event, random: Random) -> Event:
             return other
 
 
-def _new_sentences(ask: Ask, noise: float, random: Random) -> list[str]:
-    """Return distinct sentences on the topics; of each, the chance to be off topic is `noise`.
-
-    All are of the train split: what is written for training must not be what models are tested on.
-    """
-    register, on_topic = register_of(ask.instruction), domains_of(ask.instruction)
-    off_topic = tuple(name for name in domain_names() if name not in on_topic) or on_topic
-
-    def new() -> str:
-        return _train_sentence(off_topic if random.random() < noise else on_topic, register, random)
-
-    return _distinct(ask.count, new)
-
-
-def _train_sentence(names: tuple[str, ...], register: Register, random: Random) -> str:
+def _train_sentence(names: tuple[str, ...], register: Register, random: Random, habits: Habits | None) -> str:
     while True:
-        event = draw_event(names, random)
+        event = draw_event(names, random) if habits is None else habits.event(names, random)
         if split_of(event) == "train":
-            return tell(event, register, random)
+            return tell(event, register, random) if habits is None else habits.new(event, register, random)
 
 
-def _distinct(count: int, draw: Callable[[], str]) -> list[str]:
-    """Draw until there are so many different texts; fewer if there seem to be no more."""
+def _distinct(count: int, habits: float, draw: Callable[[float], str]) -> list[str]:
+    """Draw until there are so many different texts; fewer if there seem to be no more.
+
+    `draw` is given the share of texts with habits: 0 for what replaces a repeat, so that no list ends early.
+    """
     found: dict[str, None] = {}
+    share = habits
     for _ in range(count * _TRIES):
-        if len(found) == count:
+        num_found = len(found)
+        if num_found == count:
             break
-        found[draw()] = None
+        found[draw(share)] = None
+        share = habits if len(found) > num_found else 0.0
     return list(found)

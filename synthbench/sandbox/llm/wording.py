@@ -6,18 +6,23 @@ from random import Random
 from synthbench.sandbox.events import Event
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.parsing import parses
-from synthbench.sandbox.realisation import draw_wording, sentence
+from synthbench.sandbox.realisation import Wording, draw_wording, sentence
 
 _TRIES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A sentence of the grammar as it is spelt there, what it tells, and in which register."""
+    """A sentence of the grammar as it is spelt there, what it tells, and in which words."""
 
     text: str
     event: Event
-    register: Register
+    wording: Wording
+
+    @property
+    def register(self) -> Register:
+        """The register of its form."""
+        return self.wording.form.register
 
 
 def heard(text: str) -> Heard | None:
@@ -27,7 +32,7 @@ def heard(text: str) -> Heard | None:
     bare = capitalised.rstrip(".!")
     for spelling in dict.fromkeys((capitalised, f"{bare}.", bare)):
         for event, wording in parses(spelling):
-            return Heard(spelling, event, wording.form.register)
+            return Heard(spelling, event, wording)
     return None
 
 

@@ -197,7 +197,7 @@ def test_malformed_answers_hold_the_right_one_in_another_form() -> None:
 
 
 def test_malformed_lists_have_a_preamble_another_numbering_or_another_count() -> None:
-    settings = LLMSettings(malformed=1.0)
+    settings = LLMSettings(malformed=1.0, habits=0.0)
     found = [answer("Write 6 headlines on crime.", index, settings) for index in range(60)]
     expected = r"(?:\d\. [^\n]+(?:\n|$)){6}"
     assert not any(re.fullmatch(expected, text) for text in found)
@@ -248,7 +248,14 @@ def test_faults_of_the_service_leave_the_content_alone() -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [{"noise": 1.5}, {"refusals": 0.6, "empty": 0.6}, {"drops": 1.0, "server_errors": 0.1}, {"seed": -1}],
+    [
+        {"noise": 1.5},
+        {"habits": 1.01},
+        {"habits": -0.1},
+        {"refusals": 0.6, "empty": 0.6},
+        {"drops": 1.0, "server_errors": 0.1},
+        {"seed": -1},
+    ],
 )
 def test_settings_that_cannot_be_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
