@@ -28,8 +28,8 @@ def profile_file(experiment: Path, name: str) -> Path:
     near = did_you_mean(name, {*own, *shipped})
     raise UserError(
         f"--profile {name}: no such file: {beside / f'{name}.yaml'}, nor does one ship with synthbench"
+        f"; beside the experiment file: {', '.join(own) or 'none'}; shipped: {', '.join(shipped)}"
         + (near if "did you mean" in near else "")
-        + f"; beside the experiment file: {', '.join(own) or 'none'}; shipped: {', '.join(shipped)}"
     )
 
 
