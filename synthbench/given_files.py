@@ -1,7 +1,9 @@
 """Files and folders that people name: where a relative name starts, and what can be read at all."""
 
+import importlib.util
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +17,7 @@ STARTS_FROM = "starts_from"
 MOST_BYTES_OF_SETTINGS = 1_000_000
 MOST_BYTES_OF_JSON = 50_000_000
 """Tokenizers' settings may list their whole vocabulary."""
+PACKAGE_PREFIX = "package:"
 NO_FILE = "no such file"
 IS_FOLDER = "is a folder, not a file"
 
@@ -50,6 +53,17 @@ def path_of(name: str) -> Path:
     A name that begins with ~ starts from the user's own folder.
     """
     return getattr(name, "starts_from", Path()) / os.path.expanduser(name)  # noqa: PTH111 - Path's own raises
+
+
+def in_package(name: str) -> list[Path]:
+    """Return where "package:module/path" may lie, below each folder of an installed top-level package.
+
+    The package is not imported. Without one of this name there is nothing.
+    """
+    module, _, inside = name.removeprefix(PACKAGE_PREFIX).partition("/")
+    found = importlib.util.find_spec(module) if re.fullmatch(r"\w+", module) else None
+    locations = None if found is None else found.submodule_search_locations
+    return [Path(location) / inside for location in locations or ()]
 
 
 def why_no_file(path: Path) -> str:

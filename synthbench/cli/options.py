@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment
 
 File = Annotated[Path, typer.Argument(help="Experiment file (YAML).")]
-Profile = Annotated[str | None, typer.Option(help="Patch from profiles/NAME.yaml beside the file.")]
+Profile = Annotated[
+    str | None,
+    typer.Option(help="Patch from profiles/NAME.yaml beside the file, else one that ships: sandbox."),
+]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one value, such as seeds=[0].")
 ]

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.console import console, counted
+from synthbench.cli.console import counted
 from synthbench.cli.given import Given, load_given
+from synthbench.cli.last_screen import next_step, print_last_screen
 from synthbench.cli.options import (
     Assignments,
     Data,
@@ -22,7 +23,7 @@ from synthbench.cli.options import (
     opening,
     store_line,
 )
-from synthbench.cli.report import OutputFolder, print_placed
+from synthbench.cli.report import OutputFolder
 from synthbench.cli.signals import INTERRUPTIONS, exit_code
 from synthbench.errors import UserError
 
@@ -70,8 +71,7 @@ def run(
     try:
         _run(given, progress, (jobs, force or []), output)
     except INTERRUPTIONS as interruption:
-        command = shlex.join(["synthbench", *sys.argv[1:]])
-        print(f"interrupted; finished work is kept. To resume: {command}", file=sys.stderr)
+        print(f"interrupted; finished work is kept. To resume: {_this_command()}", file=sys.stderr)
         raise typer.Exit(exit_code(interruption)) from None
 
 
@@ -95,9 +95,10 @@ def _run(given: Given, progress: "RunProgress", how: tuple[int, list[str]], outp
         progress.say("the data are at fault, so nothing was generated or trained, not in other rows either")
         raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
     assert result is not None, "only faulty data leave nothing to be collected"
-    is_tracked = _conclude(result, Artifacts(store, progress.say), folder, progress)
+    # What went wrong stands above the table, which ends the screen and counts it.
     _print_failures(report)
     _print_pending(report.pending_lines)
+    is_tracked = _conclude(result, Artifacts(store, progress.say), folder, progress, given)
     if report.failed and not report.only_user_errors:
         raise typer.Exit(EXIT_FAILURES)
     if report.failed or not is_tracked:
@@ -198,7 +199,11 @@ def _summary(plan: "Plan", report: "Report") -> str:
 
 
 def _conclude(
-    result: "ExperimentResult", artifacts: "Artifacts", folder: Path, progress: "RunProgress"
+    result: "ExperimentResult",
+    artifacts: "Artifacts",
+    folder: Path,
+    progress: "RunProgress",
+    given: Given,
 ) -> bool:
     """Track what is finished, then write its report and say where; tell whether tracking worked.
 
@@ -206,7 +211,6 @@ def _conclude(
     who are to judge get their sheets beside the tables.
     """
     from synthbench.pipeline.audit_results import deliver_sheet
-    from synthbench.reporting.terminal_report import terminal_report
     from synthbench.reporting.write import place_report, report_files
     from synthbench.tracking.redaction import redacted
 
@@ -224,14 +228,23 @@ def _conclude(
     progress.say("tracking in MLflow")
     tracked = _track(result, files)
     kept = place_report(files, folder)
-    console().print(terminal_report(result))
-    print_placed(folder, files, kept)
-    for audit in result.audits:
-        if audit.audit is None:
-            print(f"sheet: {deliver_sheet(audit, artifacts, folder)}")
-    if tracked:
-        print(f"MLflow: {tracked}")
+    sheets = [deliver_sheet(audit, artifacts, folder) for audit in result.audits if audit.audit is None]
+    for sheet in sheets:
+        print(f"sheet: {sheet}")
+    print_last_screen(result, folder, kept, _next_step(result, given, tracked, len(sheets)))
     return bool(tracked)
+
+
+def _next_step(result: "ExperimentResult", given: Given, tracked: str, num_sheets: int) -> str:
+    if result.failures or result.pending or not tracked:
+        return f"{_this_command()} (goes on from here{'' if tracked else ', and tracks the results'})"
+    if num_sheets:
+        return f"answer {counted(num_sheets, 'sheet')}, named above, and run again"
+    return next_step(given, tracked)
+
+
+def _this_command() -> str:
+    return shlex.join(["synthbench", *sys.argv[1:]])
 
 
 def _track(result: "ExperimentResult", files: Mapping[str, bytes]) -> str:
@@ -261,5 +274,4 @@ def _print_pending(pending: tuple[str, ...]) -> None:
     for line in pending:
         print(f"pending: {line}", file=sys.stderr)
     if pending:
-        command = shlex.join(["synthbench", *sys.argv[1:]])
-        print(f"what is finished is kept; to go on later: {command}", file=sys.stderr)
+        print(f"what is finished is kept; to go on later: {_this_command()}", file=sys.stderr)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.errors import UserError
-from synthbench.given_files import read_settings, why_no_file
+from synthbench.given_files import PACKAGE_PREFIX, in_package, read_settings, why_no_file
 
 KeyPath = tuple[str | int, ...]
 
@@ -41,7 +41,7 @@ class Document:
 
 
 def read_document(file: Path) -> Document:
-    """Read a YAML 1.2 file and what it includes (`include:` a list of files, relative to the file itself).
+    """Read a YAML 1.2 file and what it includes: a list of files, relative to it or "package:module/path".
 
     The file's own values are merged over the included ones. Raises UserError for a file that is missing, not
     UTF-8, not YAML, includes itself, or names a key twice.
@@ -62,12 +62,21 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
         raise UserError(f"{own.place(('include',))}: include: must be a list of file names")
     merged = Document({})
     for name in includes:
-        wrong = why_no_file(file.parent / name)
+        path = _included(file, name)
+        wrong = why_no_file(path)
         if wrong:
-            raise UserError(f"{own.place(('include',))}: include: {wrong}: {file.parent / name}")
-        included = _read(file.parent / name, (*including, file.resolve()))
+            raise UserError(f"{own.place(('include',))}: include: {wrong}: {path}")
+        included = _read(path, (*including, file.resolve()))
         merged = merge(merged, included, keep_nulls=True)
     return merge(merged, own, keep_nulls=True)
+
+
+def _included(file: Path, name: str) -> Path:
+    """Return the path of an included file; a package that is not there leaves its name."""
+    if not name.startswith(PACKAGE_PREFIX):
+        return file.parent / name
+    paths = in_package(name)
+    return next((path for path in paths if path.is_file()), paths[0] if paths else Path(name))
 
 
 def parse_document(text: str, name: str) -> Document:

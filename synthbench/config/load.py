@@ -63,6 +63,9 @@ class _Loader:
         patched = self.changes.applied(self.original, self.problems)
         self.document = substitute_tasks(patched, self.changes.substitute.tasks, self.problems)
         self.replaced = dict.fromkeys(replacements(patched, self.document))
+        if self.changes.substitute.llm:
+            llms = (Document({"llm": each.data.get("llm")}) for each in (self.original, patched))
+            self.replaced |= dict.fromkeys(replacements(*llms))
         self.uses_llm = False
         self.num_rows = 1
         self.sources = self._sources()

@@ -1,6 +1,6 @@
 """What the command line and a profile change in an experiment."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,9 @@ from synthbench.config.documents import (
 )
 from synthbench.config.llm import in_full
 from synthbench.config.problems import Problems, parse, readable
+from synthbench.config.profiles import profile_file
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
+from synthbench.config.substitution import substitute_llm
 from synthbench.errors import UserError, did_you_mean
 
 RUN_KEYS = tuple(RunSection.model_fields)
@@ -65,9 +67,18 @@ class Changes:
         )
 
     def applied(self, document: Document, problems: Problems) -> Document:
-        """Lay the patches of the top level over a file; null takes a key, a row or an axis value away."""
+        """Lay the patches of the top level over a file; null takes a key, a row or an axis value away.
+
+        The LLM is substituted between the profile's patches and what is typed, which may set its keys.
+        """
         own = _patch(self.profile.section("experiments"), str(document.data.get("experiment")))
-        for dotted in (_patch(self.profile, "experiment"), own, *self.top):
+        document = self._patched(document, (_patch(self.profile, "experiment"), own), problems)
+        document = substitute_llm(document, self.substitute.llm)
+        return _without_removed(self._patched(document, self.top, problems))
+
+    @staticmethod
+    def _patched(document: Document, patches: Iterable[Document], problems: Problems) -> Document:
+        for dotted in patches:
             patch = expand_dotted(dotted, whole=document.data)
             document = _with_llm_in_full(document, patch)
             absent = list(_absent_rows(document, patch))
@@ -79,7 +90,7 @@ class Changes:
                 for key in path[:-1]:
                     holder = holder[key]
                 del holder[path[-1]]
-        return _without_removed(document)
+        return document
 
     def resolved(self) -> dict[str, Any]:
         """Return what patches every run, as plain data."""
@@ -102,18 +113,7 @@ def _with_llm_in_full(document: Document, patch: Document) -> Document:
 def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[ProfileSection, Document]:
     if name is None:
         return ProfileSection(), Document({})
-    if Path(name).name != name or name.endswith(".yaml"):
-        stem = Path(name).name.removesuffix(".yaml")
-        raise UserError(
-            f"--profile {name}: must be a name alone; --profile {stem} reads "
-            f"{file.parent / 'profiles' / f'{stem}.yaml'}"
-        )
-    profile_file = file.parent / "profiles" / f"{name}.yaml"
-    if not profile_file.is_file():
-        known = [path.stem for path in profile_file.parent.glob("*.yaml")]
-        hint = did_you_mean(name, known) or "; profiles lie in profiles/ beside the experiment file"
-        raise UserError(f"--profile {name}: no such file: {profile_file}{hint}")
-    document = read_document(profile_file)
+    document = read_document(profile_file(file, name))
     profile = parse(ProfileSection, document.data, document, (), problems)
     return (readable(ProfileSection, document.data) if profile is None else profile), document
 

@@ -1,4 +1,4 @@
-"""What a profile put in the place of an experiment's models and tasks, in words."""
+"""What a profile put in the place of an experiment's models, tasks and LLM, in words."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +10,8 @@ _SOURCES = ("sandbox", "task", "file")
 
 def replacements(before: Document, after: Document) -> Iterator[tuple[str, str]]:
     """Yield each model and source that differs: ("gpt2-xl", "sandbox/lm"), ("STSb/dev", "sandbox pairs").
+
+    An LLM is told by its model: ("gpt-4o-mini", "the sandbox's LLM").
 
     A source on the hub is told by its file: ("org/name/nli.csv", "sandbox triplets").
     """
@@ -27,6 +29,9 @@ def _differences(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa:
         kind = next((key for key in _SOURCES if key in after), "another source")
         inner = before.get("split", "test") if named == "task" else before.get("file")
         yield f"{before[named]}/{inner}", f"{kind} {after.get(kind, '')}".rstrip()
+        return
+    if after.get("endpoint") == "sandbox" != before.get("endpoint"):
+        yield str(before.get("model") or before.get("local") or "llm"), "the sandbox's LLM"
         return
     if isinstance(before.get("model"), str) and after.get("model") != before["model"]:
         yield before["model"], str(after.get("model"))

@@ -259,13 +259,16 @@ class SubstituteSection(Section):
     )
     roles: dict[str, dict[str, str]] = Field(
         default_factory=dict,
-        description="role -> patterns that go before those of `models`; a role is a trainer's name, or the"
-        " key under which a method configures a model, with hyphens",
+        description="role -> patterns that go before those of `models`; a role is the key under which a"
+        " method configures a model, with hyphens, or else a trainer's or a method's name",
     )
     tasks: dict[str, Settings] = Field(
         default_factory=dict,
         description="pattern of a source's TASK/SPLIT, HUB/FILE/KIND or data:PATH/KIND -> the source used"
         " instead, with the split, sample and `as` of the first; the first match counts",
+    )
+    llm: Literal["sandbox"] | None = Field(
+        None, description="is asked in the place of the LLM that the file names; null: as the file says"
     )
     oracle: Literal["sandbox"] | None = Field(
         None, description="judges every audit in the place of people and their sheets; null: as the file says"

@@ -13,6 +13,7 @@ from synthbench.config.documents import Document
 from synthbench.config.experiment import Experiment, RunConfig
 from synthbench.config.llm import LLM, EndpointLLM
 from synthbench.config.problems import Problems
+from synthbench.config.profiles import SHIPPED
 from synthbench.given_files import PlacedName, path_of
 from synthbench.sources.models import FileSource, Source
 from synthbench.sources.places import Places
@@ -61,10 +62,11 @@ def what_is_sent(experiment: Experiment) -> Iterator[str]:
 def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:
     """Yield a line on what is read outside the experiment's folder, the home and a given data folder.
 
-    A link is judged by what it leads to. A data folder that only the file names is one of its files.
+    A link is judged by what it leads to. A data folder that only the file names is one of its files. Profiles
+    that ship with synthbench are the user's own, as the program is.
     """
     places = experiment.places
-    own = [experiment.file.parent, home]
+    own = [experiment.file.parent, home, SHIPPED]
     own += [places.data] if experiment.is_data_folder_given and places.data is not None else []
     roots = [folder.resolve() for folder in own]
     outside = [

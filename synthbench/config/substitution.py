@@ -7,7 +7,10 @@ from typing import Any, TypeVar
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.problems import Problems
 from synthbench.config.schema import SubstituteSection
+from synthbench.data.records import RecordKind
 from synthbench.sources.models import IN_DATA_FOLDER
+from synthbench.sources.sandbox import KINDS
+from synthbench.sources.tasks import TASKS
 
 T = TypeVar("T")
 KEPT = ("split", "sample", "as")
@@ -17,9 +20,9 @@ KEPT = ("split", "sample", "as")
 def substitute_models(document: Document, substitute: SubstituteSection, problems: Problems) -> Document:
     """Replace every `model:` by what the first matching pattern names, and drop its `revision:`.
 
-    Patterns of the model's role go before those of all. A role is a trainer's name, or the key under which a
-    method configures a model ("cross_encoder" is the role "cross-encoder"). `select` is left as it is: its
-    values stand in the candidates' own sections.
+    Patterns of the model's role go before those of all. A role is the key under which a method configures a
+    model ("cross_encoder" is the role "cross-encoder"), else the name of the method or trainer. `select` is
+    left as it is: its values stand in the candidates' own sections.
 
     An id that no pattern matches is a problem, unless it is one of the replacements. Without patterns nothing
     changes.
@@ -40,7 +43,10 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
             own = _of_role(document, path, substitute.roles)
             new = _first_match(model, own) or _first_match(model, substitute.models)
             if new is None:
-                problems.add(document, (*path, "model"), f"the profile has no substitute for '{model}'")
+                what = (
+                    f"the profile has no substitute for '{model}'; one belongs under its `substitute.models`"
+                )
+                problems.add(document, (*path, "model"), what)
             else:
                 result["model"] = new
                 result.pop("revision", None)
@@ -52,10 +58,22 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
 
 def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
     """Return the patterns of the role that a model at this path has."""
-    train = document.data.get("train")
-    trainer = train.get("trainer") if isinstance(train, dict) and path[0] == "train" else None
-    names = [str(name).replace("_", "-") for name in (*path, trainer)]
+    section: Any = document.data.get(path[0])
+    keys = path[1:]
+    if path[0] == "data" and keys:
+        # A part may have any name.
+        section, keys = section[keys[0]], keys[1:]
+    component = section.get("method", section.get("trainer")) if isinstance(section, dict) else None
+    names = [str(name).replace("_", "-") for name in (*keys, component)]
     return next((roles[name] for name in names if name in roles), {})
+
+
+def substitute_llm(document: Document, llm: str | None) -> Document:
+    """Let `llm` be asked in the place of the one that a file names, if it is another; None: as it is."""
+    named = document.data.get("llm")
+    if llm is None or not isinstance(named, dict) or named.get("endpoint") == llm:
+        return document
+    return Document({**document.data, "llm": {"endpoint": llm}}, document.places)
 
 
 def substitute_oracle(document: Document, oracle: str | None) -> Document:
@@ -102,13 +120,26 @@ def _substitute(
         return source
     if substitute is None:
         key = "task" if "task" in source else "hub"
-        problems.add(document, ("sources", name, key), f"the profile has no substitute for '{title}'")
+        # What is no task at all, the schema says.
+        if key == "hub" or source[key] in TASKS:
+            problems.add(document, ("sources", name, key), _no_substitute(name, title, source))
         return source
     kept = {key: source[key] for key in KEPT if key in source}
     part = source.get("part")
     if isinstance(part, dict) and "take" in part:
         kept["split"] = part["take"]
     return {"split": "test" if "task" in source else "train", **substitute, **kept}
+
+
+def _no_substitute(name: str, title: str, source: Mapping[str, Any]) -> str:
+    kind = TASKS[source["task"]].kind if "task" in source else source.get("kind", RecordKind.SENTENCE)
+    fitting = next((each for each, its_kind in KINDS.items() if its_kind == kind), "pairs")
+    split = source.get("split", "test" if "task" in source else "train")
+    return (
+        f"the profile has no substitute for '{title}'; give one with"
+        f" --set 'sources.{name}={{sandbox: {fitting}, split: {split}, size: 500}}',"
+        " or under the profile's `substitute.tasks`"
+    )
 
 
 def _title(source: Mapping[str, Any]) -> str:

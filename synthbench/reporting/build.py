@@ -49,6 +49,11 @@ def build_table(result: ExperimentResult) -> Table:
         notes=table_notes(table, result, options),
         figure_notes=figure_notes(table, result),
         short_notes=short_notes(table, result, options),
+        shows=tuple(
+            (name, options.shows[name])
+            for name in dict.fromkeys(row.variant for row in table.rows)
+            if name in options.shows
+        ),
     )
 
 

@@ -30,7 +30,8 @@ def latex_table(table: Table, layout: Layout) -> str:
     ]
     body = [line for group in table.groups for line in (r"\midrule", *_group_lines(table, group))][1:]
     parts = [[FONTS, *fitted([*top, *part, r"\bottomrule", r"\end{tabular}"])] for part in split(body)]
-    notes = table.short_notes if layout.options.notes == "short" else table.notes
+    shows = (f"{name}: {text}" for name, text in table.shows)
+    notes = table.short_notes if layout.options.notes == "short" else (*shows, *table.notes)
     return "\n".join([ORIGIN, *layout.environments(table.caption, parts, notes)]) + "\n"
 
 

@@ -1,11 +1,11 @@
 """The table as GitHub-flavoured Markdown."""
 
 from synthbench.escaping import markdown_text
-from synthbench.reporting.table import MISSING, Cell, Table
+from synthbench.reporting.table import MISSING, SHOWS, Cell, Table
 
 
 def markdown_table(table: Table) -> str:
-    """Return caption, table and notes."""
+    """Return caption, table, what each row shows, and notes."""
     names = len(table.axes) + 1
     lines = [
         f"**{markdown_text(table.caption)}**",
@@ -19,8 +19,14 @@ def markdown_table(table: Table) -> str:
         if row.published_line:
             texts = (f"*{markdown_text(text)}*" if text else "" for text in row.published_line)
             lines.append(_line([*[""] * len(table.axes), *texts]))
+    shows = [f"- {markdown_text(name)}: {markdown_text(text)}" for name, text in table.shows]
+    if shows:
+        lines += ["", f"{SHOWS}:", "", *shows]
     notes = [f"- {markdown_text(note)}" for note in table.notes]
-    return "\n".join([*lines, *(["", *notes] if notes else [])]) + "\n"
+    if notes:
+        # Two lists in a row would be one.
+        lines += ["", *(["Notes:", ""] if shows else []), *notes]
+    return "\n".join(lines) + "\n"
 
 
 def _cell_text(table: Table, cell: Cell | None) -> str:

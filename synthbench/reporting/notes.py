@@ -1,9 +1,8 @@
 """What a reader must know beside the numbers."""
 
-import math
 from collections.abc import Iterator, Sequence
 
-from synthbench.reporting.aggregate import RowKey, measurements, rows, scores
+from synthbench.reporting.aggregate import RowKey, rows
 from synthbench.reporting.columns import column_sources
 from synthbench.reporting.comparison_notes import least_detectable_notes
 from synthbench.reporting.comparisons import ItemErrors
@@ -14,9 +13,18 @@ from synthbench.reporting.published_amounts import amount_notes
 from synthbench.reporting.published_notes import published_notes
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.table import CEILING_MARK, MISSING, Cell, Table
+from synthbench.reporting.warning_notes import (
+    UNKNOWN_NOISE,
+    count_texts,
+    flat_labels,
+    incomplete,
+    not_alike,
+    not_found,
+    one_seed,
+    undefined,
+    unfinished,
+)
 
-_UNKNOWN_NOISE = "the noise between seeds is unknown"
-FLAT = 0.01
 CHOSEN_SEED = "train.seed"
 _OTHER_SEEDS = "[n=...]: over another number of seeds."
 
@@ -32,17 +40,17 @@ def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_seed_optimization(result),
         *_averages(table, options),
         *_items(table),
-        *_not_alike(table),
+        *not_alike(table),
         *_marks(table),
-        *_undefined(result, options),
+        *undefined(result, options),
         *published_notes(table, are_wanted=bool(result.published)),
         *amount_notes(result, options),
-        *_not_found(result, options),
+        *not_found(result, options),
         *_data(result),
         *overlap_notes(result),
         *options.notes,
         *result.notes,
-        *_unfinished(result),
+        *unfinished(result),
     )
     return tuple(note for note in notes if note.strip())
 
@@ -54,13 +62,13 @@ def short_notes(table: Table, result: ExperimentResult, options: TableOptions) -
         *_metrics(table),
         *_seeds(table, result),
         *_averages(table, options),
-        *_not_alike(table),
+        *not_alike(table),
         *_marks(table),
-        *_undefined(result, options),
+        *undefined(result, options),
         *published_notes(table, are_wanted=bool(result.published)),
-        *_not_found(result, options),
+        *not_found(result, options),
         *flat_labels(result),
-        *_incomplete(result),
+        *incomplete(result),
     )
 
 
@@ -68,19 +76,14 @@ def audit_notes(result: ExperimentResult) -> tuple[str, ...]:
     """Return what must be known beside audits; where there is no other table, its caption comes first."""
     options = TableOptions.model_validate(result.table)
     caption = "" if result.has_scores else options.caption or result.description
-    said = (*options.notes, *result.notes, *_unfinished(result))
+    said = (*options.notes, *result.notes, *unfinished(result))
     notes = (caption, *_overrides(result), *_data(result), *said)
     return tuple(note for note in notes if note.strip())
 
 
-def _unfinished(result: ExperimentResult) -> Iterator[str]:
-    yield from (f"Failed: {failure}" for failure in result.failures)
-    yield from (f"Pending: {what}" for what in result.pending)
-
-
 def data_notes(result: ExperimentResult) -> tuple[str, ...]:
     """Return what must be known of the experiment and its data beside what shows no scores."""
-    return (*_overrides(result), *_data(result), *_unfinished(result))
+    return (*_overrides(result), *_data(result), *unfinished(result))
 
 
 def cost_notes(result: ExperimentResult) -> tuple[str, ...]:
@@ -94,10 +97,10 @@ def figure_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
         *_overrides(result),
         *_metrics(table),
         *_intervals(table, result),
-        *_not_alike(table),
+        *not_alike(table),
         *_marks(table),
-        *_undefined(result, TableOptions.model_validate(result.table)),
-        *_incomplete(result),
+        *undefined(result, TableOptions.model_validate(result.table)),
+        *incomplete(result),
     )
 
 
@@ -119,20 +122,6 @@ def _data(result: ExperimentResult) -> Iterator[str]:
     yield from flat_labels(result)
 
 
-def flat_labels(result: ExperimentResult) -> Iterator[str]:
-    """Yield a warning for each part of generated data whose scores are nearly all the same."""
-    flat: dict[str, dict[str, None]] = {}
-    for run in result.runs:
-        for data in run.datasets:
-            if data.method and data.num_records > 1 and data.figures.get("score_sd", 1.0) < FLAT:
-                flat.setdefault(data.part, {})[run.variant] = None
-    for part, variants in flat.items():
-        yield (
-            f"Scores of {part} are nearly all the same (standard deviation below {FLAT:g}), so that they tell"
-            f" hardly one pair from another: {', '.join(variants)}."
-        )
-
-
 def _metrics(table: Table) -> Iterator[str]:
     titles: dict[str, list[str]] = {}
     for column in table.columns:
@@ -149,7 +138,7 @@ def _seeds(table: Table, result: ExperimentResult) -> Iterator[str]:
     seeds, cells = _seeds_of(result), _cells(table)
     compares = any(len(group.compared) > 1 for group in table.groups)
     if len(seeds) == 1:
-        yield f"One seed ({seeds[0]})" + (f": {_UNKNOWN_NOISE}, so nothing is bold." if compares else ".")
+        yield from one_seed(table, result)
         return
     if not cells:
         return
@@ -179,7 +168,7 @@ def _noise(table: Table, result: ExperimentResult) -> str:
 def _intervals(table: Table, result: ExperimentResult) -> Iterator[str]:
     seeds, cells = _seeds_of(result), _cells(table)
     if len(seeds) == 1:
-        yield f"One seed ({seeds[0]}): {_UNKNOWN_NOISE}, so there are no intervals."
+        yield f"One seed ({seeds[0]}): {UNKNOWN_NOISE}, so there are no intervals."
         return
     if not cells:
         return
@@ -272,24 +261,10 @@ def _items(table: Table) -> Iterator[str]:
     counts = [
         f"{column.title} {texts[0]}"
         for index, column in enumerate(table.columns)
-        if not column.is_average and len(texts := _count_texts(table, index)) == 1
+        if not column.is_average and len(texts := count_texts(table, index)) == 1
     ]
     if counts:
         yield f"Items scored: {', '.join(counts)}."
-
-
-def _not_alike(table: Table) -> Iterator[str]:
-    for index, column in enumerate(table.columns):
-        texts = _count_texts(table, index)
-        if not column.is_average and len(texts) > 1:
-            yield f"{column.title}: rows are not comparable, scored on {' and '.join(texts)} items."
-        if not column.is_average and len(column.metrics) > 1:
-            yield f"{column.title}: rows are not comparable, their scores differ: {column.metric_title}."
-
-
-def _count_texts(table: Table, index: int) -> list[str]:
-    counts = dict.fromkeys((cell.num_items, cell.num_dropped) for cell in table.cells(index))
-    return [f"{items} ({dropped} dropped as leaks)" if dropped else f"{items}" for items, dropped in counts]
 
 
 def _marks(table: Table) -> Iterator[str]:
@@ -298,38 +273,3 @@ def _marks(table: Table) -> Iterator[str]:
         yield f"{CEILING_MARK} Ceiling, compared with no other row: {', '.join(ceilings)}."
     if any(cell is None for row in table.rows for cell in row.cells):
         yield f"{MISSING} Not scored."
-
-
-def _undefined(result: ExperimentResult, options: TableOptions) -> Iterator[str]:
-    """Name the scores that are no numbers: a mean without their seeds would be another row's."""
-    shown = dict.fromkeys(one for column in column_sources(result, options) for one in column.measurements)
-    seeds: dict[str, list[str]] = {}
-    for key, runs in rows(result, options.across).items():
-        for measurement in shown:
-            for run in runs:
-                if any(math.isnan(each.scores[each.main_score]) for each in scores((run,), measurement)):
-                    seeds.setdefault(f"{key.label} on {measurement.label}", []).append(str(run.seed))
-    if seeds:
-        named = (f"{cell} (seed {', '.join(of)})" for cell, of in seeds.items())
-        yield f"nan: no score is defined, so there is no mean over the seeds: {'; '.join(named)}."
-
-
-def _incomplete(result: ExperimentResult) -> Iterator[str]:
-    """Say, where there is no room for more, that something is not there."""
-    counts = {"failed": len(result.failures), "pending": len(result.pending)}
-    told = [f"{count} {what}" for what, count in counts.items() if count]
-    if told:
-        yield f"Incomplete ({', '.join(told)}): what is not there is named beside the table."
-
-
-def _not_found(result: ExperimentResult, options: TableOptions) -> Iterator[str]:
-    measured = measurements(result, options.across)
-    scored = {name for one in measured for name in one.names}
-    named = (name for name in options.columns or result.tasks if name not in options.averages)
-    averaged = [task for over in options.averages.values() for task in over]
-    missing = [task for task in dict.fromkeys([*named, *averaged]) if task not in scored]
-    if missing:
-        yield f"Not found, so not scored: {', '.join(missing)}."
-    for name, over in options.averages.items():
-        if set(missing) & set(over):
-            yield f"No column '{name}': some of its test sets were not found."

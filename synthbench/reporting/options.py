@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 def _listed(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
@@ -15,6 +15,19 @@ Names = Annotated[tuple[str, ...], Field(strict=False)]
 
 def _compared_with_all(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
     return {value: ()} if isinstance(value, str) else value
+
+
+MOST_OF_A_SENTENCE = 200
+
+
+def _sentence(text: str) -> str:
+    if not text.strip() or len(text.splitlines()) > 1:
+        raise ValueError("must be a sentence on one line")
+    if len(text) > MOST_OF_A_SENTENCE:
+        raise ValueError(
+            f"has {len(text)} characters; at most {MOST_OF_A_SENTENCE}, what is longer is a note"
+        )
+    return text
 
 
 NameOrNames = Annotated[Names, BeforeValidator(_listed)]
@@ -197,6 +210,12 @@ class TableOptions(BaseModel):
         None,
         description="the row that all others at its point of the grid are compared with (`comparisons.*`); or"
         " several, each with a list of the rows compared with it, [] for all; null: `baseline`",
+    )
+    shows: Mapping[str, Annotated[str, AfterValidator(_sentence)]] = Field(
+        default_factory=dict,
+        exclude_if=lambda value: not value,
+        description=f"row -> a sentence on what it shows, at most {MOST_OF_A_SENTENCE} characters, listed"
+        " below the table",
     )
     notes: Names = Field((), description="what else must be known beside the table, a sentence each")
     caption: str = Field("", description="empty: the experiment's description, or its name")

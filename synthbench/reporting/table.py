@@ -17,6 +17,8 @@ FLAGS = {
 }
 """What is doubtful about a published figure -> its mark, and what the mark means."""
 PUBLISHED = "published"
+SHOWS = "What each row shows"
+"""The heading of the list of rows with a sentence each."""
 Axes = tuple[tuple[str, str], ...]
 
 
@@ -155,7 +157,8 @@ class Table:
     """What is printed, whatever the format; `num_seeds` is what most cells have.
 
     `figure_notes` are for figures of the table, which show intervals where printers show ± and bold.
-    `short_notes` are those of `notes` without which figures and marks can't be read.
+    `short_notes` are those of `notes` without which figures and marks can't be read. `shows` are rows with a
+    sentence on what each shows.
     """
 
     name: str
@@ -168,6 +171,7 @@ class Table:
     notes: tuple[str, ...] = ()
     figure_notes: tuple[str, ...] = ()
     short_notes: tuple[str, ...] = ()
+    shows: tuple[tuple[str, str], ...] = ()
 
     @property
     def rows(self) -> tuple[Row, ...]:

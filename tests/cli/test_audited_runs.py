@@ -42,7 +42,7 @@ def test_what_will_be_audited_is_told_before(audited: Place) -> None:
 def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Place) -> None:
     called = audited.call("run", audited.file, "--profile", "sandbox")
     assert (called.code, called.errors) == (0, [])
-    confusion = called.out[: called.out.index("tables: ")]
+    confusion = called.out[: called.out.index("page: ")]
     for text in (
         "labels of pairs (small): judged (rows) of what was intended (columns)",
         "mean similarity",
@@ -50,7 +50,7 @@ def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Place
         "What the sandbox's own labels are worth",
     ):
         assert text in confusion
-    assert "tables: reports/small/profile-sandbox/audit.{tex,md,csv}" in called.out
+    assert " in reports/small/profile-sandbox/audit.md\n" in called.out
     again = audited.call("report", audited.file, "--profile", "sandbox", "--output", "again")
     assert again.out.startswith(confusion)
     written = (audited.folder / folder / "small/profile-sandbox/audit.md" for folder in ("reports", "again"))
@@ -62,6 +62,7 @@ def test_people_get_a_sheet_and_their_answers_are_read_and_kept(audited: Place) 
     assert (called.code, called.errors) == (0, [])
     assert "sheet: reports/small/audit-labels-small.csv: " in called.out
     assert "20 are to be judged; nobody has yet" in called.out
+    assert called.out.splitlines()[-1] == "next: answer 1 sheet, named above, and run again"
     sheet = audited.folder / "reports" / "small" / "audit-labels-small.csv"
     with sheet.open(encoding="utf-8-sig", newline="") as stream:
         header, *rows = list(csv.reader(stream))

@@ -526,7 +526,8 @@ def test_a_profile_patches_one_experiment_by_its_name(experiment: ExperimentFile
 def test_a_missing_profile_names_the_nearest(experiment: ExperimentFile) -> None:
     experiment.profile("sandbox", "run: {}\n")
     assert experiment.faults(profile="sandbx") == [
-        "--profile sandbx: no such file: profiles/sandbx.yaml; did you mean 'sandbox'?"
+        "--profile sandbx: no such file: profiles/sandbx.yaml, nor does one ship with synthbench; beside the"
+        " experiment file: sandbox; shipped: sandbox; did you mean 'sandbox'?"
     ]
 
 
@@ -587,7 +588,10 @@ def test_a_model_that_no_pattern_matches_is_a_fault_and_a_substitute_itself_is_n
     experiment.change("{model: tiny/other}", "{model: big/model}")
     (message,) = experiment.faults(profile="tiny")
     line = experiment.line("big/model")
-    assert message == f"study.yaml:{line}: train.base.model: the profile has no substitute for 'big/model'"
+    assert message == (
+        f"study.yaml:{line}: train.base.model: the profile has no substitute for 'big/model';"
+        " one belongs under its `substitute.models`"
+    )
 
 
 def test_models_among_which_dev_chooses_are_substituted_too(experiment: ExperimentFile) -> None:
@@ -629,7 +633,9 @@ def test_a_profile_substitutes_files_on_the_hub_by_what_they_hold(experiment: Ex
     experiment.profile("tiny", TASKS)
     line = experiment.line("org/sts")
     assert experiment.faults(profile="tiny") == [
-        f"study.yaml:{line}: sources.gold.hub: the profile has no substitute for 'org/sts/a.csv/scored_pair'"
+        f"study.yaml:{line}: sources.gold.hub: the profile has no substitute for 'org/sts/a.csv/scored_pair';"
+        " give one with --set 'sources.gold={sandbox: pairs, split: train, size: 500}',"
+        " or under the profile's `substitute.tasks`"
     ]
 
 
@@ -653,8 +659,21 @@ def test_a_task_that_no_pattern_matches_is_a_fault_and_other_sources_stay(experi
     experiment.change("{file: test.tsv, kind: scored_pair, split: test}", "{task: SICK-R}")
     line = experiment.line("SICK-R")
     assert experiment.faults(profile="tiny") == [
-        f"study.yaml:{line}: sources.test.task: the profile has no substitute for 'SICK-R/test'"
+        f"study.yaml:{line}: sources.test.task: the profile has no substitute for 'SICK-R/test';"
+        " give one with --set 'sources.test={sandbox: pairs, split: test, size: 500}',"
+        " or under the profile's `substitute.tasks`"
     ]
+    remedy = "sources.test={sandbox: pairs, split: test, size: 500}"
+    assert experiment.faults(remedy, profile="tiny") == []
+
+
+def test_what_is_no_task_is_told_as_that_and_not_as_one_without_a_substitute(
+    experiment: ExperimentFile,
+) -> None:
+    experiment.profile("tiny", TASKS)
+    experiment.change("{file: test.tsv, kind: scored_pair, split: test}", "{task: SICKR}")
+    (message,) = experiment.faults(profile="tiny")
+    assert message.endswith("; did you mean 'SICK-R'?")
 
 
 def test_validating_reads_no_data_file(experiment: ExperimentFile) -> None:

@@ -129,3 +129,32 @@ def test_scores_of_two_kinds_have_no_mean_against_their_cost(tmp_path: Path) -> 
         load_experiment(file)
     file.write_text(asking.replace("costs: seconds", "costs: seconds, score: A"), encoding="utf-8")
     assert load_experiment(file).table.figures.frontier is not None
+
+
+def test_a_sentence_on_what_a_row_shows_is_of_a_row_that_there_is(study: ExperimentFile) -> None:
+    shows = "shows: {plain: What gold is worth., silver: Whether silver adds to it.}"
+    table = with_table(study, shows).load().table
+    assert table.shows == {"plain": "What gold is worth.", "silver": "Whether silver adds to it."}
+    study.change("silver: Whether", "silvr: Whether")
+    assert study.faults() == [
+        "study.yaml:27: table.shows.silvr: no row is called 'silvr'; did you mean 'silver'?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "fault"),
+    [
+        ("' '", "must be a sentence on one line"),
+        ('"one\\ntwo"', "must be a sentence on one line"),
+        ("x" * 201, "has 201 characters; at most 200, what is longer is a note"),
+    ],
+)
+def test_a_sentence_on_a_row_is_short(study: ExperimentFile, sentence: str, fault: str) -> None:
+    (message,) = with_table(study, f"shows: {{plain: {sentence}}}").faults()
+    assert message.startswith("study.yaml:27: table.shows.plain: ")
+    assert fault in message
+
+
+def test_sentences_on_rows_change_no_row(study: ExperimentFile) -> None:
+    before = study.load().variants
+    assert with_table(study, "shows: {plain: What gold is worth.}").load().variants == before

@@ -55,15 +55,16 @@ def test_the_first_run_computes_every_stage_once(finished_run: tuple[Place, Call
 
 
 def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Place, Called]) -> None:
-    _, called = finished_run
+    place, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
-    assert called.out.splitlines()[-4:] == [
-        "tables: reports/small/{table,comparisons}.{tex,md,csv}",
-        "plots: reports/small/scores.{pdf,png}",
-        "page: reports/small/report.html",
-        "MLflow: synthbench dashboard",
+    number = tables(place)["table.md"].decode().count("\n- ")
+    assert called.out.splitlines()[-3:] == [
+        "page: reports/small/report.html; tables and plots beside it",
+        f"notes: {number} in reports/small/table.md; read first: 2 warnings",
+        f"next: synthbench dashboard {place.file} (every run in MLflow)",
     ]
+    assert "seeds (0, 1)" not in called.out
 
 
 def test_tables_are_written_in_three_formats(finished_run: tuple[Place, Called]) -> None:
@@ -148,13 +149,15 @@ def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Place
     whole = tables(copy)
     called = copy.call("run", copy.file, "--seeds", "0", "--set", "runtime.threads=2")
     assert called.code == 0
-    assert "reports/small/seeds-0/{table,comparisons}.{tex,md,csv}" in called.out
+    assert "page: reports/small/seeds-0/report.html; " in called.out
     assert tables(copy) == whole
-    assert "n = 2 seeds (0, 1)" in reported()
+    assert f"next: synthbench dashboard {copy.file} " in reported()
     part = reported("--seeds", "0")
-    assert "One seed (0)" in part
-    assert "Not the experiment as its file has it, but with --seeds 0." in part
-    assert "reports/small/seeds-0/scores.{pdf,png}" in part
+    assert "next: synthbench dashboard (" in part
+    assert "in reports/small/seeds-0/table.md" in part
+    notes = (copy.folder / "reports" / "small" / "seeds-0" / "table.md").read_text(encoding="utf-8")
+    assert "One seed (0)" in notes
+    assert "Not the experiment as its file has it, but with --seeds 0." in notes
     assert tables(copy) == whole
     names = {run.info.run_name for run in _runs(_client(copy), "experiment")}
     assert names == {"small", "small --seeds 0"}
@@ -203,17 +206,19 @@ def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_t
         patch.setattr(MlflowTracker, "log", fail)
         called = copy.call("run", copy.file)
     assert (called.code, called.errors) == (2, ["MLflow failed: gone"])
+    assert called.out.splitlines()[-1] == (
+        f"next: synthbench run {copy.file} (goes on from here, and tracks the results)"
+    )
     assert "| augsbert |" in tables(copy)["table.md"].decode()
     again = copy.call("run", copy.file)
     assert (again.code, again.executed) == (0, [])
-    assert "MLflow: synthbench dashboard" in again.out
+    assert "next: synthbench dashboard" in again.out
 
 
 def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Place, Called]) -> None:
-    place, called = finished_run
+    place, _ = finished_run
     notes = tables(place)["table.md"].decode()
     for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Generated data were made once"):
-        assert text in called.out
         assert text in notes
     assert re.search(r"Chosen on dev: augsbert: k = [12], [12] for seeds 0, 1\.", notes)
 
@@ -236,6 +241,7 @@ def test_a_report_that_cannot_be_written_is_tracked_and_an_edited_one_kept(copy:
     table.write_text("my own wording", encoding="utf-8")
     again = copy.call("report", copy.file, "--output", "elsewhere")
     assert "edited: elsewhere/small/table.tex was changed by hand" in again.out
+    assert "report.html; tables and plots beside it; 1 edited file kept\n" in again.out
     assert table.with_name("table.edited.tex").read_text(encoding="utf-8") == "my own wording"
 
 
@@ -343,6 +349,10 @@ def test_a_failure_holds_up_only_what_depends_on_it(copy: Place) -> None:
     assert "| gold-only |" in table
     assert "| augsbert |" not in table
     assert "Failed: augsbert seed 0 is not finished" in table
+    *_, notes, following = called.out.splitlines()
+    number = table.count("Failed: ")
+    assert re.search(rf"in reports/small/table\.md; read first: {number} failures", notes)
+    assert following == f"next: synthbench run {copy.file} (goes on from here)"
 
 
 def test_data_that_a_method_can_not_use_are_found_before_anything_is_trained(copy: Place) -> None:
@@ -356,4 +366,5 @@ def test_data_that_a_method_can_not_use_are_found_before_anything_is_trained(cop
 def test_the_order_of_rows_is_the_files_and_seeds_may_be_added(copy: Place) -> None:
     called = copy.call("run", copy.file, "--seeds", "0,1,2", "--variant", "gold-only")
     assert called.executed == ["train gold-only seed 2", "evaluate gold-only seed 2 on test"]
-    assert "n = 3 seeds (0, 1, 2)" in called.out
+    (notes,) = (copy.folder / "reports" / "small").glob("variant-gold-only*/table.md")
+    assert "n = 3 seeds (0, 1, 2)" in notes.read_text(encoding="utf-8")

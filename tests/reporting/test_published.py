@@ -372,7 +372,7 @@ def test_every_format_prints_the_figures_apart_from_ours(study: Study) -> None:
     latex = latex_table(table, layout_of(result))
     assert r"\quad {\footnotesize\itshape published \ddag{}} & \footnotesize\itshape 76.09 & " in latex
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(terminal_table(table))
+    console.print(terminal_table(table, console).renderable)
     assert "  published ‡" in console.export_text()
     first = next(csv.DictReader(io.StringIO(csv_table(table))))
     assert (first["published"], first["published_source"]) == ("76.09", "Doe 2021, Table 2")

@@ -80,16 +80,19 @@ def test_data_alone_have_a_report_without_a_table_of_scores(study: ExperimentRes
     assert "scores of" in shown(alone)
 
 
-def test_a_terminal_shows_divergences_and_correlations(study: ExperimentResult) -> None:
+def test_a_terminal_shows_divergences_and_correlations_where_nothing_is_scored(
+    study: ExperimentResult,
+) -> None:
     text = shown(study)
     assert "scores of" in text
     assert "Spearman's rank correlation over 3 seeds" in text
+    assert "scores of" not in shown(study.model_copy(update={"tasks": ("STSb",)}))
 
 
 def shown(result: ExperimentResult) -> str:
     console = Console(width=120)
     with console.capture() as captured:
-        console.print(terminal_report(result))
+        console.print(terminal_report(result, console).renderable)
     return captured.get()
 
 

@@ -17,7 +17,7 @@ from synthbench.reporting.html.trainings import HEIGHT, WIDTH, trainings
 from synthbench.reporting.notes import audit_notes
 from synthbench.reporting.results import AuditResult, ExperimentResult
 from synthbench.reporting.studies import study_grids
-from synthbench.reporting.table import Table
+from synthbench.reporting.table import SHOWS, Table
 
 SCORES = "scores"
 TITLES = {
@@ -83,6 +83,7 @@ def html_report(result: ExperimentResult, table: Table, pictures: Sequence[Pictu
     return environment.get_template("report.html.jinja").render(
         result=result,
         table=table if table.columns else None,
+        shows_title=SHOWS,
         summary=summarize(result, table, columns),
         scores=[picture for picture in pictures if picture.name == SCORES],
         figures=[picture for picture in pictures if picture.name != SCORES],

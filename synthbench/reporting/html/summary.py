@@ -7,10 +7,10 @@ from synthbench.reporting.aggregate import RowKey
 from synthbench.reporting.comparison_notes import least_detectable_notes, why_unknown
 from synthbench.reporting.comparisons import ColumnComparisons, Comparison, Finding
 from synthbench.reporting.noise import NOISE_RULE
-from synthbench.reporting.notes import flat_labels
 from synthbench.reporting.overlaps import NORMALISED
 from synthbench.reporting.results import CostResult, ExperimentResult
 from synthbench.reporting.table import Column, Table
+from synthbench.reporting.warning_notes import flat_labels
 
 SIGNIFICANCE = 0.05
 MAX_NAMES = 12

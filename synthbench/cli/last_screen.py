@@ -1,0 +1,88 @@
+"""The last screen of `run` and `report`: the table of scores, and three lines on where the rest is."""
+
+import shlex
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synthbench.cli.console import console, counted
+from synthbench.reporting.write import PAGE
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from synthbench.cli.given import Given
+    from synthbench.reporting.results import ExperimentResult
+
+PROMPT = 1
+"""The shell's own line below."""
+LEAST_LINES = 6
+
+
+def print_last_screen(
+    result: "ExperimentResult", folder: Path, kept: Mapping[str, str], following: str
+) -> None:
+    """Print a result's table and where its page, its notes and what comes next are.
+
+    On a terminal it fits one screen. `kept` are the edited files of the report by their new names, which are
+    told above; `following` is what to do next.
+    """
+    from synthbench.reporting.terminal_report import terminal_report
+
+    for name, copy in kept.items():
+        print(f"edited: {folder / name} was changed by hand since it was written; your version is {copy} now")
+    output = console()
+    if not output.is_terminal:
+        shown = terminal_report(result, output)
+        output.width = max(output.width, shown.width)
+        output.print(shown.renderable)
+        _print(output, _closing(result, folder, kept, shown.left_out, following))
+        return
+    left_out: tuple[str, ...] = ()
+    # What had no room is told in the lines below, which then may need more room themselves.
+    for _ in range(2):
+        below = _height(output, _closing(result, folder, kept, left_out, following))
+        shown = terminal_report(result, output, max(LEAST_LINES, output.height - below - PROMPT))
+        left_out = shown.left_out
+    output.print(shown.renderable)
+    _print(output, _closing(result, folder, kept, left_out, following))
+
+
+def next_step(given: "Given", place: str) -> str:
+    """Say how to look at the runs in MLflow; `place` is a server's address or the command that shows them.
+
+    A part of an experiment is what was tracked last, not the whole that its file names.
+    """
+    is_server = "://" in place
+    file = "" if is_server or given.overrides else f" {shlex.quote(str(given.experiment.file))}"
+    return f"{place}{file} (every run in MLflow)"
+
+
+def _closing(
+    result: "ExperimentResult", folder: Path, kept: Collection[str], left_out: Sequence[str], following: str
+) -> "list[Text]":
+    from rich.text import Text
+
+    from synthbench.reporting.terminal_report import notes_of
+
+    notes = notes_of(result)
+    edited = f"; {counted(len(kept), 'edited file')} kept" if kept else ""
+    where = f"{notes.number:,} in {folder / notes.file}"
+    missing = f"; not shown here: {', '.join(left_out)}" if left_out else ""
+    first = Text.assemble("; read first: ", (", ".join(notes.first), "bold yellow")) if notes.first else ""
+    return [
+        Text(f"page: {folder / PAGE}; tables and plots beside it{edited}"),
+        Text.assemble(f"notes: {where}", first, missing),
+        Text(f"next: {following}"),
+    ]
+
+
+def _height(output: "Console", lines: "Sequence[Text]") -> int:
+    """Return how many lines of the terminal these take, which are not wrapped at words."""
+    return sum(max(1, -(-line.cell_len // output.width)) for line in lines)
+
+
+def _print(output: "Console", lines: "Sequence[Text]") -> None:
+    for line in lines:
+        output.print(line, soft_wrap=True)

@@ -1,0 +1,68 @@
+"""The last screen of `run` and `report` on a terminal of 80 x 24."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+from small_experiment import Called, Place
+
+WIDTH, HEIGHT = 80, 24
+
+
+def on_a_terminal(place: Place, *arguments: str) -> list[str]:
+    """Run a command on a terminal of its own and return the lines that it wrote, without colours."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
+    plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [str(Path(sys.executable).with_name("synthbench")), *arguments],
+        cwd=place.folder,
+        env={**plain, "SYNTHBENCH_HOME": str(place.home), "TERM": "xterm-256color"},
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    written = b""
+    while True:
+        try:
+            piece = os.read(leader, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        written += piece
+    os.close(leader)
+    assert process.wait() == 0, written.decode()
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode())
+    return [line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").split("\n")]
+
+
+def height_of(lines: list[str]) -> int:
+    return sum(max(1, -(-len(line) // WIDTH)) for line in lines)
+
+
+@pytest.mark.parametrize("command", ["run", "report"])
+def test_the_last_screen_is_the_table_and_three_lines(
+    finished_run: tuple[Place, Called], command: str
+) -> None:
+    place, _ = finished_run
+    *lines, prompt = on_a_terminal(place, command, "small.yaml", "--output", "screens")
+    assert prompt == ""
+    caption = next(number for number, line in enumerate(lines) if line.startswith("What silver pairs do"))
+    header, rule, gold, augsbert, *closing = lines[caption + 1 :]
+    assert header.split() == ["variant", "test"]
+    assert set(rule) == {"─"}
+    assert gold.startswith("gold-only ")
+    assert augsbert.startswith("augsbert ")
+    assert [line.partition(": ")[0] for line in closing] == ["page", "notes", "next"]
+    assert closing[2] == "next: synthbench dashboard small.yaml (every run in MLflow)"
+    assert "; read first: " in closing[1]
+    assert height_of([*lines[caption:], prompt]) <= HEIGHT

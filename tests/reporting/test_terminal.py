@@ -1,0 +1,125 @@
+"""What of a table fits a terminal: everything up to 14 rows and 5 columns on 80 x 24."""
+
+import io
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from synthbench.reporting.build import build_table
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
+from synthbench.reporting.terminal import Shown, terminal_table
+from synthbench.reporting.terminal_report import notes_of
+
+MakeRuns = Callable[..., tuple[RunResult, ...]]
+MakeResult = Callable[..., ExperimentResult]
+MakeTable = Callable[[int, int], ExperimentResult]
+SETS = (
+    "STS-captions", "STS-headlines", "held-out-science", "UKP-cross-topic", "Quora", "MRPC", "STS12", "STS13",
+    "STS14", "STS15", "STS16",
+)  # fmt: skip
+ABOVE_THREE_LINES_AND_A_PROMPT = 20
+
+
+@pytest.fixture
+def made(make_runs: MakeRuns, make_result: MakeResult) -> MakeTable:
+    """A result of so many rows and columns, the last an average, with long names and a long caption."""
+
+    def make(rows: int, columns: int) -> ExperimentResult:
+        tasks = SETS[: columns - 1]
+        names = ["dino-no-debiasing", *(f"augsbert-{number}" for number in range(2, rows)), "cross-encoder"]
+        runs = [make_runs(name, dict.fromkeys(tasks, (0.6, 0.61, 0.65))) for name in names]
+        return make_result(
+            *runs,
+            tasks=tasks,
+            averages={"Average": list(tasks)},
+            ceiling=["cross-encoder"],
+            caption="What a caption of some length says " * 5,
+        )
+
+    return make
+
+
+def shown(result: ExperimentResult, lines: int | None, width: int = 80) -> tuple[list[str], Shown]:
+    console = Console(width=width, file=io.StringIO())
+    found = terminal_table(build_table(result), console, lines)
+    console.width = max(width, found.width)
+    console.print(found.renderable)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines(), found
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(2, 2), (7, 4), (14, 5), (14, 2)])
+def test_up_to_14_rows_and_5_columns_fit_whole(made: MakeTable, rows: int, columns: int) -> None:
+    lines, found = shown(made(rows, columns), ABOVE_THREE_LINES_AND_A_PROMPT)
+    assert len(lines) <= ABOVE_THREE_LINES_AND_A_PROMPT
+    assert max(map(len, lines)) <= 80
+    assert found.left_out == ()
+    assert sum("62.00" in line for line in lines) == rows
+    assert all(line.count("±2.65") + line.count("± 2.65") == columns for line in lines if "62.00" in line)
+
+
+def test_spreads_go_before_columns_and_columns_before_rows_and_each_is_told(made: MakeTable) -> None:
+    lines, found = shown(made(5, 7), ABOVE_THREE_LINES_AND_A_PROMPT)
+    assert found.left_out == ("±",)
+    assert all(line.count("62.00") == 7 for line in lines if "62.00" in line)
+    lines, found = shown(made(30, 12), ABOVE_THREE_LINES_AND_A_PROMPT)
+    assert len(lines) <= ABOVE_THREE_LINES_AND_A_PROMPT
+    assert max(map(len, lines)) <= 80
+    scores = [line.count("62.00") for line in lines if "62.00" in line]
+    assert found.left_out == ("±", f"{12 - scores[0]} of 12 columns", f"{30 - len(scores)} of 30 rows")
+
+
+def test_averages_stay_longest(made: MakeTable) -> None:
+    lines, _ = shown(made(3, 12), ABOVE_THREE_LINES_AND_A_PROMPT, width=40)
+    assert any("Average" in line for line in lines)
+
+
+def test_a_caption_ends_where_there_is_no_room_and_a_title_is_broken_at_hyphens(made: MakeTable) -> None:
+    lines, _ = shown(made(14, 5), ABOVE_THREE_LINES_AND_A_PROMPT)
+    assert lines[1].endswith("…")
+    header = lines[lines.index(next(line for line in lines if line.startswith("───"))) - 1]
+    assert header.split() == ["variant", "STS-captions", "headlines", "science", "topic", "Average"]
+
+
+def test_without_a_screen_the_table_is_whole_however_wide(made: MakeTable) -> None:
+    lines, found = shown(made(30, 12), None)
+    assert found.left_out == ()
+    assert found.width > 80
+    assert sum(line.count("62.00 ± 2.65") for line in lines) == 30 * 12
+
+
+def test_notes_are_counted_and_what_casts_doubt_on_the_figures_apart(small_result: ExperimentResult) -> None:
+    found = notes_of(small_result)
+    assert (found.number, found.file) == (len(build_table(small_result).notes), "table.md")
+    # The cross-encoder has no SICK-R and so no average; STS14 was not found.
+    assert found.first == ("2 cells without a score", "1 warning")
+
+
+def test_what_is_not_there_is_counted_first(small_result: ExperimentResult) -> None:
+    late = small_result.model_copy(update={"failures": ("a", "b"), "pending": ("c",)})
+    assert notes_of(late).first == (
+        "2 failures",
+        "1 result pending",
+        "2 cells without a score",
+        "1 warning",
+    )
+
+
+def test_one_seed_and_labels_that_say_nothing_are_warnings(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    data = DatasetSummary(
+        part="x2",
+        kind="scored_pair",
+        method="dino",
+        num_records=9,
+        figures={"score_sd": 0.0},
+        content_hash="hash",
+        stage="stage",
+    )
+    rows = (make_runs(name, {"STSb": (0.6,)}) for name in ("a", "b"))
+    flat = [tuple(run.model_copy(update={"datasets": (data,)}) for run in runs) for runs in rows]
+    assert notes_of(make_result(*flat, tasks=("STSb",))).first == ("2 warnings",)
+    whole = (make_runs(name, {"STSb": (0.6, 0.7)}) for name in ("a", "b"))
+    assert notes_of(make_result(*whole, tasks=("STSb",))).first == ()
