@@ -2,20 +2,23 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
 from synthbench.sandbox import VERSION, morphology
 from synthbench.sandbox.events import WEIGHTS, slot_similarities
 from synthbench.sandbox.forms import REGISTERS, Register
+from synthbench.sandbox.premises import Premises
 from synthbench.sandbox.realisation import Told, object_phrase, place_phrase
 from synthbench.sandbox.sampling import Relation
 from synthbench.sandbox.streams import Scope
 from synthbench.sandbox.vocabulary import domain_names
 
-# All domains, and of them the training split only: what test sets ask about no checkpoint ever reads.
-WORLD = Scope(split="train", seed=0, registers=REGISTERS, domains=domain_names())
+# All domains, and of them the training split only: what test sets ask about no checkpoint ever reads. The encoders,
+# like those that have read books and encyclopedias, know texts from elsewhere than those that they will compare.
+HERE = Scope(split="train", seed=0, registers=REGISTERS, domains=domain_names())
+ELSEWHERE = replace(HERE, premises=Premises(origin="elsewhere"))
 
 # The three labels of Schick & Schütze 2021 and the phrase that asks for each.
 INSTRUCTIONS: Mapping[str, str] = {
@@ -127,7 +130,7 @@ def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
     """Yield, without end, one sentence or two that might stand in one text, in whatever relation."""
     random = Random(f"sandbox/{VERSION}/texts/{seed}")
     while True:
-        first, second = _pair(_drawn(TEXT_WEIGHTS, random), random)
+        first, second = _pair(ELSEWHERE, _drawn(TEXT_WEIGHTS, random), random)
         is_single = random.random() < SINGLE_SENTENCE_SHARE
         yield (first.text,) if is_single else (first.text, second.text)
 
@@ -136,7 +139,7 @@ def compared_pairs(seed: int) -> Iterator[ComparedPair]:
     """Yield pairs without end with what they agree in."""
     random = Random(f"sandbox/{VERSION}/compared/{seed}")
     while True:
-        first, second = _pair(random.choice(COMPARED_RELATIONS), random)
+        first, second = _pair(ELSEWHERE, random.choice(COMPARED_RELATIONS), random)
         slots = slot_similarities(first.event, second.event)
         agreement = {slot: value == 1.0 for slot, value in slots.items()}
         is_same_polarity = first.event.is_negative == second.event.is_negative
@@ -156,17 +159,17 @@ def _drawn(weights: Mapping[Relation, float], random: Random) -> Relation:
 
 
 def _document(kind: str, label: str, relation: Relation, random: Random) -> Document:
-    first, second = _pair(relation, random)
+    first, second = _pair(HERE, relation, random)
     end = "" if random.random() < UNCLOSED_SHARE else '"'
     return Document(prompt(label, first.text, kind), f"{second.text}{end}\n")
 
 
-def _pair(relation: Relation, random: Random) -> tuple[Told, Told]:
+def _pair(world: Scope, relation: Relation, random: Random) -> tuple[Told, Told]:
     """Draw two events in this relation and tell both in one register."""
-    event = WORLD.event(random)
+    event = world.event(random)
     register: Register = random.choice(REGISTERS)
-    first = WORLD.told(event, register, random)
-    return first, WORLD.told_beside(WORLD.partner(event, relation, random), first, register, random)
+    first = world.told(event, register, random)
+    return first, world.told_beside(world.partner(event, relation, random), first, register, random)
 
 
 def _told_slots(told: Told, agreement: Mapping[str, bool]) -> tuple[ToldSlot, ...]:

@@ -5,7 +5,11 @@ docs/sandbox.md, `benchmarks/premises.py` measures. The language model's premise
 (`synthbench/sandbox/documents.py`); the LLM's are settings of its own (`synthbench/sandbox/llm/settings.py`).
 """
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field
+
+Origin = Literal["sandbox", "elsewhere"]
 
 
 class Premises(BaseModel):
@@ -50,6 +54,11 @@ class Premises(BaseModel):
         le=1,
         description="share of events that are of any domain, whatever `domains` says: at 1 no domain differs "
         "from another",
+    )
+    origin: Origin = Field(
+        "sandbox",
+        description="where texts are from: stories and usual words differ; the shipped encoders have read "
+        "texts from elsewhere",
     )
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from synthbench.sandbox import VERSION, morphology
 from synthbench.sandbox.events import NUMBERS, Event
 from synthbench.sandbox.forms import FORMS, QUANTITIES, Form, Register
-from synthbench.sandbox.premises import DEFAULT
+from synthbench.sandbox.premises import DEFAULT, Origin, Premises
 from synthbench.sandbox.vocabulary import Concepts, Domain, Scene, domains, times
 
 _ARTICLES = ("a ", "an ", "some ")
@@ -59,17 +59,17 @@ def draw_wording(
     event: Event,
     register: Register,
     random: Random,
-    usual_words: float = DEFAULT.usual_words,
+    premises: Premises = DEFAULT,
     like: Told | None = None,
 ) -> Wording:
-    """Draw a form that suits the event, and words: the usual ones with chance `usual_words`.
+    """Draw a form that suits the event, and words: the usual ones as often as the premises say.
 
     What agrees with `like`, another event as it was told in this register, is told in the same words.
     """
     domain = domains()[event.domain]
     scene = domain.scene(event.object)
     action = scene.actions[event.action]
-    usual = partial(_draw_words, event, random, usual_words)
+    usual = partial(_draw_words, event, random, premises)
     form = _form(event, register, bool(action.nouns), usual, like)
     wording = Wording(
         form=form,
@@ -108,18 +108,19 @@ def _with_words_of(like: Told, event: Event, wording: Wording) -> Wording:
 
 
 def _draw_words(
-    event: Event, random: Random, usual_words: float, slot: str, options: tuple[Option, ...]
+    event: Event, random: Random, premises: Premises, slot: str, options: tuple[Option, ...]
 ) -> Option:
-    """Draw one of the options: with chance `usual_words` the one that is usual for what is done to what."""
+    """Draw one of the options, or take the one that is usual for what is done to what."""
     chosen = random.choice(options)
-    if random.random() < usual_words:
-        return options[_usual(event.domain, event.action, event.object, slot, len(options))]
+    if random.random() < premises.usual_words:
+        what = f"{event.domain}/{event.action}/{event.object}/{slot}"
+        return options[_usual(premises.origin, what, len(options))]
     return chosen
 
 
 @cache
-def _usual(domain: str, action: str, thing: str, slot: str, num_options: int) -> int:
-    return Random(f"sandbox/{VERSION}/usual/{domain}/{action}/{thing}/{slot}").randrange(num_options)
+def _usual(origin: Origin, what: str, num_options: int) -> int:
+    return Random(f"{origin}/{VERSION}/usual/{what}").randrange(num_options)
 
 
 def object_phrase(words: str, register: Register) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from synthbench.sandbox import VERSION
 from synthbench.sandbox.events import NUMBERS, Event
-from synthbench.sandbox.premises import DEFAULT, Premises
+from synthbench.sandbox.premises import DEFAULT, Origin, Premises
 from synthbench.sandbox.vocabulary import Concepts, domain_names, domains, times
 
 Split = Literal["train", "dev", "test"]
@@ -62,13 +62,15 @@ def draw_event(names: Sequence[str], random: Random, premises: Premises = DEFAUL
     name = random.choice(domain_names() if is_foreign else names)
     if premises.stories is None:
         return _event(name, random)
-    return _variation(_story(name, random.randrange(premises.stories)), premises.retelling, random)
+    return _variation(
+        _story(premises.origin, name, random.randrange(premises.stories)), premises.retelling, random
+    )
 
 
 @cache
-def _story(name: str, number: int) -> Event:
+def _story(origin: Origin, name: str, number: int) -> Event:
     """Return the event that a story is about; the first n stories of a domain are the same for every n."""
-    return _event(name, Random(f"sandbox/{VERSION}/story/{name}/{number}"))
+    return _event(name, Random(f"{origin}/{VERSION}/story/{name}/{number}"))
 
 
 def _variation(story: Event, retelling: float, random: Random) -> Event:

@@ -75,7 +75,7 @@ class Scope:
 
     def told(self, event: Event, register: Register, random: Random) -> Told:
         """Draw how the event is told."""
-        return Told(event, draw_wording(event, register, random, self.premises.usual_words))
+        return Told(event, draw_wording(event, register, random, self.premises))
 
     def tell_anew(
         self, event: Event, register: Register, known: Collection[str], random: Random
@@ -90,9 +90,10 @@ class Scope:
         Of another meaning, it may be the first sentence, edited; of the same one, no words are usual.
         """
         if event == first.event:
-            return Told(event, draw_wording(event, register, random, usual_words=0))
+            freely = self.premises.model_copy(update={"usual_words": 0.0})
+            return Told(event, draw_wording(event, register, random, freely))
         like = first if random.random() < self.premises.edits else None
-        return Told(event, draw_wording(event, register, random, self.premises.usual_words, like))
+        return Told(event, draw_wording(event, register, random, self.premises, like))
 
     def annotated(self, score: float, random: Random) -> float:
         """Return the score as its annotators give it, with their error; of the test split, the truth."""
