@@ -5,7 +5,7 @@ docs/sandbox.md, `benchmarks/premises.py` measures. The language model's premise
 (`synthbench/sandbox/documents.py`); the LLM's are settings of its own (`synthbench/sandbox/llm/settings.py`).
 """
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -60,6 +60,10 @@ class Premises(BaseModel):
         description="where texts are from: stories and usual words differ; the shipped encoders have read "
         "texts from elsewhere",
     )
+
+    def without(self, chance: Literal["usual_words", "foreign"]) -> Self:
+        """Return the premises with this chance at 0."""
+        return self.model_copy(update={chance: 0.0})
 
 
 DEFAULT = Premises()
