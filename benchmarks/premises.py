@@ -2,8 +2,8 @@
 
     SYNTHBENCH_DATA=DIR python benchmarks/premises.py          (three minutes on one core)
 
-Prints the table of docs/sandbox.md. Pairs that BM25 finds have no gold: there, cosines of all-MiniLM-L6-v2 stand
-for it; how well they agree with gold is a line of its own. The habits of LLMs: llm_habits.py.
+Prints the table of docs/sandbox.md. Pairs that BM25 finds have no gold: there, cosines of all-MiniLM-L6-v2
+stand for it; how well they agree with gold is a line of its own. The habits of LLMs: llm_habits.py.
 """
 
 import csv
