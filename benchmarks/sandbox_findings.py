@@ -64,7 +64,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison: `row` against `other`, of which the paper says 1 (above), -1 (below) or 0 (not above)."""
+    """One comparison: `row` against `other`, of which the paper says 1 (above), -1 (below) or 0 (not).
+
+    0 is "not above".
+    """
 
     row: str
     other: str

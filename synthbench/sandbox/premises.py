@@ -17,12 +17,13 @@ class Premises(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    stories: int | None = Field(
+    # 0, as null takes a key of an experiment file away.
+    stories: int = Field(
         20,
-        ge=1,
+        ge=0,
         le=100_000,
         description="stories of each domain, of which its events are variations; the fewer, the more a text "
-        "has near neighbours; null: none, every event is drawn by itself",
+        "has near neighbours; 0: none, every event is drawn by itself",
     )
     retelling: float = Field(
         0.2, ge=0, le=1, description="chance of each slot of a story to be drawn anew; without stories, idle"

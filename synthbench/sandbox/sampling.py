@@ -60,7 +60,7 @@ def draw_event(names: Sequence[str], random: Random, premises: Premises = DEFAUL
     """Draw an event of one of the domains: a variation of one of its stories, if there are any."""
     is_foreign = premises.foreign > 0 and random.random() < premises.foreign
     name = random.choice(domain_names() if is_foreign else names)
-    if premises.stories is None:
+    if premises.stories == 0:
         return _event(name, random)
     return _variation(
         _story(premises.origin, name, random.randrange(premises.stories)), premises.retelling, random

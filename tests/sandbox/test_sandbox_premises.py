@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_experiment import Place
 
-from synthbench.cli.main import main
 from synthbench.config.load import load_experiment
 from synthbench.errors import UserError
 from synthbench.pipeline.plan import make_plan
@@ -38,7 +38,7 @@ WORDS = ("quantity", "attribute", "agent", "action", "object", "place", "time")
 TOLD_BY = dict(zip(SLOTS, WORDS, strict=True))
 PREMISES = st.builds(
     Premises,
-    stories=st.none() | st.integers(3, 50),
+    stories=st.just(0) | st.integers(3, 50),
     retelling=st.floats(0.05, 1),
     usual_words=st.floats(0, 1),
     edits=st.floats(0, 1),
@@ -48,8 +48,8 @@ PREMISES = st.builds(
 )
 FILE = """\
 experiment: small
+baseline: all
 sources:
-  gold: {sandbox: pairs, split: train, size: 40}
   test:
     sandbox: pairs
     split: test
@@ -104,11 +104,11 @@ def test_the_fewer_the_stories_the_nearer_a_texts_neighbours() -> None:
 
 
 def test_without_stories_events_are_drawn_one_by_one() -> None:
-    assert mean_of_nearest(drawn(150, stories=None)) == pytest.approx(
+    assert mean_of_nearest(drawn(150, stories=0)) == pytest.approx(
         mean_of_nearest(drawn(150, stories=100_000, retelling=0.0)), abs=0.03
     )
     # Retelling has nothing to retell.
-    assert drawn(50, stories=None, retelling=0.0) == drawn(50, stories=None, retelling=1.0)
+    assert drawn(50, stories=0, retelling=0.0) == drawn(50, stories=0, retelling=1.0)
 
 
 def test_a_domain_has_as_many_stories_as_is_said_and_more_stories_begin_with_the_same() -> None:
@@ -175,12 +175,24 @@ def test_an_edited_sentence_keeps_the_form_and_the_words_of_all_that_agrees() ->
     for pair in found:
         (first, words), (second, other_words) = read(pair.sentence1), read(pair.sentence2)
         kept.append(words.form == other_words.form)
-        for slot in SLOTS:
-            is_same_kind = ("noun" in words.form.tokens) == ("noun" in other_words.form.tokens)
-            if getattr(first, slot) == getattr(second, slot) and (slot != "action" or is_same_kind):
+        # Two domains may have other words for a concept that they share.
+        is_one_domain = first.domain == second.domain
+        for slot in SLOTS if is_one_domain and words.form == other_words.form else ():
+            if getattr(first, slot) == getattr(second, slot):
                 assert getattr(words, TOLD_BY[slot]) == getattr(other_words, TOLD_BY[slot]), pair
     # Not each form suits each event: what begins with a place needs one.
     assert sum(kept) > 0.6 * len(kept)
+
+
+def test_an_edited_sentence_of_another_domain_has_that_domains_words() -> None:
+    """Some domains have "juvenile" for what others call "young" or "youthful" only."""
+    where = scope(edits=1.0, usual_words=0.0)
+    random = Random(0)
+    horse = Event("animals", "one", "young", "horse", "attack", "a frog", None, None)
+    waiter = Event("cooking", "one", "young", "waiter", "taste", "some porridge", None, None)
+    for _ in range(50):
+        first = where.told(horse, "captions", random)
+        assert parse(where.told_beside(waiter, first, "captions", random).text) == waiter
 
 
 def test_without_edits_the_second_sentence_has_its_own_words() -> None:
@@ -265,10 +277,12 @@ def test_classes_are_exact_however_foreign_the_events() -> None:
 
 def test_elsewhere_stories_and_usual_words_are_others_and_truth_is_the_same() -> None:
     here, there = (
-        {tuple(getattr(event, slot) for slot in SLOTS) for event in drawn(2000, origin=origin, retelling=0.0)}
+        {tuple(getattr(event, slot) for slot in SLOTS) for event in drawn(6000, origin=origin, retelling=0.0)}
         for origin in ("sandbox", "elsewhere")
     )
-    assert len(here) == len(there) == 20 * len(domain_names())
+    # Two stories may differ in their polarity alone.
+    assert len(here) == pytest.approx(300, abs=2)
+    assert len(there) == pytest.approx(300, abs=2)
     assert not here & there
 
     event = Event("cooking", "two", "young", "chef", "slice", "potatoes", "in the kitchen", "at noon")
@@ -311,7 +325,7 @@ def test_a_longer_stream_begins_like_a_shorter_one_whatever_the_premises(premise
         {"usual_words": 1.0},
         {"usual_words": 1.0, "edits": 1.0},
         {"stories": 2, "retelling": 0.1, "usual_words": 1.0},
-        {"stories": None, "foreign": 1.0},
+        {"stories": 0, "foreign": 1.0},
     ],
     ids=str,
 )
@@ -345,14 +359,14 @@ def test_a_world_too_small_for_a_split_says_so() -> None:
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "small.yaml"
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path, tmp_path / "home")
 
 
 @pytest.mark.parametrize(
     ("setting", "fault"),
     [
-        ("stories: 0", "stories: must be at least 1, is 0"),
+        ("stories: -1", "stories: must be at least 0, is -1"),
         ("stories: 100001", "stories: must be at most 100000, is 100001"),
         ("retelling: 1.5", "retelling: must be at most 1, is 1.5"),
         ("usual_words: -0.1", "usual_words: must be at least 0, is -0.1"),
@@ -360,34 +374,31 @@ def file(tmp_path: Path) -> Path:
         ("gold_noise: -1", "gold_noise: must be at least 0, is -1"),
         ("gold_noise: .nan", "gold_noise: must be a finite number, is NaN"),
         ("foreign: 7", "foreign: must be at most 1, is 7"),
-        ("origin: here", "origin: must be 'sandbox' or 'elsewhere', is \"here\""),
+        ("origin: here", "origin: must be 'sandbox' or 'elsewhere', is \"here\"; did you mean 'elsewhere'?"),
         ("storeys: 3", "storeys: unknown key; did you mean 'stories'?"),
         ('edits: "1"', 'edits: must be a number, is "1"'),
     ],
 )
-def test_a_premise_out_of_range_is_refused_in_one_line(
-    file: Path, capsys: pytest.CaptureFixture[str], setting: str, fault: str
-) -> None:
-    file.write_text(FILE.replace("SETTING", setting), encoding="utf-8")
-    assert main(["validate", str(file)]) == 2
-    said = capsys.readouterr().err.strip()
-    assert said.count("\n") == 0
-    assert said.endswith(f"{file}:9: sources.test.world.{fault}")
+def test_a_premise_out_of_range_is_refused_in_one_line(place: Place, setting: str, fault: str) -> None:
+    place.file.write_text(FILE.replace("SETTING", setting), encoding="utf-8")
+    called = place.call("validate", place.file)
+    assert (called.code, called.out) == (2, "")
+    assert called.errors == [f"{place.file}:9: sources.test.world.{fault}"]
 
 
-def identity(file: Path, setting: str) -> str:
+def identity(place: Place, setting: str) -> str:
     """Return the identity of the stage that reads the set whose world is so."""
-    file.write_text(FILE.replace("world:\n      SETTING", f"world: {setting}"), encoding="utf-8")
-    stages = make_plan(load_experiment(file)).stages
-    ((found, _),) = ((key, stage) for key, stage in stages.items() if stage.name.endswith("test"))
+    place.file.write_text(FILE.replace("world:\n      SETTING", f"world: {setting}"), encoding="utf-8")
+    stages = make_plan(load_experiment(place.file)).stages.values()
+    (found,) = (stage.identity for stage in stages if stage.kind == "source")
     return found
 
 
 def test_each_premise_is_in_the_identity_of_a_set_and_a_default_written_out_changes_nothing(
-    file: Path,
+    place: Place,
 ) -> None:
     others = {
-        "stories": "null",
+        "stories": "0",
         "retelling": "0.3",
         "usual_words": "0.5",
         "edits": "0",
@@ -396,10 +407,10 @@ def test_each_premise_is_in_the_identity_of_a_set_and_a_default_written_out_chan
         "origin": "elsewhere",
     }
     assert others.keys() == Premises.model_fields.keys()
-    plain = identity(file, "{}")
-    assert len({plain, *(identity(file, f"{{{name}: {value}}}") for name, value in others.items())}) == 8
+    plain = identity(place, "{}")
+    assert len({plain, *(identity(place, f"{{{name}: {value}}}") for name, value in others.items())}) == 8
     written_out = ", ".join(f"{name}: {value}" for name, value in DEFAULT.model_dump().items())
-    assert identity(file, f"{{{written_out}}}") == plain
+    assert identity(place, f"{{{written_out}}}") == plain
 
 
 def test_a_set_is_drawn_from_the_world_that_its_source_describes() -> None:
