@@ -139,7 +139,7 @@ def test_each_slot_that_words_tell_is_marked_at_these_words_and_at_no_others() -
         agreement = dict(zip(WEIGHTS, pair.agreement, strict=False))
         for text, marked in zip(pair.sentences, pair.told, strict=True):
             ((event, wording),) = parses(text)
-            expected = [(words, agreement[slot]) for slot, words in told_words(text, wording).items()]
+            expected = [(words, agreement[slot]) for slot, words in told_words(wording).items()]
             found = [(text[slot.start : slot.end].lower(), slot.agrees) for slot in marked]
             assert sorted(found) == sorted(expected), (text, event)
             # No word tells two slots.
@@ -147,16 +147,17 @@ def test_each_slot_that_words_tell_is_marked_at_these_words_and_at_no_others() -
             assert all(one[1] <= other[0] for one, other in pairwise(spans)), text
 
 
-def told_words(text: str, wording: Wording) -> dict[str, str]:
+def told_words(wording: Wording) -> dict[str, str]:
     """Return the words, in small letters, by which a sentence tells each slot; an article tells no number."""
-    register, verb = wording.form.register, wording.action
-    inflected = (gerund(verb), participle(verb), third_person(verb), verb)
-    tokens = ("acting", "acted", "acts")
-    of_token = dict(zip(tokens, inflected, strict=False))
-    action = next((of_token[token] for token in tokens if token in wording.form.tokens), verb)
+    register, verb, tokens = wording.form.register, wording.action, wording.form.tokens
     is_single = wording.quantity in ("a", "")
-    if action == third_person(verb) and "acts" in wording.form.tokens and not is_single:
-        action = verb
+    action = verb
+    if "acting" in tokens:
+        action = gerund(verb)
+    elif "acted" in tokens:
+        action = participle(verb)
+    elif "acts" in tokens and is_single:
+        action = third_person(verb)
     words = {
         "object": object_phrase(wording.object, register),
         "action": action,
