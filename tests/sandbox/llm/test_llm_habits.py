@@ -141,7 +141,7 @@ def test_paraphrases_of_one_prompt_have_few_forms_never_the_sentences_own_and_co
             for slot in slots
             if getattr(given, slot)
         ]
-        return sum(same) / len(same)
+        return float(sum(same) / len(same))
 
     found = [(known(text).wording, known(answer(f"Paraphrase: {text}")).wording) for text in TEXTS]
     assert not any(given.form == told.form for given, told in found)
