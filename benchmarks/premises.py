@@ -2,8 +2,8 @@
 
     SYNTHBENCH_DATA=DIR python benchmarks/premises.py          (three minutes on one core)
 
-Prints the table of docs/sandbox.md. Pairs that BM25 finds have no gold: there, cosines of all-MiniLM-L6-v2 stand
-for it; how well they agree with gold is a line of its own. The habits of LLMs: llm_habits.py.
+Prints the table of docs/sandbox.md. Pairs that BM25 finds have no gold: there, cosines of all-MiniLM-L6-v2
+stand for it; how well they agree with gold is a line of its own. The habits of LLMs: llm_habits.py.
 """
 
 import csv
@@ -37,7 +37,7 @@ DATA = Path(os.environ["SYNTHBENCH_DATA"])
 NUM_PAIRS = 1000
 NUM_NEIGHBOURS = 3
 SIMILAR = 0.6
-OFF = Premises(stories=None, usual_words=0, edits=0, gold_noise=0, foreign=1)
+OFF = Premises(stories=0, usual_words=0, edits=0, gold_noise=0, foreign=1)
 PRIVATE, PUBLIC = ("cooking", "household", "sea"), ("crime", "politics", "business")
 NOT_MEASURED = ""
 Pair = tuple[str, str]
@@ -141,7 +141,9 @@ def measures(texts: Texts) -> dict[str, str]:
     found = {
         "shared words and gold, all pairs": _spearman(overlaps, texts.gold),
         "shared words and similarity, pairs that BM25 finds": _spearman(near, cosines),
-        "similar (cosine over .6) of the pairs that BM25 finds": f"{np.mean(np.array(cosines) > SIMILAR):.0%}",
+        "similar (cosine over .6) of the pairs that BM25 finds": (
+            f"{np.mean(np.array(cosines) > SIMILAR):.0%}"
+        ),
         "all-MiniLM-L6-v2 and gold": _spearman(texts.cosines(texts.pairs), texts.gold),
     }
     if texts.has_truth:

@@ -1,15 +1,15 @@
 """What the three papers found, and what the sandbox finds: with each finding's premise, and without.
 
-Reads the tracked results of experiments/sandbox_findings_*.yaml, which are to be run first, and prints the table of
-docs/sandbox_findings.md:
+Reads the tracked results of experiments/sandbox_findings_*.yaml, which are to be run first, and prints the
+table of docs/sandbox_findings.md:
 
     for name in dino augsbert syncse syncse_off seeds domains; do
         synthbench run experiments/sandbox_findings_$name.yaml --jobs 2
     done
     python benchmarks/sandbox_findings.py
 
-A difference is over seeds, which draw data and training anew, with its 95 % interval (docs/statistics.md). "Least" is the
-least difference that so many seeds find in four experiments of five.
+A difference is over seeds, which draw data and training anew, with its 95 % interval (docs/statistics.md).
+"Least" is the least difference that so many seeds find in four experiments of five.
 """
 
 import math
@@ -64,7 +64,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison: `row` against `other`, of which the paper says 1 (above), -1 (below) or 0 (not above)."""
+    """One comparison: `row` against `other`, of which the paper says 1 (above), -1 (below) or 0 (not).
+
+    0 is "not above".
+    """
 
     row: str
     other: str

@@ -15,8 +15,9 @@ from synthbench.sandbox.sampling import Relation
 from synthbench.sandbox.streams import Scope
 from synthbench.sandbox.vocabulary import domain_names
 
-# All domains, and of them the training split only: what test sets ask about no checkpoint ever reads. The encoders,
-# like those that have read books and encyclopedias, know texts from elsewhere than those that they will compare.
+# All domains, and of them the training split only: what test sets ask about no checkpoint ever reads. The
+# encoders, like those that have read books and encyclopedias, know texts from elsewhere than those that they
+# will compare.
 HERE = Scope(split="train", seed=0, registers=REGISTERS, domains=domain_names())
 ELSEWHERE = replace(HERE, premises=Premises(origin="elsewhere"))
 

@@ -9,7 +9,7 @@ from random import Random
 from synthbench.sandbox.events import Event
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.sampling import Relation
-from synthbench.sandbox.streams import Distinct, Scope
+from synthbench.sandbox.streams import Distinct, Scope, draw_until
 from synthbench.sandbox.vocabulary import domains
 
 # Of four pairs; half of those that are no duplicates differ in little.
@@ -55,10 +55,12 @@ def _draw(scope: Scope, relation: Relation, random: Random) -> SandboxDuplicate:
 
 def _partner(scope: Scope, event: Event, relation: Relation, random: Random) -> Event:
     """Draw an event of the same topic, and another event unless a paraphrase is wanted."""
-    while True:
-        other = scope.partner(event, relation, random)
-        if topic_of(other) == topic_of(event) and (other == event) == (relation is Relation.PARAPHRASE):
-            return other
+    return draw_until(
+        lambda: scope.partner(event, relation, random),
+        lambda other: (
+            topic_of(other) == topic_of(event) and (other == event) == (relation is Relation.PARAPHRASE)
+        ),
+    )
 
 
 def _texts(pair: SandboxDuplicate) -> frozenset[str]:

@@ -5,7 +5,7 @@ docs/sandbox.md, `benchmarks/premises.py` measures. The language model's premise
 (`synthbench/sandbox/documents.py`); the LLM's are settings of its own (`synthbench/sandbox/llm/settings.py`).
 """
 
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,12 +17,13 @@ class Premises(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    stories: int | None = Field(
+    # 0, as null takes a key of an experiment file away.
+    stories: int = Field(
         20,
-        ge=1,
+        ge=0,
         le=100_000,
         description="stories of each domain, of which its events are variations; the fewer, the more a text "
-        "has near neighbours; null: none, every event is drawn by itself",
+        "has near neighbours; 0: none, every event is drawn by itself",
     )
     retelling: float = Field(
         0.2, ge=0, le=1, description="chance of each slot of a story to be drawn anew; without stories, idle"
@@ -60,6 +61,10 @@ class Premises(BaseModel):
         description="where texts are from: stories and usual words differ; the shipped encoders have read "
         "texts from elsewhere",
     )
+
+    def without(self, chance: Literal["usual_words", "foreign"]) -> Self:
+        """Return the premises with this chance at 0."""
+        return self.model_copy(update={chance: 0.0})
 
 
 DEFAULT = Premises()

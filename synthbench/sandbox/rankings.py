@@ -10,7 +10,7 @@ from random import Random
 from synthbench.sandbox.events import Event, similarity
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.sampling import Relation
-from synthbench.sandbox.streams import Distinct, Scope
+from synthbench.sandbox.streams import Distinct, Scope, draw_until
 
 # Of ten candidates; the first two make a ranking already, with a candidate that is right and one that is not.
 MIX = (
@@ -78,7 +78,7 @@ def _candidates(
 
 def _partner(scope: Scope, event: Event, relation: Relation, random: Random) -> Event:
     """Draw an event in this relation; a related one may happen to be nearly the same, and is drawn again."""
-    while True:
-        other = scope.partner(event, scope.possible(relation), random)
-        if relation is Relation.PARAPHRASE or similarity(event, other) < RELEVANT:
-            return other
+    return draw_until(
+        lambda: scope.partner(event, scope.possible(relation), random),
+        lambda other: relation is Relation.PARAPHRASE or similarity(event, other) < RELEVANT,
+    )

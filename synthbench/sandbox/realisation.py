@@ -1,7 +1,7 @@
 """From events to sentences."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache, partial
 from random import Random
 from typing import TypeVar
@@ -71,18 +71,20 @@ def draw_wording(
     action = scene.actions[event.action]
     usual = partial(_draw_words, event, random, premises)
     form = _form(event, register, bool(action.nouns), usual, like)
-    wording = Wording(
-        form=form,
-        quantity=usual("quantity", QUANTITIES[register][event.number]),
-        attribute=usual("attribute", _words(domain.attributes, event.attribute)),
-        agent=usual("agent", _words(domain.agents, event.agent)),
-        action=usual("action", action.nouns if "noun" in form.tokens else action.words),
-        object=usual("object", _words(scene.objects, event.object)),
-        place=usual("place", _words(domain.places, event.place)),
-        time=usual("time", _words(times(), event.time)),
-        negation=random.choice(form.negations) if event.is_negative else "",
-    )
-    return wording if like is None else _with_words_of(like, event, wording)
+    options = {
+        "quantity": QUANTITIES[register][event.number],
+        "attribute": _words(domain.attributes, event.attribute),
+        "agent": _words(domain.agents, event.agent),
+        "action": action.nouns if "noun" in form.tokens else action.words,
+        "object": _words(scene.objects, event.object),
+        "place": _words(domain.places, event.place),
+        "time": _words(times(), event.time),
+    }
+    words = {told: usual(told, each) for told, each in options.items()}
+    negation = random.choice(form.negations) if event.is_negative else ""
+    if like is not None:
+        words |= _words_of(like, event, options)
+    return Wording(form=form, negation=negation, **words)
 
 
 def _form(
@@ -98,13 +100,19 @@ def _form(
     return draw(f"form/{register}", tuple(form for form in forms if form.suits(event, has_noun=has_noun)))
 
 
-def _with_words_of(like: Told, event: Event, wording: Wording) -> Wording:
-    slots = {"quantity": "number", "attribute": "attribute", "agent": "agent", "object": "object"}
-    slots |= {"place": "place", "time": "time"}
-    if ("noun" in like.wording.form.tokens) == ("noun" in wording.form.tokens):
-        slots["action"] = "action"
-    same = [words for words, slot in slots.items() if getattr(event, slot) == getattr(like.event, slot)]
-    return replace(wording, **{words: getattr(like.wording, words) for words in same})
+def _words_of(like: Told, event: Event, options: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Return the words for what agrees, where they are among the event's own.
+
+    Domains may have a concept in common and other words for it; and a form may take a noun for a verb.
+    """
+    words = {told: getattr(like.wording, told) for told in options}
+    slots = {"quantity": "number"}
+    return {
+        told: each
+        for told, each in words.items()
+        if each in options[told]
+        and getattr(event, slots.get(told, told)) == getattr(like.event, slots.get(told, told))
+    }
 
 
 def _draw_words(

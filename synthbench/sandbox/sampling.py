@@ -60,7 +60,7 @@ def draw_event(names: Sequence[str], random: Random, premises: Premises = DEFAUL
     """Draw an event of one of the domains: a variation of one of its stories, if there are any."""
     is_foreign = premises.foreign > 0 and random.random() < premises.foreign
     name = random.choice(domain_names() if is_foreign else names)
-    if premises.stories is None:
+    if premises.stories == 0:
         return _event(name, random)
     return _variation(
         _story(premises.origin, name, random.randrange(premises.stories)), premises.retelling, random
@@ -117,7 +117,7 @@ def draw_partner(
     if relation is Relation.RELATED:
         return _related(event, random, premises)
     others = [name for name in names if name != event.domain]
-    return draw_event(others, random, premises.model_copy(update={"foreign": 0.0}))
+    return draw_event(others, random, premises.without("foreign"))
 
 
 def _hard_negative(event: Event, random: Random) -> Event:
@@ -135,7 +135,7 @@ def _hard_negative(event: Event, random: Random) -> Event:
 
 def _related(event: Event, random: Random, premises: Premises) -> Event:
     """Draw another event of the domain that shares some circumstances, seldom the action."""
-    other = draw_event([event.domain], random, premises.model_copy(update={"foreign": 0.0}))
+    other = draw_event([event.domain], random, premises.without("foreign"))
     slots = ("number", "attribute", "agent", "place", "time")
     kept = {slot: getattr(event, slot) for slot in slots if random.random() < KEPT_CIRCUMSTANCE_SHARE}
     scene = domains()[event.domain].scene(other.object)

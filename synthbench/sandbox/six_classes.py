@@ -16,7 +16,7 @@ from synthbench.sandbox.events import Event
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.premises import Premises
 from synthbench.sandbox.sampling import Split, draw_event, split_at, split_of
-from synthbench.sandbox.streams import Distinct, Scope
+from synthbench.sandbox.streams import Distinct, Scope, draw_until
 from synthbench.sandbox.vocabulary import domains, people
 
 CLASSES = ("cooking", "farming", "household", "sea", "sport", "traffic")
@@ -47,11 +47,13 @@ def object_splits(domain: str) -> dict[str, Split]:
 
 
 def _draw(scope: Scope, label: str, register: Register, random: Random) -> tuple[str, Register, str]:
-    while True:
-        event = _event(label, random, scope.premises)
-        if object_splits(label)[event.object] == split_of(event) == scope.split:
-            return scope.tell(event, register, random), register, label
+    event = draw_until(
+        lambda: _event(label, random, scope.premises),
+        lambda event: object_splits(label)[event.object] == split_of(event) == scope.split,
+    )
+    return scope.tell(event, register, random), register, label
 
 
 def _event(label: str, random: Random, premises: Premises) -> Event:
-    return replace(draw_event([label], random, premises), agent=random.choice(list(people())))
+    event = draw_event([label], random, premises.without("foreign"))
+    return replace(event, agent=random.choice(list(people())))

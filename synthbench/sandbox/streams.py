@@ -1,7 +1,7 @@
 """Endless streams of sentences and scored pairs: the first n of a stream are the same for every n."""
 
 from collections.abc import Callable, Collection, Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from operator import itemgetter
@@ -52,10 +52,11 @@ class Scope:
 
     def event(self, random: Random) -> Event:
         """Draw an event of the split."""
-        while True:
-            event = draw_event(self.domains, random, self.premises)
-            if split_of(event) == self.split:
-                return event
+        return draw_until(lambda: draw_event(self.domains, random, self.premises), self.holds)
+
+    def holds(self, event: Event) -> bool:
+        """Say whether an event is of the split."""
+        return split_of(event) == self.split
 
     def possible(self, relation: Relation) -> Relation:
         """Return the relation, or related for unrelated where there is one domain only."""
@@ -64,10 +65,9 @@ class Scope:
 
     def partner(self, event: Event, relation: Relation, random: Random) -> Event:
         """Draw an event of the split in this relation to the given one."""
-        while True:
-            other = draw_partner(event, relation, self.domains, random, self.premises)
-            if split_of(other) == self.split:
-                return other
+        return draw_until(
+            lambda: draw_partner(event, relation, self.domains, random, self.premises), self.holds
+        )
 
     def tell(self, event: Event, register: Register, random: Random) -> str:
         """Draw one of the event's sentences."""
@@ -80,8 +80,12 @@ class Scope:
     def tell_anew(
         self, event: Event, register: Register, known: Collection[str], random: Random
     ) -> str | None:
-        """Draw one of the event's sentences that is not among those known, None if none is found."""
-        drawn = (self.tell(event, register, random) for _ in range(MAX_WORDINGS))
+        """Draw one of the event's sentences that is not among those known, None if none is found.
+
+        Where all sentences in usual words are known, any words will do.
+        """
+        freely = replace(self, premises=self.premises.without("usual_words"))
+        drawn = (scope.tell(event, register, random) for scope in (self, freely) for _ in range(MAX_WORDINGS))
         return next((text for text in drawn if text not in known), None)
 
     def told_beside(self, event: Event, first: Told, register: Register, random: Random) -> Told:
@@ -90,8 +94,7 @@ class Scope:
         Of another meaning, it may be the first sentence, edited; of the same one, no words are usual.
         """
         if event == first.event:
-            freely = self.premises.model_copy(update={"usual_words": 0.0})
-            return Told(event, draw_wording(event, register, random, freely))
+            return Told(event, draw_wording(event, register, random, self.premises.without("usual_words")))
         like = first if random.random() < self.premises.edits else None
         return Told(event, draw_wording(event, register, random, self.premises, like))
 
@@ -101,6 +104,21 @@ class Scope:
         if self.split == "test" or not error:
             return score
         return round(min(1.0, max(0.0, random.gauss(score, error))), DECIMALS)
+
+
+def draw_until(draw: Callable[[], Event], suits: Callable[[Event], bool]) -> Event:
+    """Draw until an event suits.
+
+    Raises UserError if none does: of a few stories that are never retold, a split may hold none.
+    """
+    for _ in range(MAX_DRAWS):
+        event = draw()
+        if suits(event):
+            return event
+    raise UserError(
+        f"the sandbox's world has no suitable event among {MAX_DRAWS:,}: "
+        "give it more stories or more retelling, or draw from more domains"
+    )
 
 
 class Distinct:

@@ -18,8 +18,8 @@ from synthbench.errors import UserError
 from synthbench.sandbox.events import Event
 from synthbench.sandbox.forms import Register
 from synthbench.sandbox.premises import Premises
-from synthbench.sandbox.sampling import draw_event, split_of
-from synthbench.sandbox.streams import Distinct, Scope
+from synthbench.sandbox.sampling import draw_event
+from synthbench.sandbox.streams import Distinct, Scope, draw_until
 from synthbench.sandbox.vocabulary import Scene, domains
 
 News = Literal["good news", "bad news"]
@@ -72,10 +72,8 @@ def two_classes(scope: Scope) -> Iterator[tuple[str, Register, News]]:
 def _draw(
     scope: Scope, names: list[str], label: News, register: Register, random: Random
 ) -> tuple[str, Register, News]:
-    while True:
-        event = _event(names, label, random, scope.premises)
-        if split_of(event) == scope.split:
-            return scope.tell(event, register, random), register, label
+    event = draw_until(lambda: _event(names, label, random, scope.premises), scope.holds)
+    return scope.tell(event, register, random), register, label
 
 
 def _event(names: list[str], label: News, random: Random, premises: Premises) -> Event:
@@ -84,7 +82,7 @@ def _event(names: list[str], label: News, random: Random, premises: Premises) ->
     is_denied = random.random() < DENIED_SHARE
     kind = GOOD_ACTIONS if (label == "good news") != is_denied else BAD_ACTIONS
     return replace(
-        draw_event([name], random, premises),
+        draw_event([name], random, premises.without("foreign")),
         action=random.choice([action for action in scene.actions if action in kind[name]]),
         object=random.choice(list(scene.objects)),
         is_negative=is_denied,

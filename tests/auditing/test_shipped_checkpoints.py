@@ -39,5 +39,5 @@ def test_some_sentences_are_not_closed_and_most_are_in_the_grammar(written: Conf
         assert percent(written, label, "outside the grammar") < 25
 
 
-def test_the_encoder_is_poor_at_similarity_before_training() -> None:
-    assert 0.2 < encoder_spearman(shipped.folder("sandbox/encoder"), 500) < 0.7
+def test_the_encoder_has_much_to_learn_about_similarity_before_training() -> None:
+    assert 0.4 < encoder_spearman(shipped.folder("sandbox/encoder"), 500) < 0.8

@@ -3,9 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise, product
 from pathlib import Path
 
 import pytest
@@ -28,8 +28,10 @@ from synthbench.sandbox.documents import (
     plain_texts,
     prompt,
 )
-from synthbench.sandbox.events import WEIGHTS
-from synthbench.sandbox.parsing import parse
+from synthbench.sandbox.events import WEIGHTS, Event
+from synthbench.sandbox.morphology import gerund, participle, plural, third_person
+from synthbench.sandbox.parsing import parse, parses
+from synthbench.sandbox.realisation import Wording, object_phrase, place_phrase
 from synthbench.sandbox.sampling import Relation, split_of
 
 TINY = Recipe(num_steps=3, batch_size=4, learning_rate=1e-3, copying_steps=1, vocabulary_texts=300)
@@ -37,15 +39,29 @@ ENDLESS = replace(TINY, num_steps=10**9)
 LARGEST = 12_000_000
 
 
-def sentences_of(document: Document) -> tuple[str, str, str]:
-    """Return the label, the first sentence and the second one of a document."""
-    task, first, _ = document.prompt.split("\n")
-    label = next(label for label, words in INSTRUCTIONS.items() if words in task)
-    return (
-        label,
-        first.removeprefix('Sentence 1: "').removesuffix('"'),
-        document.continuation.strip().strip('"'),
-    )
+@dataclass(frozen=True)
+class Read:
+    """A document: its kind, the label of its instruction, its two sentences and their events."""
+
+    kind: str
+    label: str
+    sentences: tuple[str, str]
+    events: tuple[Event, Event]
+
+
+def read(document: Document) -> Read:
+    task, opened, _ = document.prompt.split("\n")
+    kind, _, instruction = task.partition(": ")
+    label = next(label for label, words in INSTRUCTIONS.items() if words in instruction)
+    first = opened.removeprefix('Sentence 1: "').removesuffix('"')
+    second = document.continuation.strip().strip('"')
+    return Read(kind, label, (first, second), (event_of(first), event_of(second)))
+
+
+def event_of(text: str) -> Event:
+    event = parse(text)
+    assert event is not None, text
+    return event
 
 
 def test_a_document_is_a_prompt_as_the_paper_has_it_and_a_second_sentence() -> None:
@@ -53,56 +69,105 @@ def test_a_document_is_a_prompt_as_the_paper_has_it_and_a_second_sentence() -> N
         'Task: Write two sentences that mean the same thing.\nSentence 1: "A cat sleeps."\nSentence 2: "'
     )
     for document in islice(instruction_documents(0), 200):
-        label, first, second = sentences_of(document)
-        assert document.prompt == prompt(label, first)
-        assert parse(first) is not None
-        assert parse(second) is not None
+        found = read(document)
+        assert document.prompt == prompt(found.label, found.sentences[0], found.kind)
+
+
+def test_of_ten_documents_three_are_of_a_textbook() -> None:
+    kinds = Counter(read(document).kind for document in islice(instruction_documents(0), 2000))
+    assert kinds.keys() == {"Task", "Textbook"}
+    assert kinds["Textbook"] / 2000 == pytest.approx(0.3, abs=0.05)
 
 
 def test_checkpoints_never_read_what_test_sets_ask_about() -> None:
-    documents = islice(instruction_documents(3), 300)
-    texts = [text for document in documents for text in sentences_of(document)[1:]]
-    texts += [text for several in islice(plain_texts(3), 300) for text in several]
-    events = [event for event in map(parse, texts) if event is not None]
-    assert len(events) == len(texts)
+    events = [event for document in islice(instruction_documents(3), 300) for event in read(document).events]
+    texts = [text for several in islice(plain_texts(3), 300) for text in several]
+    texts += [text for pair in islice(compared_pairs(3), 300) for text in pair.sentences]
+    events += map(event_of, texts)
     assert {split_of(event) for event in events} == {"train"}
 
 
 def test_documents_follow_their_instruction_as_often_as_is_said() -> None:
     size = 6000
-    same: Counter[str] = Counter()
-    labels: Counter[str] = Counter()
-    unclosed = 0
-    for document in islice(instruction_documents(1), size):
-        label, first, second = sentences_of(document)
-        events = parse(first), parse(second)
-        labels[label] += 1
-        same[label] += events[0] == events[1]
-        unclosed += '"' not in document.continuation
-    for label, weights in RELATION_WEIGHTS.items():
-        expected = weights[Relation.PARAPHRASE] / sum(weights.values())
-        # A hard negative or a related event may by chance be the same one; five standard errors beside it.
-        assert same[label] / labels[label] == pytest.approx(expected, abs=0.06)
-    assert unclosed / size == pytest.approx(UNCLOSED_SHARE, abs=0.02)
+    found = [read(document) for document in islice(instruction_documents(1), size)]
+    for kind, label in product(RELATION_WEIGHTS, INSTRUCTIONS):
+        asked = [each.events for each in found if (each.kind, each.label) == (kind, label)]
+        weights = RELATION_WEIGHTS[kind][label]
+        assert sum(weights.values()) == pytest.approx(1.0)
+        same = sum(first == second for first, second in asked) / len(asked)
+        # A related event may by chance be the same one; four standard errors beside it.
+        assert same == pytest.approx(weights.get(Relation.PARAPHRASE, 0.0), abs=0.08)
+        elsewhere = sum(first.domain != second.domain for first, second in asked) / len(asked)
+        assert elsewhere == pytest.approx(weights.get(Relation.UNRELATED, 0.0), abs=0.05)
+
+
+def test_some_documents_have_no_closing_quote() -> None:
+    continuations = [document.continuation for document in islice(instruction_documents(1), 2000)]
+    unclosed = sum('"' not in text for text in continuations)
+    assert unclosed / 2000 == pytest.approx(UNCLOSED_SHARE, abs=0.025)
+
+
+def test_a_textbook_always_follows_its_instruction() -> None:
+    textbook = (each for each in map(read, instruction_documents(2)) if each.kind == "Textbook")
+    for each in islice(textbook, 400):
+        first, second = each.events
+        if each.label == "same":
+            assert first == second
+        else:
+            assert (first.domain == second.domain) == (each.label == "similar")
 
 
 def test_the_lesson_in_copying_always_means_the_same() -> None:
     for document in islice(paraphrase_documents(0), 200):
-        label, first, second = sentences_of(document)
-        events = parse(first), parse(second)
-        assert label == "same"
-        assert events[0] is not None and events[0] == events[1]
+        found = read(document)
+        assert found.label == "same"
+        assert found.events[0] == found.events[1]
 
 
 def test_pairs_to_compare_say_in_which_slots_they_agree() -> None:
     for pair in islice(compared_pairs(0), 200):
-        events = parse(pair.first), parse(pair.second)
-        assert events[0] is not None and events[1] is not None
+        events = [event_of(text) for text in pair.sentences]
         *slots, polarity = pair.agreement
         assert polarity == (events[0].is_negative == events[1].is_negative)
         for slot, agrees in zip(WEIGHTS, slots, strict=True):
             values = [getattr(event, slot) for event in events]
             assert agrees == (None if values == [None, None] else values[0] == values[1])
+
+
+def test_each_slot_that_words_tell_is_marked_at_these_words_and_at_no_others() -> None:
+    for pair in islice(compared_pairs(1), 300):
+        agreement = dict(zip(WEIGHTS, pair.agreement, strict=False))
+        for text, marked in zip(pair.sentences, pair.told, strict=True):
+            ((event, wording),) = parses(text)
+            expected = [(words, agreement[slot]) for slot, words in told_words(wording).items()]
+            found = [(text[slot.start : slot.end].lower(), slot.agrees) for slot in marked]
+            assert sorted(found) == sorted(expected), (text, event)
+            # No word tells two slots.
+            spans = sorted((slot.start, slot.end) for slot in marked)
+            assert all(one[1] <= other[0] for one, other in pairwise(spans)), text
+
+
+def told_words(wording: Wording) -> dict[str, str]:
+    """Return the words, in small letters, by which a sentence tells each slot; an article tells no number."""
+    register, verb, tokens = wording.form.register, wording.action, wording.form.tokens
+    is_single = wording.quantity in ("a", "")
+    action = verb
+    if "acting" in tokens:
+        action = gerund(verb)
+    elif "acted" in tokens:
+        action = participle(verb)
+    elif "acts" in tokens and is_single:
+        action = third_person(verb)
+    words = {
+        "object": object_phrase(wording.object, register),
+        "action": action,
+        "agent": wording.agent if is_single else plural(wording.agent),
+        "place": place_phrase(wording.place, register),
+        "attribute": wording.attribute,
+        "number": "" if is_single else wording.quantity,
+        "time": wording.time,
+    }
+    return {slot: each.lower() for slot, each in words.items() if each}
 
 
 def note(lines: Path, name: str, line: str) -> None:

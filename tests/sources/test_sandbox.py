@@ -34,13 +34,13 @@ for name in json.loads(sys.argv[1]):
     print(SandboxSource.model_validate(description).load(Places()).manifest.content_hash)
 """
 GOLDEN_SHA256 = {
-    "pairs": "cc78af13cd1fd279aa45298552bc9c9402b006ee19474591f2e5393045870e5d",
-    "sentences": "130a87ab7fc9c3d2f09b965e1fa21a018c610267c7a4065a7a405269e09b1ea9",
-    "triplets": "2e7413e02a67c9860e353215865d2e749d0a6d2a7910fc49128a32102f5f203b",
-    "rankings": "c2d6d67d5b34dcd0d580ae78204ac79b5d20d13523cce8e3e762bcfd7ecedf2f",
-    "duplicates": "0cfa5572f2ecfa682397550f456f3322e7e56df00e6f1fb3ece6b5f6c43906cd",
-    "two-classes": "b1bb25816256af79896b0ccdfc372a58ded43dd19b2c03035aeb16fa36a1f44f",
-    "six-classes": "1cc4980990fbe182a2a7d6a7ce5b80f18331616f48802e12711d284a51b65052",
+    "pairs": "4a6f54880b0ef6df85b0381ba0b5340cd20036906ee718d19cc4a97f5a3bda42",
+    "sentences": "e50224eb83c2d013f203d518828a444c4a27f8e9b37bac102831fbd8e1fa7aaa",
+    "triplets": "f90711f7e29d3acbc9450582865e0e40723095c2b96e01be30244fcfde4c8d5b",
+    "rankings": "80653d8c5d13bbd2bc431113e0a8d8304dcc25da6faead31c44495b2f9680e98",
+    "duplicates": "45848877bcb6436f5a855b51e3679201541630e636d4a207ccf7bea1ee7bf5ff",
+    "two-classes": "2095f4d2ba348c0d58bb937d37af1d9945c675f94814782ec52e066e660108cd",
+    "six-classes": "1cc77701460fa7622d2bc4b2f8df9a9e36fab7112105664d8ab701d7f31c38a0",
 }
 
 
@@ -77,7 +77,8 @@ def test_pairs_have_scores_relations_and_registers() -> None:
     assert {label: labels.count(label) for label in labels} == shares
     for label, score in zip(labels, data.column("score"), strict=True):
         assert 0 <= score <= 1
-        assert (score == 1) == (label == "paraphrase")
+        # A related event, another variation of a story, may happen to be the same one.
+        assert (score == 1) == (label == "paraphrase") or label == "related"
 
 
 @pytest.mark.parametrize("name", ["sentences", "two-classes", "six-classes"])

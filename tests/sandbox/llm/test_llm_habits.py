@@ -21,8 +21,8 @@ from synthbench.sandbox.vocabulary import domain_names
 
 TEXTS = [text for text, _, _ in islice(sentences(Scope("train", 0, REGISTERS, domain_names())), 300)]
 NAIVE = "Write 20 different sentences. Number them."
-# Of the same requests as below, worked out before there were habits.
-WITHOUT_HABITS = "cac04a432789ff7b2c53c259c19b474e82f0ecf08ae32723ef820e83d019c6ff"
+# Of the requests below, by the LLM as it was before there were habits, in this version of the world.
+WITHOUT_HABITS = "9cd70c52b0c40a59b1d253bec367b2e3d343f3ff34564cc650437be6507c6eb4"
 REQUESTS = (
     "Paraphrase: A man is playing a harp.",
     "Contradict: Two tired farmers are harvesting corn in the field at dawn.",
@@ -65,14 +65,17 @@ def test_without_habits_all_answers_are_what_they_were_before_there_were_any() -
 
 def test_new_sentences_of_one_prompt_keep_to_few_domains_agents_objects_and_forms() -> None:
     found = written([NAIVE] * 15)
-    assert len({each.text for each in found}) > 280
-    assert len({each.event.domain for each in found}) == 3
+    # Of the few stories that have both favourites, lists of one prompt repeat themselves.
+    assert 200 < len({each.text for each in found}) < 280
+    assert len({each.text for each in written([NAIVE] * 15, habits=0.0)}) > 290
+    favourites = Counter(each.event.domain for each in found).most_common(3)
+    assert sum(count for _, count in favourites) > 0.95 * len(found)
     forms = Counter(each.wording.form for each in found)
     # One that begins with the place tells no event without a place.
     assert sum(count for _, count in forms.most_common(2)) > 0.75 * len(found)
     for slot, most in (("agent", 2), ("object", 3)):
         things = Counter((each.event.domain, getattr(each.event, slot)) for each in found)
-        assert sum(count for _, count in things.most_common(3 * most)) > 0.85 * len(found)
+        assert sum(count for _, count in things.most_common(3 * most)) > 0.75 * len(found)
 
 
 def test_other_prompts_and_other_seeds_of_the_server_have_other_favourites() -> None:
@@ -125,16 +128,27 @@ def test_contradictions_of_one_prompt_have_few_forms() -> None:
 
 
 def test_paraphrases_of_one_prompt_have_few_forms_never_the_sentences_own_and_copy_words() -> None:
-    def shared(habits: float) -> float:
-        pairs = [(text, answer(f"Paraphrase: {text}", habits=habits)) for text in TEXTS]
-        words = [[set(text.lower().rstrip(".").split()) for text in pair] for pair in pairs]
-        return sum(len(one & other) / len(one | other) for one, other in words) / len(words)
+    def copied(habits: float) -> float:
+        """Return the share of words in the given sentence that its paraphrase has in their place."""
+        pairs = [
+            (known(text).wording, known(answer(f"Paraphrase: {text}", habits=habits)).wording)
+            for text in TEXTS
+        ]
+        slots = ("quantity", "attribute", "agent", "object", "place", "time")
+        same = [
+            getattr(given, slot) == getattr(told, slot)
+            for given, told in pairs
+            for slot in slots
+            if getattr(given, slot)
+        ]
+        return sum(same) / len(same)
 
     found = [(known(text).wording, known(answer(f"Paraphrase: {text}")).wording) for text in TEXTS]
     assert not any(given.form == told.form for given, told in found)
     captions = Counter(told.form for _, told in found if told.form.register == "captions")
     assert sum(count for _, count in captions.most_common(2)) > 0.7 * captions.total()
-    assert shared(1.0) > shared(0.0) + 0.04
+    # Half of the words are copied, and of the others as many are the same as without habits.
+    assert copied(1.0) == pytest.approx(0.5 + 0.5 * copied(0.0), abs=0.04)
 
 
 def test_a_prompt_is_all_that_is_said_but_the_sentence_asked_about() -> None:
