@@ -166,7 +166,7 @@ def genres() -> Mapping[str, Sequence[Pair]]:
     """Return samples of STSb's genres, as domains that differ."""
     with (DATA / "senteval/STS/STSBenchmark/sts-train.csv").open(encoding="utf-8", newline="\n") as file:
         rows = [line.rstrip("\n").split("\t") for line in file]
-    names = ("main-captions", "main-news", "main-forums")
+    names = ("main-captions", "main-news", "main-forum")
     by_name = {name: [(row[5], row[6]) for row in rows if row[0] == name] for name in names}
     size = min(len(of) for of in by_name.values())
     return {name: Random(0).sample(of, size) for name, of in by_name.items()}
@@ -200,7 +200,7 @@ def main() -> None:
         print(f"| {name} | {' | '.join(found.get(name, '') for _, found in columns)} |")
     of = genres()
     apart = [
-        divergence(of[a], of[b]) for a, b in (("main-captions", "main-news"), ("main-news", "main-forums"))
+        divergence(of[a], of[b]) for a, b in (("main-captions", "main-news"), ("main-news", "main-forum"))
     ]
     print(
         f"\nwords of two domains, Jensen-Shannon: STSb captions/news {apart[0]}, news/forums {apart[1]};",
