@@ -1,6 +1,6 @@
-"""Two of the papers' findings in the sandbox, with fewer seeds: found where their premise holds, and only there.
+"""Two of the papers' findings in the sandbox: found where their premise holds, and only there.
 
-The whole is experiments/sandbox_findings_*.yaml, whose table benchmarks/sandbox_findings.py prints.
+With fewer seeds than experiments/sandbox_findings_*.yaml, which ask all of them.
 """
 
 from pathlib import Path

@@ -10,8 +10,8 @@ NUM_WORLDS = 2
 
 @pytest.mark.experiments
 def test_no_method_wins_more_often_than_the_level_allows(tmp_path: Path) -> None:
-    # Of two worlds a method must win both to fail here, which has a chance of 0.025 x 0.025 for each comparison:
-    # a false alarm in less than 0.5 % of the machines, and always or never on one.
+    # It fails if a method wins both worlds. By chance that happens to a comparison with 0.025 x 0.025, so to
+    # one of seven with less than 0.5 %. On one machine the outcome is always the same.
     counted = measured(tmp_path, NUM_WORLDS, jobs=2)
 
     assert [each.comparison for each in counted] == list(COMPARISONS)
