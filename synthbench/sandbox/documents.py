@@ -143,6 +143,18 @@ def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
         yield first, ELSEWHERE.tell(other, random.choice(REGISTERS), random)
 
 
+def reworded_texts(seed: int) -> Iterator[tuple[str, ...]]:
+    """Yield plain texts whose second sentence avoids the usual words where it says the same as the first.
+
+    Who reads them knows synonyms well, as large models do.
+    """
+    random = Random(f"sandbox/{VERSION}/texts/{seed}")
+    while True:
+        first, second = _pair(ELSEWHERE, _drawn(TEXT_WEIGHTS, random), random)
+        is_single = random.random() < SINGLE_SENTENCE_SHARE
+        yield (first.text,) if is_single else (first.text, second.text)
+
+
 def compared_pairs(seed: int) -> Iterator[ComparedPair]:
     """Yield pairs without end with what they agree in."""
     random = Random(f"sandbox/{VERSION}/compared/{seed}")
