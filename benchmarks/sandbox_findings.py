@@ -168,7 +168,8 @@ def label_truth(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> 
 
 def _runs(result: ExperimentResult, row: str, axes: Mapping[str, str]) -> list[RunResult]:
     runs = [run for run in result.runs if _is_at(run, row, axes)]
-    return runs or [run for run in result.runs if _is_at(run, row, {})]
+    # A row that is the same for every value of an axis has no value of it.
+    return runs or [run for run in result.runs if run.variant == row and not axes.keys() & run.axes.keys()]
 
 
 def _is_at(run: RunResult, row: str, axes: Mapping[str, str]) -> bool:
