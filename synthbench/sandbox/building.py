@@ -51,7 +51,7 @@ class Recipe:
 
 LM_RECIPE = Recipe(num_steps=4500, batch_size=32, learning_rate=3e-3, copying_steps=900)
 ENCODER_RECIPE = Recipe(num_steps=2500, batch_size=48, learning_rate=2e-3)
-CROSS_ENCODER_RECIPE = Recipe(num_steps=2500, batch_size=48, learning_rate=2e-3)
+CROSS_ENCODER_RECIPE = Recipe(num_steps=4000, batch_size=48, learning_rate=2e-3)
 
 
 @dataclass(frozen=True)
