@@ -34,6 +34,8 @@ LAST_RATE = 0.02
 NOT_LEARNT = -100
 
 Batch = tuple["Tensor", "Tensor"]
+Texts = Callable[[int], Iterator[tuple[str, ...]]]
+"""From a seed to texts without end, each of one sentence or two."""
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,20 @@ def build_lm(folder: Path, seed: int, recipe: Recipe = LM_RECIPE, *, say: Callab
 
 
 def build_encoder(
-    folder: Path, seed: int, recipe: Recipe = ENCODER_RECIPE, *, say: Callable[[str], None]
+    folder: Path,
+    seed: int,
+    recipe: Recipe = ENCODER_RECIPE,
+    *,
+    texts: Texts = documents.plain_texts,
+    say: Callable[[str], None],
 ) -> None:
     """Train a RoBERTa to fill in masked words of single sentences and pairs, and save it."""
     from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizer, set_seed
 
     set_seed(seed)
-    texts = (" ".join(sentences) for sentences in documents.plain_texts(seed))
+    joined = (" ".join(sentences) for sentences in texts(seed))
     say(f"words of {recipe.vocabulary_texts:,} texts")
-    tokenizer = _tokenizer(RobertaTokenizer(), texts, recipe.vocabulary_texts)
+    tokenizer = _tokenizer(RobertaTokenizer(), joined, recipe.vocabulary_texts)
     tokenizer.model_max_length = LONGEST_TEXT
     config = RobertaConfig(
         vocab_size=len(tokenizer),
@@ -119,7 +126,7 @@ def build_encoder(
         attention_probs_dropout_prob=0.0,
     )
     model = RobertaForMaskedLM(config)
-    batches = _masked_batches(tokenizer, documents.plain_texts(seed + 1), recipe.batch_size, seed)
+    batches = _masked_batches(tokenizer, texts(seed + 1), recipe.batch_size, seed)
     _train(list(model.parameters()), _masked_losses(model, batches), recipe, say)
     _save(model, tokenizer, folder)
 
@@ -132,7 +139,7 @@ def build_cross_encoder(
     encoder: Path,
     say: Callable[[str], None],
 ) -> None:
-    """Go on with the encoder and one layer more: learn in which slots two sentences agree, and save it.
+    """Go on with an encoder and one layer more: learn in which slots two sentences agree, and save it.
 
     A model so small does not learn to compare two sentences from a few hundred gold pairs. What large ones
     bring along, this one gets from here: each word tells whether the other sentence has its like, and the

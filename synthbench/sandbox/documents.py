@@ -128,7 +128,26 @@ def instruction_documents(seed: int) -> Iterator[Document]:
 
 
 def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
-    """Yield, without end, one sentence or two that might stand in one text, in whatever relation."""
+    """Yield, without end, one sentence or two that might stand in one text, in whatever relation.
+
+    Each is told by itself, in the usual words, so that synonyms are learnt no better than by the way.
+    """
+    random = Random(f"sandbox/{VERSION}/texts/{seed}")
+    while True:
+        event = ELSEWHERE.event(random)
+        first = ELSEWHERE.tell(event, random.choice(REGISTERS), random)
+        if random.random() < SINGLE_SENTENCE_SHARE:
+            yield (first,)
+            continue
+        other = ELSEWHERE.partner(event, _drawn(TEXT_WEIGHTS, random), random)
+        yield first, ELSEWHERE.tell(other, random.choice(REGISTERS), random)
+
+
+def reworded_texts(seed: int) -> Iterator[tuple[str, ...]]:
+    """Yield plain texts whose second sentence avoids the usual words where it says the same as the first.
+
+    Who reads them knows synonyms well, as large models do.
+    """
     random = Random(f"sandbox/{VERSION}/texts/{seed}")
     while True:
         first, second = _pair(ELSEWHERE, _drawn(TEXT_WEIGHTS, random), random)

@@ -1,0 +1,51 @@
+"""Two of the papers' findings in the sandbox: found where their premise holds, and only there.
+
+With fewer seeds than experiments/sandbox_findings_*.yaml, which ask all of them.
+"""
+
+from pathlib import Path
+
+import pytest
+from sandbox_findings import EXPERIMENTS, Check, Evidence, scores, verdict_off, verdict_on
+from small_experiment import Place
+
+from synthbench.cli.given import load_given
+from synthbench.pipeline.collect import request
+from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.statistics.differences import over_seeds
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+SEEDS = "0,1,2"
+
+
+def ran(folder: Path, name: str, rows: list[str]) -> ExperimentResult:
+    """Run these rows of a shipped experiment by the command line, and return what it tracked."""
+    file, place = EXPERIMENTS / f"{name}.yaml", Place(folder, folder / "home")
+    options = [text for row in rows for text in ("--variant", row)]
+    called = place.call("run", file, *options, "--seeds", SEEDS, "--jobs", "2")
+    assert called.code == 0, called.err
+    given = load_given(file, None, None, rows, (SEEDS, None))
+    return MlflowTracker(place.home).load(given.experiment.name, request(given.experiment, given.overrides))
+
+
+def evidence(result: ExperimentResult, check: Check, premise: str) -> Evidence:
+    """Return the difference at the point of the grid where the premise is "on" or "off"."""
+    samples = [check.values(result, row, {"premise": premise}) for row in (check.row, check.other)]
+    difference = over_seeds(*samples)
+    assert difference is not None
+    return Evidence(difference.value, difference.half_width, None)
+
+
+@pytest.mark.experiments
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        ("sandbox_findings_dino", Check("dino", "no-debiasing", scores())),
+        ("sandbox_findings_augsbert", Check("bm25", "random", scores())),
+    ],
+    ids=["self-debiasing", "BM25 instead of random pairs"],
+)
+def test_it_helps_where_its_premise_holds_and_only_there(tmp_path: Path, name: str, check: Check) -> None:
+    result = ran(tmp_path, name, [check.row, check.other])
+    on, off = (evidence(result, check, premise) for premise in ("on", "off"))
+    assert (verdict_on((check,), [on]), verdict_off((check,), [off])) == ("found", "nothing"), f"{on}; {off}"

@@ -1,0 +1,99 @@
+"""What benchmarks/sandbox_findings.py and benchmarks/sandbox_null.py make of differences, on made-up ones."""
+
+import pytest
+from sandbox_findings import Check, Evidence, scores, verdict_off, verdict_on
+from sandbox_null import COMPARISONS, LEVEL, Tally, adjusted
+
+from synthbench.reporting.statistics.differences import Difference, Noise
+
+ABOVE = Check("method", "control", scores(), 1)
+BELOW = Check("method", "control", scores(), -1)
+NOT_ABOVE = Check("method", "control", scores(), 0)
+
+HIGHER = Evidence(3.0, 1.0, 2.0)
+LOWER = Evidence(-3.0, 1.0, 2.0)
+UNCLEAR = Evidence(0.5, 1.0, 2.0)
+UNKNOWN_NOISE = Evidence(3.0, None, None)
+
+
+@pytest.mark.parametrize(
+    ("check", "evidence", "verdict"),
+    [
+        (ABOVE, HIGHER, "found"),
+        (ABOVE, UNCLEAR, "missed"),
+        (ABOVE, LOWER, "the opposite"),
+        (ABOVE, UNKNOWN_NOISE, "missed"),
+        (BELOW, LOWER, "found"),
+        (BELOW, UNCLEAR, "missed"),
+        (BELOW, HIGHER, "the opposite"),
+        (NOT_ABOVE, LOWER, "found"),
+        (NOT_ABOVE, UNCLEAR, "found"),
+        (NOT_ABOVE, HIGHER, "the opposite"),
+    ],
+)
+def test_where_the_premise_holds(check: Check, evidence: Evidence, verdict: str) -> None:
+    assert verdict_on((check,), [evidence]) == verdict
+
+
+@pytest.mark.parametrize(
+    ("check", "evidence", "verdict"),
+    [
+        (ABOVE, HIGHER, "found"),
+        (ABOVE, UNCLEAR, "nothing"),
+        (ABOVE, LOWER, "nothing"),
+        (BELOW, LOWER, "found"),
+        (BELOW, HIGHER, "nothing"),
+        (NOT_ABOVE, LOWER, "nothing"),
+        (NOT_ABOVE, UNCLEAR, "nothing"),
+    ],
+)
+def test_where_the_premise_does_not_hold(check: Check, evidence: Evidence, verdict: str) -> None:
+    assert verdict_off((check,), [evidence]) == verdict
+
+
+def test_a_finding_of_several_comparisons_needs_all_of_them() -> None:
+    checks = (ABOVE, ABOVE, NOT_ABOVE)
+    assert verdict_on(checks, [HIGHER, HIGHER, UNCLEAR]) == "found"
+    assert verdict_on(checks, [HIGHER, UNCLEAR, UNCLEAR]) == "missed"
+    assert verdict_on(checks, [HIGHER, HIGHER, HIGHER]) == "the opposite"
+    assert verdict_on(checks, [LOWER, UNCLEAR, UNCLEAR]) == "the opposite"
+
+
+def test_without_its_premise_one_comparison_that_comes_out_is_one_too_many() -> None:
+    assert verdict_off((ABOVE, ABOVE, NOT_ABOVE), [UNCLEAR, HIGHER, UNCLEAR]) == "found"
+    assert verdict_off((ABOVE, ABOVE, NOT_ABOVE), [UNCLEAR, LOWER, LOWER]) == "nothing"
+
+
+def test_evidence_whose_interval_ends_at_zero_has_no_sign() -> None:
+    assert [Evidence(value, 1.0, None).sign for value in (1.0, -1.0, 1.01, -1.01)] == [0, 0, 1, -1]
+
+
+def tally(*values: float) -> Tally:
+    """Return a comparison with these differences in as many worlds.
+
+    Their standard error is 1, of two degrees of freedom, so that those beyond 4.303 are significant.
+    """
+    return Tally(COMPARISONS[0], tuple(Difference(value, (Noise(1.0, 2),)) for value in values))
+
+
+def test_wins_and_losses_are_significant_differences_only() -> None:
+    counted = tally(4.31, 4.29, -4.31, -4.29, 0.0)
+    assert (counted.wins, counted.losses) == (1, 1)
+
+
+def test_a_world_in_which_all_seeds_score_equally_is_no_win() -> None:
+    counted = Tally(COMPARISONS[0], (None, Difference(5.0, (Noise(1.0, 2),))))
+    assert (counted.wins, counted.losses, counted.mean) == (1, 0, 2.5)
+    assert counted.interval == pytest.approx((0.0945, 0.9055), abs=1e-4)
+
+
+def test_the_chance_of_wins_is_that_of_one_in_forty_worlds() -> None:
+    assert tally(0.0, 0.0).p_value == pytest.approx(1.0)
+    assert tally(5.0, 0.0).p_value == pytest.approx(1 - 0.975**2)
+    assert tally(5.0, 5.0).p_value == pytest.approx(0.025**2)
+
+
+def test_one_win_in_two_worlds_is_allowed_and_two_are_not() -> None:
+    others = [tally(0.0, 0.0)] * (len(COMPARISONS) - 1)
+    assert min(adjusted([tally(5.0, 0.0), *others])) >= LEVEL
+    assert min(adjusted([tally(5.0, 5.0), *others])) < LEVEL
