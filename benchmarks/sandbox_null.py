@@ -43,7 +43,7 @@ SEEDS = (0, 1, 2)
 # "foreign: 1" makes the domains of a source mean nothing. With two domains or more, unrelated second
 # sentences would still be of the named ones; of a single domain no pair is unrelated.
 TESTED, ELSEWHERE = ["crime"], ["cooking"]
-OFF = {"stories": None, "usual_words": 0, "edits": 0, "foreign": 1}
+OFF = {"stories": 0, "usual_words": 0, "edits": 0, "foreign": 1}
 EXCHANGEABLE, NO_GAIN = "exchangeable", "no gain"
 
 
