@@ -122,7 +122,7 @@ UNREADABLE = [
     Reply(body=b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
     Reply(body=b"9" * 5000),
     Reply(body=answer("text").body, headers={"Content-Encoding": "gzip"}),
-    Reply(body=gzip.compress(answer("text").body)[:-20], headers={"Content-Encoding": "gzip"}),
+    Reply(body=gzip.compress(answer("text").body, mtime=0)[:-20], headers={"Content-Encoding": "gzip"}),
     Reply(body=answer("text").body, headers={"Content-Encoding": "br"}),
     Reply(body=b"hello", content_type="text/plain; charset=no-such"),
 ]
