@@ -62,8 +62,22 @@ class Evidence:
         return f"{self.value:+.2f} [{self.value - self.half_width:+.2f}, {self.value + self.half_width:+.2f}]"
 
 
+class Expectation:
+    """What the paper says of a difference: above 0 (1), below 0 (-1) or not above 0 (0)."""
+
+    expected: int
+
+    def holds(self, evidence: Evidence) -> bool:
+        """Say whether this is what the paper says."""
+        return evidence.sign == self.expected if self.expected else evidence.sign != 1
+
+    def is_against(self, evidence: Evidence) -> bool:
+        """Say whether it is the opposite, beyond the noise."""
+        return evidence.sign == (-self.expected or 1)
+
+
 @dataclass(frozen=True)
-class Check:
+class Check(Expectation):
     """One comparison: `row` against `other`, of which the paper says 1 (above), -1 (below) or 0 (not).
 
     0 is "not above".
@@ -80,17 +94,9 @@ class Check:
         samples = [self.values(result, name, where.axes) for name in (self.row, self.other)]
         return _evidence(over_seeds(*samples), samples[0].mean - samples[1].mean)
 
-    def holds(self, evidence: Evidence) -> bool:
-        """Say whether this is what the paper says."""
-        return evidence.sign == self.expected if self.expected else evidence.sign != 1
-
-    def is_against(self, evidence: Evidence) -> bool:
-        """Say whether it is the opposite, beyond the noise."""
-        return evidence.sign == (-self.expected or 1)
-
 
 @dataclass(frozen=True)
-class RankCheck:
+class RankCheck(Expectation):
     """Whether dev scores after a fifth of the steps rank a row's seeds as the last ones do."""
 
     row: str
@@ -108,9 +114,6 @@ class RankCheck:
         freedom = len(curves) - 2
         limit = Noise(1.0, freedom).half_width
         return Evidence(float(found.statistic), limit / math.sqrt(freedom + limit**2), None)
-
-    holds = Check.holds
-    is_against = Check.is_against
 
 
 @dataclass(frozen=True)
