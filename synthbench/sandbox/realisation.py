@@ -70,7 +70,7 @@ def draw_wording(
     scene = domain.scene(event.object)
     action = scene.actions[event.action]
     usual = partial(_draw_words, event, random, premises)
-    form = _form(event, register, bool(action.nouns), usual, like)
+    form = _form(event, register, usual, like, has_noun=bool(action.nouns))
     options = {
         "quantity": QUANTITIES[register][event.number],
         "attribute": _words(domain.attributes, event.attribute),
@@ -90,9 +90,10 @@ def draw_wording(
 def _form(
     event: Event,
     register: Register,
-    has_noun: bool,
     draw: Callable[[str, tuple[Form, ...]], Form],
     like: Told | None,
+    *,
+    has_noun: bool,
 ) -> Form:
     if like is not None and like.wording.form.suits(event, has_noun=has_noun):
         return like.wording.form

@@ -46,7 +46,7 @@ def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Place
     for text in (
         "labels of pairs (small): judged (rows) of what was intended (columns)",
         "mean similarity",
-        "Judged by: oracle sandbox, version 1",
+        "Judged by: oracle sandbox, version 2",
         "What the sandbox's own labels are worth",
     ):
         assert text in confusion
