@@ -78,10 +78,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Check(Expectation):
-    """One comparison: `row` against `other`, of which the paper says 1 (above), -1 (below) or 0 (not).
-
-    0 is "not above".
-    """
+    """One comparison of two rows: `row` minus `other`."""
 
     row: str
     other: str
