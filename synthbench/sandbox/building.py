@@ -6,7 +6,7 @@ from itertools import chain, islice
 from math import cos, pi
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from synthbench.sandbox import documents
 
@@ -33,6 +33,11 @@ WARMUP_STEPS = 100
 LAST_RATE = 0.02
 NOT_LEARNT = -100
 
+# So many batches are drawn together and sorted by length: over 90 % of their tokens are text, not padding; of
+# batches drawn one by one 60 to 80 %.
+POOLED_BATCHES = 8
+
+Item = TypeVar("Item")
 Batch = tuple["Tensor", "Tensor"]
 Texts = Callable[[int], Iterator[tuple[str, ...]]]
 """From a seed to texts without end, each of one sentence or two."""
@@ -51,7 +56,7 @@ class Recipe:
 
 LM_RECIPE = Recipe(num_steps=4500, batch_size=32, learning_rate=3e-3, copying_steps=900)
 ENCODER_RECIPE = Recipe(num_steps=2500, batch_size=48, learning_rate=2e-3)
-CROSS_ENCODER_RECIPE = Recipe(num_steps=4000, batch_size=48, learning_rate=2e-3)
+CROSS_ENCODER_RECIPE = Recipe(num_steps=5000, batch_size=48, learning_rate=2e-3)
 
 
 @dataclass(frozen=True)
@@ -173,11 +178,22 @@ def _tokenizer(
     return trained
 
 
+def _batches(
+    items: Iterator[Item], size: int, length: Callable[[Item], int], seed: int
+) -> Iterator[list[Item]]:
+    """Yield batches of items that are about equally long, in random order."""
+    random = Random(seed)
+    while pool := sorted(islice(items, POOLED_BATCHES * size), key=length):
+        batches = [pool[start : start + size] for start in range(0, len(pool), size)]
+        random.shuffle(batches)
+        yield from batches
+
+
 def _document_batches(
     tokenizer: "PreTrainedTokenizerBase", lessons: Iterator[documents.Document], size: int, seed: int
 ) -> Iterator[Batch]:
     random = Random(seed)
-    while chosen := list(islice(lessons, size)):
+    for chosen in _batches(lessons, size, lambda lesson: len(lesson.prompt + lesson.continuation), seed):
         prompts = tokenizer([each.prompt for each in chosen])["input_ids"]
         continuations = tokenizer([each.continuation for each in chosen])["input_ids"]
         rows, learnt_from = [], []
@@ -218,8 +234,9 @@ def _masked_batches(
     masking = DataCollatorForLanguageModeling(tokenizer, mlm=True, mlm_probability=MASKED_SHARE)
     # Its own `seed` works in a main process only.
     masking.generator = torch.Generator().manual_seed(seed)
-    while True:
-        yield dict(masking([tokenizer(*each) for each in islice(texts, size)]))
+    tokenised = (tokenizer(*each) for each in texts)
+    for chosen in _batches(tokenised, size, lambda text: len(text["input_ids"]), seed):
+        yield dict(masking(chosen))
 
 
 def _masked_losses(model: "RobertaForMaskedLM", batches: Iterator[dict[str, "Tensor"]]) -> Iterator["Tensor"]:
@@ -248,8 +265,7 @@ def _compared_batches(tokenizer: "PreTrainedTokenizerBase", size: int, seed: int
     import torch
 
     pairs = documents.compared_pairs(seed + 1)
-    while True:
-        chosen = list(islice(pairs, size))
+    for chosen in _batches(pairs, size, lambda pair: sum(map(len, pair.sentences)), seed):
         first, second = zip(*(pair.sentences for pair in chosen), strict=True)
         tokens = tokenizer(
             list(first), list(second), padding=True, return_tensors="pt", return_offsets_mapping=True
