@@ -40,8 +40,7 @@ from synthbench.yaml_loading import load_yaml
 NAME = "sandbox_null"
 LEVEL = 0.05
 SEEDS = (0, 1, 2)
-# "foreign: 1" makes the domains of a source mean nothing. With two domains or more, unrelated second
-# sentences would still be of the named ones; of a single domain no pair is unrelated.
+# "foreign: 1" makes the domains of a source mean nothing.
 TESTED, ELSEWHERE = ["crime"], ["cooking"]
 OFF = {"stories": 0, "usual_words": 0, "edits": 0, "foreign": 1}
 EXCHANGEABLE, NO_GAIN = "exchangeable", "no gain"
@@ -63,7 +62,7 @@ COMPARISONS = (
         "adapted", "adapted-elsewhere", EXCHANGEABLE, "target pairs of the tested domain; domains are alike"
     ),
     Comparison("partial", "one-prompt", EXCHANGEABLE, "prompts vary; the LLM answers each of them alike"),
-    Comparison("dino", "no-debiasing", NO_GAIN, "the language model does what it is told anyway"),
+    Comparison("dino", "no-debiasing", NO_GAIN, "all labels ask the language model for the same"),
     Comparison("bm25", "random", NO_GAIN, "the labeller never learnt to compare"),
     Comparison("bm25", "gold-only", NO_GAIN, "the labeller never learnt to compare"),
     Comparison(
@@ -262,15 +261,10 @@ def _silver() -> dict[str, dict[str, Any]]:
 
 
 def _dino() -> dict[str, dict[str, Any]]:
-    """Return DINO's rows, whose prompts begin with the word after which the LM does what it is told."""
-    asked = {
-        "1": "mean the same thing",
-        "0.5": "are somewhat similar",
-        "0": "are on completely different topics",
-    }
+    """Return DINO's rows: in slightly other words, the prompts of all labels ask for the same."""
     labels: dict[str, dict[str, Any]] = {}
-    for label, phrase in asked.items():
-        prompt = f'Textbook: Write two sentences that {phrase}.\nSentence 1: "<X1>"\nSentence 2: "'
+    for label, words in {"1": "sentences that", "0.5": "sentences which", "0": "sentences, which"}.items():
+        prompt = f'Task: Write two {words} are somewhat similar.\nSentence 1: "<X1>"\nSentence 2: "'
         labels[label] = {"instruction": prompt, "counterlabels": list(labels)}
     dino = {
         "method": "dino",

@@ -56,10 +56,12 @@ def split_at(percentile: int) -> Split:
     return "dev" if percentile < SPLIT_SHARES["train"] + SPLIT_SHARES["dev"] else "test"
 
 
-def draw_event(names: Sequence[str], random: Random, premises: Premises = DEFAULT) -> Event:
-    """Draw an event of one of the domains: a variation of one of its stories, if there are any."""
+def draw_event(
+    names: Sequence[str], random: Random, premises: Premises = DEFAULT, *, besides: str | None = None
+) -> Event:
+    """Draw an event of a domain other than `besides`: a variation of one of its stories, if there are any."""
     is_foreign = premises.foreign > 0 and random.random() < premises.foreign
-    name = random.choice(domain_names() if is_foreign else names)
+    name = random.choice([each for each in (domain_names() if is_foreign else names) if each != besides])
     if premises.stories == 0:
         return _event(name, random)
     return _variation(
@@ -108,7 +110,7 @@ def draw_partner(
 ) -> Event:
     """Draw an event in this relation to the given one.
 
-    An unrelated event is of another domain of `names`, and there must be one.
+    An unrelated event is of another domain: of `names`, where there must be one, or any if it is foreign.
     """
     if relation is Relation.PARAPHRASE:
         return event
@@ -116,8 +118,7 @@ def draw_partner(
         return _hard_negative(event, random)
     if relation is Relation.RELATED:
         return _related(event, random, premises)
-    others = [name for name in names if name != event.domain]
-    return draw_event(others, random, premises.without("foreign"))
+    return draw_event(names, random, premises, besides=event.domain)
 
 
 def _hard_negative(event: Event, random: Random) -> Event:

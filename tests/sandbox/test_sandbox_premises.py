@@ -265,6 +265,12 @@ def test_partners_keep_to_their_relation_however_foreign_the_events() -> None:
         assert (one != other) == (pair.relation is Relation.UNRELATED)
 
 
+def test_unrelated_partners_of_foreign_events_are_of_any_domain() -> None:
+    drawn = some_pairs(600, scope("train", "sea", "music", foreign=1.0))
+    unrelated = [pair for pair in drawn if pair.relation is Relation.UNRELATED]
+    assert {event.domain for pair in unrelated for event in pair.events[1:]} == set(domain_names())
+
+
 def test_classes_are_exact_however_foreign_the_events() -> None:
     for text, _, label in islice(six_classes(scope(foreign=1.0)), 60):
         assert read(text)[0].domain == label
