@@ -34,22 +34,22 @@ RelationWeights = Mapping[str, Mapping[Relation, float]]
 RELATION_WEIGHTS: Mapping[str, RelationWeights] = {
     "Task": {
         "same": {
-            Relation.PARAPHRASE: 0.62,
-            Relation.HARD_NEGATIVE: 0.25,
-            Relation.RELATED: 0.10,
-            Relation.UNRELATED: 0.03,
+            Relation.PARAPHRASE: 0.56,
+            Relation.HARD_NEGATIVE: 0.24,
+            Relation.RELATED: 0.16,
+            Relation.UNRELATED: 0.04,
         },
         "similar": {
-            Relation.PARAPHRASE: 0.20,
-            Relation.HARD_NEGATIVE: 0.40,
-            Relation.RELATED: 0.35,
+            Relation.PARAPHRASE: 0.47,
+            Relation.HARD_NEGATIVE: 0.28,
+            Relation.RELATED: 0.20,
             Relation.UNRELATED: 0.05,
         },
         "different": {
-            Relation.PARAPHRASE: 0.10,
-            Relation.HARD_NEGATIVE: 0.25,
-            Relation.RELATED: 0.55,
-            Relation.UNRELATED: 0.10,
+            Relation.PARAPHRASE: 0.38,
+            Relation.HARD_NEGATIVE: 0.30,
+            Relation.RELATED: 0.26,
+            Relation.UNRELATED: 0.06,
         },
     },
     "Textbook": {
