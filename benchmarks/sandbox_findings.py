@@ -3,7 +3,7 @@
 Reads the tracked results of experiments/sandbox_findings_*.yaml, which are to be run first, and prints the
 table of docs/sandbox_findings.md:
 
-    for name in dino augsbert syncse syncse_off seeds domains; do
+    for name in dino first_texts augsbert syncse syncse_off seeds domains; do
         synthbench run experiments/sandbox_findings_$name.yaml --jobs 2
     done
     python benchmarks/sandbox_findings.py
@@ -188,6 +188,10 @@ def _evidence(difference: Difference | None, value: float) -> Evidence:
 
 
 DINO = (Where("sandbox_findings_dino", {"premise": "on"}), Where("sandbox_findings_dino", {"premise": "off"}))
+FIRST_TEXTS = (
+    Where("sandbox_findings_first_texts", {"premise": "on"}),
+    Where("sandbox_findings_first_texts", {"premise": "off"}),
+)
 IGNORED = (DINO[0], Where("sandbox_findings_dino", {"premise": "ignored"}))
 SYNCSE = (Where("sandbox_findings_syncse"), Where("sandbox_findings_syncse_off"))
 AUGSBERT = (
@@ -209,7 +213,10 @@ FINDINGS = (
     Finding("DINO", "label smoothing helps", (Check("dino", "no-smoothing", scores()),), *DINO),
     Finding("DINO", "random negatives help", (Check("dino", "no-negatives", scores()),), *DINO),
     Finding(
-        "DINO", "given first texts are better than written ones", (Check("dino", "x1x2", scores()),), *DINO
+        "DINO",
+        "given first texts are better than written ones",
+        (Check("x2", "x1x2", scores()),),
+        *FIRST_TEXTS,
     ),
     Finding(
         "DINO",

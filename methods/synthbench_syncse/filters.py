@@ -24,7 +24,7 @@ class Filters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     max_words: int | None = Field(
-        32, ge=1, description="most words (separated by white space) of a sentence; null: any number"
+        32, ge=0, description="most words (separated by white space) of a sentence; 0: any number"
     )
     refusals: bool = Field(True, description='drop what looks like a refusal ("I cannot paraphrase ...")')
     language: Literal["en"] | None = Field(None, description="drop what is in another language; null: any")
@@ -37,7 +37,7 @@ class Filters(BaseModel):
             return REFUSAL
         if key(sentence) in map(key, not_like):
             return IDENTICAL
-        if self.max_words is not None and len(sentence.split()) > self.max_words:
+        if self.max_words and len(sentence.split()) > self.max_words:
             return f"more than {self.max_words} words"
         if self.language == "en" and not is_english(sentence):
             return WRONG_LANGUAGE

@@ -296,30 +296,44 @@ def _check_parts_of_all(document: Document, candidate: Candidate, problems: Prob
 def _without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[list[Variant], list[str]]:
     """Drop variants that compute what an earlier one computes, with a note on each.
 
-    A variant that is the same for several values of an axis loses the axis and comes behind the others; not
-    so on an axis in `kept`, whose values are columns, or points of a curve.
+    A variant that is the same for all values of an axis loses the axis and comes behind the others; not so on
+    an axis in `kept`, whose values are columns, or points of a curve.
     """
-    distinct: list[Variant] = []
-    notes: dict[str, None] = {}
+    groups: list[list[Variant]] = []
     for variant in variants:
         place = place_of(variant.axes, kept)
         equals = (
-            known
-            for known in distinct
-            if place_of(known.axes, kept) == place and _configs(known) == _configs(variant)
+            group
+            for group in groups
+            if place_of(group[0].axes, kept) == place and _configs(group[0]) == _configs(variant)
         )
-        twin = next(equals, None)
-        if twin is None:
-            distinct.append(variant)
-        elif twin.name == variant.name:
-            common = {axis: value for axis, value in twin.axes.items() if variant.axes.get(axis) == value}
-            distinct[distinct.index(twin)] = replace(twin, axes=common)
-            axes = " and ".join(axis for axis in variant.axes if axis not in common)
-            notes[f"{variant.name} is the same for every {axes}; it is shown once"] = None
+        group = next(equals, None)
+        if group is None:
+            groups.append([variant])
         else:
-            notes[f"{variant.label} is the same as {twin.label}; it is shown once"] = None
+            group.append(variant)
+    notes: dict[str, None] = {}
+    distinct = []
+    for first, *others in groups:
+        shared = _shared_axes([first, *(each for each in others if each.name == first.name)], variants)
+        if shared:
+            notes[f"{first.name} is the same for every {' and '.join(shared)}; it is shown once"] = None
+            others = [each for each in others if each.name != first.name]
+        notes |= {f"{each.label} is the same as {first.label}; it is shown once": None for each in others}
+        axes = {axis: value for axis, value in first.axes.items() if axis not in shared}
+        distinct.append(replace(first, axes=axes))
     num_axes = max((len(variant.axes) for variant in distinct), default=0)
     return sorted(distinct, key=lambda variant: len(variant.axes) < num_axes), list(notes)
+
+
+def _shared_axes(equal: Sequence[Variant], variants: Sequence[Variant]) -> list[str]:
+    """Return the axes over which equal variants of one name spread, if these are all points of the axes."""
+    varying = [axis for axis in equal[0].axes if len({each.axes[axis] for each in equal}) > 1]
+    fixed = {axis: value for axis, value in equal[0].axes.items() if axis not in varying}
+    all_points = [
+        each for each in variants if each.name == equal[0].name and fixed.items() <= each.axes.items()
+    ]
+    return varying if len(all_points) == len(equal) else []
 
 
 def _configs(variant: Variant) -> list[RunConfig]:

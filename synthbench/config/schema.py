@@ -225,7 +225,7 @@ class AuditSection(Section):
 
     part: Name = Field(description="the part of `data`, as it is trained on: after its prepare steps")
     per_label: int | None = Field(
-        100, ge=1, description="judged at random of each intended label, all where there are fewer; null: all"
+        100, ge=0, description="judged at random of each intended label, all where there are fewer; 0: all"
     )
     seed: int = Field(0, ge=0, lt=2**32, description="decides which ones, and a sheet's order")
     oracle: Literal["sandbox"] | None = Field(

@@ -62,7 +62,7 @@ class AuditLabels(Operation):
         dataset = read_dataset(inputs["data"])
         items = items_of(dataset)
         if not self.plan.sheets:
-            items = items.sample_of_each(self.plan.per_label, self.plan.seed)
+            items = items.sample_of_each(self.plan.per_label or None, self.plan.seed)
         audited = self._judged(dataset, items, work.progress)
         if audited is None:
             write_sheet(items, question_of(None, None, items), work.output / SHEET_FILE, force=True)

@@ -88,8 +88,20 @@ class SimCSE(TrainingSettings):
     warmup_ratio: WarmupRatio = 0.0
     weight_decay: float = Field(0.0, ge=0, le=1, description="of all weights but biases and norms")
     max_length: int | None = Field(
-        32, ge=3, le=32_768, description="longest input in training, in tokens; null: what the base reads"
+        32,
+        ge=0,
+        le=32_768,
+        description="longest input in training, in tokens, 3 or more; 0: what the base reads",
     )
+
+    @field_validator("max_length")
+    @classmethod
+    def _has_room_for_text(cls, length: int | None) -> int | None:
+        if length in (1, 2):
+            raise ValueError(
+                f"an input of {length} tokens holds no text: give 3 or more, or 0 for what the base reads"
+            )
+        return length
 
     @field_validator("base")
     @classmethod

@@ -29,7 +29,7 @@ def with_audit(experiment: ExperimentFile, audit: str) -> ExperimentFile:
             "{part: gold, oracle: sandbx}",
             "audit.labels.oracle: must be 'sandbox', is \"sandbx\"; did you mean 'sandbox'?",
         ),
-        ("{part: gold, per_label: 0}", "audit.labels.per_label: must be at least 1, is 0"),
+        ("{part: gold, per_label: -1}", "audit.labels.per_label: must be at least 0, is -1"),
         ("{part: gold, sheets: [a.csv]}", "audit.labels.sheets.0: no such file: a.csv"),
         (
             "{part: gold, sheets: [a.csv], oracle: sandbox}",

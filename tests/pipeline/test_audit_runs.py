@@ -190,6 +190,11 @@ def test_settings_of_an_audit_are_in_its_identity_and_in_no_other(audited: Exper
     assert kinds == {"audit"}
 
 
+def test_with_0_for_each_label_all_records_are_judged(audited: ExperimentFile, store: Store) -> None:
+    whole, unsplit = result_of(audited, store, "audit.labels.per_label=0").audits
+    assert (whole.num_items, unsplit.num_items) == (60, 60)
+
+
 def test_a_result_with_audits_is_the_same_after_it_was_written_down(
     audited: ExperimentFile, store: Store
 ) -> None:

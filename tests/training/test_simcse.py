@@ -94,6 +94,7 @@ def test_the_defaults_are_those_of_the_papers() -> None:
             "mlm_weight and chunk_size would change nothing: the base has no layers",
         ),
         ({"base": {**BASE, "pooling": "mean"}}, "`pooling` beside `base`"),
+        ({"max_length": 2}, "an input of 2 tokens holds no text"),
         ({"learns_from": "pair", "hard_negative_weight": 1.0}, "a pair has no hard negative"),
         ({"learns_from": "sentence", "hard_negative_weight": 1.0}, "a sentence has no hard negative"),
         ({"learns_from": "sentence", "positives_from": 0.5}, "a sentence is its own positive"),

@@ -200,9 +200,10 @@ def test_inputs_are_truncated_in_training_only(bert: Path, tmp_path: Path) -> No
     settings = trainer("bi-encoder", bert, max_steps=3, max_length=3)
     settings.train([toy_pairs(40)], context_in(tmp_path / "short", select=select))
     assert set(lengths) == {32}
-    for name, max_length in {"full": None, "too long for the base": 1000}.items():
+    for name, max_length in {"full": None, "0 for full": 0, "too long for the base": 1000}.items():
         longer = settings.model_copy(update={"max_length": max_length})
         longer.train([toy_pairs(40)], context_in(tmp_path / name))
+    assert largest_difference(tmp_path / "full", tmp_path / "0 for full") == 0
     assert largest_difference(tmp_path / "full", tmp_path / "too long for the base") == 0
     assert largest_difference(tmp_path / "full", tmp_path / "short") > 1e-5
 

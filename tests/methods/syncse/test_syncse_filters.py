@@ -35,6 +35,7 @@ def test_filters_can_be_turned_off_and_on() -> None:
     loose = Filters(max_words=100, refusals=False)
     assert loose.reason("I cannot paraphrase this sentence.") == ""
     assert loose.reason(" ".join(["word"] * 33)) == ""
+    assert Filters(max_words=0).reason(" ".join(["word"] * 1000)) == ""
     assert Filters(language="en").reason("Ein Mann spielt die Harfe und singt.") == "wrong language"
 
 
