@@ -35,7 +35,7 @@ NOT_LEARNT = -100
 
 # So many batches are drawn together and sorted by length: over 90 % of their tokens are text, not padding; of
 # batches drawn one by one 60 to 80 %.
-POOLED_BATCHES = 8
+POOLED_BATCHES = 16
 
 Item = TypeVar("Item")
 Batch = tuple["Tensor", "Tensor"]
@@ -54,9 +54,9 @@ class Recipe:
     vocabulary_texts: int = 60_000
 
 
-LM_RECIPE = Recipe(num_steps=4500, batch_size=32, learning_rate=3e-3, copying_steps=900)
+LM_RECIPE = Recipe(num_steps=4800, batch_size=32, learning_rate=3e-3, copying_steps=900)
 ENCODER_RECIPE = Recipe(num_steps=2500, batch_size=48, learning_rate=2e-3)
-CROSS_ENCODER_RECIPE = Recipe(num_steps=5000, batch_size=48, learning_rate=2e-3)
+CROSS_ENCODER_RECIPE = Recipe(num_steps=3800, batch_size=48, learning_rate=2e-3)
 
 
 @dataclass(frozen=True)

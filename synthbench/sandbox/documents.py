@@ -58,7 +58,7 @@ RELATION_WEIGHTS: Mapping[str, RelationWeights] = {
         "different": {Relation.UNRELATED: 1.0},
     },
 }
-TEXTBOOK_SHARE = 0.3
+TEXTBOOK_SHARE = 0.4
 UNCLOSED_SHARE = 0.08
 SINGLE_SENTENCE_SHARE = 0.1
 # Two sentences of one plain text mostly tell the same in other words, from which synonyms are learnt.
