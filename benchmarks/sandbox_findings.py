@@ -192,6 +192,7 @@ FIRST_TEXTS = (
     Where("sandbox_findings_first_texts", {"premise": "on"}),
     Where("sandbox_findings_first_texts", {"premise": "off"}),
 )
+LABELS = ("labels-no-debiasing", "labels")
 IGNORED = (DINO[0], Where("sandbox_findings_dino", {"premise": "ignored"}))
 SYNCSE = (Where("sandbox_findings_syncse"), Where("sandbox_findings_syncse_off"))
 AUGSBERT = (
@@ -221,7 +222,7 @@ FINDINGS = (
     Finding(
         "DINO",
         "labels are truer with self-debiasing",
-        (Check("dino", "no-debiasing", label_truth),),
+        (Check("labels", "labels-no-debiasing", label_truth),),
         *IGNORED,
     ),
     Finding(
@@ -319,8 +320,19 @@ def verdict_off(checks: tuple[Check | RankCheck, ...], evidence: list[Evidence])
     return "found" if any(check.expected and check.holds(found) for check, found in pairs) else "nothing"
 
 
+def print_labels() -> None:
+    """Print how well labels agree with the truth, beside the table of docs/sandbox.md."""
+    for where, row in (
+        *((where, row) for where in DINO for row in LABELS),
+        *((where, "bm25") for where in AUGSBERT),
+    ):
+        found = label_truth(load(where.experiment), row, where.axes)
+        values = ", ".join(f"{value / 100:.2f}" for value in found.values)
+        print(f"labels and truth, {row}, premise {where.axes['premise']}: {found.mean / 100:.2f} ({values})")
+
+
 def main() -> None:
-    """Print the table and its sums."""
+    """Print the table, its sums, and how true labels are."""
     print("| | finding | premise holds | | least | premise does not hold | |")
     print("| ---: | --- | --- | --- | ---: | --- | --- |")
     counts: dict[str, int] = {}
@@ -341,7 +353,8 @@ def main() -> None:
         for where, verdict in zip(("on", "off"), verdicts, strict=True):
             counts[f"{where}: {verdict}"] = counts.get(f"{where}: {verdict}", 0) + 1
     print()
-    print(", ".join(f"{name} {count}" for name, count in sorted(counts.items())), f"of {len(FINDINGS)}")
+    print(", ".join(f"{name} {count}" for name, count in sorted(counts.items())), f"of {len(FINDINGS)}\n")
+    print_labels()
 
 
 if __name__ == "__main__":
