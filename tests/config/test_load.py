@@ -333,6 +333,22 @@ def test_a_row_that_a_grid_axis_does_not_change_is_shown_once_without_the_axis(
     assert len(loaded.notes) == 1
 
 
+def test_a_row_that_is_the_same_for_some_values_of_an_axis_keeps_the_axis(experiment: ExperimentFile) -> None:
+    experiment.append(
+        "grid:\n  rate:\n    low: {train.strength: 0.1}\n    high: {train.strength: 0.9}\n"
+        "    highest: {train.strength: 0.9, variants: {plain: {train.strength: 1.0}}}\n"
+    )
+    loaded = experiment.load()
+    assert [variant.label for variant in loaded.variants] == [
+        "plain [rate=low]",
+        "silver [rate=low]",
+        "plain [rate=high]",
+        "silver [rate=high]",
+        "plain [rate=highest]",
+    ]
+    assert loaded.notes == ("silver [rate=highest] is the same as silver [rate=high]; it is shown once",)
+
+
 def test_later_patches_lie_over_earlier_ones(experiment: ExperimentFile) -> None:
     """Defaults < grid < variant < profile < --set, each seen where the next is silent."""
 
