@@ -26,10 +26,16 @@ def test_much_of_what_should_be_different_is_still_similar(written: Confusion) -
     assert percent(written, "different", "different") < 40
 
 
-def test_the_instruction_makes_a_difference(written: Confusion) -> None:
-    same = [percent(written, label, IDENTICAL, "same") for label in ("same", "similar", "different")]
-    assert same == sorted(same, reverse=True)
-    assert same[0] > 2 * same[2]
+def test_after_task_the_instruction_makes_little_difference_as_with_gpt2_xl(written: Confusion) -> None:
+    same, _, different = (percent(written, label, IDENTICAL, "same") for label in written.columns)
+    assert 0 < same - different < 30
+
+
+def test_after_textbook_it_makes_a_great_one() -> None:
+    written = lm_confusion(shipped.folder("sandbox/lm"), 100, "Textbook")
+    assert percent(written, "different", IDENTICAL, "same") < 5
+    assert percent(written, "different", "different") > 50
+    assert percent(written, "same", IDENTICAL, "same") > 50
 
 
 def test_some_sentences_are_not_closed_and_most_are_in_the_grammar(written: Confusion) -> None:
