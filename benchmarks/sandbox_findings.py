@@ -22,6 +22,7 @@ from statistics import fmean
 from synthbench.cli.given import load_given
 from synthbench.cli.options import home
 from synthbench.pipeline.collect import request
+from synthbench.reporting.early_dev import DEV_SCORE
 from synthbench.reporting.histograms import divergence
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.reporting.statistics.differences import Difference, Noise, least_detectable, over_seeds
@@ -105,7 +106,9 @@ class RankCheck(Expectation):
         from scipy.stats import spearmanr
 
         runs = [run for run in load(where.experiment).runs if _is_at(run, self.row, where.axes)]
-        curves = [sorted((step, value) for step, name, value in run.history if name == "dev") for run in runs]
+        curves = [
+            sorted((step, value) for step, name, value in run.history if name == DEV_SCORE) for run in runs
+        ]
         early = [_at_share(curve, EARLY_SHARE) for curve in curves]
         found = spearmanr(early, [curve[-1][1] for curve in curves])
         freedom = len(curves) - 2
