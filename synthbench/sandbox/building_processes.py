@@ -15,7 +15,7 @@ from synthbench.sandbox import documents
 from synthbench.sandbox.building import Recipe, Recipes, build_cross_encoder, build_encoder, build_lm
 
 LM, ENCODER, CROSS_ENCODER = "lm", "encoder", "cross-encoder"
-# What the cross-encoder goes on from, and nobody else: it knows synonyms better than the encoder.
+# Only the cross-encoder starts from it. It knows synonyms better than the encoder does.
 READER = "reader"
 Say = Callable[[str, str], None]
 

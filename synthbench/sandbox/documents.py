@@ -128,7 +128,7 @@ def instruction_documents(seed: int) -> Iterator[Document]:
 
 
 def plain_texts(seed: int) -> Iterator[tuple[str, ...]]:
-    """Yield, without end, one sentence or two that might stand in one text, in whatever relation.
+    """Yield single sentences and pairs of any relation, without end.
 
     Each is told by itself, in the usual words, so that synonyms are learnt no better than by the way.
     """
