@@ -31,6 +31,12 @@ def serve(
     noise: Annotated[
         float, typer.Option(min=0, max=1, help="Share of answers of the wrong relation or topic.")
     ] = 0.0,
+    unread: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of paraphrases and contradictions of another sentence than asked."
+        ),
+    ] = 0.0,
     habits: Annotated[
         float,
         typer.Option(

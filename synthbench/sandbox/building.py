@@ -39,8 +39,6 @@ POOLED_BATCHES = 16
 
 Item = TypeVar("Item")
 Batch = tuple["Tensor", "Tensor"]
-Texts = Callable[[int], Iterator[tuple[str, ...]]]
-"""From a seed to texts without end, each of one sentence or two."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Recipe:
 
 LM_RECIPE = Recipe(num_steps=4800, batch_size=32, learning_rate=3e-3, copying_steps=900)
 ENCODER_RECIPE = Recipe(num_steps=2500, batch_size=48, learning_rate=2e-3)
-CROSS_ENCODER_RECIPE = Recipe(num_steps=3800, batch_size=48, learning_rate=2e-3)
+CROSS_ENCODER_RECIPE = Recipe(num_steps=5500, batch_size=48, learning_rate=2e-3)
 
 
 @dataclass(frozen=True)
@@ -104,14 +102,13 @@ def build_encoder(
     seed: int,
     recipe: Recipe = ENCODER_RECIPE,
     *,
-    texts: Texts = documents.plain_texts,
     say: Callable[[str], None],
 ) -> None:
     """Train a RoBERTa to fill in masked words of single sentences and pairs, and save it."""
     from transformers import RobertaConfig, RobertaForMaskedLM, RobertaTokenizer, set_seed
 
     set_seed(seed)
-    joined = (" ".join(sentences) for sentences in texts(seed))
+    joined = (" ".join(sentences) for sentences in documents.plain_texts(seed))
     say(f"words of {recipe.vocabulary_texts:,} texts")
     tokenizer = _tokenizer(RobertaTokenizer(), joined, recipe.vocabulary_texts)
     tokenizer.model_max_length = LONGEST_TEXT
@@ -131,7 +128,7 @@ def build_encoder(
         attention_probs_dropout_prob=0.0,
     )
     model = RobertaForMaskedLM(config)
-    batches = _masked_batches(tokenizer, texts(seed + 1), recipe.batch_size, seed)
+    batches = _masked_batches(tokenizer, documents.plain_texts(seed + 1), recipe.batch_size, seed)
     _train(list(model.parameters()), _masked_losses(model, batches), recipe, say)
     _save(model, tokenizer, folder)
 
@@ -264,19 +261,20 @@ class _Compared:
 def _compared_batches(tokenizer: "PreTrainedTokenizerBase", size: int, seed: int) -> Iterator[_Compared]:
     import torch
 
-    pairs = documents.compared_pairs(seed + 1)
-    for chosen in _batches(pairs, size, lambda pair: sum(map(len, pair.sentences)), seed):
-        first, second = zip(*(pair.sentences for pair in chosen), strict=True)
-        tokens = tokenizer(
-            list(first), list(second), padding=True, return_tensors="pt", return_offsets_mapping=True
-        )
-        spans = tokens.pop("offset_mapping").tolist()
+    tokenised = (
+        (pair, tokenizer(*pair.sentences, return_offsets_mapping=True))
+        for pair in documents.compared_pairs(seed + 1)
+    )
+    for chosen in _batches(tokenised, size, lambda each: len(each[1]["input_ids"]), seed):
         words = [
-            _agreeing_words(pair, tokens.sequence_ids(row), spans[row]) for row, pair in enumerate(chosen)
+            torch.tensor(_agreeing_words(pair, tokens.sequence_ids(), tokens.pop("offset_mapping")))
+            for pair, tokens in chosen
         ]
-        slots = [[float("nan") if each is None else each for each in pair.agreement] for pair in chosen]
+        slots = [[float("nan") if each is None else each for each in pair.agreement] for pair, _ in chosen]
         yield _Compared(
-            tokens, torch.tensor(slots, dtype=torch.float32), torch.tensor(words, dtype=torch.float32)
+            tokenizer.pad([tokens for _, tokens in chosen], return_tensors="pt"),
+            torch.tensor(slots, dtype=torch.float32),
+            torch.nn.utils.rnn.pad_sequence(words, batch_first=True, padding_value=float("nan")),
         )
 
 

@@ -7,16 +7,12 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from synthbench.child_process import follow_parent
 from synthbench.errors import UserError
-from synthbench.sandbox import documents
 from synthbench.sandbox.building import Recipe, Recipes, build_cross_encoder, build_encoder, build_lm
 
 LM, ENCODER, CROSS_ENCODER = "lm", "encoder", "cross-encoder"
-# Only the cross-encoder starts from it. It knows synonyms better than the encoder does.
-READER = "reader"
 Say = Callable[[str, str], None]
 
 
@@ -61,14 +57,12 @@ def _build_lm(folder: Path, seed: int, recipe: Recipe, say: Say) -> None:
 def _build_encoders(folder: Path, seed: int, recipes: Recipes, say: Say) -> None:
     from synthbench.models.quiet import quiet_transformers
 
-    with quiet_transformers(), TemporaryDirectory() as temporary:
-        reader = Path(temporary) / READER
-        build_encoder(reader, seed, recipes.encoder, texts=documents.reworded_texts, say=partial(say, READER))
+    with quiet_transformers():
+        build_encoder(folder / ENCODER, seed, recipes.encoder, say=partial(say, ENCODER))
         build_cross_encoder(
             folder / CROSS_ENCODER,
             seed,
             recipes.cross_encoder,
-            encoder=reader,
+            encoder=folder / ENCODER,
             say=partial(say, CROSS_ENCODER),
         )
-        build_encoder(folder / ENCODER, seed, recipes.encoder, say=partial(say, ENCODER))

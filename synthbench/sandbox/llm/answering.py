@@ -108,6 +108,8 @@ class Answers:
         if random.random() < self.settings.noise:
             wrong = Task.CONTRADICTION if ask.task is Task.PARAPHRASE else Task.PARAPHRASE
             ask = replace(ask, task=wrong)
+        if self.settings.unread and random.random() < self.settings.unread:
+            ask = replace(ask, sentence=self._other_sentence(random))
 
         def related(share: float) -> str:
             return _related(ask, random, self._drawn_habits(share, random))
@@ -129,6 +131,12 @@ class Answers:
             return _train_sentence(names, register, random, self._drawn_habits(share, random))
 
         return _distinct(ask.count, self.settings.habits, new)
+
+    def _other_sentence(self, random: Random) -> str:
+        """Return a sentence that has nothing to do with the one asked about, but for its register."""
+        known = heard(self.ask.sentence)
+        register = known.register if known else register_of(self.ask.instruction)
+        return _train_sentence(domain_names(), register, random, None)
 
     def _drawn_habits(self, share: float, random: Random) -> Habits | None:
         """Return the prompt's habits in this share of cases, else None."""

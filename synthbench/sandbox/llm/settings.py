@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from synthbench.sandbox import VERSION as WORLD_VERSION
 from synthbench.sandbox.llm import VERSION
 
-SETTINGS_OF_CONTENT = ("seed", "noise", "habits", "refusals", "empty", "malformed")
+SETTINGS_OF_CONTENT = ("seed", "noise", "unread", "habits", "refusals", "empty", "malformed")
 
 
 class LLMSettings(BaseModel):
@@ -18,6 +18,9 @@ class LLMSettings(BaseModel):
 
     seed: int = Field(0, ge=0, description="another seed, other answers and faults")
     noise: float = Field(0.0, ge=0, le=1, description="share of answers of the wrong relation or topic")
+    unread: float = Field(
+        0.0, ge=0, le=1, description="share of paraphrases and contradictions of another sentence than asked"
+    )
     habits: float = Field(
         0.6,
         ge=0,

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from llm_prompts import LISTS, OUTSIDE
 from pydantic import ValidationError
 
+from synthbench.sandbox.events import similarity
 from synthbench.sandbox.forms import REGISTERS
 from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.settings import LLMSettings
@@ -182,6 +184,18 @@ def test_noise_is_the_share_of_wrong_relations() -> None:
     titles = listed(answer("Write 200 headlines on crime.", settings=settings))
     off_topic = sum(known(text).event.domain != "crime" for text in titles)
     assert off_topic / len(titles) == pytest.approx(0.25, abs=0.1)
+
+
+def test_unread_is_the_share_of_answers_on_another_sentence() -> None:
+    settings = LLMSettings(unread=0.25)
+    for text in TEXTS[:3]:
+        about = [known(answer(f"Paraphrase: {text}", index, settings)) for index in range(200)]
+        others = [each.event for each in about if each.event != known(text).event]
+        assert len(others) / len(about) == pytest.approx(0.25, abs=0.1)
+        assert len(set(others)) > len(others) * 0.8
+        assert {each.register for each in about} == {known(text).register}
+        contradictions = {answer(f"Contradict: {text}", index, LLMSettings(unread=1)) for index in range(50)}
+        assert fmean(similarity(known(each).event, known(text).event) for each in contradictions) < 0.2
 
 
 def test_malformed_answers_hold_the_right_one_in_another_form() -> None:
