@@ -4,8 +4,9 @@ import contextlib
 import platform
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 from synthbench.errors import PendingError, UserError
 from synthbench.generation.chat.endpoint import Account
@@ -140,7 +141,8 @@ class Job:
         return work
 
 
-def environment() -> dict[str, str]:
+@cache
+def environment() -> Mapping[str, str]:
     """Return the versions and the machine that results depend on."""
     from importlib.metadata import PackageNotFoundError, version
 

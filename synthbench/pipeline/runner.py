@@ -12,7 +12,8 @@ from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.course import Course
 from synthbench.pipeline.job import Job, Outcome
 from synthbench.pipeline.plan import Plan, descendants
-from synthbench.pipeline.stage import Stage, grouped
+from synthbench.pipeline.schedule import Schedule
+from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import ArtifactDamagedError, StageBusyError, Store
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
@@ -227,7 +228,7 @@ class Runner:
         first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
         rest = {identity: stage for identity, stage in needed.items() if identity not in first}
         self.course.begin(needed.values())
-        self._carry_out(first, again, report)
+        self._run_stages(first, again, report)
         if not report.failed:
             self._check(rest, report)
         report.is_data_faulty = bool(report.failed) and report.only_user_errors
@@ -235,7 +236,7 @@ class Runner:
             report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
             self.course.left_out(rest)
         else:
-            self._carry_out(rest, again, report)
+            self._run_stages(rest, again, report)
         return report
 
     def _check(self, stages: Mapping[str, Stage], report: Report) -> None:
@@ -251,32 +252,27 @@ class Runner:
             except UserError as error:
                 report.failed[identity] = (stage, error.messages)
 
-    def _carry_out(self, stages: Mapping[str, Stage], again: frozenset[str], report: Report) -> None:
-        waiting = dict(stages)
-        running: set[str] = set()
+    def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: Report) -> None:
+        schedule = Schedule(stages)
+        self._skip(schedule.drop(report.failed), report.skipped)
+        num_running = 0
         said: set[str] = set()
         locked: set[str] = set()
-        while waiting or running:
-            self._skip_hopeless(waiting, report)
-            ready = [s for s in waiting.values() if not self._blocked(s, waiting, running)]
-            for group in grouped(ready)[: self.executor.capacity]:
-                position = (report.num_settled + len(running) + 1, report.num_needed)
-                for stage in group:
-                    running.add(stage.identity)
-                    del waiting[stage.identity]
+        while schedule or num_running:
+            for group in schedule.start(self.executor.capacity):
+                position = (report.num_settled + num_running + 1, report.num_needed)
+                num_running += len(group)
                 self.course.started(group)
                 self.executor.submit(self._job(group, again, position))
-            finished = self.executor.wait()
-            for job, outcome in finished:
-                running.difference_update(stage.identity for stage in job.stages)
+            for job, outcome in self.executor.wait():
+                num_running -= len(job.stages)
                 self.course.ended(job.stages, outcome.executed, outcome.seconds)
                 if outcome.busy:
-                    self._put_back(job, outcome, waiting, said)
+                    self._put_back(job, outcome, schedule, said)
                     locked.update(stage.identity for stage in job.stages)
                 else:
-                    self._account(job, outcome, report)
-            startable = {s.identity for s in waiting.values() if not self._blocked(s, waiting, running)}
-            if startable and startable <= locked:
+                    self._account(job, outcome, report, schedule)
+            if schedule.ready and schedule.ready <= locked:
                 time.sleep(SECONDS_BETWEEN_LOOKS)
                 locked.clear()
 
@@ -284,36 +280,22 @@ class Runner:
         llm = self.llm() if any(stage.operation.uses_llm for stage in stages) else None
         return Job(self.store, stages, self.runtime, self.progress, again, position, llm, self.experiment)
 
-    def _skip_hopeless(self, waiting: dict[str, Stage], report: Report) -> None:
-        lost = {*report.failed, *(stage.identity for stage in report.skipped)}
-        late = {*report.pending, *(stage.identity for stage in report.held_up)}
-        for identity, stage in list(waiting.items()):
-            inputs = {source.identity for source in stage.inputs.values()}
-            if inputs & lost:
-                report.skipped.append(waiting.pop(identity))
-                lost.add(identity)
-                self.course.left_out([identity])
-            elif inputs & late:
-                report.held_up.append(waiting.pop(identity))
-                late.add(identity)
-                self.course.left_out([identity])
+    def _skip(self, stages: Sequence[Stage], kind: list[Stage]) -> None:
+        kind += stages
+        self.course.left_out(stage.identity for stage in stages)
 
-    @staticmethod
-    def _blocked(stage: Stage, waiting: Mapping[str, Stage], running: Collection[str]) -> bool:
-        """Tell whether an input is still to come."""
-        return any(s.identity in waiting or s.identity in running for s in stage.inputs.values())
-
-    def _put_back(self, job: Job, outcome: Outcome, waiting: dict[str, Stage], said: set[str]) -> None:
+    def _put_back(self, job: Job, outcome: Outcome, schedule: Schedule, said: set[str]) -> None:
         """Try a locked group again later, after everything else that is ready."""
         self.course.put_back(job.stages)
+        schedule.put_back(job.stages)
         for stage in job.stages:
-            waiting[stage.identity] = stage
             if stage.identity not in said:
                 self.progress.say(f"waiting for {stage}: {outcome.busy} is computing it")
                 said.add(stage.identity)
 
-    def _account(self, job: Job, outcome: Outcome, report: Report) -> None:
+    def _account(self, job: Job, outcome: Outcome, report: Report, schedule: Schedule) -> None:
         by_identity = {stage.identity: stage for stage in job.stages}
+        schedule.finish((*outcome.executed, *outcome.shared))
         for stage in job.stages:
             if stage.identity in outcome.executed:
                 continue
@@ -322,6 +304,8 @@ class Runner:
             if outcome.error:
                 report.failed[stage.identity] = (stage, outcome.error)
                 report.only_user_errors &= outcome.is_user_error
+        absent = by_identity.keys() - {*outcome.executed, *outcome.shared}
+        self._skip(schedule.drop(absent), report.held_up if outcome.pending else report.skipped)
         report.executed += [by_identity[identity] for identity in outcome.executed]
         for identity in outcome.shared:
             report.shared.append(by_identity[identity])

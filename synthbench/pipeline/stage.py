@@ -3,7 +3,6 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -170,11 +169,3 @@ def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:  # noqa: ANN401
 
 def _shown(leaves: Mapping[str, Any], path: str) -> str:
     return json.dumps(leaves[path], ensure_ascii=False) if path in leaves else "absent"
-
-
-def grouped(stages: Sequence[Stage]) -> list[list[Stage]]:
-    """Put stages that run together into one list; the others stand alone. Keeps the order."""
-    groups: dict[str, list[Stage]] = defaultdict(list)
-    for stage in stages:
-        groups[stage.operation.group(stage.inputs) or stage.identity].append(stage)
-    return list(groups.values())
