@@ -3,7 +3,7 @@
 Reads the tracked results of experiments/sandbox_findings_*.yaml, which are to be run first, and prints the
 table of docs/sandbox_findings.md:
 
-    for name in dino first_texts augsbert syncse syncse_off seeds domains; do
+    for name in dino first_texts syncse syncse_off prompts augsbert domains seeds; do
         synthbench run experiments/sandbox_findings_$name.yaml --jobs 2
     done
     python benchmarks/sandbox_findings.py
@@ -19,9 +19,10 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
-from synthbench.cli.given import load_given
-from synthbench.cli.options import home
+from synthbench.config.overrides import Overrides
+from synthbench.home import home
 from synthbench.pipeline.collect import request
+from synthbench.pipeline.invocation import load_invocation
 from synthbench.reporting.early_dev import DEV_SCORE
 from synthbench.reporting.histograms import divergence
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -130,7 +131,7 @@ class Finding:
 @cache
 def load(experiment: str) -> ExperimentResult:
     """Return the tracked result of an experiment; raises UserError if it was not run."""
-    given = load_given(EXPERIMENTS / f"{experiment}.yaml", None, None, None, (None, None))
+    given = load_invocation(EXPERIMENTS / f"{experiment}.yaml", Overrides())
     return MlflowTracker(home()).load(experiment, request(given.experiment, given.overrides))
 
 
@@ -198,6 +199,7 @@ FIRST_TEXTS = (
 LABELS = ("labels-no-debiasing", "labels")
 IGNORED = (DINO[0], Where("sandbox_findings_dino", {"premise": "ignored"}))
 SYNCSE = (Where("sandbox_findings_syncse"), Where("sandbox_findings_syncse_off"))
+PROMPTS = (SYNCSE[0], Where("sandbox_findings_prompts"))
 AUGSBERT = (
     Where("sandbox_findings_augsbert", {"premise": "on"}),
     Where("sandbox_findings_augsbert", {"premise": "off"}),
@@ -250,7 +252,7 @@ FINDINGS = (
         "SynCSE",
         "prompts that vary are better than one",
         (Check("scratch", "naive", scores("test")),),
-        *SYNCSE,
+        *PROMPTS,
     ),
     Finding(
         "SynCSE",

@@ -28,9 +28,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from synthbench.cli.given import load_given
-from synthbench.cli.options import home
+from synthbench.config.overrides import Overrides
+from synthbench.home import home
 from synthbench.pipeline.collect import request, to_yaml
+from synthbench.pipeline.invocation import load_invocation
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.statistics.differences import Difference, holm, over_seeds
 from synthbench.reporting.statistics.samples import Sample
@@ -132,7 +133,7 @@ def measured(folder: Path, num_worlds: int, jobs: int) -> list[Tally]:
     subprocess.run(
         [str(Path(sys.executable).with_name("synthbench")), *command], check=True, stdout=subprocess.DEVNULL
     )
-    given = load_given(file, None, None, None, (None, None))
+    given = load_invocation(file, Overrides())
     return tallies(MlflowTracker(home()).load(NAME, request(given.experiment, given.overrides)), num_worlds)
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.cli.console import console, counted
-from synthbench.cli.options import home
 from synthbench.errors import UserError
+from synthbench.home import home
 
 if TYPE_CHECKING:
     from synthbench.pipeline.cleaning import Holding, Inventory

@@ -110,9 +110,10 @@ def _suite(name: str, data: Path | None, origin: Origin) -> "Iterator[tuple[str,
 
 
 def _experiment(file: Path, data: Path | None) -> "Iterator[tuple[str, Iterable[Row]]]":
-    from synthbench.cli.options import load
+    from synthbench.config.load import load_experiment
+    from synthbench.config.overrides import Overrides
 
-    experiment = load(file, None, None, None, (None, data))
+    experiment = load_experiment(file, Overrides(data=data))
     if not experiment.tasks:
         raise UserError(f"{file}: the experiment has no test sets")
     for task in experiment.tasks:

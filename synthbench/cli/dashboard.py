@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.options import home, load
+from synthbench.cli.options import overrides
+from synthbench.home import home
 
 if TYPE_CHECKING:
     from synthbench.tracking.mlflow_tracker import Addresses
@@ -23,10 +24,11 @@ def dashboard(
 
     Where MLFLOW_TRACKING_URI names a server, that is where to look, and none is started.
     """
+    from synthbench.config.load import load_experiment
     from synthbench.tracking.mlflow_tracker import MlflowTracker
     from synthbench.tracking.server import served
 
-    name = "" if file is None else load(file, None, None, None, (None, None)).name
+    name = "" if file is None else load_experiment(file, overrides()).name
     tracker = MlflowTracker(home())
     addresses = tracker.addresses(name)
     if tracker.is_web:

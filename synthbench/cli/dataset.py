@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from synthbench.cli.options import home
 from synthbench.errors import UserError
+from synthbench.home import home
 
 MIN_ID_LENGTH = 6
 

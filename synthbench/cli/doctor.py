@@ -4,7 +4,7 @@ from collections import Counter
 
 import typer
 
-from synthbench.cli.options import home
+from synthbench.home import home
 
 WIDTH_OF_A_LEVEL = 8
 

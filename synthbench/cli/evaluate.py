@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from synthbench.cli.console import console
-from synthbench.cli.options import home
 from synthbench.cli.suites import SUITES, Origin, Suite, find_tasks, in_short
 from synthbench.errors import UserError
+from synthbench.home import home
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from synthbench.cli.given import Given
+    from synthbench.pipeline.invocation import Invocation
     from synthbench.reporting.results import ExperimentResult
 
 PROMPT = 1
@@ -21,41 +21,41 @@ LEAST_LINES = 6
 
 
 def print_last_screen(
-    result: "ExperimentResult", folder: Path, kept: Mapping[str, str], following: str
+    result: "ExperimentResult", folder: Path, edited: Mapping[str, str], following: str
 ) -> None:
     """Print a result's table and where its page, its notes and what comes next are.
 
-    On a terminal it fits one screen. `kept` are the edited files of the report by their new names, which are
-    told above; `following` is what to do next.
+    On a terminal it fits one screen. `edited` are files of the report that were changed by hand, by their new
+    names, which are told above; `following` is what to do next.
     """
     from synthbench.reporting.terminal_report import terminal_report
 
-    for name, copy in kept.items():
+    for name, copy in edited.items():
         print(f"edited: {folder / name} was changed by hand since it was written; your version is {copy} now")
     output = console()
     if not output.is_terminal:
         shown = terminal_report(result, output)
         output.width = max(output.width, shown.width)
         output.print(shown.renderable)
-        _print(output, _closing(result, folder, kept, shown.left_out, following))
+        _print(output, _closing(result, folder, edited, shown.left_out, following))
         return
     left_out: tuple[str, ...] = ()
     # What had no room is told in the lines below, which then may need more room themselves.
     for _ in range(2):
-        below = _height(output, _closing(result, folder, kept, left_out, following))
+        below = _height(output, _closing(result, folder, edited, left_out, following))
         shown = terminal_report(result, output, max(LEAST_LINES, output.height - below - PROMPT))
         left_out = shown.left_out
     output.print(shown.renderable)
-    _print(output, _closing(result, folder, kept, left_out, following))
+    _print(output, _closing(result, folder, edited, left_out, following))
 
 
-def next_step(given: "Given", place: str) -> str:
+def next_step(invocation: "Invocation", place: str) -> str:
     """Say how to look at the runs in MLflow; `place` is a server's address or the command that shows them.
 
     A part of an experiment is what was tracked last, not the whole that its file names.
     """
     is_server = "://" in place
-    file = "" if is_server or given.overrides else f" {shlex.quote(str(given.experiment.file))}"
+    file = "" if is_server or invocation.overrides else f" {shlex.quote(str(invocation.experiment.file))}"
     return f"{place}{file} (every run in MLflow)"
 
 

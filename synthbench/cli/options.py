@@ -1,6 +1,5 @@
 """Options that several commands share."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.errors import UserError
+from synthbench.home import home
 
 if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment
+    from synthbench.config.overrides import Overrides
 
 File = Annotated[Path, typer.Argument(help="Experiment file (YAML).")]
 Profile = Annotated[
@@ -28,11 +29,6 @@ Data = Annotated[Path | None, typer.Option(help="Folder of the standard data set
 MOST_DIGITS = 20
 
 
-def home() -> Path:
-    """Return where the store and the tracking database lie: $SYNTHBENCH_HOME, or .synthbench here."""
-    return Path(os.environ.get("SYNTHBENCH_HOME") or ".synthbench")
-
-
 def store_line() -> str:
     """Return the first line of `run` and `plan`: the store follows the working folder."""
     return f"store: {(home() / 'store').absolute()}"
@@ -46,31 +42,23 @@ def opening(experiment: "Experiment") -> Iterator[str]:
     yield from what_is_read_outside(experiment, home())
 
 
-def load(
-    file: Path,
-    profile: str | None,
-    assignments: list[str] | None,
-    variants: list[str] | None,
-    selection: tuple[str | None, Path | None],
-    *,
-    with_data: bool = False,
-) -> "Experiment":
-    """Load the experiment as the shared options say; `selection` is (--seeds, --data).
-
-    `with_data` reads its local data, too, for faults.
-    """
-    from synthbench.config.load import load_experiment
+def overrides(
+    profile: str | None = None,
+    assignments: list[str] | None = None,
+    variants: list[str] | None = None,
+    seeds: str | None = None,
+    data: Path | None = None,
+) -> "Overrides":
+    """Return what the shared options change in an experiment. Raises UserError if --seeds can't be read."""
     from synthbench.config.overrides import Overrides
 
-    seeds, data = selection
-    overrides = Overrides(
+    return Overrides(
         profile=profile,
         assignments=tuple(assignments or ()),
         variants=tuple(variants or ()),
         seeds=_seeds(seeds),
         data=data,
     )
-    return load_experiment(file, overrides, with_data=with_data)
 
 
 def _seeds(text: str | None) -> tuple[int, ...]:

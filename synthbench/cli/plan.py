@@ -14,11 +14,11 @@ from synthbench.cli.options import (
     Profile,
     Seeds,
     Variants,
-    home,
-    load,
     opening,
+    overrides,
     store_line,
 )
+from synthbench.home import home
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -50,12 +50,13 @@ def plan(
 
     Computes nothing.
     """
+    from synthbench.config.load import load_experiment
     from synthbench.pipeline.plan import make_plan
     from synthbench.pipeline.row_status import row_statuses
     from synthbench.pipeline.status import statuses
     from synthbench.pipeline.store import Store
 
-    experiment = load(file, profile, assignments, variant, (seeds, data))
+    experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data))
     planned = make_plan(experiment)
     for line in (store_line(), *opening(experiment)):
         print(line)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.given import load_given
 from synthbench.cli.last_screen import next_step, print_last_screen
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, home
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, overrides
+from synthbench.home import home
 
 if TYPE_CHECKING:
     from synthbench.reporting.results import ExperimentResult
@@ -41,19 +41,20 @@ def report(
     """Write the report of the last tracked run of this file and these overrides again; computes nothing."""
 
     from synthbench.pipeline.collect import request
+    from synthbench.pipeline.invocation import load_invocation
     from synthbench.reporting.write import place_report, report_files, report_folder
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-    given = load_given(file, profile, assignments, variant, (seeds, data))
-    name = given.experiment.name
+    invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))
+    name = invocation.experiment.name
     tracker = MlflowTracker(home())
-    result = tracker.load(name, request(given.experiment, given.overrides))
+    result = tracker.load(name, request(invocation.experiment, invocation.overrides))
     if trace != ("", ""):
         _print_trace(result, trace, tracker)
         return
-    folder = report_folder(output, name, given.overrides)
+    folder = report_folder(output, name, invocation.overrides)
     kept = place_report(dict(report_files(result)), folder)
-    print_last_screen(result, folder, kept, next_step(given, tracker.place))
+    print_last_screen(result, folder, kept, next_step(invocation, tracker.place))
 
 
 def _print_trace(result: "ExperimentResult", cell: tuple[str, str], tracker: "MlflowTracker") -> None:

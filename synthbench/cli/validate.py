@@ -1,7 +1,7 @@
 """synthbench validate: every fault of an experiment at once."""
 
 from synthbench.cli.console import counted
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, load
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, overrides
 
 
 def validate(
@@ -16,7 +16,9 @@ def validate(
 
     Computes and writes nothing, and asks no hub.
     """
-    experiment = load(file, profile, assignments, variant, (seeds, data), with_data=True)
+    from synthbench.config.load import load_experiment
+
+    experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data), with_data=True)
     for note in (*experiment.notes, *experiment.remarks):
         print(f"note: {note}")
     seeds_used = f"seed{'' if len(experiment.seeds) == 1 else 's'} {', '.join(map(str, experiment.seeds))}"

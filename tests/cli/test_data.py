@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from synthbench.cli.data import app
-from synthbench.cli.options import home
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import open_dataset
 from synthbench.data.records import Failure, RecordKind, ScoredPair
 from synthbench.errors import UserError
+from synthbench.home import home
 from synthbench.pipeline.store import Store
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from small_experiment import Place, finished
 
-from synthbench.cli import validate
 from synthbench.errors import UserError
 
 
@@ -98,7 +97,7 @@ def test_every_message_of_a_user_error_stands_on_a_line_of_its_own(
     def fail(*_: object, **__: object) -> None:
         raise UserError("first", "second")
 
-    monkeypatch.setattr(validate, "load", fail)
+    monkeypatch.setattr("synthbench.config.load.load_experiment", fail)
     called = place.call("validate", place.file)
     assert (called.code, called.out, called.err) == (2, "", "error: first\nerror: second\n")
 
@@ -107,7 +106,7 @@ def test_interruption_ends_with_130(place: Place, monkeypatch: pytest.MonkeyPatc
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(validate, "load", interrupt)
+    monkeypatch.setattr("synthbench.config.load.load_experiment", interrupt)
     called = place.call("validate", place.file)
     assert called.code == 130
     assert "Traceback" not in called.err
@@ -117,7 +116,7 @@ def test_our_own_bugs_show_a_traceback(place: Place, monkeypatch: pytest.MonkeyP
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(validate, "load", fail)
+    monkeypatch.setattr("synthbench.config.load.load_experiment", fail)
     with pytest.raises(ZeroDivisionError):
         place.call("validate", place.file)
 
@@ -125,7 +124,7 @@ def test_our_own_bugs_show_a_traceback(place: Place, monkeypatch: pytest.MonkeyP
 def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from synthbench.cli.options import home
+    from synthbench.home import home
 
     monkeypatch.setenv("SYNTHBENCH_HOME", str(tmp_path))
     assert home() == tmp_path

@@ -15,7 +15,7 @@ from small_experiment import Place
 from synthbench.pipeline.operations import Train
 from synthbench.pipeline.store import Store
 
-RUN = "synthbench.pipeline.plan.make_plan"
+RUN = "synthbench.pipeline.experiment_run.make_plan"
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_data_that_suit_one_row_alone_end_the_whole_run_and_it_says_so(place: Pl
         "augsbert: source 'gold', split 'train': all 60 scores are 0.5 (of 0 to 1); pairs of different"
         " scores are needed"
     ]
-    assert "nothing was generated or trained, not in other rows either" in called.err
+    assert "nothing was generated or trained, in any row" in called.err
     assert not [stage for stage in called.executed if stage.startswith(("train", "generate"))]
 
 

@@ -9,22 +9,23 @@ import pytest
 from sandbox_findings import EXPERIMENTS, Check, Evidence, scores, verdict_off, verdict_on
 from small_experiment import Place
 
-from synthbench.cli.given import load_given
+from synthbench.config.overrides import Overrides
 from synthbench.pipeline.collect import request
+from synthbench.pipeline.invocation import load_invocation
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.statistics.differences import over_seeds
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
-SEEDS = "0,1,2"
+SEEDS = (0, 1, 2)
 
 
 def ran(folder: Path, name: str, rows: list[str]) -> ExperimentResult:
     """Run these rows of a shipped experiment by the command line, and return what it tracked."""
     file, place = EXPERIMENTS / f"{name}.yaml", Place(folder, folder / "home")
     options = [text for row in rows for text in ("--variant", row)]
-    called = place.call("run", file, *options, "--seeds", SEEDS, "--jobs", "2")
+    called = place.call("run", file, *options, "--seeds", ",".join(map(str, SEEDS)), "--jobs", "2")
     assert called.code == 0, called.err
-    given = load_given(file, None, None, rows, (SEEDS, None))
+    given = load_invocation(file, Overrides(variants=tuple(rows), seeds=SEEDS))
     return MlflowTracker(place.home).load(given.experiment.name, request(given.experiment, given.overrides))
 
 

@@ -159,11 +159,7 @@ def pending(called: Called) -> list[str]:
     return [line.removeprefix("pending: ") for line in lines if line.startswith("pending: ")]
 
 
-def test_a_run_that_is_pending_says_so_and_exits_with_4(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Setting up a tracking database takes seconds, and there is nothing to track.
-    monkeypatch.setattr("synthbench.cli.run._places_for_results", lambda given, output: tmp_path)
+def test_a_run_that_is_pending_says_so_and_exits_with_4(tmp_path: Path) -> None:
     with batch_server(sandbox) as server:
         place = new_place(tmp_path, server)
         called = place.call("run", "small.yaml", "--variant", "written")

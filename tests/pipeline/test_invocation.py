@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from small_experiment import Place
 
-from synthbench.cli.given import Given, _as_typed, _is_runtime, load_given
+from synthbench.cli.options import overrides
+from synthbench.config.overrides import Overrides
+from synthbench.pipeline.invocation import Invocation, _as_typed, _is_runtime, load_invocation
 
 
 def given(
@@ -15,8 +17,9 @@ def given(
     variants: tuple[str, ...] = (),
     seeds: str | None = None,
     data: Path | None = None,
-) -> Given:
-    return load_given(place.file, profile, list(assignments), list(variants), (seeds, data))
+) -> Invocation:
+    asked = overrides(profile, list(assignments), list(variants), seeds, data)
+    return load_invocation(place.file, asked)
 
 
 def test_without_overrides_it_is_the_files_own(place: Place) -> None:
@@ -37,7 +40,9 @@ def test_what_selects_or_changes_is_told_as_typed_in_one_order(place: Place) -> 
 
 
 def test_secrets_are_not_told() -> None:
-    typed = _as_typed("small", ["data.silver.api_key=hush", "train.max_steps=2"], [], None)
+    typed = _as_typed(
+        Overrides(profile="small", assignments=("data.silver.api_key=hush", "train.max_steps=2"))
+    )
 
     assert typed == ("--profile small", "--set 'data.silver.api_key=***'", "--set train.max_steps=2")
 

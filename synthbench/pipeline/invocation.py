@@ -1,65 +1,59 @@
-"""An experiment as a command was given it: its file's own, or what the command line made of that."""
+"""An experiment as it was asked for: the whole of its file, or what overrides made of it."""
 
 import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from synthbench.cli.options import load
+from synthbench.config.experiment import Experiment
+from synthbench.config.llm import TRAFFIC
+from synthbench.config.load import load_experiment
+from synthbench.config.overrides import Overrides
 from synthbench.errors import UserError
-
-if TYPE_CHECKING:
-    from synthbench.config.experiment import Experiment
+from synthbench.tracking.redaction import mask_override
 
 
 @dataclass(frozen=True)
-class Given:
+class Invocation:
     """The experiment, and the overrides that make it another than its file's: as typed, fit for a shell.
 
     Secrets in them are masked, as they go into names of folders, tables and what is tracked.
     """
 
-    experiment: "Experiment"
+    experiment: Experiment
     overrides: tuple[str, ...] = ()
 
 
-def load_given(
-    file: Path,
-    profile: str | None,
-    assignments: list[str] | None,
-    variants: list[str] | None,
-    selection: tuple[str | None, Path | None],
-) -> Given:
-    """Load an experiment as `load` does, and find out whether it is still the one that the file describes.
+def load_invocation(file: Path, overrides: Overrides) -> Invocation:
+    """Load an experiment, and find out whether it is still the one that the file describes.
 
-    It is if all that the overrides change is the runtime, or nothing. Raises UserError as `load` does.
+    It is if all that the overrides change is the runtime, or nothing. Raises UserError as `load_experiment`.
     """
-    seeds, data = selection
-    experiment = load(file, profile, assignments, variants, selection)
-    overrides = _as_typed(profile, assignments or [], variants or [], seeds)
-    if not overrides:
-        return Given(experiment)
-    whole = _loaded(file, [], data)
+    experiment = load_experiment(file, overrides)
+    typed = _as_typed(overrides)
+    if not typed:
+        return Invocation(experiment)
+    whole = _loaded(file, Overrides(data=overrides.data))
     if whole is None:
         # Rows may have been taken away because what they need is not there.
-        whole = _loaded(file, [text for text in assignments or [] if _takes_a_row_away(text)], data)
+        removals = tuple(text for text in overrides.assignments if _takes_a_row_away(text))
+        whole = _loaded(file, Overrides(assignments=removals, data=overrides.data))
     elif replace(experiment, runtime=whole.runtime, resolved=whole.resolved, files=whole.files) == whole:
-        return Given(replace(whole, runtime=experiment.runtime, files=experiment.files))
+        return Invocation(replace(whole, runtime=experiment.runtime, files=experiment.files))
     rows = frozenset() if whole is None else _rows_as_in(whole, experiment)
-    return Given(replace(experiment, rows_of_file=rows), overrides)
+    return Invocation(replace(experiment, rows_of_file=rows), typed)
 
 
-def _loaded(file: Path, assignments: list[str], data: Path | None) -> "Experiment | None":
+def _loaded(file: Path, overrides: Overrides) -> Experiment | None:
     try:
-        return load(file, None, assignments, None, (None, data))
+        return load_experiment(file, overrides)
     except UserError:
         return None
 
 
-def _rows_as_in(whole: "Experiment", experiment: "Experiment") -> frozenset[str]:
+def _rows_as_in(whole: Experiment, experiment: Experiment) -> frozenset[str]:
     """Return the labels of the rows that compute what rows of these names compute in the whole experiment."""
 
-    def shared(one: "Experiment") -> tuple[object, ...]:
+    def shared(one: Experiment) -> tuple[object, ...]:
         sources = {name: one.sources[name] for name in whole.sources if name in experiment.sources}
         return one.vary, sources, one.llm and dict(one.llm.identity())
 
@@ -75,21 +69,16 @@ def _takes_a_row_away(assignment: str) -> bool:
     return value.strip() == "null" and len(keys) == {"variants": 1, "grid": 2}.get(section)
 
 
-def _as_typed(
-    profile: str | None, assignments: list[str], variants: list[str], seeds: str | None
-) -> tuple[str, ...]:
+def _as_typed(overrides: Overrides) -> tuple[str, ...]:
     """Return the options in one order, however they were typed, those of the runtime left out."""
-    from synthbench.tracking.redaction import mask_override
-
-    typed = [("--profile", profile or ""), *(("--variant", name) for name in sorted(set(variants)))]
-    typed += [("--seeds", "".join((seeds or "").split()))]
-    typed += [("--set", text) for text in assignments if not _is_runtime(text)]
+    typed = [("--profile", overrides.profile or "")]
+    typed += [("--variant", name) for name in sorted(set(overrides.variants))]
+    typed += [("--seeds", ",".join(map(str, overrides.seeds)))]
+    typed += [("--set", text) for text in overrides.assignments if not _is_runtime(text)]
     return tuple(mask_override(f"{option} {shlex.quote(value)}") for option, value in typed if value)
 
 
 def _is_runtime(assignment: str) -> bool:
     """Tell whether a `--set` says how something is run or asked, which changes no result."""
-    from synthbench.config.llm import TRAFFIC
-
     section, _, key = assignment.partition("=")[0].strip().partition(".")
     return section == "runtime" or (section == "llm" and key in (*TRAFFIC, "key_variable"))

@@ -1,0 +1,155 @@
+"""A run of an experiment, from its plan to tracked results and a report."""
+
+import os
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from synthbench.config.experiment import Experiment
+from synthbench.durability import DamagedFileError
+from synthbench.errors import UserError
+from synthbench.home import home, make_store_folder
+from synthbench.pipeline.artifacts import Artifacts
+from synthbench.pipeline.audit_results import deliver_sheet
+from synthbench.pipeline.bars import RichProgress
+from synthbench.pipeline.cleaning import run_in_progress
+from synthbench.pipeline.course import Course
+from synthbench.pipeline.estimates.estimator import estimator_for
+from synthbench.pipeline.estimates.known import Known
+from synthbench.pipeline.executors import executor
+from synthbench.pipeline.invocation import Invocation
+from synthbench.pipeline.llm import llm_on_demand
+from synthbench.pipeline.plan import Plan, make_plan
+from synthbench.pipeline.progress import PlainProgress
+from synthbench.pipeline.repair import collect_whole
+from synthbench.pipeline.runner import Report, Runner, matching
+from synthbench.pipeline.store import Store, disk_errors
+from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.write import make_report_folder, place_report, report_files, report_folder
+from synthbench.runtime import Runtime
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+from synthbench.tracking.redaction import redacted
+
+RunProgress = PlainProgress | RichProgress
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What a run computed or found in the store; `folder` is where its report goes."""
+
+    report: Report
+    result: ExperimentResult
+    artifacts: Artifacts
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Where the results of a run went.
+
+    `tracked` is where to look in MLflow, "" if tracking failed, as `errors` say. `edited` are files of the
+    report that were changed by hand, by their new names. `sheets` say where those are that people
+    are to judge.
+    """
+
+    tracked: str = ""
+    errors: tuple[str, ...] = ()
+    edited: Mapping[str, str] = field(default_factory=dict)
+    sheets: tuple[str, ...] = ()
+
+
+def compute(
+    invocation: Invocation, progress: RunProgress, *, jobs: int, force: Collection[str], output: Path
+) -> Computed:
+    """Compute what is missing in the home's store, and collect the results.
+
+    The report's folder and the tracker are tried before anything is spent. Failed stages are in the report.
+    Raises UserError if the data are invalid: then nothing was generated or trained.
+    """
+    experiment = invocation.experiment
+    progress.say(f"{experiment.name}: planning, by hashes of its files and models")
+    plan = make_plan(experiment)
+    store = Store(make_store_folder())
+    progress.say("trying where results go: report folder and tracking")
+    folder = report_folder(output, experiment.name, invocation.overrides)
+    make_report_folder(folder)
+    MlflowTracker(home()).check(experiment.name)
+    progress.say(f"looking at what is there of {len(plan.stages):,} stage{'s' * (len(plan.stages) != 1)}")
+    runtime = _runtime(experiment, jobs)
+    course = Course(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
+    in_progress = run_in_progress(store, f"experiment {experiment.name}", plan.stages)
+    llm_server = llm_on_demand(experiment.llm, progress)
+    say = None if isinstance(progress, PlainProgress) else progress.say
+    with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs, say) as workers:
+        runner = Runner(store, workers, runtime, progress, llm, experiment.name, course)
+        with progress.watching(course):
+            report = runner.run(plan, matching(plan, force))
+        _remember_addresses(store, plan, progress)
+        progress.say(_summary(plan, report))
+        if report.is_data_faulty:
+            progress.say("invalid data: nothing was generated or trained, in any row")
+            raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
+        progress.say("collecting results, and comparing training data with the test sets")
+        result = collect_whole(plan, runner, report, invocation.overrides)
+    return Computed(report, result, Artifacts(store, progress.say), folder)
+
+
+def record(computed: Computed, progress: RunProgress) -> Recorded:
+    """Track what is finished, then write its report.
+
+    Tracking comes first: a report that can't be made or written is made again from what is tracked.
+    """
+    result, folder = computed.result, computed.folder
+    progress.say("making tables, figures and the page")
+    files: dict[str, bytes] = {}
+    try:
+        # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
+        for name, content in report_files(redacted(result)):
+            files[name] = content
+    except Exception:
+        _track(result, files)
+        raise
+    progress.say("tracking in MLflow")
+    tracked, errors = _track(result, files)
+    edited = place_report(files, folder)
+    unjudged = (audit for audit in result.audits if audit.audit is None)
+    sheets = tuple(deliver_sheet(audit, computed.artifacts, folder) for audit in unjudged)
+    return Recorded(tracked, errors, edited, sheets)
+
+
+def _runtime(experiment: Experiment, jobs: int) -> Runtime:
+    """Divide the cores among the processes, unless the experiment says how many threads each gets."""
+    if experiment.runtime.threads is not None:
+        return experiment.runtime
+    return experiment.runtime.model_copy(update={"threads": max(1, (os.cpu_count() or 1) // jobs)})
+
+
+def _remember_addresses(store: Store, plan: Plan, progress: RunProgress) -> None:
+    name = plan.experiment.name
+    try:
+        store.remember_addresses(name, plan.addresses)
+    except DamagedFileError as damage:
+        progress.say(f"the record of what {name} uses {damage}; writing it anew")
+        store.forget_addresses(name)
+        store.remember_addresses(name, plan.addresses)
+
+
+def _summary(plan: Plan, report: Report) -> str:
+    failed = {"failed": len(report.failed), "left out": len(report.skipped)}
+    pending = {"pending": len(report.pending), "held up": len(report.held_up)}
+    unfinished = {**(failed if report.failed else {}), **(pending if report.pending else {})}
+    reused = len(plan.stages) - len(report.executed) - sum(unfinished.values())
+    more = "".join(f", {number} {what}" for what, number in unfinished.items())
+    return f"{len(report.executed)} stages executed, {reused} reused{more}"
+
+
+def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, tuple[str, ...]]:
+    """Track a result with the files of its report; return where to look, or what went wrong."""
+    with tempfile.TemporaryDirectory() as name:
+        for file, content in files.items():
+            (Path(name) / file).write_bytes(content)
+        try:
+            return MlflowTracker(home()).log(result, Path(name)), ()
+        except UserError as error:
+            return "", error.messages
