@@ -1,0 +1,177 @@
+"""Experiments from Python: run one, or load what was tracked, and get pandas data frames.
+
+import synthbench
+
+results = synthbench.load("experiments/quickstart.yaml")
+results.scores.groupby(["variant", "task"])["score"].mean()
+"""
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.config.overrides import Overrides
+from synthbench.errors import UserError
+from synthbench.home import home
+from synthbench.pipeline.artifacts import Artifacts
+from synthbench.pipeline.collect import request
+from synthbench.pipeline.evaluation import ITEMS_FILE
+from synthbench.pipeline.experiment_run import compute, record
+from synthbench.pipeline.invocation import Invocation, load_invocation
+from synthbench.pipeline.progress import progress_for_people
+from synthbench.pipeline.store import Store
+from synthbench.reporting.comparison_tables import csv_comparisons
+from synthbench.reporting.cost_tables import csv_costs
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of an experiment as data frames; `result` holds all that was tracked."""
+
+    result: ExperimentResult
+
+    @cached_property
+    def scores(self) -> "pd.DataFrame":
+        """Every score: a row for each variant, seed, task and metric.
+
+        Columns: variant, one for each axis of the grid, seed, task, split, evaluator, metric, is_main
+        (whether tables show it), score (in [-1, 1] or [0, 1], not x 100), num_items.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                **_coordinates(run),
+                "task": scores.task,
+                "split": scores.split,
+                "evaluator": scores.evaluator,
+                "metric": metric,
+                "is_main": metric == scores.main_score,
+                "score": value,
+                "num_items": scores.num_items,
+            }
+            for run in self.result.runs
+            for scores in run.scores
+            for metric, value in scores.scores.items()
+        )
+
+    def items(self, task: str) -> "pd.DataFrame":
+        """Return the per-item scores of one task: a row for each variant, seed and item.
+
+        Columns: variant, axes, seed, evaluator, then those of the evaluator: of "sts" id, subset, gold and
+        predicted. They are read from the store. Raises UserError if there is no such task, or the store no longer has its items.
+        """
+        import pandas as pd
+
+        frames = list(self._items(task))
+        if not frames:
+            raise UserError(f"{self.result.title}: no per-item scores of {task} in {home() / 'store'}")
+        return pd.concat(frames, ignore_index=True)
+
+    def _items(self, task: str) -> "Iterator[pd.DataFrame]":
+        import pyarrow.parquet as pq
+
+        artifacts = Artifacts(Store(home() / "store"))
+        for run in self.result.runs:
+            for scores in run.scores:
+                file = artifacts.file(scores.stage, ITEMS_FILE) if scores.task == task else None
+                if file is not None:
+                    items = pq.read_table(file).to_pandas()
+                    yield items.assign(**_coordinates(run), evaluator=scores.evaluator)[
+                        [*_coordinates(run), "evaluator", *items.columns]
+                    ]
+
+    @cached_property
+    def comparisons(self) -> "pd.DataFrame":
+        """The comparisons of the report, as in its comparisons.csv: scores x 100 (docs/statistics.md)."""
+        return _frame(csv_comparisons(self.result))
+
+    @cached_property
+    def costs(self) -> "pd.DataFrame":
+        """What LLMs were asked for and cost, as in the report's costs.csv; empty if none was asked."""
+        return _frame(csv_costs(self.result))
+
+
+def run(  # noqa: PLR0913 - the options of the command
+    file: str | Path,
+    *,
+    profile: str | None = None,
+    assignments: Mapping[str, Any] | None = None,
+    variants: tuple[str, ...] = (),
+    seeds: tuple[int, ...] = (),
+    data: str | Path | None = None,
+    jobs: int = 1,
+    output: str | Path = "reports",
+) -> Results:
+    """Run an experiment as `synthbench run` does, and return its results.
+
+    `assignments` change values of the file by dotted path ({"train.max_steps": 20}). What the store holds is
+    not computed again. With `jobs` above 1, the calling script needs `if __name__ == "__main__":`.
+    Raises UserError if the file or the data are at fault, if stages failed, or if results can't be tracked.
+    """
+    invocation = _invocation(file, profile, assignments, variants, seeds, data)
+    progress = progress_for_people()
+    computed = compute(invocation, progress, jobs=jobs, force=(), output=Path(output))
+    if computed.result.runs:
+        recorded = record(computed, progress)
+        if recorded.errors:
+            raise UserError(*recorded.errors)
+    if computed.report.failed or computed.report.pending:
+        raise UserError(*computed.report.failure_lines, *computed.report.pending_lines)
+    return Results(computed.result)
+
+
+def load(
+    file: str | Path,
+    *,
+    profile: str | None = None,
+    assignments: Mapping[str, Any] | None = None,
+    variants: tuple[str, ...] = (),
+    seeds: tuple[int, ...] = (),
+    data: str | Path | None = None,
+) -> Results:
+    """Return the last tracked results of an experiment, run with the same options; computes nothing.
+
+    Raises UserError if it was not run.
+    """
+    invocation = _invocation(file, profile, assignments, variants, seeds, data)
+    asked = request(invocation.experiment, invocation.overrides)
+    return Results(MlflowTracker(home()).load(invocation.experiment.name, asked))
+
+
+def _invocation(
+    file: str | Path,
+    profile: str | None,
+    assignments: Mapping[str, Any] | None,
+    variants: tuple[str, ...],
+    seeds: tuple[int, ...],
+    data: str | Path | None,
+) -> Invocation:
+    import json
+
+    overrides = Overrides(
+        profile=profile,
+        assignments=tuple(f"{path}={json.dumps(value)}" for path, value in (assignments or {}).items()),
+        variants=tuple(variants),
+        seeds=tuple(seeds),
+        data=None if data is None else Path(data),
+    )
+    return load_invocation(Path(file), overrides)
+
+
+def _coordinates(run: RunResult) -> dict[str, Any]:
+    return {"variant": run.variant, **run.axes, "seed": run.seed}
+
+
+def _frame(text: str) -> "pd.DataFrame":
+    import pandas as pd
+
+    return pd.read_csv(io.StringIO(text))

@@ -1,0 +1,103 @@
+"""Experiments from Python: the same results as on the command line, as data frames."""
+
+import contextlib
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from small_experiment import Place
+
+import synthbench
+from synthbench.errors import UserError
+
+OWN_PLOT = Path(__file__).parent.parent / "examples" / "own_plot.py"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path) -> Place:
+    """A small experiment that was run on the command line."""
+    from small_experiment import new_place
+
+    place = new_place(tmp_path_factory.mktemp("frames"), bert)
+    place.home.mkdir()
+    (place.home / "mlflow.db").write_bytes(empty_database.read_bytes())
+    called = place.call("run", place.file)
+    assert called.code == 0, called.err
+    return place
+
+
+@pytest.fixture(autouse=True)
+def home_of_the_finished(finished: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYNTHBENCH_HOME", str(finished.home))
+    monkeypatch.chdir(finished.folder)
+
+
+def test_scores_are_those_of_the_table(finished: Place) -> None:
+    scores = synthbench.load(finished.file).scores
+    assert list(scores.columns) == (
+        ["variant", "seed", "task", "split", "evaluator", "metric", "is_main", "score", "num_items"]
+    )
+    main = scores[scores["is_main"]]
+    assert len(main) == len(main[["variant", "seed", "task"]].drop_duplicates()) == 4
+    table = pd.read_csv(finished.folder / "reports" / "small" / "table.csv")
+    means = 100 * main.groupby("variant")["score"].mean()
+    [column] = [name for name in table.columns if name.endswith("_mean") or name == "mean"][:1]
+    for variant, mean in zip(table.iloc[:, 0], table[column], strict=True):
+        assert means[variant] == pytest.approx(mean, abs=1e-4)
+
+
+def test_item_scores_give_the_score(finished: Place) -> None:
+    results = synthbench.load(finished.file)
+    items = results.items("test")
+    assert list(items.columns[:3]) == ["variant", "seed", "evaluator"]
+    for (variant, seed), of_run in items.groupby(["variant", "seed"]):
+        row = results.scores.query(f"variant == '{variant}' and seed == {seed} and is_main").iloc[0]
+        assert len(of_run) == row["num_items"]
+        correlation = of_run["predicted"].corr(of_run["gold"], method="spearman")
+        assert correlation == pytest.approx(row["score"], abs=1e-6)
+    with pytest.raises(UserError, match="no per-item scores of nowhere"):
+        results.items("nowhere")
+
+
+def test_comparisons_and_costs_are_those_of_the_report(finished: Place) -> None:
+    results = synthbench.load(finished.file)
+    [comparison] = results.comparisons.to_dict("records")
+    assert (comparison["row"], comparison["against"]) == ("augsbert", "gold-only")
+    means = 100 * results.scores[results.scores["is_main"]].groupby("variant")["score"].mean()
+    assert comparison["difference"] == pytest.approx(means["augsbert"] - means["gold-only"], abs=1e-4)
+    assert results.costs.empty
+
+
+def test_a_run_from_python_takes_from_the_store_what_the_command_line_computed(
+    finished: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = synthbench.run("small.yaml")
+    assert " 0 stages executed" in capsys.readouterr().err
+    assert results.result.identity == synthbench.load("small.yaml").result.identity
+
+
+def test_a_part_is_another_result(finished: Place) -> None:
+    with pytest.raises(UserError, match="'small' has no tracked result of this file with these overrides"):
+        synthbench.load("small.yaml", seeds=(1,))
+    part = synthbench.run("small.yaml", seeds=(1,), assignments={"table.caption": "one seed"})
+    assert set(part.scores["seed"]) == {1}
+    again = synthbench.load("small.yaml", seeds=(1,), assignments={"table.caption": "one seed"})
+    assert np.array_equal(again.scores["score"], part.scores["score"])
+
+
+def test_a_fault_of_the_file_is_an_error_with_its_line(finished: Place, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(finished.file.read_text(encoding="utf-8").replace("seeds: [0, 1]", "seeds: [0, a]"))
+    with pytest.raises(UserError, match=r"wrong.yaml:\d+: seeds"):
+        synthbench.load(wrong)
+
+
+def test_the_example_plots_gains(finished: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = tmp_path / "gains.png"
+    monkeypatch.setattr(sys, "argv", ["own_plot.py", str(finished.file), str(picture)])
+    with contextlib.chdir(finished.folder):
+        runpy.run_path(str(OWN_PLOT), run_name="__main__")
+    assert picture.read_bytes().startswith(b"\x89PNG")
