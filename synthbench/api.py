@@ -27,7 +27,6 @@ from synthbench.given_files import GivenName, path_of, read_settings
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.labelling import length_sorted_units, symmetric_scores
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.quiet import progress_task
 from synthbench.models.work import Expected, Work, reading
 from synthbench.needs import GeneratedData, Need, TrainedModel
 from synthbench.plugins import (
@@ -43,6 +42,7 @@ from synthbench.plugins import (
     TrainingSummary,
     Unit,
 )
+from synthbench.quiet import progress_task
 from synthbench.runtime import Progress, ProgressTask, Runtime
 from synthbench.yaml_loading import load_yaml
 

@@ -67,7 +67,8 @@ class Results:
         """Return the per-item scores of one task: a row for each variant, seed and item.
 
         Columns: variant, axes, seed, evaluator, then those of the evaluator: of "sts" id, subset, gold and
-        predicted. They are read from the store. Raises UserError if there is no such task, or the store no longer has its items.
+        predicted. They are read from the store. Raises UserError if there is no such task, or the store no
+        longer has its items.
         """
         import pandas as pd
 

@@ -118,6 +118,24 @@ def test_every_plugin_of_ours_comes_in_by_an_entry_point() -> None:
     assert folders <= offered
 
 
+def test_every_package_is_in_a_layer_and_closed_to_plugins_but_the_api() -> None:
+    contracts = {
+        each["name"]: each
+        for each in tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+            "importlinter"
+        ]["contracts"]
+    }
+    ours = {
+        f"synthbench.{path.stem}"
+        for path in (ROOT / "synthbench").iterdir()
+        if (path / "__init__.py").is_file() or (path.suffix == ".py" and path.stem != "__init__")
+    }
+    layered = {name.strip() for line in contracts["Layers"]["layers"] for name in line.split("|")}
+    assert layered == ours
+    closed = set(contracts["Plug-ins know only synthbench.api"]["forbidden_modules"])
+    assert closed == ours - {"synthbench.api"}
+
+
 @pytest.mark.parametrize("name", ["README.md", "LICENSE", "CONTRIBUTING.md", "docs/architecture.md"])
 def test_a_newcomer_finds_what_to_read(name: str) -> None:
     assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) > 10

@@ -42,7 +42,7 @@ def _build(folder: Path, seed: int) -> "Figures":
     import torch
 
     from synthbench.auditing.checkpoints import measure
-    from synthbench.models.quiet import quiet_transformers
+    from synthbench.quiet import quiet_transformers
     from synthbench.sandbox.building_processes import CROSS_ENCODER, ENCODER, LM, build_checkpoints
     from synthbench.sandbox.shipped import write_checksums
 

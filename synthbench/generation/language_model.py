@@ -10,7 +10,7 @@ from synthbench.given_files import GivenName
 from synthbench.models import reference
 from synthbench.models.device import device_name, use_threads
 from synthbench.models.loading_errors import loading_errors
-from synthbench.models.quiet import quiet_transformers
+from synthbench.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     import torch

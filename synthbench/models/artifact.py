@@ -14,7 +14,7 @@ from synthbench.errors import UserError
 from synthbench.models import reference
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
-from synthbench.models.quiet import quiet_transformers
+from synthbench.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer

@@ -7,7 +7,7 @@ import numpy as np
 
 from synthbench.errors import UserError
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
-from synthbench.models.quiet import progress_task
+from synthbench.quiet import progress_task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ from synthbench.errors import UserError
 from synthbench.given_files import GivenName, read_json_object
 from synthbench.models import reference
 from synthbench.models.loading_errors import loading_errors
-from synthbench.models.quiet import quiet_transformers
+from synthbench.quiet import quiet_transformers
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer

@@ -29,7 +29,7 @@ from synthbench.pipeline.operations import (
 )
 from synthbench.pipeline.origins import base, file_as_given, ingredients, reads_data_folder, revisions
 from synthbench.pipeline.plan import Plan, PlannedRun
-from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.stage import Stage, ancestors
 from synthbench.pipeline.versions import version_notes
 from synthbench.reporting.histograms import score_counts
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
@@ -235,15 +235,5 @@ def _test_source(evaluation: Stage) -> Source:
 
 def _seconds(run: PlannedRun, artifacts: Artifacts) -> float:
     """Sum what the run's own stages took when they were computed, shared ones counted in full."""
-    seen: dict[str, float] = {}
-
-    def visit(stage: Stage) -> None:
-        if stage.identity in seen:
-            return
-        seen[stage.identity] = float(artifacts.record(stage.identity).get("seconds", 0.0))
-        for source in stage.inputs.values():
-            visit(source)
-
-    for stage in (*run.evaluations.values(), *run.audits.values()):
-        visit(stage)
-    return round(sum(seen.values()), 3)
+    ends = (*run.evaluations.values(), *run.audits.values())
+    return round(sum(float(artifacts.record(s.identity).get("seconds", 0.0)) for s in ancestors(ends)), 3)

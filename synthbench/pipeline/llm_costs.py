@@ -8,7 +8,7 @@ from synthbench.generation.chat.prices import price_of
 from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.generation import Generate
 from synthbench.pipeline.plan import Plan, PlannedRun
-from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.stage import Stage, ancestors
 from synthbench.reporting.results import CostResult
 
 
@@ -35,18 +35,7 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
 
 def generations(stage: Stage) -> Iterator[Stage]:
     """Yield each stage that generated data of a stage, once: what a method needs before the method itself."""
-    seen: set[str] = set()
-
-    def found(stage: Stage) -> Iterator[Stage]:
-        if stage.identity in seen:
-            return
-        seen.add(stage.identity)
-        for source in stage.inputs.values():
-            yield from found(source)
-        if isinstance(stage.operation, Generate):
-            yield stage
-
-    return found(stage)
+    return (each for each in ancestors([stage]) if isinstance(each.operation, Generate))
 
 
 def _asking(stage: Stage) -> Iterator[Stage]:

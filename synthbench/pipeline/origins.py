@@ -15,7 +15,7 @@ from synthbench.pipeline.operations import (
     Train,
 )
 from synthbench.pipeline.plan import Plan, PlannedRun
-from synthbench.pipeline.stage import Stage, behind
+from synthbench.pipeline.stage import Stage, ancestors
 from synthbench.reporting.results import Ingredient, Revisions
 
 
@@ -45,7 +45,7 @@ def base(run: PlannedRun, artifacts: Artifacts) -> Revisions:
 
 def revisions(plan: Plan, runs: Sequence[PlannedRun]) -> Revisions:
     """Return each model and file that a stage behind these runs read, in the order of the plan."""
-    used = {stage.identity for stage in behind(end for run in runs for end in run.ends)}
+    used = {stage.identity for stage in ancestors(end for run in runs for end in run.ends)}
     stages = (stage for identity, stage in plan.stages.items() if identity in used)
     return tuple(dict.fromkeys(each for stage in stages for each in stage.operation.outside().items()))
 

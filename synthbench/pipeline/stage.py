@@ -3,7 +3,7 @@
 import hashlib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -127,16 +127,22 @@ class Stage:
         return f"{self.kind} {self.label or self.operation.component}"
 
 
-def behind(ends: Iterable[Stage]) -> Iterator[Stage]:
-    """Yield the stages and all that they depend on, each once."""
+def ancestors(ends: Iterable[Stage], through: Callable[[Stage], bool] = lambda _: True) -> Iterator[Stage]:
+    """Yield the stages and all that they depend on, each once, inputs first.
+
+    Where `through` says no to a stage, neither it nor what it depends on is reached by it.
+    """
     seen: set[str] = set()
-    waiting = list(ends)
-    while waiting:
-        stage = waiting.pop()
-        if stage.identity not in seen:
+
+    def reached(stage: Stage) -> Iterator[Stage]:
+        if stage.identity not in seen and through(stage):
             seen.add(stage.identity)
+            for source in stage.inputs.values():
+                yield from reached(source)
             yield stage
-            waiting += stage.inputs.values()
+
+    for end in ends:
+        yield from reached(end)
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 from synthbench.durability import DamagedFileError
 from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.plan import Plan, PlannedRun
-from synthbench.pipeline.stage import Stage, difference
+from synthbench.pipeline.stage import Stage, ancestors, difference
 from synthbench.pipeline.store import ArtifactDamagedError, Store
 
 State = Literal["cached", "not needed", "to run", "resumable", "stale", "damaged"]
@@ -70,17 +70,7 @@ def _state(stage: Stage, store: Store, previous: dict[str, str]) -> tuple[State,
 
 def _needed(plan: Plan, missing: set[str]) -> set[str]:
     """Return the missing stages that a target depends on through missing stages only."""
-    needed: set[str] = set()
-
-    def visit(stage: Stage) -> None:
-        if stage.identity in missing and stage.identity not in needed:
-            needed.add(stage.identity)
-            for source in stage.inputs.values():
-                visit(source)
-
-    for target in plan.targets:
-        visit(target)
-    return needed
+    return {stage.identity for stage in ancestors(plan.targets, lambda stage: stage.identity in missing)}
 
 
 def _num_runs(plan: Plan) -> dict[str, int]:
@@ -93,14 +83,4 @@ def _num_runs(plan: Plan) -> dict[str, int]:
 
 def needed_by(run: PlannedRun) -> set[str]:
     """Return the identities of the stages that a run's results come from."""
-    reached: set[str] = set()
-
-    def visit(stage: Stage) -> None:
-        if stage.identity not in reached:
-            reached.add(stage.identity)
-            for source in stage.inputs.values():
-                visit(source)
-
-    for stage in run.ends:
-        visit(stage)
-    return reached
+    return {stage.identity for stage in ancestors(run.ends)}

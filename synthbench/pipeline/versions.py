@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.plan import PlannedRun
-from synthbench.pipeline.stage import Stage, behind
+from synthbench.pipeline.stage import Stage, ancestors
 
 ROWS_SHOWN = 5
 
@@ -18,7 +18,7 @@ def version_notes(runs: Sequence[PlannedRun], artifacts: Artifacts) -> Iterator[
     known: dict[str, dict[str, str]] = {}
     rows: dict[str, dict[str, dict[str, None]]] = {}
     for run in runs:
-        for stage in behind(run.ends):
+        for stage in ancestors(run.ends):
             for what, version in known.setdefault(stage.identity, _versions(stage, artifacts)).items():
                 rows.setdefault(what, {}).setdefault(version, {})[run.variant.label] = None
     for what, of_versions in rows.items():

@@ -48,14 +48,14 @@ def _start(parent: int) -> None:
 
 
 def _build_lm(folder: Path, seed: int, recipe: Recipe, say: Say) -> None:
-    from synthbench.models.quiet import quiet_transformers
+    from synthbench.quiet import quiet_transformers
 
     with quiet_transformers():
         build_lm(folder, seed, recipe, say=partial(say, LM))
 
 
 def _build_encoders(folder: Path, seed: int, recipes: Recipes, say: Say) -> None:
-    from synthbench.models.quiet import quiet_transformers
+    from synthbench.quiet import quiet_transformers
 
     with quiet_transformers():
         build_encoder(folder / ENCODER, seed, recipes.encoder, say=partial(say, ENCODER))
