@@ -7,11 +7,12 @@ results.scores.groupby(["variant", "task"])["score"].mean()
 """
 
 import io
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from synthbench.config.overrides import Overrides
 from synthbench.errors import UserError
@@ -20,7 +21,7 @@ from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.collect import request
 from synthbench.pipeline.evaluation import ITEMS_FILE
 from synthbench.pipeline.experiment_run import compute, record
-from synthbench.pipeline.invocation import Invocation, load_invocation
+from synthbench.pipeline.invocation import load_invocation
 from synthbench.pipeline.progress import progress_for_people
 from synthbench.pipeline.store import Store
 from synthbench.reporting.comparison_tables import csv_comparisons
@@ -101,24 +102,29 @@ class Results:
         return _frame(csv_costs(self.result))
 
 
-def run(  # noqa: PLR0913 - the options of the command
-    file: str | Path,
-    *,
-    profile: str | None = None,
-    assignments: Mapping[str, Any] | None = None,
-    variants: tuple[str, ...] = (),
-    seeds: tuple[int, ...] = (),
-    data: str | Path | None = None,
-    jobs: int = 1,
-    output: str | Path = "reports",
+class Options(TypedDict, total=False):
+    """What makes another experiment of a file, as on the command line.
+
+    `assignments` change values of the file by dotted path: {"train.max_steps": 20}.
+    """
+
+    profile: str
+    assignments: Mapping[str, Any]
+    variants: Sequence[str]
+    seeds: Sequence[int]
+    data: str | Path
+
+
+def run(
+    file: str | Path, *, jobs: int = 1, output: str | Path = "reports", **options: Unpack[Options]
 ) -> Results:
     """Run an experiment as `synthbench run` does, and return its results.
 
-    `assignments` change values of the file by dotted path ({"train.max_steps": 20}). What the store holds is
-    not computed again. With `jobs` above 1, the calling script needs `if __name__ == "__main__":`.
-    Raises UserError if the file or the data are at fault, if stages failed, or if results can't be tracked.
+    What the store holds is not computed again. With `jobs` above 1, the calling script needs
+    `if __name__ == "__main__":`. Raises UserError if the file or the data are at fault, if stages failed, or
+    if results can't be tracked.
     """
-    invocation = _invocation(file, profile, assignments, variants, seeds, data)
+    invocation = load_invocation(Path(file), _overrides(options))
     progress = progress_for_people()
     computed = compute(invocation, progress, jobs=jobs, force=(), output=Path(output))
     if computed.result.runs:
@@ -130,42 +136,25 @@ def run(  # noqa: PLR0913 - the options of the command
     return Results(computed.result)
 
 
-def load(
-    file: str | Path,
-    *,
-    profile: str | None = None,
-    assignments: Mapping[str, Any] | None = None,
-    variants: tuple[str, ...] = (),
-    seeds: tuple[int, ...] = (),
-    data: str | Path | None = None,
-) -> Results:
+def load(file: str | Path, **options: Unpack[Options]) -> Results:
     """Return the last tracked results of an experiment, run with the same options; computes nothing.
 
     Raises UserError if it was not run.
     """
-    invocation = _invocation(file, profile, assignments, variants, seeds, data)
+    invocation = load_invocation(Path(file), _overrides(options))
     asked = request(invocation.experiment, invocation.overrides)
     return Results(MlflowTracker(home()).load(invocation.experiment.name, asked))
 
 
-def _invocation(
-    file: str | Path,
-    profile: str | None,
-    assignments: Mapping[str, Any] | None,
-    variants: tuple[str, ...],
-    seeds: tuple[int, ...],
-    data: str | Path | None,
-) -> Invocation:
-    import json
-
-    overrides = Overrides(
-        profile=profile,
-        assignments=tuple(f"{path}={json.dumps(value)}" for path, value in (assignments or {}).items()),
-        variants=tuple(variants),
-        seeds=tuple(seeds),
-        data=None if data is None else Path(data),
+def _overrides(options: Options) -> Overrides:
+    assignments = options.get("assignments", {})
+    return Overrides(
+        profile=options.get("profile"),
+        assignments=tuple(f"{path}={json.dumps(value)}" for path, value in assignments.items()),
+        variants=tuple(options.get("variants", ())),
+        seeds=tuple(options.get("seeds", ())),
+        data=Path(options["data"]) if "data" in options else None,
     )
-    return load_invocation(Path(file), overrides)
 
 
 def _coordinates(run: RunResult) -> dict[str, Any]:

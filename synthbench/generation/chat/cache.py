@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from synthbench.generation.chat.batch_book import BatchBook
 from synthbench.generation.chat.database import BATCH, HASH, Database, lock
@@ -111,18 +111,28 @@ class AnswerCache:
     def find(self, key: str) -> Answer | None:
         """Return an answer that is there; one that is not as it was kept is said, and dropped."""
         with self._database.errors():
-            row = self._database.execute(
-                f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens FROM answers"
-                " WHERE key = ?",
-                (key,),
-            ).fetchone()
-            if row is not None and row[0]:
-                return Answer(*row[1:])
-            if row is not None:
-                self._database.execute("DELETE FROM answers WHERE key = ?", (key,))
-            if row is not None or self._is_paid(key):
-                self._say_lost(key)
+            row = self._row(key)
+            if row is None and self._is_paid(key):
+                # Another process may have kept it since the first look.
+                row = self._row(key)
+                if row is None:
+                    self._say_lost(key)
+            if row is None:
+                return None
+            is_whole, *answer = row
+            if is_whole:
+                return Answer(*answer)
+            self._database.execute("DELETE FROM answers WHERE key = ?", (key,))
+            self._say_lost(key)
         return None
+
+    def _row(self, key: str) -> tuple[Any, ...] | None:
+        found: tuple[Any, ...] | None = self._database.execute(
+            f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens FROM answers"
+            " WHERE key = ?",
+            (key,),
+        ).fetchone()
+        return found
 
     def _is_paid(self, key: str) -> bool:
         found = self._database.execute("SELECT 1 FROM attempts WHERE key = ? AND state = 'answered'", (key,))

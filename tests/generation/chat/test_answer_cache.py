@@ -186,6 +186,24 @@ def test_a_damaged_answer_is_found_before_another_session_takes_it_for_answered(
         assert cache.send("k", COST) is not None
 
 
+def test_an_answer_that_another_process_keeps_between_two_looks_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    first_look = AnswerCache._row
+
+    def looked(cache: AnswerCache, key: str) -> object:
+        found = first_look(cache, key)
+        monkeypatch.setattr(AnswerCache, "_row", first_look)
+        paid(tmp_path, key)
+        return found
+
+    with AnswerCache(tmp_path, ENDPOINT, Account("study", "stage"), said.append) as cache:
+        monkeypatch.setattr(AnswerCache, "_row", looked)
+        assert cache.find("k") == ANSWER
+    assert said == []
+
+
 def test_answers_from_before_there_were_hashes_were_paid_and_are_taken_as_they_are(tmp_path: Path) -> None:
     paid(tmp_path)
     with closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as database:
