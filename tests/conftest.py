@@ -20,6 +20,10 @@ settings.load_profile("steady")
 pytest_plugins = ["disks", "hub_cache", "small_experiment"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--renew", action="store_true", help="write what is pinned anew instead of comparing it")
+
+
 @pytest.fixture
 def real_data() -> Path:
     """The folder of real data sets that SYNTHBENCH_DATA names; without it the test is skipped."""
