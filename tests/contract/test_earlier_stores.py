@@ -28,7 +28,7 @@ def test_a_store_that_an_earlier_version_wrote_serves_the_same_experiment(tmp_pa
 
 
 @pytest.mark.parametrize("file", EXPERIMENTS, ids=lambda path: path.stem)
-def test_the_stages_of_an_experiment_keep_their_identities(file: Path, request: pytest.FixtureRequest) -> None:
+def test_an_experiment_keeps_the_identities_of_its_stages(file: Path, request: pytest.FixtureRequest) -> None:
     """A stage under another identity is computed again: only a new version or another experiment may do that.
 
     After such a change: `pytest tests/contract/test_earlier_stores.py --renew`.

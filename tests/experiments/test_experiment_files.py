@@ -10,20 +10,17 @@ from hub_cache import SENTENCES, HubCache, tiny_bert, tiny_sentence_transformer
 from small_experiment import Place, finished
 
 from synthbench.config.load import load_experiment
-from synthbench.config.overrides import Overrides
 from synthbench.sources.tasks import TASKS
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 FILES = sorted(EXPERIMENTS.glob("*.yaml"))
-PROFILES = sorted(path.stem for path in (EXPERIMENTS / "profiles").glob("*.yaml"))
 MINILM, MINILM_COMMIT = "sentence-transformers/all-MiniLM-L6-v2", "c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
 BERT, BERT_COMMIT = "bert-base-uncased", "86b5e0934494bd15c9632b12f734a8a67f723594"
 
 
-@pytest.mark.parametrize("profile", [None, *PROFILES])
 @pytest.mark.parametrize("file", FILES, ids=lambda path: path.stem)
-def test_an_experiment_file_is_valid_and_named_like_its_file(file: Path, profile: str | None) -> None:
-    experiment = load_experiment(file, Overrides(profile=profile))
+def test_an_experiment_file_is_valid_and_named_like_its_file(file: Path) -> None:
+    experiment = load_experiment(file)
     assert experiment.name == file.stem
     assert experiment.description
     assert experiment.variants
