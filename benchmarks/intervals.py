@@ -33,9 +33,9 @@ from synthbench.pipeline.operations import write_json
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
 from synthbench.pipeline.store import Store
+from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.reporting.statistics.differences import Difference, least_detectable
-from synthbench.reporting.write import write_report
 from synthbench_sts import STS
 from synthbench_sts.influence import spearman_influence
 

@@ -23,11 +23,16 @@ from synthbench.config.overrides import Overrides
 from synthbench.home import home
 from synthbench.pipeline.collect import request
 from synthbench.pipeline.invocation import load_invocation
-from synthbench.reporting.early_dev import DEV_SCORE
-from synthbench.reporting.histograms import divergence
+from synthbench.reporting.figures.early_dev import DEV_SCORE
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics.differences import Difference, Noise, least_detectable, over_seeds
-from synthbench.reporting.statistics.samples import Sample
+from synthbench.reporting.statistics.differences import (
+    Difference,
+    Noise,
+    Sample,
+    least_detectable,
+    over_seeds,
+)
+from synthbench.reporting.statistics.histograms import divergence
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"

@@ -33,8 +33,7 @@ from synthbench.home import home
 from synthbench.pipeline.collect import request, to_yaml
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.statistics.differences import Difference, holm, over_seeds
-from synthbench.reporting.statistics.samples import Sample
+from synthbench.reporting.statistics.differences import Difference, Sample, holm, over_seeds
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.yaml_loading import load_yaml
 

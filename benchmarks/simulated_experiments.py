@@ -8,9 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from synthbench.reporting.statistics.differences import Difference, Noise, over_seeds
+from synthbench.reporting.statistics.differences import Difference, Noise, Sample, over_seeds
 from synthbench.reporting.statistics.item_noise import Influences, item_variances
-from synthbench.reporting.statistics.samples import Sample
 from synthbench_sts.influence import spearman_influence
 
 Array = NDArray[np.float64]

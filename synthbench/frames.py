@@ -24,8 +24,8 @@ from synthbench.pipeline.experiment_run import compute, record
 from synthbench.pipeline.invocation import load_invocation
 from synthbench.pipeline.progress import progress_for_people
 from synthbench.pipeline.store import Store
-from synthbench.reporting.comparison_tables import csv_comparisons
-from synthbench.reporting.cost_tables import csv_costs
+from synthbench.reporting.model.comparison_tables import csv_comparisons
+from synthbench.reporting.model.cost_tables import csv_costs
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 

@@ -115,7 +115,7 @@ def _report(
     from synthbench.auditing.report import audit_by_oracle, audit_by_people
     from synthbench.data.exchange import check_target, open_dataset, replacing
     from synthbench.pipeline.progress import progress_for_people
-    from synthbench.reporting.audit_tables import terminal_audit
+    from synthbench.reporting.model.audit_tables import terminal_audit
 
     if json_file is not None:
         check_target(json_file, force=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synthbench.cli.console import console, counted
-from synthbench.reporting.write import PAGE
+from synthbench.reporting.files import PAGE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,7 @@ def print_last_screen(
     On a terminal it fits one screen. `edited` are files of the report that were changed by hand, by their new
     names, which are told above; `following` is what to do next.
     """
-    from synthbench.reporting.terminal_report import terminal_report
+    from synthbench.reporting.render.terminal_report import terminal_report
 
     for name, copy in edited.items():
         print(f"edited: {folder / name} was changed by hand since it was written; your version is {copy} now")
@@ -64,7 +64,7 @@ def _closing(
 ) -> "list[Text]":
     from rich.text import Text
 
-    from synthbench.reporting.terminal_report import notes_of
+    from synthbench.reporting.render.terminal_report import notes_of
 
     notes = notes_of(result)
     edited = f"; {counted(len(kept), 'edited file')} kept" if kept else ""

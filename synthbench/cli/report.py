@@ -42,7 +42,7 @@ def report(
 
     from synthbench.pipeline.collect import request
     from synthbench.pipeline.invocation import load_invocation
-    from synthbench.reporting.write import place_report, report_files, report_folder
+    from synthbench.reporting.files import place_report, report_files, report_folder
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
     invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))

@@ -60,8 +60,8 @@ def _say(name: str, line: str) -> None:
 
 
 def _print(figures: "Figures") -> None:
-    from synthbench.reporting.audit_grids import confusion_grid
-    from synthbench.reporting.grids import rich_grid
+    from synthbench.reporting.model.audit_grids import confusion_grid
+    from synthbench.reporting.model.grids import rich_grid
 
     confusions = {"Task": figures.lm_confusion, "Textbook": figures.lm_textbook_confusion}
     for kind, each in confusions.items():

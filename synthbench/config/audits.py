@@ -11,7 +11,7 @@ from synthbench.config.schema import AuditSection, PublishedAuditSection
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.given_files import PlacedName, path_of, why_no_file
-from synthbench.reporting.published_audit import PublishedAudit, read_published_audit
+from synthbench.reporting.published import PublishedAudit, read_published_audit
 
 WITH_A_QUESTION_OF_THEIR_OWN = (
     RecordKind.SCORED_PAIR,

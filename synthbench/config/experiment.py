@@ -10,8 +10,7 @@ from synthbench.config.llm import LLM
 from synthbench.data.prepare import PrepareStep
 from synthbench.plugins import Evaluator, Method, Trainer
 from synthbench.reporting.options import TableOptions
-from synthbench.reporting.published import PublishedValue
-from synthbench.reporting.published_audit import PublishedAudit
+from synthbench.reporting.published import PublishedAudit, PublishedValue
 from synthbench.runtime import Runtime
 from synthbench.sources.models import Source
 from synthbench.sources.places import Places

@@ -8,7 +8,7 @@ from synthbench.config.experiment import Variant
 from synthbench.config.problems import Problems
 from synthbench.config.rows import Row
 from synthbench.errors import did_you_mean
-from synthbench.reporting.early_dev import FEWEST_SEEDS
+from synthbench.reporting.figures.early_dev import FEWEST_SEEDS
 from synthbench.reporting.options import CurvesOptions, FiguresOptions
 
 PATH: KeyPath = ("table", "figures")

@@ -29,7 +29,7 @@ from synthbench.config.substitution import substitute_models, substitute_oracle,
 from synthbench.config.table import TableCheck
 from synthbench.errors import did_you_mean
 from synthbench.given_files import PlacedName
-from synthbench.reporting.aggregate import place_of
+from synthbench.reporting.statistics.aggregate import place_of
 from synthbench.sources.models import Source
 from synthbench.sources.places import Places
 

@@ -10,9 +10,9 @@ from synthbench.config.rows import Row
 from synthbench.config.runs import named_tasks
 from synthbench.errors import UserError, did_you_mean
 from synthbench.given_files import PlacedName, path_of
-from synthbench.reporting.aggregate import Place, column_names, place_of
 from synthbench.reporting.options import PublishedOptions, TableOptions
 from synthbench.reporting.published import PublishedValue, chosen_costs, chosen_values, read_published
+from synthbench.reporting.statistics.aggregate import Place, column_names, place_of
 from synthbench.sources.models import Source
 
 

@@ -31,8 +31,8 @@ from synthbench.pipeline.origins import base, file_as_given, ingredients, reads_
 from synthbench.pipeline.plan import Plan, PlannedRun
 from synthbench.pipeline.stage import Stage, ancestors
 from synthbench.pipeline.versions import version_notes
-from synthbench.reporting.histograms import score_counts
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
+from synthbench.reporting.statistics.histograms import score_counts
 from synthbench.sources.models import Source
 
 

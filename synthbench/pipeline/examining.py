@@ -15,8 +15,7 @@ from synthbench.pipeline.looked_at import LookedAt
 from synthbench.pipeline.operations import JoinLearning
 from synthbench.pipeline.plan import PlannedRun
 from synthbench.pipeline.stage import Stage
-from synthbench.reporting.overlaps import Overlap
-from synthbench.reporting.results import RunResult
+from synthbench.reporting.results import Overlap, RunResult
 
 if TYPE_CHECKING:
     from synthbench.data.contamination.index import TestIndex

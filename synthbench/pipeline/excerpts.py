@@ -18,8 +18,7 @@ from synthbench.data.records import Ranking, Record, ScoredPair
 from synthbench.errors import UserError
 from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.looked_at import LookedAt
-from synthbench.reporting.excerpts import DataExcerpt, RecordExcerpt, SharedRecords, SharedSentence
-from synthbench.reporting.results import RunResult
+from synthbench.reporting.results import DataExcerpt, RecordExcerpt, RunResult, SharedRecords, SharedSentence
 
 VERSION = 1
 """Raise it whenever the same data give other excerpts."""

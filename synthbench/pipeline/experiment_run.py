@@ -25,8 +25,8 @@ from synthbench.pipeline.progress import PlainProgress
 from synthbench.pipeline.repair import collect_whole
 from synthbench.pipeline.runner import Report, Runner, matching
 from synthbench.pipeline.store import Store, disk_errors
+from synthbench.reporting.files import make_report_folder, place_report, report_files, report_folder
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.write import make_report_folder, place_report, report_files, report_folder
 from synthbench.runtime import Runtime
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted

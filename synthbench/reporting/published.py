@@ -5,15 +5,13 @@ import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from synthbench.errors import UserError, did_you_mean
 from synthbench.given_files import read_settings
-
-if TYPE_CHECKING:
-    from synthbench.reporting.options import PublishedCosts, PublishedOptions
+from synthbench.reporting.options import PublishedCosts, PublishedOptions
 
 Flag = Literal["", "reported-elsewhere", "test-selected-k", "paste-error", "unclear"]
 Count = Annotated[int | None, BeforeValidator(lambda text: text or None)]
@@ -81,7 +79,7 @@ def read_published(file: Path) -> tuple[PublishedValue, ...]:
     return tuple(values)
 
 
-def chosen_costs(options: "PublishedCosts", values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
+def chosen_costs(options: PublishedCosts, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
     """Return the figures of the row and columns that a table of costs asks for, in US dollars.
 
     Raises UserError with the key below `costs` and what is wrong, if one is not there.
@@ -102,9 +100,7 @@ def chosen_costs(options: "PublishedCosts", values: Sequence[PublishedValue]) ->
     return tuple(of_row[column] for column in wanted)
 
 
-def chosen_values(
-    options: "PublishedOptions", values: Sequence[PublishedValue]
-) -> tuple[PublishedValue, ...]:
+def chosen_values(options: PublishedOptions, values: Sequence[PublishedValue]) -> tuple[PublishedValue, ...]:
     """Return the figures of the rows that a table asks for.
 
     Raises UserError with the key below `published` and what is wrong: a row or column that the file does not
@@ -134,3 +130,29 @@ def chosen_values(
     if faults:
         raise UserError(*faults)
     return chosen
+
+
+class PublishedAudit(BaseModel):
+    """The printed shares, in percent: judged label -> intended label -> share."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str
+    cells: dict[str, dict[str, str]]
+
+
+def read_published_audit(file: Path, rows: Mapping[str, str], columns: Mapping[str, str]) -> PublishedAudit:
+    """Return the shares that `rows` (judged label -> published row) and `columns` (intended) ask for.
+
+    Raises UserError if the file can't be read, or has no such row or column.
+    """
+    options = PublishedOptions(file=str(file), rows=rows, columns=columns)
+    values = chosen_values(options, read_published(file))
+    found = {(value.row, value.column): value.value for value in values}
+    cells = {
+        judged: {
+            intended: found[row, column] for intended, column in columns.items() if (row, column) in found
+        }
+        for judged, row in rows.items()
+    }
+    return PublishedAudit(source=values[0].source, cells=cells)

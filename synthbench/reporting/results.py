@@ -5,11 +5,66 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.auditing.report import Audit
-from synthbench.reporting.excerpts import DataExcerpt, SharedSentence
-from synthbench.reporting.overlaps import Overlap
-from synthbench.reporting.published import PublishedValue
-from synthbench.reporting.published_audit import PublishedAudit
+from synthbench.reporting.published import PublishedAudit, PublishedValue
 from synthbench.reporting.statistics.item_noise import ItemNoise
+
+NORMALISED = "normalised"
+
+
+class Overlap(BaseModel):
+    """One test set, as it was scored, and the training data of one run.
+
+    The checks are those of `synthbench.data.contamination`: exact, normalised, 13-gram, near-duplicate.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    task: str
+    items: str = Field(description="what is counted: pairs, queries or sentences")
+    num_items: int
+    sharing: dict[str, int] = Field(description="check -> items of which a sentence was found")
+    whole: dict[str, int] = Field(description="check -> items of which every sentence was found")
+    as_pairs: int = Field(description="items with a pair that is a pair of the training data, normalised")
+    by_part: dict[str, int] = Field(description="part of the data -> items of which a sentence, normalised")
+
+
+class _Excerpt(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RecordExcerpt(_Excerpt):
+    """One record; long texts are cut."""
+
+    texts: tuple[tuple[str, str], ...] = Field(description="(name, text), in the order of the columns")
+    score: float | None = None
+    origin: tuple[tuple[str, str], ...] = Field(
+        (), description="(column, value) that say where it comes from, as far as anything is known"
+    )
+
+
+class DataExcerpt(_Excerpt):
+    """One data set, which parts of several rows may have."""
+
+    stage: str
+    records: tuple[RecordExcerpt, ...] = ()
+    failures: tuple[tuple[str, int], ...] = Field((), description="(reason, number), the most frequent first")
+    revisions: tuple[tuple[str, str], ...] = Field((), description="(model or data set, commit or hash)")
+
+
+class SharedRecords(_Excerpt):
+    """What some data sets, which do not differ here, have for one sentence; `num_records` in all."""
+
+    stages: tuple[str, ...]
+    records: tuple[RecordExcerpt, ...]
+    num_records: int
+
+
+class SharedSentence(_Excerpt):
+    """A sentence that records of several data sets were made of."""
+
+    sentence: str
+    found: tuple[SharedRecords, ...]
+
 
 Revisions = tuple[tuple[str, str], ...]
 """(Model or file, its commit or content hash)."""

@@ -11,8 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synthbench.reporting import aggregate
 from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.statistics import aggregate
 from synthbench.tracking.lineage import MODEL_TAG, delete_run, log_datasets, log_model
 from synthbench.tracking.payload import (
     Point,

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from synthbench.escaping import markdown_text
-from synthbench.reporting.overlaps import NORMALISED
-from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics.samples import Sample
+from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
+from synthbench.reporting.statistics.differences import Sample
 
 NAME_LENGTH = 250
 VALUE_LENGTH = 6000

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synthbench.reporting import aggregate
-from synthbench.reporting.aggregate import Measurement
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics.samples import Sample
+from synthbench.reporting.statistics import aggregate
+from synthbench.reporting.statistics.aggregate import Measurement
+from synthbench.reporting.statistics.differences import Sample
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,20 @@ from synthbench.config.load import load_experiment
 from synthbench.data.records import RecordKind
 from synthbench.pipeline.collect import request, to_yaml
 from synthbench.pipeline.job import environment
-from synthbench.reporting.excerpts import DataExcerpt, RecordExcerpt
-from synthbench.reporting.histograms import score_counts
-from synthbench.reporting.overlaps import Overlap
+from synthbench.reporting.files import write_report
 from synthbench.reporting.results import (
     AuditResult,
     CostResult,
+    DataExcerpt,
     DatasetSummary,
     ExperimentResult,
+    Overlap,
+    RecordExcerpt,
     RunResult,
     TaskScores,
 )
+from synthbench.reporting.statistics.histograms import score_counts
 from synthbench.reporting.statistics.item_noise import ItemNoise
-from synthbench.reporting.write import write_report
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted
 

@@ -10,8 +10,8 @@ from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import make_plan
 from synthbench.pipeline.runner import Runner
 from synthbench.pipeline.store import Store
-from synthbench.reporting.histograms import score_counts
 from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.statistics.histograms import score_counts
 
 
 def collected(experiment: ExperimentFile, store: Store) -> ExperimentResult:

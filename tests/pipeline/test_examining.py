@@ -16,8 +16,7 @@ from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import Plan, make_plan
 from synthbench.pipeline.runner import Runner
 from synthbench.pipeline.store import ArtifactDamagedError, Store
-from synthbench.reporting.overlaps import Overlap
-from synthbench.reporting.results import RunResult
+from synthbench.reporting.results import Overlap, RunResult
 
 HEADER = "sentence1\tsentence2\tscore\n"
 GOLD = "A dog.\ta cat\t0.5\nsnow falls\train falls\t0.5\n"

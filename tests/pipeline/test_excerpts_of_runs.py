@@ -11,8 +11,7 @@ from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.excerpts import TEXT_LENGTH, Excerpts
 from synthbench.pipeline.operations import DATASET_FOLDER
 from synthbench.pipeline.store import Store
-from synthbench.reporting.excerpts import RecordExcerpt
-from synthbench.reporting.results import DatasetSummary, RunResult
+from synthbench.reporting.results import DatasetSummary, RecordExcerpt, RunResult
 
 OURS, THEIRS, GOLD, SECOND_SEED = (str(number) * 64 for number in range(4))
 

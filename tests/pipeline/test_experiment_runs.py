@@ -17,7 +17,7 @@ from synthbench.pipeline.plan import Plan, make_plan
 from synthbench.pipeline.runner import Report, Runner, matching
 from synthbench.pipeline.status import statuses
 from synthbench.pipeline.store import Store
-from synthbench.reporting.build import build_table
+from synthbench.reporting.model.build import build_table
 
 SELECT = "size: 3\n    select: {over: {train.strength: [0.25, 0.75, 0.75, 0.5]}}"
 

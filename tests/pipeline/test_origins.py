@@ -17,10 +17,9 @@ from synthbench.pipeline.origins import file_as_given, ingredients
 from synthbench.pipeline.plan import Plan, make_plan
 from synthbench.pipeline.runner import Runner
 from synthbench.pipeline.store import Store
-from synthbench.reporting.html.reproducing import reproducing
-from synthbench.reporting.ingredients import told
+from synthbench.reporting.render.html.reproducing import reproducing
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.trace import trace
+from synthbench.reporting.trace import told, trace
 
 AUGSBERT = """\
 method: augsbert

@@ -14,7 +14,7 @@ from synthbench.pipeline.executors import InProcess
 from synthbench.pipeline.plan import Plan, make_plan
 from synthbench.pipeline.runner import Runner
 from synthbench.pipeline.store import STAGE_FILE, Store
-from synthbench.reporting.build import build_table
+from synthbench.reporting.model.build import build_table
 
 
 @pytest.fixture

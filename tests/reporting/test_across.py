@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from synthbench.reporting.build import build_table
-from synthbench.reporting.csv_table import csv_table
-from synthbench.reporting.markdown import markdown_table
+from synthbench.reporting.model.build import build_table
+from synthbench.reporting.model.table import Table
 from synthbench.reporting.published import PublishedValue
+from synthbench.reporting.render.csv_table import csv_table
+from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
-from synthbench.reporting.table import Table
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

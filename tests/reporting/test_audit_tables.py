@@ -12,12 +12,12 @@ from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
-from synthbench.reporting.audit_tables import csv_audits, latex_audits, markdown_audits, terminal_audits
-from synthbench.reporting.latex import PREAMBLE
-from synthbench.reporting.published_audit import PublishedAudit, read_published_audit
+from synthbench.reporting.files import write_report
+from synthbench.reporting.model.audit_tables import csv_audits, latex_audits, markdown_audits, terminal_audits
+from synthbench.reporting.published import PublishedAudit, read_published_audit
+from synthbench.reporting.render.latex import PREAMBLE
+from synthbench.reporting.render.terminal_report import terminal_report
 from synthbench.reporting.results import AuditResult, ExperimentResult
-from synthbench.reporting.terminal_report import terminal_report
-from synthbench.reporting.write import write_report
 
 JUDGED = [("0", "different")] * 19 + [("0", "same")] + [("1", "same")] * 5 + [("1", "different")] * 5
 PUBLISHED = PublishedAudit(

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from scipy.stats import t, ttest_ind, ttest_rel
 
-from synthbench.reporting.build import build_table
-from synthbench.reporting.comparison_notes import comparison_notes
-from synthbench.reporting.comparison_tables import (
+from synthbench.reporting.model.build import build_table
+from synthbench.reporting.model.comparison_notes import comparison_notes
+from synthbench.reporting.model.comparison_tables import (
     csv_comparisons,
     latex_comparisons,
     markdown_comparisons,
 )
-from synthbench.reporting.comparisons import Comparison, compare
-from synthbench.reporting.latex_layout import PREAMBLE
+from synthbench.reporting.render.latex_layout import PREAMBLE
 from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.statistics.comparisons import Comparison, compare
 from synthbench.reporting.statistics.item_noise import ItemNoise
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]

@@ -9,11 +9,11 @@ from matplotlib.collections import QuadMesh
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
-from synthbench.reporting.confusion_figure import confusion_figure
-from synthbench.reporting.figure_files import figure_style
-from synthbench.reporting.published_audit import PublishedAudit
+from synthbench.reporting.figures.confusion import confusion_figure
+from synthbench.reporting.figures.registry import study_figures
+from synthbench.reporting.figures.style import figure_style
+from synthbench.reporting.published import PublishedAudit
 from synthbench.reporting.results import AuditResult, ExperimentResult
-from synthbench.reporting.studies import study_figures
 
 JUDGED = [("0", "different")] * 19 + [("0", "same")] + [("1", "same")] * 5 + [("1", "different")] * 5
 PAPER = PublishedAudit(source="A & B 2021", cells={"same": {"1": "47"}, "different": {"0": "95"}})

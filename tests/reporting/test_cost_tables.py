@@ -10,13 +10,13 @@ import pytest
 from rich.console import Console
 
 from synthbench.errors import UserError
-from synthbench.reporting.cost_tables import csv_costs, latex_costs, markdown_costs
-from synthbench.reporting.latex import PREAMBLE
+from synthbench.reporting.files import write_report
+from synthbench.reporting.model.cost_tables import csv_costs, latex_costs, markdown_costs
 from synthbench.reporting.options import PublishedCosts
 from synthbench.reporting.published import PublishedValue, chosen_costs, read_published
+from synthbench.reporting.render.latex import PREAMBLE
+from synthbench.reporting.render.terminal_report import terminal_report
 from synthbench.reporting.results import CostResult, ExperimentResult
-from synthbench.reporting.terminal_report import terminal_report
-from synthbench.reporting.write import write_report
 
 MakeResult = Callable[..., ExperimentResult]
 FILE = Path(__file__).parents[2] / "reports" / "published" / "syncse_table13.csv"

@@ -12,9 +12,9 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
-from synthbench.reporting.curves import csv_curves, curves
-from synthbench.reporting.curves_figure import curves_figure
-from synthbench.reporting.figure_files import figure_style
+from synthbench.reporting.figures.curves import csv_curves, curves
+from synthbench.reporting.figures.curves_figure import curves_figure
+from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]

@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from synthbench.reporting.densities import csv_densities, densities, density_grid, grid_notes
-from synthbench.reporting.densities_figure import densities_figure
-from synthbench.reporting.figure_files import figure_style
-from synthbench.reporting.histograms import MOST_LEVELS, coarse, density, divergence, score_counts
+from synthbench.reporting.figures.densities import csv_densities, densities, density_grid, grid_notes
+from synthbench.reporting.figures.densities_figure import densities_figure
+from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
+from synthbench.reporting.statistics.histograms import MOST_LEVELS, coarse, density, divergence, score_counts
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

@@ -10,12 +10,12 @@ from scipy.stats import nct, t, ttest_1samp, ttest_ind, ttest_rel
 from synthbench.reporting.statistics.differences import (
     Difference,
     Noise,
+    Sample,
     effect_size,
     holm,
     least_detectable,
     over_seeds,
 )
-from synthbench.reporting.statistics.samples import Sample
 
 VALUES = st.lists(st.integers(0, 10_000).map(lambda value: value / 10_000), min_size=3, max_size=6)
 P_VALUES = st.lists(st.floats(0, 1), max_size=8)

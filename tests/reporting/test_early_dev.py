@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from synthbench.reporting.early_dev import csv_early_dev, early_dev, early_dev_grid, grid_notes
-from synthbench.reporting.early_dev_figure import early_dev_figure
-from synthbench.reporting.figure_files import figure_style
+from synthbench.reporting.figures.early_dev import csv_early_dev, early_dev, early_dev_grid, grid_notes
+from synthbench.reporting.figures.early_dev_figure import early_dev_figure
+from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]

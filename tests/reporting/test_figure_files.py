@@ -8,16 +8,16 @@ from pathlib import Path
 import matplotlib
 import pytest
 
-from synthbench.reporting.build import build_table
-from synthbench.reporting.figure_files import figure_files, figure_style
+from synthbench.reporting.figures.scores import scores_figure
+from synthbench.reporting.figures.style import figure_files, figure_style
+from synthbench.reporting.model.build import build_table
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.scores_figure import scores_figure
 
 PROGRAM = """
 import sys
 from pathlib import Path
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.write import write_report
+from synthbench.reporting.files import write_report
 assert "matplotlib" not in sys.modules
 write_report(ExperimentResult.model_validate_json(Path("result.json").read_text("utf-8")), Path(sys.argv[1]))
 assert "matplotlib.pyplot" not in sys.modules

@@ -12,21 +12,21 @@ from rich.console import Console
 
 from synthbench.errors import UserError
 from synthbench.escaping import markdown_text
-from synthbench.reporting import latex_text
-from synthbench.reporting.build import build_table
-from synthbench.reporting.csv_table import csv_table
-from synthbench.reporting.latex import latex_table
-from synthbench.reporting.latex_layout import MOST_LINES, ORIGIN, layout_of
-from synthbench.reporting.markdown import markdown_table
-from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.terminal import terminal_table
-from synthbench.reporting.write import (
+from synthbench.reporting.files import (
     make_report_folder,
     place_report,
     report_files,
     report_folder,
     write_report,
 )
+from synthbench.reporting.model.build import build_table
+from synthbench.reporting.render import latex_text
+from synthbench.reporting.render.csv_table import csv_table
+from synthbench.reporting.render.latex import latex_table
+from synthbench.reporting.render.latex_layout import MOST_LINES, ORIGIN, layout_of
+from synthbench.reporting.render.markdown import markdown_table
+from synthbench.reporting.render.terminal import terminal_table
+from synthbench.reporting.results import ExperimentResult, RunResult
 
 LATEX = r"""\begin{table}
 \centering

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthbench.reporting.figure_files import figure_style
-from synthbench.reporting.frontier import csv_frontier, frontier, undominated
-from synthbench.reporting.frontier_figure import frontier_figure
+from synthbench.reporting.figures.frontier import csv_frontier, frontier, undominated
+from synthbench.reporting.figures.frontier_figure import frontier_figure
+from synthbench.reporting.figures.registry import study_figures, study_tables
+from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, RunResult
-from synthbench.reporting.studies import study_figures, study_tables
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

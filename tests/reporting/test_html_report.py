@@ -6,10 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from synthbench.reporting.excerpts import DataExcerpt, RecordExcerpt, SharedRecords, SharedSentence
-from synthbench.reporting.overlaps import Overlap
-from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, Ingredient, RunResult
-from synthbench.reporting.write import write_report
+from synthbench.reporting.files import write_report
+from synthbench.reporting.results import (
+    CostResult,
+    DataExcerpt,
+    DatasetSummary,
+    ExperimentResult,
+    Ingredient,
+    Overlap,
+    RecordExcerpt,
+    RunResult,
+    SharedRecords,
+    SharedSentence,
+)
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]
@@ -201,8 +210,8 @@ def test_dev_scores_are_drawn_in_a_frame(full: ExperimentResult, tmp_path: Path)
 
 
 def test_an_experiment_without_scores_has_a_page(make_runs: MakeRuns, make_result: MakeResult) -> None:
-    from synthbench.reporting.build import build_table
-    from synthbench.reporting.html.page import html_report
+    from synthbench.reporting.model.build import build_table
+    from synthbench.reporting.render.html.page import html_report
 
     runs = tuple(run.model_copy(update={"scores": ()}) for run in make_runs("row", {"A": (0.5,)}))
     result = make_result(runs)
@@ -213,8 +222,8 @@ def test_an_experiment_without_scores_has_a_page(make_runs: MakeRuns, make_resul
 
 def text_of(result: ExperimentResult) -> str:
     """Return the words of a page without figures."""
-    from synthbench.reporting.build import build_table
-    from synthbench.reporting.html.page import html_report
+    from synthbench.reporting.model.build import build_table
+    from synthbench.reporting.render.html.page import html_report
 
     return Page(html_report(result, build_table(result))).text
 

@@ -4,11 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from synthbench.reporting.build import build_table
-from synthbench.reporting.comparisons import compare
-from synthbench.reporting.html.summary import Summary, summarize
-from synthbench.reporting.overlaps import Overlap
-from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, RunResult
+from synthbench.reporting.model.build import build_table
+from synthbench.reporting.render.html.summary import Summary, summarize
+from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, Overlap, RunResult
+from synthbench.reporting.statistics.comparisons import compare
 from synthbench.reporting.statistics.item_noise import ItemNoise
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]

@@ -4,14 +4,14 @@ import csv
 import io
 from collections.abc import Callable
 
-from synthbench.reporting.build import build_table
-from synthbench.reporting.comparison_tables import markdown_comparisons
-from synthbench.reporting.csv_table import csv_table
-from synthbench.reporting.curves import curves
-from synthbench.reporting.frontier import csv_frontier, frontier
-from synthbench.reporting.latex import latex_table
-from synthbench.reporting.latex_layout import layout_of
-from synthbench.reporting.markdown import markdown_table
+from synthbench.reporting.figures.curves import curves
+from synthbench.reporting.figures.frontier import csv_frontier, frontier
+from synthbench.reporting.model.build import build_table
+from synthbench.reporting.model.comparison_tables import markdown_comparisons
+from synthbench.reporting.render.csv_table import csv_table
+from synthbench.reporting.render.latex import latex_table
+from synthbench.reporting.render.latex_layout import layout_of
+from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]

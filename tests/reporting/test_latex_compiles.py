@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from synthbench.reporting.build import build_table
-from synthbench.reporting.latex import latex_document
-from synthbench.reporting.latex_layout import PREAMBLE, layout_of
+from synthbench.reporting.model.build import build_table
+from synthbench.reporting.render.latex import latex_document
+from synthbench.reporting.render.latex_layout import PREAMBLE, layout_of
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 NASTY = r"""50 % _ & # $x$ ~ ^ \ { } [x] * <a|b> "q" 'r' `s` a--b é ï ş ő – — λ Ω ± × ≤ … 漢"""

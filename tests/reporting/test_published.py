@@ -10,15 +10,15 @@ import pytest
 from rich.console import Console
 
 from synthbench.errors import UserError
-from synthbench.reporting.build import build_table
-from synthbench.reporting.csv_table import csv_table
-from synthbench.reporting.latex import latex_table
-from synthbench.reporting.latex_layout import layout_of
-from synthbench.reporting.markdown import markdown_table
+from synthbench.reporting.model.build import build_table
 from synthbench.reporting.options import PublishedOptions
 from synthbench.reporting.published import PublishedValue, chosen_values, read_published
+from synthbench.reporting.render.csv_table import csv_table
+from synthbench.reporting.render.latex import latex_table
+from synthbench.reporting.render.latex_layout import layout_of
+from synthbench.reporting.render.markdown import markdown_table
+from synthbench.reporting.render.terminal import terminal_table
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
-from synthbench.reporting.terminal import terminal_table
 from synthbench_reranking import Reranking
 from synthbench_transfer import Transfer
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from matplotlib.container import ErrorbarContainer
 
-from synthbench.reporting.build import build_table
-from synthbench.reporting.figure_files import figure_style
+from synthbench.reporting.figures.scores import scores_figure
+from synthbench.reporting.figures.style import figure_style
+from synthbench.reporting.files import figures
+from synthbench.reporting.model.build import build_table
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.scores_figure import scores_figure
-from synthbench.reporting.write import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,11 +3,11 @@
 import html
 from collections.abc import Callable
 
-from synthbench.reporting.build import build_table
-from synthbench.reporting.html.page import html_report
-from synthbench.reporting.latex import latex_table
-from synthbench.reporting.latex_layout import layout_of
-from synthbench.reporting.markdown import markdown_table
+from synthbench.reporting.model.build import build_table
+from synthbench.reporting.render.html.page import html_report
+from synthbench.reporting.render.latex import latex_table
+from synthbench.reporting.render.latex_layout import layout_of
+from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult
 
 SHOWS = {"augsbert_k": "Whether <silver> pairs add to gold.", "gold": "What gold alone is worth."}

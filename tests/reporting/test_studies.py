@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from synthbench.reporting.histograms import score_counts
-from synthbench.reporting.latex import PREAMBLE
+from synthbench.reporting.figures.registry import study_tables
+from synthbench.reporting.files import write_report
+from synthbench.reporting.render.latex import PREAMBLE
+from synthbench.reporting.render.terminal_report import terminal_report
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
-from synthbench.reporting.studies import study_tables
-from synthbench.reporting.terminal_report import terminal_report
-from synthbench.reporting.write import write_report
+from synthbench.reporting.statistics.histograms import score_counts
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

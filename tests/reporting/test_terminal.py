@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
-from synthbench.reporting.build import build_table
+from synthbench.reporting.model.build import build_table
+from synthbench.reporting.render.terminal import Shown, terminal_table
+from synthbench.reporting.render.terminal_report import notes_of
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
-from synthbench.reporting.terminal import Shown, terminal_table
-from synthbench.reporting.terminal_report import notes_of
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]

@@ -14,8 +14,8 @@ from mlflow import MlflowClient
 from mlflow.entities import LoggedModel, Run
 
 from synthbench.errors import UserError
+from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.write import write_report
 from synthbench.tracking.mlflow_runs import RunWriter
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 

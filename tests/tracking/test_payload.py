@@ -8,8 +8,14 @@ from mlflow.utils.validation import _validate_metric_name, _validate_param_name
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
-from synthbench.reporting.overlaps import Overlap
-from synthbench.reporting.results import AuditResult, DatasetSummary, ExperimentResult, RunResult, TaskScores
+from synthbench.reporting.results import (
+    AuditResult,
+    DatasetSummary,
+    ExperimentResult,
+    Overlap,
+    RunResult,
+    TaskScores,
+)
 from synthbench.tracking.payload import (
     experiment_digest,
     experiment_points,

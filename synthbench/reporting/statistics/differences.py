@@ -5,7 +5,63 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
-from synthbench.reporting.statistics.samples import ROUNDING, Sample, t_quantile
+CONFIDENCE = 0.95
+ROUNDING = 1e-12
+"""Scores, in [-1, 1], that lie no further apart are equal."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One score of one row, measured once per seed; where no seed changes it, one value without noise.
+
+    `seeds` tell which seed gave which value, so that rows can be paired; empty if nobody knows.
+    """
+
+    values: tuple[float, ...]
+    is_seeded: bool = True
+    seeds: tuple[int, ...] = ()
+
+    @property
+    def num_seeds(self) -> int:
+        """How many seeds gave a score."""
+        return len(self.values)
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds."""
+        return fmean(self.values)
+
+    @property
+    def variance(self) -> float | None:
+        """Unbiased variance over the seeds; None for a single seed, 0 where seeds make no difference."""
+        if not self.is_seeded:
+            return 0.0
+        return variance(self.values) if len(self.values) > 1 else None
+
+    @property
+    def standard_deviation(self) -> float | None:
+        """Sample standard deviation over the seeds; None for a single value."""
+        return None if self.variance is None or self.num_seeds == 1 else math.sqrt(self.variance)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every value is a number."""
+        return all(map(math.isfinite, self.values))
+
+
+def interval_half_width(standard_deviation: float, num_seeds: int) -> float:
+    """Return how far the 95 % confidence interval of a mean over two seeds or more reaches to either side.
+
+    The standard error times the 97.5 % quantile of Student's t with `num_seeds` - 1 degrees of freedom.
+    """
+    return t_quantile(num_seeds - 1) * standard_deviation / math.sqrt(num_seeds)
+
+
+def t_quantile(degrees_of_freedom: float) -> float:
+    """Return how many standard errors a two-sided 95 % interval reaches, by Student's t."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees_of_freedom, (1 + CONFIDENCE) / 2))
 
 
 @dataclass(frozen=True)
@@ -153,3 +209,19 @@ def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> f
         return float(1 - nctdtr(freedom, shift, needed)) - power
 
     return error * float(brentq(missed, 0.0, 4 * needed + 4))
+
+
+NOISE_RULE = "t-test, two-sided 5 %, of the differences by seed where rows have the same seeds"
+
+
+def leads(best: Sample, other: Sample, items: Sequence[Noise] = ()) -> bool:
+    """Say whether `best` lies above `other` by more than the noise between seeds and, if given, of the items.
+
+    The 95 % confidence interval of their difference must lie above 0. A single seed tells nothing of the
+    noise, so it neither leads nor is led; nor do two rows lead each other that have no noise known.
+    """
+    difference = over_seeds(best, other)
+    if difference is None or not (difference.noise or items):
+        return False
+    whole = difference.with_items(items)
+    return whole.value > whole.half_width

@@ -1,0 +1,1 @@
+"""One module for each figure: what it shows, and how it is drawn."""

@@ -1,0 +1,141 @@
+"""What data were intended to be, and what they were judged to be, as a figure: a panel for each audit."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from synthbench.reporting.figures.style import NARROWEST, SMALL_FONT_SIZE, WIDEST
+from synthbench.reporting.figures.text import framed, text_height, text_width, wrapped
+from synthbench.reporting.model.audit_tables import waiting_title
+from synthbench.reporting.results import AuditResult, ExperimentResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from synthbench.auditing.confusion import Confusion
+
+# Inches.
+CELL_WIDTH, CELL_GAP, PANEL_GAP, AXIS_HEIGHT = 0.48, 0.06, 0.35, 0.5
+TINY_FONT_SIZE = 5.5
+DARK = 55.0  # percent from which on a cell is so dark that its text must be light
+MEANING = (
+    "Of what was intended to be the column: percent judged to be the row, with 95 % interval (Wilson);"
+    " n: how many were judged."
+)
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One audit, with what its cells say and the room that they take."""
+
+    title: str
+    confusion: "Confusion"
+    published: Mapping[str, Mapping[str, str]]
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """What stands below the columns."""
+        return [f"{name}\nn = {self.confusion.totals[name]:,}" for name in self.confusion.columns]
+
+    @property
+    def label_width(self) -> float:
+        """The inches that the names of the rows take, and the title of their axis."""
+        return max(text_width(row, SMALL_FONT_SIZE) for row in self.confusion.rows) + PANEL_GAP
+
+    @property
+    def width(self) -> float:
+        """The inches that it takes with its labels."""
+        parts = [part for column in self.columns for part in column.splitlines()]
+        widest = max(text_width(part, SMALL_FONT_SIZE) for part in parts)
+        return self.label_width + len(self.columns) * max(CELL_WIDTH, widest + CELL_GAP)
+
+    @property
+    def height(self) -> float:
+        """The inches that the cells take."""
+        lines = "\n".join(["x"] * (3 if self.published else 2))
+        return len(self.confusion.rows) * (text_height(lines, SMALL_FONT_SIZE) + CELL_GAP)
+
+
+def confusion_figure(result: ExperimentResult, *, has_caption: bool = True) -> "Figure | None":
+    """Return shares of judged labels in percent, None if nothing was judged; call it within `figure_style`.
+
+    A paper's shares stand in the cells, too, where an audit has some. Title and notes may be left out.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    panels = list(_panels(result.audits))
+    if not panels:
+        return None
+    num_across = max(1, min(len(panels), int(WIDEST / max(panel.width for panel in panels))))
+    widest = min(max(panel.width for panel in panels), WIDEST)
+    width = max(NARROWEST, num_across * widest)
+    lines = [panels[first : first + num_across] for first in range(0, len(panels), num_across)]
+    titles = [wrapped(panel.title, width / num_across - CELL_GAP) for panel in panels]
+    caption = f"{_caption(result)}: what was intended, and what it was judged to be"
+    frame = framed(caption if has_caption else "", _notes(result), width)
+
+    above = max(map(text_height, titles)) + AXIS_HEIGHT
+    heights = [max(panel.height for panel in line) + above for line in lines]
+    height = sum(heights) + frame.height + AXIS_HEIGHT / 2
+    figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.06, hspace=0.04))
+    frame.draw(figure)
+    grid = figure.add_gridspec(len(lines), num_across, height_ratios=heights)
+    for number, (panel, title) in enumerate(zip(panels, titles, strict=True)):
+        _draw(figure.add_subplot(grid[divmod(number, num_across)]), panel, title)
+    return figure
+
+
+def _panels(audits: Sequence[AuditResult]) -> Iterator[_Panel]:
+    for each in audits:
+        if each.audit is not None and each.audit.confusion.columns:
+            published = each.published.cells if each.published else {}
+            yield _Panel(each.title, each.audit.confusion, published)
+
+
+def _caption(result: ExperimentResult) -> str:
+    return (result.description or result.experiment).rstrip(".?!")
+
+
+def _notes(result: ExperimentResult) -> Iterator[str]:
+    if result.overrides:
+        yield f"Not the experiment as its file has it, but with {' '.join(result.overrides)}."
+    yield MEANING
+    yield from dict.fromkeys(f"Judged by: {each.audit.judge}." for each in result.audits if each.audit)
+    sources = (each.published.source for each in result.audits if each.published)
+    yield from (f"Paper: percent of the paper's own data, {source}." for source in dict.fromkeys(sources))
+    yield from (f"{waiting_title(each)}." for each in result.audits if each.audit is None)
+
+
+def _draw(axes: "Axes", panel: _Panel, title: str) -> None:
+    confusion = panel.confusion
+    columns = confusion.columns
+    shares = [[confusion.cells[row][column].percent for column in columns] for row in confusion.rows]
+    axes.pcolormesh(shares, cmap="Blues", vmin=0, vmax=100, edgecolors="white", linewidth=1.0)
+    axes.invert_yaxis()
+    for height, row in enumerate(confusion.rows):
+        for place, column in enumerate(columns):
+            _write(axes, (place + 0.5, height + 0.5), _texts(panel, row, column), shares[height][place])
+    axes.set_title(title, loc="right")  # towards the names of the rows, where there is room
+    axes.set_xticks([place + 0.5 for place in range(len(panel.columns))], panel.columns)
+    axes.set_yticks([place + 0.5 for place in range(len(confusion.rows))], confusion.rows)
+    axes.tick_params(axis="both", length=0, labelsize=SMALL_FONT_SIZE)
+    axes.set_xlabel("intended")
+    axes.set_ylabel("judged")
+    axes.spines["bottom"].set_visible(False)
+
+
+def _texts(panel: _Panel, row: str, column: str) -> tuple[str, str]:
+    """Return what a cell says in large, and what in small."""
+    share = panel.confusion.cells[row][column]
+    theirs = panel.published.get(row, {}).get(column)
+    interval = f"{share.low:.0f} to {share.high:.0f}"
+    return f"{share.percent:.1f}", interval if theirs is None else f"{interval}\npaper {theirs}"
+
+
+def _write(axes: "Axes", at: tuple[float, float], texts: tuple[str, str], percent: float) -> None:
+    colour = "white" if percent > DARK else "black"
+    for text, side, size in zip(texts, ("bottom", "top"), (SMALL_FONT_SIZE, TINY_FONT_SIZE), strict=True):
+        axes.annotate(text, at, ha="center", va=side, size=size, color=colour, linespacing=1.1)

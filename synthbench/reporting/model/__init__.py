@@ -1,0 +1,1 @@
+"""The table, the grids and the notes that every format prints."""

@@ -1,0 +1,113 @@
+"""What is printed of an audit, in texts that every format takes: grids of cells, and lines below them."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from synthbench.reporting.model.grids import Grid, Line
+from synthbench.reporting.model.table import MISSING
+
+if TYPE_CHECKING:
+    from synthbench.auditing.agreement import Agreement
+    from synthbench.auditing.confusion import Confusion, Correlation, Share
+    from synthbench.auditing.report import Audit
+    from synthbench.reporting.published import PublishedAudit
+
+
+def audit_grids(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Iterator[Grid]:
+    """Yield the confusion, a paper's, and the answers of each annotator, as far as there are any."""
+    heading = f"{title}: judged (rows) of what was intended (columns)"
+    yield confusion_grid(audited.confusion, heading, audited.mean_similarity)
+    if published is not None:
+        yield _published_grid(published, audited.confusion)
+    if len(audited.by_annotator) > 1:
+        yield _annotator_grid(audited.by_annotator)
+
+
+def confusion_grid(
+    confusion: "Confusion", title: str = "", mean_similarity: Mapping[str, float] | None = None
+) -> Grid:
+    """Return shares with intervals and counts, how many were judged, and their mean true similarity."""
+    columns = confusion.columns
+    body = tuple(
+        (row, *(_cell(confusion.cells[row][column]) for column in columns)) for row in confusion.rows
+    )
+    foot: list[Line] = [("judged", *(f"{confusion.totals[column]:,}" for column in columns))]
+    if mean_similarity:
+        means = (mean_similarity.get(column) for column in columns)
+        foot.append(("mean similarity", *(MISSING if mean is None else f"{mean:.3f}" for mean in means)))
+    return Grid(title, ("", *columns), body, tuple(foot))
+
+
+def audit_lines(audited: "Audit") -> Iterator[str]:
+    """Yield what must be known beside the figures."""
+    yield "Percent of the column [95% interval] (number)."
+    if audited.question:
+        yield f"Asked: {audited.question}"
+    yield f"Judged by: {audited.judge}"
+    if audited.bands:
+        bands = (f"{label} from {low:g}" for label, (low, _) in reversed(audited.bands.items()))
+        yield f"True similarity: {', '.join(bands)}"
+    if audited.outside:
+        sides = (f"{number:,} x {side}" for side, number in audited.outside.items())
+        yield f"Outside the grammar: {', '.join(sides)}"
+    if audited.correlation is not None:
+        yield _correlation(audited.correlation)
+    if audited.agreement is not None:
+        yield _agreement(audited.agreement)
+    if any(audited.missing_answers.values()):
+        missing = (f"{name} {number:,}" for name, number in audited.missing_answers.items() if number)
+        yield (
+            f"Missing answers: {', '.join(missing)}; "
+            f"answered by nobody and left out: {audited.num_unanswered:,}"
+        )
+    if audited.num_failures:
+        reasons = (f"{number:,} x {reason}" for reason, number in audited.failures.items())
+        yield f"Failures, which have no text to judge: {audited.num_failures:,} ({'; '.join(reasons)})"
+
+
+def _published_grid(published: "PublishedAudit", confusion: "Confusion") -> Grid:
+    """Return a paper's shares in the order of ours; what only the paper has comes last."""
+    theirs = published.cells
+    rows = [
+        *(row for row in confusion.rows if row in theirs),
+        *(row for row in theirs if row not in confusion.rows),
+    ]
+    known = dict.fromkeys(column for cells in theirs.values() for column in cells)
+    columns = dict.fromkeys([*(column for column in confusion.columns if column in known), *known])
+    body = tuple((row, *(theirs[row].get(column, MISSING) for column in columns)) for row in rows)
+    return Grid(f"Published, in percent of the paper's own data: {published.source}", ("", *columns), body)
+
+
+def _annotator_grid(shares: "Mapping[str, Mapping[str, Share]]") -> Grid:
+    body = []
+    for label in next(iter(shares.values())):
+        row = [by_label[label] for by_label in shares.values()]
+        mean = sum(each.percent for each in row) / len(row)
+        body.append((label, *map(_cell, row), f"{mean:.1f}%"))
+    return Grid("Answers of each annotator", ("", *shares, "mean"), tuple(body))
+
+
+def _cell(share: "Share") -> str:
+    return f"{share.percent:.1f}% [{share.low:.1f}, {share.high:.1f}] ({share.count:,})"
+
+
+def _correlation(found: "Correlation") -> str:
+    interval = "" if found.low is None else f" [{found.low:.3f}, {found.high:.3f}]"
+    return (
+        f"Rank correlation (Spearman) of intended score and judgement: {found.value:.3f}{interval}, "
+        f"{found.num_pairs:,} pairs"
+    )
+
+
+def _agreement(found: "Agreement") -> str:
+    values = {
+        "equal answers": None if found.raw is None else f"{found.raw:.1%}",
+        "Cohen's kappa": None if found.cohen_kappa is None else f"{found.cohen_kappa:.3f}",
+        "Krippendorff's alpha": (
+            None if found.krippendorff_alpha is None else f"{found.krippendorff_alpha:.3f}"
+        ),
+    }
+    if found.num_annotators != 2:
+        del values["Cohen's kappa"]
+    told = (f"{name} {value or 'undefined'}" for name, value in values.items())
+    return f"Agreement of {found.num_annotators} annotators on {found.num_items:,}: {', '.join(told)}"

@@ -1,0 +1,212 @@
+"""The one table that LaTeX, Markdown, CSV and the terminal print; all its texts are plain."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from synthbench.reporting.statistics.differences import ROUNDING, interval_half_width
+
+MISSING = "–"
+CEILING_MARK = "†"
+DIFFERENCE_MARK = "‡"
+FLAGS = {
+    "reported-elsewhere": ("§", "Quoted there from another paper."),
+    "test-selected-k": ("*", "Of the k that is best on the test set."),
+    "paste-error": ("!", "Repeats another row of the paper, by mistake as it seems."),
+    "unclear": ("?", "At odds with another figure of the same paper."),
+}
+"""What is doubtful about a published figure -> its mark, and what the mark means."""
+PUBLISHED = "published"
+SHOWS = "What each row shows"
+"""The heading of the list of rows with a sentence each."""
+Axes = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A test set's main score, or the average of several."""
+
+    title: str
+    metrics: tuple[str, ...]
+    metric_titles: tuple[str, ...]
+    is_average: bool = False
+
+    @property
+    def metric(self) -> str:
+        """The name of the score; several names if rows or averaged sets differ in it."""
+        return ", ".join(self.metrics)
+
+    @property
+    def metric_title(self) -> str:
+        """The score in words for readers."""
+        return "; ".join(self.metric_titles)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A score x 100 over seeds; an average has no items of its own."""
+
+    mean: float
+    standard_deviation: float | None
+    num_seeds: int
+    num_items: int | None = None
+    num_dropped: int | None = None
+    is_bold: bool = False
+
+    @property
+    def half_width(self) -> float | None:
+        """How far the 95 % interval over seeds reaches; None for a single value, or one that no seed changed.
+
+        Of coarse scores a few come out equal by chance, which is no certainty.
+        """
+        spread = self.standard_deviation
+        if spread is None or spread <= 100 * ROUNDING:
+            return None
+        return interval_half_width(spread, self.num_seeds)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Why a published figure and ours were not measured alike; whether that is the row's or the column's."""
+
+    text: str
+    of: Literal["row", "column"]
+
+
+@dataclass(frozen=True)
+class PublishedCell:
+    """What a paper printed, to the digit; with a `refusal` it is of something else and not shown."""
+
+    value: str
+    standard_deviation: str
+    source: str
+    flag: str = ""
+    differences: tuple[Difference, ...] = ()
+    refusal: str = ""
+
+    @property
+    def marks(self) -> str:
+        """The marks that the figure needs."""
+        flag = FLAGS[self.flag][0] if self.flag else ""
+        return (DIFFERENCE_MARK if self.differences else "") + flag
+
+    @property
+    def text(self) -> str:
+        """The figure without marks."""
+        return f"{self.value} ± {self.standard_deviation}" if self.standard_deviation else self.value
+
+
+@dataclass(frozen=True)
+class Row:
+    """A variant at one point of the grid; a cell is None where nothing was scored or published."""
+
+    variant: str
+    axes: Axes
+    cells: tuple[Cell | None, ...]
+    is_ceiling: bool = False
+    published: tuple[PublishedCell | None, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The variant's name, with a mark if it is a ceiling."""
+        return f"{self.variant} {CEILING_MARK}" if self.is_ceiling else self.variant
+
+    @property
+    def published_line(self) -> tuple[str, ...]:
+        """What stands below the row: a label and a text for each cell; () if nothing was published.
+
+        Marks that all figures have stand behind the label.
+        """
+        shown = [cell for cell in self.published if cell is not None and not cell.refusal]
+        if not shown:
+            return ()
+        common = "".join(mark for mark in shown[0].marks if all(mark in cell.marks for cell in shown))
+        return (f"{PUBLISHED} {common}".strip(), *(_published_text(cell, common) for cell in self.published))
+
+    def axis_value(self, axis: str) -> str:
+        """Return the name of this axis' value, a dash if the row is not on the axis."""
+        return dict(self.axes).get(axis, MISSING)
+
+
+def _published_text(cell: PublishedCell | None, common: str) -> str:
+    if cell is None or cell.refusal:
+        return ""
+    return cell.text + "".join(mark for mark in cell.marks if mark not in common)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows with the same axis values, compared with each other; ceilings come last and stand apart."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def compared(self) -> tuple[Row, ...]:
+        """The rows that are no ceilings."""
+        return tuple(row for row in self.rows if not row.is_ceiling)
+
+    @property
+    def blocks(self) -> tuple[tuple[Row, ...], ...]:
+        """The compared rows and the ceilings, without empty blocks."""
+        ceilings = tuple(row for row in self.rows if row.is_ceiling)
+        return tuple(block for block in (self.compared, ceilings) if block)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is printed, whatever the format; `num_seeds` is what most cells have.
+
+    `figure_notes` are for figures of the table, which show intervals where printers show ± and bold.
+    `short_notes` are those of `notes` without which figures and marks can't be read. `shows` are rows with a
+    sentence on what each shows.
+    """
+
+    name: str
+    caption: str
+    axes: tuple[str, ...]
+    columns: tuple[Column, ...]
+    groups: tuple[Group, ...]
+    decimals: int
+    num_seeds: int
+    notes: tuple[str, ...] = ()
+    figure_notes: tuple[str, ...] = ()
+    short_notes: tuple[str, ...] = ()
+    shows: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """All rows from top to bottom."""
+        return tuple(row for group in self.groups for row in group.rows)
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The titles of the columns that name a row, then those of the scores."""
+        return (*self.axes, "variant", *(column.title for column in self.columns))
+
+    def heading(self, group: Group) -> str:
+        """Return the axis values that a group's rows share; one without any stands for every value."""
+        values = dict(group.rows[0].axes)
+        named = [f"{axis}: {values[axis]}" for axis in self.axes if axis in values]
+        return ", ".join(named) or f"every {', '.join(self.axes)}"
+
+    def row_names(self, row: Row) -> tuple[str, ...]:
+        """Return the row's axis values and label."""
+        return (*(row.axis_value(axis) for axis in self.axes), row.label)
+
+    def cells(self, index: int) -> tuple[Cell, ...]:
+        """Return the cells of one column that have a score."""
+        cells = (row.cells[index] for row in self.rows)
+        return tuple(cell for cell in cells if cell is not None)
+
+    def mean_text(self, cell: Cell) -> str:
+        """Return the mean as it is printed."""
+        return f"{cell.mean:.{self.decimals}f}"
+
+    def spread_text(self, cell: Cell) -> str:
+        """Return the standard deviation as it is printed, empty for a single seed or an undefined mean."""
+        spread = cell.standard_deviation
+        return "" if spread is None or math.isnan(spread) else f"{spread:.{self.decimals}f}"
+
+    def seeds_text(self, cell: Cell) -> str:
+        """Return "[n=2]" where a cell has another number of seeds than most, else nothing."""
+        return "" if cell.num_seeds == self.num_seeds else f"[n={cell.num_seeds}]"

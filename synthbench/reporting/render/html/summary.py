@@ -1,0 +1,255 @@
+"""What a report says in words: nothing that its comparisons do not carry."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from synthbench.reporting.model.comparison_notes import least_detectable_notes, why_unknown
+from synthbench.reporting.model.table import Column, Table
+from synthbench.reporting.model.warning_notes import flat_labels
+from synthbench.reporting.results import NORMALISED, CostResult, ExperimentResult
+from synthbench.reporting.statistics.aggregate import RowKey
+from synthbench.reporting.statistics.comparisons import ColumnComparisons, Comparison, Finding
+from synthbench.reporting.statistics.differences import NOISE_RULE
+
+SIGNIFICANCE = 0.05
+MAX_NAMES = 12
+MAX_PAIRS = 16
+MAX_DIFFERENCES = 6
+UNKNOWN = "a single seed tells nothing of the noise"
+Compared = tuple[Column, Comparison]
+Pairs = Mapping[tuple[RowKey, RowKey], Sequence[Compared]]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What is said of two rows: which, and what."""
+
+    about: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What was done, what was found, row by row, and what must be known beside that."""
+
+    setup: str
+    findings: tuple[Statement, ...]
+    remarks: tuple[str, ...]
+
+
+def summarize(result: ExperimentResult, table: Table, columns: Sequence[ColumnComparisons]) -> Summary:
+    """Return the summary of a result, its table and its comparisons.
+
+    A difference is found if its p value, adjusted by Holm for all comparisons of its column, is under 5 %:
+    over seeds and test items where both are known, else over what is known.
+    """
+    pairs = _pairs(columns)
+    told = [
+        Statement(_about(*pair), text)
+        for pair, compared in pairs.items()
+        if (text := _differences(compared, table.decimals))
+    ]
+    more = len(told) - MAX_PAIRS
+    found = [one for compared in pairs.values() for one in compared if _direction(one[1])]
+    remarks = (
+        *((f"{_count(more, 'further pair')} of rows differ; see the comparisons.",) if more > 0 else ()),
+        *_meaning(found),
+        *(_undecided(result, pairs) if pairs else _leads(result, table)),
+        *_circumstances(result),
+    )
+    return Summary(_setup(result, table), tuple(told[:MAX_PAIRS]), remarks)
+
+
+def _setup(result: ExperimentResult, table: Table) -> str:
+    variants = dict.fromkeys(run.variant for run in result.runs)
+    what = _count(len(variants), "variant")
+    for axis in dict.fromkeys(axis for run in result.runs for axis in run.axes):
+        values = dict.fromkeys(run.axes[axis] for run in result.runs if axis in run.axes)
+        what += f", at {_count(len(values), 'value')} of {axis} ({_listed(list(values))})"
+    seeds = sorted({run.seed for run in result.runs})
+    over = f"{_count(len(seeds), 'seed')} ({', '.join(map(str, seeds))})"
+    titles = [column.title for column in table.columns if not column.is_average]
+    if not titles:
+        return f"{what}; {over}. Nothing is scored."
+    return f"{what}; {over}. Scored on {_count(len(titles), 'test set')}: {_listed(titles)}."
+
+
+def _pairs(columns: Sequence[ColumnComparisons]) -> Pairs:
+    found: dict[tuple[RowKey, RowKey], list[Compared]] = {}
+    for column in columns:
+        for each in column.comparisons:
+            found.setdefault((each.row, each.baseline), []).append((column.column, each))
+    return found
+
+
+def _about(row: RowKey, baseline: RowKey) -> str:
+    values = ", ".join(value for _, value in row.axes)
+    return f"{row.variant} against {baseline.variant}" + (f" ({values})" if values else "")
+
+
+def _finding(comparison: Comparison) -> Finding | None:
+    """Return the broadest finding that is known."""
+    return comparison.over_items or comparison.over_seeds
+
+
+def _direction(comparison: Comparison) -> int:
+    """Return 1 or -1 for a difference that is found, else 0."""
+    finding = _finding(comparison)
+    if finding is None or finding.adjusted_p >= SIGNIFICANCE:
+        return 0
+    return 1 if finding.difference.value > 0 else -1
+
+
+def _differences(compared: Sequence[Compared], decimals: int) -> str:
+    """Say where the first row is higher and lower; "" if no difference is found."""
+    if not any(_direction(each) for _, each in compared):
+        return ""
+    averages = [each for each in compared if each[0].is_average]
+    single = [each for each in compared if not each[0].is_average]
+    parts = [
+        f"{word} on {_of(len(found), len(single))} ({_sizes(found, decimals)})"
+        for direction, word in ((1, "higher"), (-1, "lower"))
+        if (found := [each for each in single if _direction(each[1]) == direction])
+    ]
+    parts += [
+        f"{'higher' if _direction(each[1]) > 0 else 'lower'} in the mean ({_sizes([each], decimals)})"
+        for each in averages
+        if _direction(each[1])
+    ]
+    parts += [
+        f"{what} on {', '.join(column.title for column, _ in found)}"
+        for what, found in (
+            ("no difference found", [each for each in compared if _is_undecided(each[1])]),
+            ("nothing can be said", [each for each in compared if _is_unknown(each[1])]),
+            ("not compared", [each for each in compared if each[1].refusal]),
+        )
+        if found
+    ]
+    return "; ".join(parts) + "."
+
+
+def _of(number: int, total: int) -> str:
+    if number < total:
+        return f"{number} of {total} test sets"
+    return "the only test set" if total == 1 else f"all {total} test sets"
+
+
+def _sizes(compared: Sequence[Compared], decimals: int) -> str:
+    """Return the sizes of differences that were found: each with its interval, of many the range."""
+    found = [(column.title, finding.difference) for column, each in compared if (finding := _finding(each))]
+    if len(found) > MAX_DIFFERENCES:
+        sizes = sorted(100 * abs(difference.value) for _, difference in found)
+        return f"by {sizes[0]:.{decimals}f} to {sizes[-1]:.{decimals}f} points"
+    return ", ".join(
+        f"{title} by {100 * abs(one.value):.{decimals}f} ± {100 * one.half_width:.{decimals}f}"
+        for title, one in found
+    )
+
+
+def _is_undecided(comparison: Comparison) -> bool:
+    return _finding(comparison) is not None and _direction(comparison) == 0
+
+
+def _is_unknown(comparison: Comparison) -> bool:
+    return _finding(comparison) is None and not comparison.refusal
+
+
+def _meaning(found: Sequence[Compared]) -> Iterator[str]:
+    """Say what is meant by differences that were found, and what they hold for."""
+    if not found:
+        return
+    only_seeds = dict.fromkeys(column.title for column, each in found if each.over_items is None)
+    scope = "for other seeds, and for other test items of the same kind"
+    if len(only_seeds) == len({column.title for column, _ in found}):
+        scope = "for other seeds and these very test items"
+    elif only_seeds:
+        scope += f"; on {_listed(list(only_seeds))} for other seeds and these very test items only"
+    yield (
+        "These differences were found at the 5 % level, corrected by Holm for all comparisons of a column,"
+        f" each column for itself. They hold {scope}. ±: its 95 % interval, not corrected."
+    )
+
+
+def _undecided(result: ExperimentResult, pairs: Pairs) -> Iterator[str]:
+    """Say between which rows no difference was found, of which nothing is known, and what could be seen."""
+    decided = {pair for pair, compared in pairs.items() if any(_direction(each) for _, each in compared)}
+    unknown = [pair for pair, compared in pairs.items() if not any(_finding(each) for _, each in compared)]
+    open_pairs = [_about(*pair) for pair in pairs if pair not in decided and pair not in unknown]
+    if open_pairs:
+        yield f"No difference was found, which does not make them equal: {_listed(open_pairs, '; ')}."
+    yield from least_detectable_notes(result)
+    because: dict[str, list[str]] = {}
+    for pair in unknown:
+        reasons = dict.fromkeys(filter(None, (why_unknown(each) for _, each in pairs[pair])))
+        if reasons:
+            because.setdefault("; ".join(reasons), []).append(_about(*pair))
+    for reason, those in because.items():
+        whose = " of differences between rows" if len(those) == len(pairs) else f": {_listed(those, '; ')}"
+        yield f"Nothing can be said{whose}: {reason}."
+
+
+def _leads(result: ExperimentResult, table: Table) -> Iterator[str]:
+    """Say of a table without comparisons what its bold figures say."""
+    compared = [row for group in table.groups if len(group.compared) > 1 for row in group.compared]
+    cells = [cell for row in compared for cell in row.cells if cell is not None]
+    if not cells:
+        return
+    if len({run.seed for run in result.runs}) == 1:
+        yield f"Nothing can be said of differences between rows: {UNKNOWN}."
+        return
+    noise = "noise of seeds and test items" if result.item_noise else "noise between seeds"
+    led: dict[str, list[str]] = {}
+    for row in compared:
+        where = ", ".join(value for _, value in row.axes)
+        for column, cell in zip(table.columns, row.cells, strict=True):
+            if cell is not None and cell.is_bold:
+                led.setdefault(row.variant, []).append(f"{column.title} ({where})" if where else column.title)
+    for name, places in led.items():
+        yield f"{name}: leads every other row of its group by more than the {noise} on {_listed(places)}."
+    if led:
+        yield f"Leads: {NOISE_RULE}; each column for itself."
+    else:
+        yield f"No row leads every other row of its group by more than the {noise} ({NOISE_RULE})."
+
+
+def _circumstances(result: ExperimentResult) -> Iterator[str]:
+    """Say what else bears on the figures."""
+    if result.failures:
+        yield f"Not everything is there: {_count(len(result.failures), 'failure')}, listed below."
+    if result.pending:
+        yield "Not everything is there: some of it comes on another day, as listed below."
+    yield from flat_labels(result)
+    shares: dict[str, float] = {}
+    for overlap in (each for run in result.runs for each in run.overlaps if each.num_items):
+        share = overlap.sharing[NORMALISED] / overlap.num_items
+        shares[overlap.task] = max(share, shares.get(overlap.task, 0.0))
+    known = [
+        f"{'under 1' if share < 0.01 else f'{100 * share:.0f}'} % of {task}"
+        for task, share in shares.items()
+        if share
+    ]
+    if known:
+        yield (
+            "Of some test items a sentence stands in the training data, case and punctuation apart: at most"
+            f" {_listed(known)}."
+        )
+    if result.costs:
+        yield _costs(result.costs)
+
+
+def _costs(costs: Sequence[CostResult]) -> str:
+    requests = sum(cost.num_requests for cost in costs)
+    tokens = sum(cost.prompt_tokens + cost.completion_tokens for cost in costs)
+    known = [cost.usd for cost in costs if cost.is_priced]
+    price = f", {sum(known):.4f} US dollars" if len(known) == len(costs) else ""
+    return f"The LLM was asked for data: {_count(requests, 'request')}, {_count(tokens, 'token')}{price}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def _listed(names: Sequence[str], between: str = ", ") -> str:
+    """Return the names, of many only the first."""
+    more = len(names) - MAX_NAMES
+    return between.join(names[:MAX_NAMES]) + (f" and {more} more" if more > 0 else "")

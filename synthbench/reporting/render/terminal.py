@@ -1,0 +1,206 @@
+"""The table for a terminal: as much of it as fits one screen, and what did not fit in words."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from synthbench.reporting.model.table import MISSING, Cell, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+CAPTION_LINES = 2
+NAME_WIDTH = 20
+"""Longer names of rows are broken where there is no room for them."""
+TITLE_WIDTHS = (16, 12, 9, 6)
+"""Longer titles of columns are broken, to the first width at which the table is narrow enough."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What rich prints; its width in columns; and what of the whole is not in it, in words."""
+
+    renderable: "RenderableType"
+    width: int
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How much room the table takes; None: as much as there is."""
+
+    spread: str | None = " ± "
+    """What stands between a mean and its spread; None: no spread."""
+    title_width: int | None = None
+    name_width: int | None = None
+    num_columns: int | None = None
+    num_rows: int | None = None
+    caption_lines: int | None = None
+    has_rules: bool = True
+
+
+def terminal_table(table: Table, console: "Console", lines: int | None = None) -> Shown:
+    """Return the caption and the table, with a line between groups, for at most so many lines.
+
+    Where it is too wide or too long, it gives up, in this order: spaces, whole names, ±, columns (averages
+    stay longest), the end of the caption, rules, rows. Without `lines` it is whole, however wide.
+    """
+    if lines is None:
+        return _shown(table, _Layout(), console)
+    *others, narrowest = _widths(table)
+    narrow = [layout for layout in others if _width(table, layout, console) <= console.width] or [narrowest]
+    # Columns are given up for the width alone.
+    for layout in (each for each in narrow if each.num_columns == narrow[0].num_columns):
+        for flat in _heights(layout):
+            if _num_lines(table, flat, console) <= lines:
+                return _shown(table, flat, console)
+    shortest = replace(narrow[0], caption_lines=1, has_rules=False)
+    fitting, too_many = 1, len(table.rows)
+    while too_many - fitting > 1:
+        middle = (fitting + too_many) // 2
+        fits = _num_lines(table, replace(shortest, num_rows=middle), console) <= lines
+        fitting, too_many = (middle, too_many) if fits else (fitting, middle)
+    return _shown(table, replace(shortest, num_rows=fitting), console)
+
+
+def _widths(table: Table) -> Iterator[_Layout]:
+    """Yield layouts from the widest to the narrowest."""
+    yield _Layout()
+    for spread, name_width in (" ± ", None), ("±", None), ("±", NAME_WIDTH), (None, None), (None, NAME_WIDTH):
+        for title_width in TITLE_WIDTHS:
+            yield _Layout(spread, title_width, name_width)
+    for number in range(len(table.columns) - 1, 0, -1):
+        yield _Layout(None, TITLE_WIDTHS[-1], NAME_WIDTH, number)
+
+
+def _heights(layout: _Layout) -> Iterator[_Layout]:
+    yield replace(layout, caption_lines=CAPTION_LINES)
+    yield replace(layout, caption_lines=1)
+    yield replace(layout, caption_lines=1, has_rules=False)
+
+
+def _shown(table: Table, layout: _Layout, console: "Console") -> Shown:
+    return Shown(
+        _renderable(table, layout, console), _width(table, layout, console), tuple(_left_out(table, layout))
+    )
+
+
+def _left_out(table: Table, layout: _Layout) -> Iterator[str]:
+    has_spread = any(table.spread_text(cell) for row in table.rows for cell in row.cells if cell)
+    if layout.spread is None and has_spread:
+        yield "±"
+    for what, shown, all_of_it in (
+        ("columns", layout.num_columns, table.columns),
+        ("rows", layout.num_rows, table.rows),
+    ):
+        if shown is not None and shown < len(all_of_it):
+            yield f"{len(all_of_it) - shown} of {len(all_of_it)} {what}"
+
+
+def _width(table: Table, layout: _Layout, console: "Console") -> int:
+    options = console.options.update(width=100_000)
+    return console.measure(_grid(table, layout), options=options).maximum
+
+
+def _num_lines(table: Table, layout: _Layout, console: "Console") -> int:
+    return len(console.render_lines(_renderable(table, layout, console), pad=False))
+
+
+def _renderable(table: Table, layout: _Layout, console: "Console") -> "RenderableType":
+    from rich.console import Group
+
+    return Group(_caption(table, layout, console), _grid(table, layout))
+
+
+def _caption(table: Table, layout: _Layout, console: "Console") -> "Text":
+    from rich.text import Text
+
+    caption = Text(" ".join(table.caption.split()), style="italic")
+    wrapped = caption.wrap(console, console.width)
+    if layout.caption_lines is None or len(wrapped) <= layout.caption_lines:
+        return caption
+    *whole, last = wrapped[: layout.caption_lines]
+    last.truncate(console.width - 2)
+    return Text("\n").join([*whole, last.append(" …")])
+
+
+def _grid(table: Table, layout: _Layout) -> "RichTable":
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    printed = RichTable(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    indices = _columns(table, layout)
+    names = len(table.axes) + 1
+    for number, title in enumerate(_titles(table, layout, indices)):
+        if number < names:
+            printed.add_column(Text(title), overflow="fold", max_width=layout.name_width)
+        else:
+            printed.add_column(Text(title), overflow="fold", justify="right")
+    left = len(table.rows) if layout.num_rows is None else layout.num_rows
+    for group in table.groups:
+        for block in group.blocks:
+            for row in block[:left]:
+                named = [_name(name, layout) for name in table.row_names(row)]
+                printed.add_row(*named, *(_cell(table, layout, row.cells[index]) for index in indices))
+                if row.published_line:
+                    label, *texts = row.published_line
+                    cells = (f"  {label}", *(texts[index] for index in indices))
+                    printed.add_row(
+                        *[Text("")] * len(table.axes), *(Text(text, style="italic") for text in cells)
+                    )
+            left -= len(block[:left])
+            if layout.has_rules:
+                printed.add_section()
+    return printed
+
+
+def _titles(table: Table, layout: _Layout, indices: Sequence[int]) -> list[str]:
+    """Return the titles of what names a row and of the columns, all of as many lines, at the bottom."""
+    names = list(table.header[: len(table.axes) + 1])
+    titles = [table.columns[index].title for index in indices]
+    if layout.title_width is not None:
+        for place, index in enumerate(indices):
+            cells = (len(_cell(table, layout, cell)) for cell in table.cells(index))
+            titles[place] = _broken(titles[place], max(layout.title_width, *cells, 0))
+    most = max(title.count("\n") for title in (*names, *titles))
+    return ["\n" * (most - title.count("\n")) + title for title in (*names, *titles)]
+
+
+def _columns(table: Table, layout: _Layout) -> list[int]:
+    """Return the indices of the columns that are shown: of some, averages first."""
+    indices = sorted(range(len(table.columns)), key=lambda index: not table.columns[index].is_average)
+    return sorted(indices[: layout.num_columns])
+
+
+def _name(name: str, layout: _Layout) -> "Text":
+    from rich.text import Text
+
+    return Text(name if layout.name_width is None else _broken(name, layout.name_width))
+
+
+def _broken(text: str, width: int) -> str:
+    """Break a title or name into lines of at most so many characters, behind a hyphen, blank or the like."""
+    lines = [""]
+    for piece in re.findall(r"[^-_ :./]*[-_ :./]|[^-_ :./]+", text):
+        if lines[-1] and len((lines[-1] + piece).rstrip()) > width:
+            lines.append("")
+        lines[-1] += piece
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cell(table: Table, layout: _Layout, cell: Cell | None) -> "Text":
+    from rich.text import Text
+
+    if cell is None:
+        return Text(MISSING)
+    spread = table.spread_text(cell) if layout.spread is not None else ""
+    seeds = table.seeds_text(cell)
+    return Text.assemble(
+        (table.mean_text(cell), "bold" if cell.is_bold else ""),
+        (f"{layout.spread}{spread}" if spread else "", "dim"),
+        (f" {seeds}" if seeds else "", "dim"),
+    )
