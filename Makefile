@@ -5,7 +5,7 @@ INSTALLED := .venv/installed
 # One thread for each process: threads that wait for each other on busy cores cost more than they bring.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
-.PHONY: quickstart test test-experiments test-properties check check-latex bench docs constraints clean
+.PHONY: quickstart test test-experiments test-properties wording check check-latex bench docs constraints clean
 
 ## quickstart: set everything up and compare the methods on a small generated world
 quickstart: $(INSTALLED)
@@ -22,6 +22,10 @@ test-experiments: $(INSTALLED)
 ## test-properties: look for examples that break a stated property, others each time
 test-properties: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q -n 2 --dist load -m "hypothesis and not experiments" --hypothesis-profile search
+
+## wording: pin the messages that tests look at as they are worded now
+wording: $(INSTALLED)
+	$(TEST_ENV) $(BIN)/pytest -q -m "not experiments" --renew $$(grep -rlE "(refused|worded)\(" tests --include="test_*.py")
 
 ## check: lint, format, types, import directions
 check: $(INSTALLED)

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from small_experiment import Place
+from wording import refused
 
 import synthbench
-from synthbench.errors import UserError
 
 OWN_PLOT = Path(__file__).parent.parent / "examples" / "own_plot.py"
 
@@ -58,7 +58,7 @@ def test_item_scores_give_the_score(finished: Place) -> None:
         assert len(of_run) == row["num_items"]
         correlation = of_run["predicted"].corr(of_run["gold"], method="spearman")
         assert correlation == pytest.approx(row["score"], abs=1e-6)
-    with pytest.raises(UserError, match="no per-item scores of nowhere"):
+    with refused("nowhere"):
         results.items("nowhere")
 
 
@@ -80,7 +80,7 @@ def test_a_run_from_python_takes_from_the_store_what_the_command_line_computed(
 
 
 def test_a_part_is_another_result(finished: Place) -> None:
-    with pytest.raises(UserError, match="'small' has no tracked result of this file with these overrides"):
+    with refused("'small'"):
         synthbench.load("small.yaml", seeds=(1,))
     part = synthbench.run("small.yaml", seeds=(1,), assignments={"table.caption": "one seed"})
     assert set(part.scores["seed"]) == {1}
@@ -91,7 +91,7 @@ def test_a_part_is_another_result(finished: Place) -> None:
 def test_a_fault_of_the_file_is_an_error_with_its_line(finished: Place, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(finished.file.read_text(encoding="utf-8").replace("seeds: [0, 1]", "seeds: [0, a]"))
-    with pytest.raises(UserError, match=r"wrong.yaml:\d+: seeds"):
+    with refused("wrong.yaml", "seeds"):
         synthbench.load(wrong)
 
 

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
+from wording import refused
 
 from synthbench.auditing.items import Items, items_of
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Failure, Pair, Ranking, Record, RecordKind, ScoredPair, Sentence, Triplet
-from synthbench.errors import UserError
 
 
 def scored(*scores: float) -> SyntheticDataset:
@@ -84,7 +84,7 @@ def test_a_sample_is_decided_by_its_seed_and_not_in_the_order_of_the_data() -> N
 
 
 def test_a_sample_larger_than_the_data_is_refused() -> None:
-    with pytest.raises(UserError, match="a sample of 4: the data set has 3 to be judged"):
+    with refused("4", "3"):
         items_of(scored(0, 0, 0)).sample(4, 0)
 
 
@@ -99,7 +99,7 @@ def test_as_many_of_each_label_are_drawn_and_all_of_a_rare_one() -> None:
 
 
 def test_data_sets_with_nothing_to_judge_are_refused() -> None:
-    with pytest.raises(UserError, match="no records"):
+    with refused("records"):
         items_of(scored())
-    with pytest.raises(UserError, match="failure records can't be audited"):
+    with refused("failure"):
         items_of(SyntheticDataset.create(RecordKind.FAILURE, [Failure(reason="refused")]))

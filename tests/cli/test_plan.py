@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_experiment import Place
+from wording import worded
 
 
 def test_every_stage_is_listed_once_and_nothing_is_written(place: Place) -> None:
@@ -162,10 +163,7 @@ def test_a_model_folder_without_weights_is_found_out(place: Place, bert: Path) -
     place.change(f'base: {{model: "{bert}", static', f'base: {{model: "{bare}", static')
     called = place.call("plan", place.file)
     assert called.code == 2
-    assert called.errors == [
-        f"{place.file}:13: train.base.model: "
-        f"{bare}: no weights in {bare}: looked for *.safetensors and pytorch_model*.bin"
-    ]
+    worded(called.errors, f"{place.file}:13", "train.base.model", str(bare), "pytorch_model*.bin")
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 import pytest
 from small_experiment import Place
+from wording import worded
 
 
 def test_before_any_run_it_says_so(place: Place) -> None:
     called = place.call("report", place.file)
     assert (called.code, called.out) == (2, "")
-    assert called.errors == [f"no tracked results in sqlite:///{place.home}/mlflow.db; run 'small' first"]
+    worded(called.errors, f"sqlite:///{place.home}/mlflow.db", "'small'")
     assert not (place.folder / "reports").exists()
     assert not place.home.exists()
 

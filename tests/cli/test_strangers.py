@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from small_experiment import Place
+from wording import worded
 
 SERVICE = "https://llm.example/v1"
 ASKING = """\
@@ -85,11 +86,16 @@ def test_a_file_can_not_have_any_variable_sent(place: Place, command: str) -> No
     ask(place, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: MY_BANK_PASSWORD}}")
     called = place.call(command, place.file)
     assert called.code == 2
-    assert called.errors == [
-        f"{place.file}:7: llm.key_variable: a file may only name a variable that ends in _API_KEY; if you"
-        " want this one's value to be sent, say so with --set llm.key_variable=NAME, or list NAME in"
-        " SYNTHBENCH_KEY_VARIABLES"
-    ]
+    worded(
+        called.errors,
+        f"{place.file}:7",
+        "llm.key_variable",
+        "_API_KEY",
+        "--set",
+        "llm.key_variable=NAME",
+        "NAME",
+        "SYNTHBENCH_KEY_VARIABLES",
+    )
 
 
 def test_neither_a_profile_nor_an_include_named_like_an_option_allows_a_variable(place: Place) -> None:

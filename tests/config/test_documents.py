@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from wording import refused
 
 from synthbench.config.documents import (
     Document,
@@ -183,7 +184,7 @@ def test_dotted_keys_are_nested_and_keep_their_place() -> None:
 
 @pytest.mark.parametrize("text", ["a: {b: 1}\na.b: 2\n", "a: 1\na.b: 2\n", "a.b: 1\na: {b: {c: 2}}\n"])
 def test_a_value_given_both_dotted_and_nested_is_an_error(text: str) -> None:
-    with pytest.raises(UserError, match=r"x.yaml:2: a(\.b)?: is given twice, dotted and nested"):
+    with refused("x.yaml:2"):
         expand_dotted(parse_document(text, "x.yaml"))
 
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 from experiment_files import ExperimentFile
+from wording import refused
 
 from synthbench.config.load import load_experiment
-from synthbench.errors import UserError
 
 SIZES = """
 grid:
@@ -113,5 +113,5 @@ def test_data_that_are_drawn_need_no_training(tmp_path: Path) -> None:
     assert load_experiment(file).tasks == ()
 
     file.write_text(ALONE.replace("table:", "# table:"), encoding="utf-8")
-    with pytest.raises(UserError, match="train: missing; it has no default"):
+    with refused("train"):
         load_experiment(file)

@@ -1,6 +1,7 @@
 """A value of an axis may patch single variants: an amount that depends on data set and method."""
 
 from experiment_files import ExperimentFile
+from wording import worded
 
 GRID = """
 grid:
@@ -55,11 +56,15 @@ def test_a_variant_that_is_not_there_and_what_is_no_patch_are_told_with_their_li
 ) -> None:
     experiment.append(GRID).change("        silver: {", "        plain: 3\n        silvr: {")
     line = experiment.line("plain: 3")
-    assert experiment.faults() == [
-        f"study.yaml:{line}: grid.data_set.second.variants.plain: must be a patch, a mapping",
-        f"study.yaml:{line + 1}: grid.data_set.second.variants.silvr: no variant is called 'silvr'; did you"
-        " mean 'silver'?",
-    ]
+    worded(
+        experiment.faults(),
+        f"study.yaml:{line}",
+        "grid.data_set.second.variants.plain",
+        f"study.yaml:{line + 1}",
+        "grid.data_set.second.variants.silvr",
+        "'silvr'",
+        "'silver'",
+    )
 
 
 def test_variants_of_a_value_are_a_mapping(experiment: ExperimentFile) -> None:

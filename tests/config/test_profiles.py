@@ -4,6 +4,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
+from wording import refused, worded
 
 from synthbench.config.documents import read_document
 from synthbench.config.experiment import Experiment
@@ -152,7 +153,7 @@ def test_a_profile_beside_the_file_goes_before_the_shipped_one_and_may_start_fro
 def test_what_a_package_does_not_hold_can_not_be_included(folder: Path, name: str) -> None:
     file = folder / "including.yaml"
     file.write_text(f"include: ['{name}']\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"including.yaml:1: include: no such file: .*(none|x)\.yaml"):
+    with refused("including.yaml:1"):
         load_experiment(file)
 
 
@@ -161,10 +162,7 @@ def test_an_unknown_profile_is_told_with_what_there_is_on_both_sides(folder: Pat
     (folder / "profiles" / "laptop.yaml").write_text("run: {}\n", encoding="utf-8")
     with pytest.raises(UserError) as caught:
         profile_file(folder / "mine.yaml", "gpu")
-    assert str(caught.value) == (
-        f"--profile gpu: no such file: {folder}/profiles/gpu.yaml, nor does one ship with synthbench;"
-        " beside the experiment file: laptop; shipped: sandbox"
-    )
+    worded(str(caught.value), "--profile", f"{folder}/profiles/gpu.yaml")
 
 
 def test_amounts_of_the_projects_files_are_not_those_of_a_strangers_file_of_the_same_name(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from experiment_files import ExperimentFile
+from wording import refused, worded
 
 from synthbench.config.load import load_experiment
 from synthbench.errors import UserError
@@ -123,9 +124,7 @@ def test_scores_of_two_kinds_have_no_mean_against_their_cost(tmp_path: Path) -> 
     mixed = MIXED.format(aggregation="mean", variants="{}")
     asking = mixed.replace("{averages: {both: [A, B]}}", "{figures: {frontier: {costs: seconds}}}")
     file.write_text(asking, encoding="utf-8")
-    with pytest.raises(
-        UserError, match="frontier: a mean would mix spearman_all and spearman_mean; name one"
-    ):
+    with refused("spearman_all", "spearman_mean"):
         load_experiment(file)
     file.write_text(asking.replace("costs: seconds", "costs: seconds, score: A"), encoding="utf-8")
     assert load_experiment(file).table.figures.frontier is not None
@@ -136,9 +135,7 @@ def test_a_sentence_on_what_a_row_shows_is_of_a_row_that_there_is(study: Experim
     table = with_table(study, shows).load().table
     assert table.shows == {"plain": "What gold is worth.", "silver": "Whether silver adds to it."}
     study.change("silver: Whether", "silvr: Whether")
-    assert study.faults() == [
-        "study.yaml:27: table.shows.silvr: no row is called 'silvr'; did you mean 'silver'?"
-    ]
+    worded(study.faults(), "study.yaml:27", "table.shows.silvr", "'silvr'", "'silver'")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from experiment_files import ExperimentFile
+from wording import worded
 
 from synthbench.config.load import load_experiment
 from synthbench.errors import UserError
@@ -60,10 +61,17 @@ def test_a_value_that_is_taken_away_from_outside_may_stay_named(sizes: Experimen
 
 def test_names_that_are_none_are_told(sizes: ExperimentFile) -> None:
     with_table(sizes, "across: sise", "columns: [fewer]")
-    assert sizes.faults() == [
-        "study.yaml:31: table.columns.0: no test set or average is called 'fewer'; known: test",
-        "study.yaml:30: table.across: no axis of the grid is called 'sise'; did you mean 'size'?",
-    ]
+    worded(
+        sizes.faults(),
+        "study.yaml:31",
+        "table.columns.0",
+        "test",
+        "'fewer'",
+        "study.yaml:30",
+        "table.across",
+        "'sise'",
+        "'size'",
+    )
 
 
 MIXED = """\

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from record_strategies import PROPERTY, record_lists
+from wording import refused
 
 from synthbench.data.conversions import CONVERSIONS, convert
 from synthbench.data.dataset import SyntheticDataset
@@ -112,7 +113,7 @@ def test_triplets_never_join_different_anchors_or_splits() -> None:
 def test_thresholds_of_triplets_are_inclusive_and_settable() -> None:
     pairs = scored("1", "a", "p", 0.7), scored("2", "a", "n", 0.3)
     assert triplets_of(*pairs, high=0.7, low=0.3) == [("a", "p", "n")]
-    with pytest.raises(UserError, match=r"no triplet can be made of these 2 scored_pair records"):
+    with refused("triplet", "2", "scored_pair"):
         triplets_of(*pairs)
 
 
@@ -186,5 +187,5 @@ def test_what_is_impossible_says_what_would_be_right(
     ("high", "low"), [(0.1, 0.9), (0.5, 0.5), (1.1, 0.0), (0.9, -0.1), (float("nan"), 0.1)]
 )
 def test_thresholds_must_be_apart_and_within_the_scale(high: float, low: float) -> None:
-    with pytest.raises(UserError, match="0 <= low < high <= 1"):
+    with refused("0", "1"):
         convert(made(SCORED_PAIR), TRIPLET, high=high, low=low)

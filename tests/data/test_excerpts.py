@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
+from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.excerpts import (
@@ -17,7 +17,6 @@ from synthbench.data.excerpts import (
     some_records,
 )
 from synthbench.data.records import Failure, Pair, Record, RecordKind, Sentence
-from synthbench.errors import UserError
 
 PAIRS = [Pair(id=str(number), anchor=f"a {number // 2}", positive=f"b {number}") for number in range(11_000)]
 
@@ -72,5 +71,5 @@ def test_failures_are_counted_by_reason(tmp_path: Path) -> None:
 def test_a_damaged_data_set_is_said_in_a_line(tmp_path: Path) -> None:
     folder = stored(tmp_path / "pairs", RecordKind.PAIR, PAIRS[:3])
     (folder / "records.parquet").write_bytes(b"PAR1")
-    with pytest.raises(UserError, match="damaged"):
+    with refused("damaged"):
         some_records(folder)

@@ -12,12 +12,12 @@ from huggingface_hub import DatasetCard
 from hypothesis import given
 from hypothesis import strategies as st
 from record_strategies import PROPERTY, record_lists
+from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import ExportFormat, export_dataset, open_dataset, replacing, write_folder
 from synthbench.data.importing import import_file
 from synthbench.data.records import Failure, Record, RecordKind, ScoredPair, Sentence
-from synthbench.errors import UserError
 
 PAIRS = SyntheticDataset.create(
     RecordKind.SCORED_PAIR,
@@ -114,7 +114,7 @@ def test_the_dataset_card_tells_what_the_manifest_knows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("split", ["a/b", "../a", "", "a b"])
 def test_a_split_that_is_no_folder_name_gives_one_line(tmp_path: Path, split: str) -> None:
     odd = PAIRS.with_records([ScoredPair(sentence1="a", sentence2="b", score=0.5, split=split)])
-    with pytest.raises(UserError, match=f"the split '{split}' is no name for Hugging Face"):
+    with refused("split", f"'{split}'"):
         export_dataset(odd, tmp_path / "out", ExportFormat.HUGGINGFACE)
     assert list(tmp_path.iterdir()) == []
 
@@ -122,7 +122,7 @@ def test_a_split_that_is_no_folder_name_gives_one_line(tmp_path: Path, split: st
 def test_an_existing_target_is_refused_unless_forced(tmp_path: Path) -> None:
     file = tmp_path / "out.csv"
     file.write_text("mine")
-    with pytest.raises(UserError, match="exists already; use --force to replace it"):
+    with refused("--force"):
         export_dataset(PAIRS, file, ExportFormat.CSV)
     assert file.read_text() == "mine"
     export_dataset(PAIRS, file, ExportFormat.CSV, force=True)
@@ -139,7 +139,7 @@ def test_a_data_set_folder_is_replaced_if_forced_but_no_other_folder(tmp_path: P
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_text("")
     for force in (False, True):
-        with pytest.raises(UserError, match="photos"):
+        with refused("photos"):
             write_folder(PAIRS, tmp_path / "photos", force=force)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "photos"]
 
@@ -153,13 +153,13 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path)
             temporary.write_text("half")
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(UserError, match=r"out.txt: can't be written: No space left on device"):
+    with refused("out.txt"):
         write_half()
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
 def test_a_target_in_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nowhere does not exist"):
+    with refused("nowhere"):
         write_folder(PAIRS, tmp_path / "nowhere" / "out")
 
 
@@ -173,9 +173,9 @@ def test_a_data_set_opens_from_its_folder_an_artifact_or_a_file(tmp_path: Path) 
 
 
 def test_what_is_no_data_set_gives_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="no such file or folder"):
+    with refused("folder"):
         open_dataset(tmp_path / "nothing")
-    with pytest.raises(UserError, match="not a data set: no manifest"):
+    with refused("manifest"):
         open_dataset(tmp_path)
 
 

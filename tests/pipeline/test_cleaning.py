@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from fake_stages import hold_lock, in_process, wait_for
+from wording import refused
 
-from synthbench.errors import UserError
 from synthbench.pipeline.cleaning import CLEANING, clean, run_in_progress, take_inventory
 from synthbench.pipeline.store import STAGE_FILE, Store
 
@@ -76,7 +76,7 @@ def test_what_experiments_share_goes_with_the_last_of_them(filled: Store) -> Non
 
 
 def test_an_unknown_experiment_is_an_error(filled: Store) -> None:
-    with pytest.raises(UserError, match="stuy: the store knows no such experiment; did you mean 'study'"):
+    with refused("'study'"):
         clean(filled, 30, ["stuy"])
     assert there(filled) == {SOURCE, MODEL, SCORES, OTHER}
 
@@ -116,7 +116,7 @@ def test_a_damaged_record_does_not_stop_it(filled: Store) -> None:
 def test_nothing_is_removed_while_a_run_is_at_work(filled: Store) -> None:
     with (
         run_in_progress(filled, "experiment other", []),
-        pytest.raises(UserError, match=rf"process {os.getpid()} on .* works there; nothing was removed"),
+        refused(str(os.getpid())),
     ):
         clean(filled, 30)
     assert there(filled) == {SOURCE, MODEL, SCORES, OTHER}
@@ -126,7 +126,7 @@ def test_nothing_is_removed_while_a_run_is_at_work(filled: Store) -> None:
 def test_nothing_is_removed_while_a_stage_is_being_computed(filled: Store, tmp_path: Path) -> None:
     process = in_process(hold_lock, filled.root, OTHER, tmp_path / "held")
     wait_for(tmp_path / "held")
-    with pytest.raises(UserError, match=f"process {process.pid} on .* works there"):
+    with refused(str(process.pid)):
         clean(filled, 30)
     process.kill()
     process.join()
@@ -145,7 +145,7 @@ def test_a_killed_run_holds_up_nothing_and_leaves_nothing(filled: Store) -> None
 def test_two_cleanups_do_not_meet(filled: Store, tmp_path: Path) -> None:
     process = in_process(hold_lock, filled.root, CLEANING, tmp_path / "held")
     wait_for(tmp_path / "held")
-    with pytest.raises(UserError, match="another clean-up is at work"):
+    with refused("another"):
         clean(filled, 30)
     process.kill()
     process.join()

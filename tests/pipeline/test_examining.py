@@ -8,6 +8,7 @@ from disks import flip
 from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
+from wording import refused, worded
 
 from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.cleaning import clean
@@ -108,7 +109,7 @@ def test_data_that_are_gone_cost_no_result_and_damaged_ones_are_never_looked_at(
 ) -> None:
     (gold,) = (stage for stage in plan.stages.values() if stage.label == "gold")
     flip(store.folder(gold.identity) / "dataset" / "records.parquet")
-    with pytest.raises(ArtifactDamagedError, match=r"checksum of dataset/records.parquet differs") as caught:
+    with refused("checksum", "dataset/records.parquet", kind=ArtifactDamagedError) as caught:
         collect(plan, Artifacts(store))
     assert caught.value.identity == gold.identity
     store.folder(gold.identity).rename(tmp_path / "gone")
@@ -157,6 +158,4 @@ def test_a_row_without_the_overlap_is_one_key_and_has_none(experiment: Experimen
 def test_sources_of_the_step_must_exist(experiment: ExperimentFile) -> None:
     experiment.change("{source: gold}", "{source: gold, prepare: [{step: drop-overlap, sources: [tset]}]}")
     line = experiment.line("drop-overlap")
-    assert experiment.faults() == [
-        f"study.yaml:{line}: data.gold.prepare.0.sources.0: no source is called 'tset'; did you mean 'test'?"
-    ]
+    worded(experiment.faults(), f"study.yaml:{line}", "data.gold.prepare.0.sources.0", "'tset'", "'test'")

@@ -7,6 +7,7 @@ import pytest
 from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import FakeMethod, FakeTrainer, Lines, work_done
+from wording import refused
 
 from synthbench.errors import UserError
 from synthbench.pipeline.artifacts import Artifacts
@@ -203,9 +204,7 @@ def test_forcing_a_kind_executes_it_and_what_follows(experiment: ExperimentFile,
     assert [stage.kind for stage in report.executed] == ["generate", "train", "evaluate"]
     report, _ = run(plan, store, "evaluate * on test")
     assert [stage.kind for stage in report.executed] == ["evaluate", "evaluate"]
-    with pytest.raises(
-        UserError, match=r"--force trian: matches no stage of this plan; did you mean 'train'\?"
-    ):
+    with refused("--force", "'train'"):
         matching(plan, ["trian"])
 
 
@@ -434,7 +433,7 @@ def test_a_task_that_may_be_missing_is_left_out_if_what_is_learnt_from_is_missin
     plan = make_plan(experiment.load(seeds=(0,)))
     assert plan.missing_tasks == ("test",)
     experiment.change("if_found: [test]", "tasks: [test]")
-    with pytest.raises(UserError, match=r"sources.gone: .*gone.tsv: no such file"):
+    with refused("sources.gone", "gone.tsv"):
         make_plan(experiment.load(seeds=(0,)))
 
 

@@ -11,9 +11,9 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines, work_done
 from typer.testing import CliRunner
+from wording import refused, worded
 
 from synthbench.cli.main import app
-from synthbench.errors import UserError
 from synthbench.pipeline.executors import executor
 from synthbench.pipeline.generation import Context
 from synthbench.pipeline.llm import llm_on_demand
@@ -115,10 +115,9 @@ def test_a_method_without_an_llm_gets_none(tmp_path: Path) -> None:
 
 def test_a_method_that_needs_an_llm_has_the_experiment_name_one(experiment: ExperimentFile) -> None:
     experiment.change("method: fake\n", "method: fake-llm\n").change("      size: 3\n", "")
-    assert experiment.faults() == [
-        f"study.yaml:{experiment.line('method: fake-llm')}: data.silver.method: the method uses an LLM; "
-        "name one at the file's top level, such as `llm: sandbox`"
-    ]
+    worded(
+        experiment.faults(), f"study.yaml:{experiment.line('method: fake-llm')}", "data.silver.method", "LLM"
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,5 +192,5 @@ def test_a_server_that_does_not_start_ends_the_run_with_one_line(
 ) -> None:
     monkeypatch.setattr("synthbench.sandbox.llm.process.HOST", "no.such.host.invalid")
     monkeypatch.setattr("sys.executable", "/bin/false")
-    with pytest.raises(UserError, match=r"^the sandbox's LLM server did not start: it ended"):
+    with refused("LLM"):
         run(make_plan(asking.load()), store)

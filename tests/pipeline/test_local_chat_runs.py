@@ -7,6 +7,7 @@ import pytest
 from experiment_files import ExperimentFile
 from fakes import Lines
 from test_chat_runs import generated, run
+from wording import worded
 
 from synthbench.config.llm import SandboxLLM
 from synthbench.config.local_llm import LocalLLM
@@ -96,11 +97,11 @@ def test_another_llm_takes_the_place_of_the_whole_section(asking: ExperimentFile
 
 def test_what_a_local_model_lacks_is_told_with_its_line(asking: ExperimentFile, tmp_path: Path) -> None:
     (missing,) = asking.faults(f"llm.local={tmp_path / 'nowhere'}")
-    assert missing == "--set llm.local=nowhere: llm.local: nowhere: no such folder"
+    worded(missing, "--set", "llm.local=nowhere", "llm.local")
     (unknown,) = asking.faults("llm.dtpye=bf16")
     assert unknown.endswith("llm.dtpye: unknown key; did you mean 'dtype'?")
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "model.safetensors").touch()
     (unusable,) = asking.faults(f"llm.local={empty}")
-    assert unusable == "--set llm.local=empty: llm.local: empty: no config.json in empty"
+    worded(unusable, "--set", "llm.local=empty", "llm.local", "config.json")

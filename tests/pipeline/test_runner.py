@@ -24,8 +24,8 @@ from fake_stages import (
     wait_for,
 )
 from fakes import Lines, work_done
+from wording import refused
 
-from synthbench.errors import UserError
 from synthbench.pipeline.executors import InProcess, executor
 from synthbench.pipeline.job import Job
 from synthbench.pipeline.runner import Runner, matching
@@ -134,9 +134,7 @@ def test_forcing_a_stage_executes_it_and_all_that_depends_on_it(store: Store, wo
 
 
 def test_forcing_what_is_not_there_is_an_error_with_a_hint() -> None:
-    with pytest.raises(
-        UserError, match=r"--force wrok: matches no stage of this plan; did you mean 'work'\?"
-    ):
+    with refused("--force", "'work'"):
         forced(Graph([stage("a")]), "wrok")
 
 

@@ -5,6 +5,7 @@ import pytest
 from fake_stages import Work
 from hypothesis import given
 from hypothesis import strategies as st
+from wording import refused
 
 from synthbench.pipeline.stage import Stage, difference
 
@@ -88,5 +89,5 @@ def test_a_changed_input_changes_everything_that_depends_on_it() -> None:
 
 
 def test_nan_in_a_configuration_is_refused() -> None:
-    with pytest.raises(ValueError, match="not JSON compliant"):
+    with refused("JSON", kind=ValueError):
         _ = trained(settings={"rate": float("nan")}).identity

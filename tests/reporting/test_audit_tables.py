@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console, RenderableType
+from wording import refused
 
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
 from synthbench.reporting.files import write_report
 from synthbench.reporting.model.audit_tables import csv_audits, latex_audits, markdown_audits, terminal_audits
 from synthbench.reporting.published import PublishedAudit, read_published_audit
@@ -162,5 +162,5 @@ def test_a_papers_audit_is_read_by_the_names_that_it_has_there(tmp_path: Path) -
     names = {"same": "human 1", "different": "human 0"}, {"0": "ours 0", "1": "ours 1"}
     found = read_published_audit(file, *names)
     assert found.cells == PUBLISHED.cells | {"different": {"0": "95", "1": "0"}}
-    with pytest.raises(UserError, match=r"columns\.1: no 'ours 2'; did you mean 'ours 1'\?"):
+    with refused("columns.1", "'ours 2'", "'ours 1'"):
         read_published_audit(file, names[0], {"1": "ours 2"})

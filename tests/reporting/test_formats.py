@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
+from wording import refused
 
-from synthbench.errors import UserError
 from synthbench.escaping import markdown_text
 from synthbench.reporting.files import (
     make_report_folder,
@@ -294,7 +294,7 @@ def test_report_folder_that_is_a_file_is_one_clear_line(
         lambda: write_report(small_result, tmp_path / "taken"),
         lambda: make_report_folder(tmp_path / "taken"),
     ):
-        with pytest.raises(UserError, match=r"can't write the report to .*/taken: .*; name another folder"):
+        with refused("another"):
             attempt()
 
 

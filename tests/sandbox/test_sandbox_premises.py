@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from small_experiment import Place
+from wording import refused
 
 from synthbench.config.load import load_experiment
-from synthbench.errors import UserError
 from synthbench.pipeline.plan import make_plan
 from synthbench.sandbox.duplicates import duplicates
 from synthbench.sandbox.events import Event, similarity
@@ -355,9 +355,7 @@ def test_usual_words_make_no_triplets_of_denied_events_only() -> None:
 
 def test_a_world_too_small_for_a_split_says_so() -> None:
     where = scope("test", "sea", stories=1, retelling=0.0)
-    with pytest.raises(
-        UserError, match="no suitable event among 10,000: give it more stories or more retelling"
-    ):
+    with refused("10", "000"):
         list(islice(pairs(where), 20))
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from hub_cache import HubCache
 from pydantic import ValidationError
+from wording import refused
 
 from synthbench.data.records import RecordKind, Sentence, Triplet
-from synthbench.errors import UserError
 from synthbench.sources.models import FileSource
 from synthbench.sources.places import Places
 
@@ -55,21 +55,21 @@ def test_a_name_may_leave_open_how_many_files_there_are_but_means_one(hub_cache:
         )
 
     assert len(source("data/train-00000-of-*.parquet").load(Places())) == len(NLI)
-    with pytest.raises(UserError, match=r"org/large/data/\*\.parquet at a+: 2 files match: .*must name one"):
+    with refused("org/large/data/*.parquet", "2"):
         source("data/*.parquet").load(Places())
-    with pytest.raises(UserError, match=r"org/large/dev\.csv at a+: no such file"):
+    with refused("org/large/dev.csv"):
         source("dev.csv").load(Places())
 
 
 def test_what_is_not_in_the_cache_is_told_with_the_command_that_fetches_it(hub_cache: HubCache) -> None:
     for revision in (COMMIT, None):
-        with pytest.raises(UserError, match=r"org/other: .* can't be had .*'hf download org/other"):
+        with refused("org/other"):
             FileSource(hub="org/other", revision=revision, file="a.txt").load(Places())
 
 
 def test_a_source_on_the_hub_needs_no_folder_and_one_of_ones_own_has_no_revision(tmp_path: Path) -> None:
     assert not FileSource(hub="org/nli", file="some.txt").needs_data_folder(Places())
-    with pytest.raises(ValidationError, match="only a data set on the hub"):
+    with refused("only", kind=ValidationError):
         FileSource(file="some.txt", revision=COMMIT)
-    with pytest.raises(ValidationError, match="String should match pattern"):
+    with refused("pattern", kind=ValidationError):
         FileSource(hub="org/nli", file="some.txt", revision="main")

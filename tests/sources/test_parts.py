@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from wording import refused
 
 from synthbench.config.documents import Document
 from synthbench.config.problems import Problems
 from synthbench.config.substitution import substitute_tasks
 from synthbench.data.records import ScoredPair
-from synthbench.errors import UserError
 from synthbench.sources.models import FileSource
 from synthbench.sources.parts import Part, divide
 from synthbench.sources.places import Places
@@ -169,7 +169,7 @@ def test_a_sample_and_a_conversion_are_of_the_part(places: Places) -> None:
 
 
 def test_a_rule_by_subset_needs_one(places: Places) -> None:
-    with pytest.raises(UserError, match=r"pairs.tsv: part.by: pairs.tsv/0002 has no subset; `columns: "):
+    with refused("pairs.tsv", "part.by", "pairs.tsv/0002"):
         source(part={"take": "test", "by": "subset"}).load(places)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Ranking, RecordKind
@@ -103,7 +104,7 @@ def test_a_task_is_read_from_the_folder_as_well_and_its_size_checked(tmp_path: P
     file.write_text(json.dumps(ROW) + "\n", encoding="utf-8")
     places = Places(data=tmp_path)
     assert len(TaskSource(task="SciDocsRR", expected_size=1).load(places)) == 1
-    with pytest.raises(UserError, match=r"SciDocsRR.jsonl: 1 queries, 3978 published \(SciDocsRR test\)"):
+    with refused("SciDocsRR.jsonl", "SciDocsRR", "test"):
         TaskSource(task="SciDocsRR").load(places)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from wording import refused, worded
 
 from synthbench.data.records import ScoredPair
 from synthbench.errors import UserError
@@ -143,7 +144,7 @@ def test_the_fingerprint_names_each_file_by_its_standard_place_and_follows_its_c
 
 
 def test_no_data_folder_at_all() -> None:
-    with pytest.raises(UserError, match=r"STS12 test: no data folder is set.*--data.*origin: hub"):
+    with refused("STS12", "test", "--data"):
         TaskSource(task="STS12").fingerprint(Places())
 
 
@@ -237,7 +238,7 @@ def test_another_size_than_the_published_one_is_named_for_each_part(sts12: Path)
 
 
 def test_another_size_than_the_one_asked_for_is_named(sts12: Path) -> None:
-    assert fault(sts12.parents[1], size=11) == f"{sts12}: 10 scored pairs in STS12 test, 11 expected"
+    worded(fault(sts12.parents[1], size=11), str(sts12), "pairs", "STS12", "test")
     assert len(read(sts12.parents[1], size=10)) == 10
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
+from wording import refused
 
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
@@ -119,10 +120,8 @@ def test_the_published_sizes_are_checked(tmp_path: Path) -> None:
 
 
 def test_no_data_set_of_the_hub_stands_for_them(tmp_path: Path) -> None:
-    with pytest.raises(
-        ValidationError, match="no data set on the hub is known for TREC; use SentEval's folder"
-    ):
+    with refused("TREC", "SentEval", kind=ValidationError):
         TaskSource(task="TREC", origin="hub")
-    with pytest.raises(UserError, match=r"SST2 test: no data set on the hub is known .*SST/binary"):
+    with refused("SST2", "test", "SST/binary"):
         TaskSource(task="SST2").fingerprint(Places(origin="hub"))
     assert fault(tmp_path, "TREC").endswith("the SentEval toolkit's download script (get_transfer_data.bash)")

@@ -5,9 +5,9 @@ import torch
 from contrastive_processes import BATCH
 from sentence_transformers import SentenceTransformer
 from toy_training import context_in, largest_difference, toy_pairs
+from wording import refused
 
 from synthbench.data.records import RecordKind
-from synthbench.errors import UserError
 from synthbench.models.pretrained import Pretrained, build_language_model
 from synthbench.training.masking import MASKED_SHARE, WordHead
 from synthbench.training.objectives import contrastive
@@ -89,5 +89,5 @@ def test_the_head_is_there_in_training_only_and_changes_what_is_learned(bert: Pa
 def test_a_base_without_a_mask_is_refused(bert: Path, tmp_path: Path) -> None:
     model = SentenceTransformer(modules=list(model_with_head(bert, tmp_path))[:-1], device="cpu")
     model.tokenizer.mask_token = None
-    with pytest.raises(UserError, match="mlm_weight needs a base whose tokenizer has a mask token"):
+    with refused("mlm_weight"):
         WordHead(build_language_model(Pretrained(model=str(bert)), 0), model)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from pydantic import ValidationError
 from toy_training import TOPICS, context_in, largest_difference, spearman, toy_pairs, weights
+from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Sentence, Triplet
-from synthbench.errors import UserError
 from synthbench.models.artifact import load
 from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder
@@ -205,7 +205,7 @@ def test_the_dropout_is_the_bases_own_unless_told(bert: Path, tmp_path: Path) ->
 def test_a_saved_model_of_token_embeddings_alone_is_a_static_base_as_well(bert: Path, tmp_path: Path) -> None:
     embeddings = tmp_path / "embeddings"
     build_encoder(Pretrained(model=str(bert), static=True), 0, "cpu").save(str(embeddings))
-    with pytest.raises(UserError, match=f"{embeddings}: learns_from: sentence needs a base with layers"):
+    with refused(str(embeddings), "learns_from", "sentence"):
         simcse(embeddings, learns_from="sentence", pooling="mean").build(context_in(tmp_path))
     model = simcse(embeddings, pooling="mean").build(context_in(tmp_path))
     assert [type(module).__name__ for module in model] == ["StaticEmbedding"]
@@ -216,7 +216,7 @@ def dropouts(model: torch.nn.Module) -> set[float]:
 
 
 def test_sentences_need_a_dropout(bert: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="does not differ from itself as its positive; give `dropout`"):
+    with refused("positive"):
         simcse(bert, learns_from="sentence", dropout=0.0).build(context_in(tmp_path))
 
 
@@ -237,5 +237,5 @@ def test_the_usual_threshold_is_no_part_of_what_identifies_a_training(bert: Path
 
 def test_data_that_can_not_be_converted_are_refused(bert: Path, tmp_path: Path) -> None:
     sentences = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence="fish0")])
-    with pytest.raises(UserError, match="sentence records can't become triplet"):
+    with refused("sentence", "triplet"):
         simcse(bert).train([sentences], context_in(tmp_path))

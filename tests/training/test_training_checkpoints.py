@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from disks import flip
+from wording import worded
 
 from synthbench.training.checkpoints import Checkpoints
 
@@ -53,7 +54,7 @@ def test_without_checksums_nothing_can_be_verified(content: str, tmp_path: Path)
     checkpoints = Checkpoints(tmp_path)
     write(checkpoints, 5)
     (checkpoints.path(5) / "complete").write_text(content)  # an empty one is of an older release
-    assert checkpoints.fault(5) == "there are no checksums to verify it by"
+    worded(checkpoints.fault(5), "checksums")
 
 
 def test_faulty_checkpoints_are_dropped_and_told_and_nothing_else_is(tmp_path: Path) -> None:
@@ -63,10 +64,7 @@ def test_faulty_checkpoints_are_dropped_and_told_and_nothing_else_is(tmp_path: P
     checkpoints.complete(10)
     flip(checkpoints.path(10) / "weights.pt")
     (tmp_path / "notes.txt").touch()
-    assert list(checkpoints.drop_faulty()) == [
-        "the checkpoint of step 10 can't be used and was dropped: the checksum of weights.pt differs",
-        "the checkpoint of step 15 can't be used and was dropped: it is incomplete",
-    ]
+    worded(list(checkpoints.drop_faulty()), "10", "checksum", "weights.pt", "15")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-5", "notes.txt"]
 
 

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
-import pytest
+from wording import refused
 
-from synthbench.errors import UserError
 from synthbench.generation.chat.cache import FILE, Answer, AnswerCache, Cost
 from synthbench.generation.chat.endpoint import Account, Endpoint, Price
 from synthbench.generation.chat.ledger import Amount, entries
@@ -62,9 +61,7 @@ def test_an_entry_is_a_line_for_people(tmp_path: Path) -> None:
 
 def test_a_file_that_is_none_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database, " * 100)
-    with pytest.raises(
-        UserError, match=r"^the cache of LLM answers, .* is damaged: file is not a database; "
-    ):
+    with refused("LLM"):
         entries(tmp_path)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+from wording import worded
 
 from synthbench.api import Method, RecordKind, ScoredPair, SyntheticDataset, UserError
 from synthbench_augsbert import AugSBERT, AugSBERTDomain
@@ -69,17 +70,22 @@ def test_gold_of_one_class_or_one_score_teaches_no_labeller(
 ) -> None:
     gold = pairs(FOUR_SENTENCES, [score, score])
 
-    assert fault(augsbert(**sampler), {"gold": gold}) == (
-        f"augsbert: source 'gold', split 'train': all 2 scores are {found}; pairs {wanted} are needed"
+    worded(
+        fault(augsbert(**sampler), {"gold": gold}),
+        "augsbert",
+        "'gold'",
+        "split",
+        "'train'",
+        str(found),
+        "pairs",
+        str(wanted),
     )
 
 
 def test_gold_without_pairs_to_train_on_is_an_error() -> None:
     gold = pairs(FOUR_SENTENCES, [0, 1], split="dev")
 
-    assert fault(augsbert(**RANDOM), {"gold": gold}) == (
-        "augsbert: source 'gold', split 'train': there are no pairs"
-    )
+    worded(fault(augsbert(**RANDOM), {"gold": gold}), "augsbert", "'gold'", "split", "'train'", "pairs")
 
 
 def test_by_dev_pairs_of_one_score_no_labeller_is_chosen() -> None:
@@ -104,24 +110,18 @@ def test_by_dev_pairs_of_one_score_no_labeller_is_chosen() -> None:
     ],
 )
 def test_as_many_neighbours_as_sentences_are_too_many(sampler: dict[str, Any], key: str) -> None:
-    assert fault(augsbert(**sampler), {"gold": GOLD}) == (
-        f"augsbert: {key} needs more than 4 distinct gold sentences, there are 4"
-    )
+    worded(fault(augsbert(**sampler), {"gold": GOLD}), "augsbert", str(key), "gold")
 
 
 @pytest.mark.parametrize("name", ["random", "kde"])
 def test_more_random_pairs_than_there_are_new_ones_are_too_many(name: str) -> None:
-    assert fault(augsbert(name=name, size=5), {"gold": GOLD}) == (
-        "augsbert: sampler.size 5 is more than the 4 pairs of the 4 gold sentences that are not gold pairs"
-    )
+    worded(fault(augsbert(name=name, size=5), {"gold": GOLD}), "augsbert", "sampler.size", "pairs", "gold")
 
 
 def test_where_all_pairs_are_gold_none_is_new() -> None:
     gold = pairs([("a", "b"), ("b", "c"), ("a", "c")], [0, 0.5, 1])
 
-    assert fault(augsbert(name="bm25", k=1), {"gold": gold}) == (
-        "augsbert: every pair of the 3 gold sentences is a gold pair; none is new"
-    )
+    worded(fault(augsbert(name="bm25", k=1), {"gold": gold}), "augsbert", "pair", "gold")
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -129,8 +129,8 @@ def test_a_target_domain_without_pairs_of_its_own_is_an_error(split: str) -> Non
     texts = [("a dog", "a whale")] if split == "train" else [("a whale", "a shark")]
     target = pairs(texts, [0.5], split)
 
-    assert fault(domain(), {"gold": GOLD, "target": target}) == (
-        "augsbert-domain: the source 'target' has no pair in split 'train' whose sentences are not in 'gold'"
+    worded(
+        fault(domain(), {"gold": GOLD, "target": target}), "'target'", "pair", "split", "'train'", "'gold'"
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from wording import refused
 
 from synthbench.api import (
     Encoder,
@@ -20,7 +21,6 @@ from synthbench.api import (
     SyntheticDataset,
     TrainedModel,
     Unit,
-    UserError,
 )
 from synthbench_augsbert import AugSBERT, AugSBERTDomain, labelling
 
@@ -252,7 +252,7 @@ def test_nothing_but_gold_pairs_found_is_the_users_mistake() -> None:
         RecordKind.SCORED_PAIR, [ScoredPair(sentence1="a fish", sentence2="a bird", score=1.0)]
     )
 
-    with pytest.raises(UserError, match="bm25 k=1: every pair found is a gold pair"):
+    with refused("bm25", "k=1", "pair", "gold"):
         generate(augsbert(sampler={"name": "bm25", "k": 1}), Context(CountingScorer()), gold=gold)
 
 
@@ -322,7 +322,7 @@ def test_tables_say_that_pairs_of_the_target_are_left_out() -> None:
 
 def test_a_target_without_pairs_of_its_own_is_refused() -> None:
     for target in (domain(("the dog runs", "a boat")), domain(("long ago", "a boat"), split="test")):
-        with pytest.raises(UserError, match="no pair in split 'train' whose sentences are not in 'gold'"):
+        with refused("pair", "split", "'train'", "'gold'"):
             adapted(target, Context(CountingScorer()))
 
 

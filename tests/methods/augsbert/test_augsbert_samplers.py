@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from wording import refused
 
-from synthbench.api import GenerationContext, ScoredPair, UserError
+from synthbench.api import GenerationContext, ScoredPair
 from synthbench_augsbert.gold import GoldSentences
 from synthbench_augsbert.samplers import BM25Sampler, RandomSampler
 
@@ -51,7 +52,7 @@ def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_f
 
 @pytest.mark.parametrize("records", [[], [pair("a", "a")], [pair("a", "b", split="test")]])
 def test_fewer_than_two_gold_sentences_are_the_users_mistake(records: list[ScoredPair]) -> None:
-    with pytest.raises(UserError, match="distinct sentences in split 'train'; at least 2"):
+    with refused("split", "'train'", "2"):
         GoldSentences.of(records)
 
 
@@ -78,7 +79,7 @@ def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: GoldSentences) 
     new = set(combinations(range(len(gold.texts)), 2)) - gold.pairs
     if new:
         assert set(RandomSampler(size=len(new)).sample(gold, 1, NOTHING).pairs) == new
-    with pytest.raises(UserError, match=rf"size {len(new) + 1} is more than the {len(new)} pairs"):
+    with refused(str(len(new) + 1), str(len(new)), "pairs"):
         RandomSampler(size=len(new) + 1).sample(gold, 1, NOTHING)
 
 
@@ -139,7 +140,7 @@ def test_a_pair_found_from_both_sides_is_kept_once() -> None:
 def test_k_not_below_the_number_of_sentences_is_the_users_mistake() -> None:
     gold = GoldSentences.of([pair("a b", "a c"), pair("a b", "d")])
 
-    with pytest.raises(UserError, match="k 3 needs more than 3 distinct gold sentences, there are 3"):
+    with refused("3", "gold"):
         BM25Sampler(k=3).sample(gold, 0, NOTHING)
 
 

@@ -10,6 +10,7 @@ from dino_experiment import dino_place
 from hub_cache import tiny_gpt2
 from ruamel.yaml import YAML
 from small_experiment import Place
+from wording import refused, worded
 
 from synthbench_dino import DINO, DINOTexts
 
@@ -76,7 +77,7 @@ def test_texts_from_scratch_have_no_place_for_a_given_one() -> None:
         "size": 3,
         "labels": {"a": {"instruction": 'X: "<X1>"\nY: "'}},
     }
-    with pytest.raises(ValueError, match="label 'a': <X1> stands for a given text, and here there is none"):
+    with refused("'a'", "<X1>", "text", kind=ValueError):
         DINOTexts.model_validate(task)
 
 
@@ -129,10 +130,7 @@ class TestFirstTexts:
     def test_have_only_one_origin(self, place: Place) -> None:
         place.change(OWN, OWN + "      x1: {size: 9}\n")
         (error,) = place.call("validate", place.file).errors
-        assert error == (
-            f"{place.file}:10: data.x2.sources: "
-            "the role x1 gives the first texts, and `x1:` has them written; leave one out"
-        )
+        worded(error, f"{place.file}:10", "data.x2.sources", "x1", "`x1:`")
 
     def test_can_be_written(self, place: Place) -> None:
         place.change(GIVEN, "      x1: {size: 9}\n")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
+from wording import refused, worded
 
 from synthbench.api import UserError
 from synthbench_syncse.pool_files import fingerprint, negative_pool, positive_pool, sentence_pool
@@ -181,13 +182,13 @@ def test_each_fault_of_a_sentence_pool_is_told_with_line_and_key(
 
 def test_a_file_that_is_no_yaml_or_not_there_is_said_to_be_so(tmp_path: Path) -> None:
     assert messages_on(written(tmp_path, "prompts: [\n"))[0].startswith(":2: not valid YAML")
-    assert messages_on(written(tmp_path, "")) == [":1: must be a mapping of keys to values, is empty"]
-    with pytest.raises(UserError, match=r"nothing\.yaml: no such file"):
+    worded(messages_on(written(tmp_path, "")), "1")
+    with refused("nothing.yaml"):
         positive_pool(tmp_path / "nothing.yaml")
 
 
 def test_an_unknown_genre_is_told_with_the_nearest_known() -> None:
     pool: SentencePool = sentence_pool()
     pool.check_genres(["news", "fiction"])
-    with pytest.raises(UserError, match=r"no genre 'headline'; did you mean 'headlines'\?"):
+    with refused("'headline'", "'headlines'"):
         pool.check_genres(["headline"])

@@ -17,8 +17,8 @@ import openai
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wording import refused
 
-from synthbench.errors import UserError
 from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.faults import Fault, Faults
 from synthbench.sandbox.llm.process import RunningServer, running_server, stop_server
@@ -336,7 +336,7 @@ def test_a_server_can_be_stopped_twice_and_after_it_was_killed() -> None:
 
 def test_a_server_that_gets_no_port_says_so(server: RunningServer) -> None:
     port = int(server.base_url.split(":")[2].split("/")[0])
-    with pytest.raises(UserError, match=f"port {port} on 127.0.0.1 is taken"), running_server(port=port):
+    with refused(str(port), "127.0.0.1"), running_server(port=port):
         pass
 
 
