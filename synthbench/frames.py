@@ -21,9 +21,10 @@ from synthbench.pipeline.artifacts import Artifacts
 from synthbench.pipeline.collect import request
 from synthbench.pipeline.evaluation import ITEMS_FILE
 from synthbench.pipeline.experiment_run import compute, record
-from synthbench.pipeline.invocation import load_invocation
+from synthbench.pipeline.invocation import Invocation, load_invocation
 from synthbench.pipeline.progress import progress_for_people
 from synthbench.pipeline.store import Store
+from synthbench.plugin_files import allow_code
 from synthbench.reporting.model.comparison_tables import csv_comparisons
 from synthbench.reporting.model.cost_tables import csv_costs
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -105,7 +106,8 @@ class Results:
 class Options(TypedDict, total=False):
     """What makes another experiment of a file, as on the command line.
 
-    `assignments` change values of the file by dotted path: {"train.max_steps": 20}.
+    `assignments` change values of the file by dotted path: {"train.max_steps": 20}. `allow_code` lets
+    Python files in the experiment's folder run, as its methods.
     """
 
     profile: str
@@ -113,6 +115,7 @@ class Options(TypedDict, total=False):
     variants: Sequence[str]
     seeds: Sequence[int]
     data: str | Path
+    allow_code: bool
 
 
 def run(
@@ -124,7 +127,7 @@ def run(
     `if __name__ == "__main__":`. Raises UserError if the file or the data are at fault, if stages failed, or
     if results can't be tracked.
     """
-    invocation = load_invocation(Path(file), _overrides(options))
+    invocation = _invocation(Path(file), options)
     progress = progress_for_people()
     computed = compute(invocation, progress, jobs=jobs, force=(), output=Path(output))
     if computed.result.runs:
@@ -141,9 +144,15 @@ def load(file: str | Path, **options: Unpack[Options]) -> Results:
 
     Raises UserError if it was not run.
     """
-    invocation = load_invocation(Path(file), _overrides(options))
+    invocation = _invocation(Path(file), options)
     asked = request(invocation.experiment, invocation.overrides)
     return Results(MlflowTracker(home()).load(invocation.experiment.name, asked))
+
+
+def _invocation(file: Path, options: Options) -> Invocation:
+    if options.get("allow_code"):
+        allow_code(file.parent)
+    return load_invocation(file, _overrides(options))
 
 
 def _overrides(options: Options) -> Overrides:

@@ -2,12 +2,16 @@
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping
-from importlib.metadata import EntryPoint
-from typing import Any, ClassVar, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from synthbench.errors import UserError, in_one_line
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from synthbench.plugin_files import FilePlugin
 
 _NAMES = tuple[str, ...] | list[str] | set[str] | frozenset[str]
 _KINDS = '{"texts": RecordKind.SENTENCE}'
@@ -21,8 +25,8 @@ _EXAMPLES: Mapping[str, str] = {
 }
 
 
-def load(point: EntryPoint, word: str, contract: type[BaseModel]) -> type[Any]:
-    """Return the class behind an entry point; `word` is what the contract is called, such as "method".
+def load(point: "EntryPoint | FilePlugin", word: str, contract: type[BaseModel]) -> type[Any]:
+    """Return the class that is offered; `word` is what the contract is called, such as "method".
 
     Raises UserError with one line if it can't be imported or does not keep the contract: which plug-in of
     which distribution, what is wrong, what would be right.
@@ -30,6 +34,8 @@ def load(point: EntryPoint, word: str, contract: type[BaseModel]) -> type[Any]:
     title = f"{word} '{point.name}' ({origin(point)})"
     try:
         loaded = point.load()
+    except UserError:
+        raise
     except (Exception, SystemExit) as error:
         # Whatever a foreign module does when it is imported, the other plug-ins can be used.
         known = "" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: "
@@ -42,7 +48,7 @@ def load(point: EntryPoint, word: str, contract: type[BaseModel]) -> type[Any]:
     return loaded
 
 
-def origin(point: EntryPoint) -> str:
+def origin(point: "EntryPoint | FilePlugin") -> str:
     """Return where a plug-in comes from: module, class and distribution."""
     of = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
     return point.value + of

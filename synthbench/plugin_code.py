@@ -14,6 +14,7 @@ from pathlib import Path
 
 from synthbench.data.importing import content_hash
 from synthbench.errors import UserError
+from synthbench.plugin_files import file_of
 from synthbench.plugins import Component
 
 _Code = Mapping[str, Mapping[str, str]]
@@ -61,7 +62,13 @@ def _code(plugin: type[Component]) -> Mapping[str, str]:
     modules = {each.__module__ for each in inherited}
     known = {*_own_packages(), *sys.stdlib_module_names}
     foreign = sorted({_package(name) for name in modules if name.partition(".")[0] not in known})
-    return {name: _release(name) or CONTENT + _content(name) for name in foreign}
+    return {_known_as(name): _release(name) or CONTENT + _content(name) for name in foreign}
+
+
+def _known_as(package: str) -> str:
+    """Return a package's name; of a file beside an experiment the file's, wherever it lies."""
+    file = file_of(package)
+    return package if file is None else file.name
 
 
 @cache

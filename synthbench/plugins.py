@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from synthbench import plugin_checks
+from synthbench import plugin_checks, plugin_files
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
@@ -343,13 +343,20 @@ def installed(group: str) -> Mapping[str, EntryPoint]:
     return {name: points[0] for name, points in _offered(group).items()}
 
 
-@cache
-def component(group: str, name: str) -> type[Any]:
-    """Return the plug-in class of that name.
+def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
+    """Return the plug-in class of that name: an installed one, or "file.py:Class" in a file below `folder`.
 
-    Raises UserError with one line if none is installed (with the nearest name), if two packages offer one, or
-    if it can't be imported or does not keep the group's contract.
+    Raises UserError with one line if there is none (with the nearest name), if two packages offer one, if it
+    can't be imported or does not keep the group's contract, or if the user does not allow the file's code.
     """
+    if plugin_files.is_in_file(name):
+        return plugin_checks.load(plugin_files.FilePlugin(name, folder or Path()), group[:-1], GROUPS[group])
+    return installed_component(group, name)
+
+
+@cache
+def installed_component(group: str, name: str) -> type[Any]:
+    """Return the installed plug-in class of that name, once imported always the same."""
     known, word = installed(group), group[:-1]
     if name not in known:
         raise UserError(f"unknown {word} '{name}'{did_you_mean(name, known)}")

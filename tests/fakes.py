@@ -351,7 +351,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     monkeypatch.setattr(plugins, "installed", points.__getitem__)
     monkeypatch.setattr(artifact, "load", load_fake)
-    plugins.component.cache_clear()
+    plugins.installed_component.cache_clear()
 
 
 class Count:

@@ -23,6 +23,9 @@ Assignments = Annotated[
 ]
 Variants = Annotated[list[str] | None, typer.Option("--variant", help="Only this variant; repeatable.")]
 Seeds = Annotated[str | None, typer.Option(help="Only these seeds, such as 0,1,2.")]
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Run Python files in the experiment's folder, as its methods.")
+]
 Data = Annotated[Path | None, typer.Option(help="Folder of the standard data sets [$SYNTHBENCH_DATA].")]
 
 
@@ -35,11 +38,20 @@ def store_line() -> str:
 
 
 def opening(experiment: "Experiment") -> Iterator[str]:
-    """Yield what `run` and `plan` say next: who is sent what, and what is read elsewhere."""
-    from synthbench.config.strangers import what_is_read_outside, what_is_sent
+    """Yield what `run` and `plan` say next: whose code runs, who is sent what, what is read elsewhere."""
+    from synthbench.config.strangers import what_is_read_outside, what_is_sent, what_runs
 
+    yield from what_runs(experiment)
     yield from what_is_sent(experiment)
     yield from what_is_read_outside(experiment, home())
+
+
+def allow_code_beside(file: Path, is_allowed: bool) -> None:
+    """Let Python files in the experiment's folder run, if the user says so."""
+    from synthbench.plugin_files import allow_code
+
+    if is_allowed:
+        allow_code(file.parent)
 
 
 def overrides(

@@ -8,12 +8,14 @@ import typer
 
 from synthbench.cli.console import console, counted
 from synthbench.cli.options import (
+    AllowCode,
     Assignments,
     Data,
     File,
     Profile,
     Seeds,
     Variants,
+    allow_code_beside,
     opening,
     overrides,
     store_line,
@@ -42,6 +44,7 @@ def plan(
     variant: Variants = None,
     seeds: Seeds = None,
     data: Data = None,
+    allow_code: AllowCode = False,
     stages: Annotated[
         bool, typer.Option("--stages", help="List every stage, and what each generation costs.")
     ] = False,
@@ -56,6 +59,7 @@ def plan(
     from synthbench.pipeline.status import statuses
     from synthbench.pipeline.store import Store
 
+    allow_code_beside(file, allow_code)
     experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data))
     planned = make_plan(experiment)
     for line in (store_line(), *opening(experiment)):

@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.cli.last_screen import next_step, print_last_screen
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, overrides
+from synthbench.cli.options import (
+    AllowCode,
+    Assignments,
+    Data,
+    File,
+    Profile,
+    Seeds,
+    Variants,
+    allow_code_beside,
+    overrides,
+)
 from synthbench.home import home
 
 if TYPE_CHECKING:
@@ -35,6 +45,7 @@ def report(
     variant: Variants = None,
     seeds: Seeds = None,
     data: Data = None,
+    allow_code: AllowCode = False,
     output: OutputFolder = Path("reports"),
     trace: Cell = ("", ""),
 ) -> None:
@@ -45,6 +56,7 @@ def report(
     from synthbench.reporting.files import place_report, report_files, report_folder
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
+    allow_code_beside(file, allow_code)
     invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))
     name = invocation.experiment.name
     tracker = MlflowTracker(home())

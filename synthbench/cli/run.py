@@ -10,12 +10,14 @@ import typer
 from synthbench.cli.console import counted
 from synthbench.cli.last_screen import next_step, print_last_screen
 from synthbench.cli.options import (
+    AllowCode,
     Assignments,
     Data,
     File,
     Profile,
     Seeds,
     Variants,
+    allow_code_beside,
     opening,
     overrides,
     store_line,
@@ -41,6 +43,7 @@ def run(
     variant: Variants = None,
     seeds: Seeds = None,
     data: Data = None,
+    allow_code: AllowCode = False,
     jobs: Annotated[int, typer.Option(min=1, help="Local processes.")] = 1,
     force: Annotated[
         list[str] | None, typer.Option(metavar="STAGE", help="Compute again: a kind, or a glob over stages.")
@@ -57,6 +60,7 @@ def run(
     progress = progress_for_people()
     progress.say(store_line())
     progress.say(f"reading {file}")
+    allow_code_beside(file, allow_code)
     invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))
     try:
         _run(invocation, progress, (jobs, force or []), output)

@@ -1,7 +1,17 @@
 """synthbench validate: every fault of an experiment at once."""
 
 from synthbench.cli.console import counted
-from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, overrides
+from synthbench.cli.options import (
+    AllowCode,
+    Assignments,
+    Data,
+    File,
+    Profile,
+    Seeds,
+    Variants,
+    allow_code_beside,
+    overrides,
+)
 
 
 def validate(
@@ -11,6 +21,7 @@ def validate(
     variant: Variants = None,
     seeds: Seeds = None,
     data: Data = None,
+    allow_code: AllowCode = False,
 ) -> None:
     """Check an experiment file, and the local models and data that it names; print every fault (exit code 2).
 
@@ -18,6 +29,7 @@ def validate(
     """
     from synthbench.config.load import load_experiment
 
+    allow_code_beside(file, allow_code)
     experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data), with_data=True)
     for note in (*experiment.notes, *experiment.remarks):
         print(f"note: {note}")

@@ -37,9 +37,16 @@ class ComponentParser:
         if name is None:
             return None
         try:
-            return component(group, name)
+            return component(group, name, self.problems.folder)
         except UserError as error:
             self.problems.add_error(document, (*path, group[:-1]), error)
+            return None
+
+    def known(self, group: str, name: object) -> Any:  # noqa: ANN401 - a plug-in's class, or None
+        """Return the plug-in's class, None if there is none of that name; notes nothing."""
+        try:
+            return component(group, name, self.problems.folder) if isinstance(name, str) else None
+        except UserError:
             return None
 
     def configured(
@@ -157,10 +164,8 @@ class ComponentParser:
         if isinstance(source, str):
             known = self.sources.get(source)
             return None if known is None else known.record_kind
-        try:
-            return component("methods", method).record_kind if isinstance(method, str) else None
-        except UserError:
-            return None
+        found = self.known("methods", method)
+        return None if found is None else found.record_kind
 
     def check_dev(self, document: Document, path: KeyPath, name: str) -> None:
         """Note the problem if a part of the data that selects is a source without records in split dev.

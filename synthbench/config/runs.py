@@ -22,7 +22,7 @@ from synthbench.config.schema import (
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins import Evaluator, Trainer, component
+from synthbench.plugins import Evaluator, Trainer
 from synthbench.sources.models import Source
 
 S = TypeVar("S", bound=Section)
@@ -287,7 +287,7 @@ class RunParser:
             return
         for name, raw in _mapping(document.data, "evaluate").items():
             evaluator = raw.get("evaluator") if isinstance(raw, dict) else None
-            if _needs_encoder(evaluator):
+            if getattr(self.components.known("evaluators", evaluator), "needs_encoder", False):
                 message = f"'{evaluator}' needs an encoder, the trainer makes a pair scorer"
                 self.problems.add(document, ("evaluate", name, "evaluator"), message)
 
@@ -328,14 +328,6 @@ def _no_one_nature(document: Document, name: str, raw: Mapping[str, Any]) -> str
 
 def _kind(evaluator: type[Evaluator] | None) -> RecordKind | None:
     return None if evaluator is None else evaluator.record_kind
-
-
-def _needs_encoder(evaluator: object) -> bool:
-    """Tell whether the evaluator of that name, if there is one, scores encoders only."""
-    try:
-        return isinstance(evaluator, str) and bool(component("evaluators", evaluator).needs_encoder)
-    except UserError:
-        return False
 
 
 def _mapping(data: Any, key: str) -> dict[str, Any]:  # noqa: ANN401

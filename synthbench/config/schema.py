@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from synthbench.config.llm import AnyLLM
-from synthbench.config.wording import NAME_PATTERN, ROW_NAME_PATTERN
+from synthbench.config.wording import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME_PATTERN
 from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
@@ -17,6 +17,14 @@ MOST_LETTERS = 100
 MOST_SEEDS = 1_000
 Name = Annotated[
     str, Field(pattern=NAME_PATTERN, max_length=MOST_LETTERS, description="letters, digits, _ and -")
+]
+ComponentName = Annotated[
+    str,
+    Field(
+        pattern=COMPONENT_PATTERN,
+        max_length=MOST_LETTERS,
+        description="a plug-in's name, or FILE.py:CLASS for a class in a Python file beside the experiment",
+    ),
 ]
 RowName = Annotated[
     str,
@@ -147,7 +155,9 @@ class PartSection(Section):
     """One part of the training data: a source as it is, or what a method makes of sources."""
 
     source: Name | None = Field(None, description="the source that is taken as it is; or give `method`")
-    method: Name | None = Field(None, description="the method that makes the data; its settings stand beside")
+    method: ComponentName | None = Field(
+        None, description="the method that makes the data; its settings stand beside"
+    )
     sources: dict[Name, Name] = Field(default_factory=dict, description="the method's role -> source")
     prepare: tuple[PrepareStep, ...] = Field((), description="steps applied to the data, in this order")
 
@@ -155,7 +165,7 @@ class PartSection(Section):
 class SelectionSection(Section):
     """Which checkpoint is kept: the one with the best mean score on this dev data."""
 
-    evaluator: Name = Field(description="the evaluator whose main score is compared")
+    evaluator: ComponentName = Field(description="the evaluator whose main score is compared")
     sources: tuple[Name, ...] = Field(
         (), description="dev sources; the mean of the scores on them, and on the parts, decides"
     )
@@ -182,7 +192,7 @@ class SeedOptimizationSection(Section):
 class TrainSection(Section):
     """The trainer and how its checkpoint is selected; the trainer's own keys stand beside these."""
 
-    trainer: Name = Field(description="the trainer; its settings stand beside")
+    trainer: ComponentName = Field(description="the trainer; its settings stand beside")
     selection: SelectionSection | None = Field(
         None, description="keep the checkpoint that is best on dev; null: keep the last"
     )
@@ -194,7 +204,7 @@ class TrainSection(Section):
 class EvaluateSection(Section):
     """One evaluator on one or more test sources; its own keys stand beside these."""
 
-    evaluator: Name = Field(description="the evaluator; its settings stand beside")
+    evaluator: ComponentName = Field(description="the evaluator; its settings stand beside")
     tasks: tuple[Name, ...] = Field((), description="test sources; their data must be there")
     if_found: tuple[Name, ...] = Field((), description="further tasks, left out where their data is missing")
     exclude: tuple[Name, ...] = Field((), description="sources whose pairs are dropped from every task")

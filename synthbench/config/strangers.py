@@ -15,6 +15,7 @@ from synthbench.config.llm import LLM, EndpointLLM
 from synthbench.config.problems import Problems
 from synthbench.config.profiles import SHIPPED
 from synthbench.given_files import PlacedName, path_of
+from synthbench.plugin_files import file_of
 from synthbench.sources.models import FileSource, Source
 from synthbench.sources.places import Places
 
@@ -59,6 +60,14 @@ def what_is_sent(experiment: Experiment) -> Iterator[str]:
     yield f"sends to {address.netloc}{open_line}: prompts{key}, for the LLM '{llm.name}'"
 
 
+def what_runs(experiment: Experiment) -> Iterator[str]:
+    """Yield a line on each Python file that the experiment's components are defined in."""
+    configs = (candidate.config for variant in experiment.variants for candidate in variant.candidates)
+    classes = {type(plugin) for config in configs for plugin in _plugins(config)}
+    files = {file_of(each.__module__) for each in classes} - {None}
+    yield from (f"runs code: {file}" for file in sorted(map(str, files)))
+
+
 def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:
     """Yield a line on what is read outside the experiment's folder, the home and a given data folder.
 
@@ -101,10 +110,14 @@ def named_files(
         elif in_data_folder and places.data is not None:
             yield from _existing(places.data)
     for config in configs:
-        plugins: list[Any] = [part.method for part in config.parts]
-        plugins += [config.trainer, *(evaluation.evaluator for evaluation in config.evaluations)]
-        yield from (path for plugin in plugins for path in _of_settings(plugin))
+        yield from (path for plugin in _plugins(config) for path in _of_settings(plugin))
     yield from (path for other in others for path in _of_settings(other))
+
+
+def _plugins(config: RunConfig) -> list[Any]:
+    """Return the components of a run that its file names; None stands for none."""
+    plugins: list[Any] = [part.method for part in config.parts]
+    return [*plugins, config.trainer, *(evaluation.evaluator for evaluation in config.evaluations)]
 
 
 def _of_settings(value: Any) -> Iterator[Path]:  # noqa: ANN401 - whatever settings hold

@@ -12,6 +12,7 @@ from synthbench.config.documents import KeyPath
 from synthbench.errors import did_you_mean
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
+COMPONENT_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_-]*|[A-Za-z0-9_./~-]+\.py:[A-Za-z_][A-Za-z0-9_]*)$"
 ROW_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
 COMMIT_PATTERN = r"^[0-9a-f]{40}$"
 
@@ -35,6 +36,7 @@ _SENTENCES = {
 """By pydantic's kind of fault; names in braces are its context's."""
 _PATTERNS = {
     NAME_PATTERN: "must be of letters, digits, _ and -",
+    COMPONENT_PATTERN: "must be of letters, digits, _ and -, or FILE.py:CLASS",
     ROW_NAME_PATTERN: "must be of letters, digits, _ and -, and dots between them",
     COMMIT_PATTERN: "must be a full commit hash (40 hexadecimal digits)",
 }

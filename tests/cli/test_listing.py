@@ -21,12 +21,12 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
             plugins, "entry_points", lambda group: found if group == METHODS else entry_points(group=group)
         )
         plugins._offered.cache_clear()
-        plugins.component.cache_clear()
+        plugins.installed_component.cache_clear()
 
     yield offer
     monkeypatch.undo()
     plugins._offered.cache_clear()
-    plugins.component.cache_clear()
+    plugins.installed_component.cache_clear()
 
 
 @pytest.mark.parametrize(

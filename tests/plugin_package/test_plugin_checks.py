@@ -58,7 +58,7 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
         (info / "entry_points.txt").write_text(f"[synthbench.{group}]\nnew = a_plugin:Plugin\n")
         monkeypatch.syspath_prepend(site)
         plugins._offered.cache_clear()
-        plugins.component.cache_clear()
+        plugins.installed_component.cache_clear()
         try:
             plugins.component(group, "new")
         except UserError as error:
@@ -71,7 +71,7 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
     monkeypatch.undo()
     sys.modules.pop("a_plugin", None)
     plugins._offered.cache_clear()
-    plugins.component.cache_clear()
+    plugins.installed_component.cache_clear()
 
 
 @pytest.mark.parametrize("group", GOOD)
