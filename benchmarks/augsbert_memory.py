@@ -23,8 +23,8 @@ import numpy as np
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.pipeline.generation import NEED, SOURCE, Context, Generate
-from synthbench.pipeline.workspace import Workspace
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.generation import NEED, SOURCE, Context, Generate
 from synthbench.runtime import Runtime
 from synthbench_augsbert import AugSBERT
 

@@ -27,12 +27,12 @@ from scipy.stats import spearmanr
 from simulated_experiments import NUM_ITEMS, WORLDS, Experiment, World, covers, simulate
 
 from synthbench.config.experiment import Variant
-from synthbench.pipeline.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.pipeline.item_noise import item_noise
-from synthbench.pipeline.operations import write_json
-from synthbench.pipeline.plan import PlannedRun
-from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.artifacts import write_json
+from synthbench.pipeline.engine.plan import PlannedRun
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.pipeline.results.item_noise import item_noise
 from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.reporting.statistics.differences import Difference, least_detectable

@@ -21,8 +21,8 @@ from statistics import fmean
 
 from synthbench.config.overrides import Overrides
 from synthbench.home import home
-from synthbench.pipeline.collect import request
 from synthbench.pipeline.invocation import load_invocation
+from synthbench.pipeline.results.collect import request
 from synthbench.reporting.figures.early_dev import DEV_SCORE
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.reporting.statistics.differences import (

@@ -30,8 +30,8 @@ from typing import Any
 
 from synthbench.config.overrides import Overrides
 from synthbench.home import home
-from synthbench.pipeline.collect import request, to_yaml
 from synthbench.pipeline.invocation import load_invocation
+from synthbench.pipeline.results.collect import request, to_yaml
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.statistics.differences import Difference, Sample, holm, over_seeds
 from synthbench.tracking.mlflow_tracker import MlflowTracker

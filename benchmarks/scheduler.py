@@ -16,13 +16,13 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, ClassVar, cast
 
-from synthbench.pipeline.job import Job, Outcome
-from synthbench.pipeline.plan import Plan
-from synthbench.pipeline.progress import PlainProgress
-from synthbench.pipeline.runner import Runner
-from synthbench.pipeline.stage import Operation, Stage
-from synthbench.pipeline.store import Store
-from synthbench.pipeline.workspace import Workspace
+from synthbench.pipeline.engine.jobs import Job, Outcome
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.progress import PlainProgress
+from synthbench.pipeline.engine.runner import Runner
+from synthbench.pipeline.engine.stage import Operation, Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.runtime import Runtime
 
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from synthbench.config.overrides import Overrides
 from synthbench.errors import UserError
 from synthbench.home import home
-from synthbench.pipeline.artifacts import Artifacts
-from synthbench.pipeline.collect import request
-from synthbench.pipeline.evaluation import ITEMS_FILE
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.progress import progress_for_people
+from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.experiment_run import compute, record
 from synthbench.pipeline.invocation import Invocation, load_invocation
-from synthbench.pipeline.progress import progress_for_people
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.operations.evaluation import ITEMS_FILE
+from synthbench.pipeline.results.collect import request
 from synthbench.plugin_files import allow_code
 from synthbench.reporting.model.comparison_tables import csv_comparisons
 from synthbench.reporting.model.cost_tables import csv_costs

@@ -114,7 +114,7 @@ def _report(
     from synthbench.auditing.items import items_of
     from synthbench.auditing.report import audit_by_oracle, audit_by_people
     from synthbench.data.exchange import check_target, open_dataset, replacing
-    from synthbench.pipeline.progress import progress_for_people
+    from synthbench.pipeline.engine.progress import progress_for_people
     from synthbench.reporting.model.audit_tables import terminal_audit
 
     if json_file is not None:

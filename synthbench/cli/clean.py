@@ -11,8 +11,8 @@ from synthbench.errors import UserError
 from synthbench.home import home
 
 if TYPE_CHECKING:
-    from synthbench.pipeline.cleaning import Holding, Inventory
-    from synthbench.pipeline.store import Store
+    from synthbench.pipeline.engine.cleaning import Holding, Inventory
+    from synthbench.pipeline.engine.store import Store
 
 EXIT_DAMAGED = 3
 
@@ -43,9 +43,9 @@ def clean(
     should it be needed; tracked results and written tables stay. Damaged artifacts, of no use to anybody, go
     with `--verify` alone.
     """
-    from synthbench.pipeline.cleaning import clean as remove
-    from synthbench.pipeline.cleaning import take_inventory
-    from synthbench.pipeline.store import Store, disk_errors
+    from synthbench.pipeline.engine.cleaning import clean as remove
+    from synthbench.pipeline.engine.cleaning import take_inventory
+    from synthbench.pipeline.engine.store import Store, disk_errors
 
     store = Store(home() / "store")
     if not store.root.is_dir():
@@ -68,8 +68,8 @@ def clean(
 
 def _verify(store: "Store") -> bool:
     """Discard what is damaged, say what, and tell whether all was whole."""
-    from synthbench.pipeline.progress import progress_for_people
-    from synthbench.pipeline.verifying import discard_damaged
+    from synthbench.pipeline.engine.cleaning import discard_damaged
+    from synthbench.pipeline.engine.progress import progress_for_people
 
     num_artifacts, found = discard_damaged(store, progress_for_people())
     for damage in found:

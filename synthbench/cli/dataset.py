@@ -25,7 +25,7 @@ def found(dataset: Path) -> tuple[Path, str]:
 
     Raises UserError if a name that looks like an identity is not exactly one stage's, or the stage made none.
     """
-    from synthbench.pipeline.store import ArtifactDamagedError, Store
+    from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
 
     name = str(dataset)
     if dataset.exists() or len(name) < MIN_ID_LENGTH or set(name) - set("0123456789abcdef"):

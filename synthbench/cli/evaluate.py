@@ -58,7 +58,7 @@ def evaluate(
     Test sets that are not found are named and left out.
     """
     from synthbench.models import loading
-    from synthbench.pipeline.progress import progress_for_people
+    from synthbench.pipeline.engine.progress import progress_for_people
     from synthbench.runtime import Runtime
 
     runtime = Runtime(device=device, threads=threads, batch_tokens=batch_tokens)
@@ -91,7 +91,7 @@ def _kept_vectors(
     None if another process is at the same, or nothing can be written there.
     """
     from synthbench.models.kept_vectors import KeptVectors
-    from synthbench.pipeline.store import StageBusyError, Store, disk_errors
+    from synthbench.pipeline.engine.store import StageBusyError, Store, disk_errors
 
     store = Store(home() / "store")
     what = hashlib.sha256(json.dumps(["evaluate", suite, dict(identity)]).encode()).hexdigest()

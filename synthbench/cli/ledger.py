@@ -21,7 +21,7 @@ def ledger(
     What was under way when a run was killed or a connection lost is in doubt: it may have been paid.
     """
     from synthbench.generation.chat.ledger import entries
-    from synthbench.pipeline.store import Store
+    from synthbench.pipeline.engine.store import Store
 
     folder = Store(home() / "store").answers
     if give_up is not None:

@@ -25,12 +25,11 @@ from synthbench.home import home
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from synthbench.pipeline.costs import Group
+    from synthbench.pipeline.engine.stage import Stage
+    from synthbench.pipeline.engine.status import RowStatus, StageStatus
+    from synthbench.pipeline.engine.store import Store
+    from synthbench.pipeline.estimates.costs import Group
     from synthbench.pipeline.estimates.estimator import Estimator
-    from synthbench.pipeline.row_status import RowStatus
-    from synthbench.pipeline.stage import Stage
-    from synthbench.pipeline.status import StageStatus
-    from synthbench.pipeline.store import Store
     from synthbench.runtime import Runtime
 
 _MOST_REASONS = 5
@@ -54,10 +53,9 @@ def plan(
     Computes nothing.
     """
     from synthbench.config.load import load_experiment
-    from synthbench.pipeline.plan import make_plan
-    from synthbench.pipeline.row_status import row_statuses
-    from synthbench.pipeline.status import statuses
-    from synthbench.pipeline.store import Store
+    from synthbench.pipeline.engine.status import row_statuses, statuses
+    from synthbench.pipeline.engine.store import Store
+    from synthbench.pipeline.planning import make_plan
 
     allow_code_beside(file, allow_code)
     experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data))
@@ -85,9 +83,9 @@ def plan(
 
 def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store") -> None:
     """Print time, tokens and money of all that is to run, then the time of each kind of stage."""
-    from synthbench.pipeline.costs import asked, groups, tokens
+    from synthbench.pipeline.estimates.costs import asked, groups, tokens
     from synthbench.pipeline.estimates.estimator import estimator_for
-    from synthbench.pipeline.estimates.known import Known
+    from synthbench.pipeline.estimates.facts import Known
 
     to_run = [status.stage for status in found if status.is_to_run]
     known = Known(store)
@@ -104,7 +102,7 @@ def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store"
 
 def _times(to_run: "list[Stage]", estimator: "Estimator") -> Iterator[str]:
     """Yield the total time here and on a GPU, and what nobody can tell, each in one line."""
-    from synthbench.pipeline.costs import Time
+    from synthbench.pipeline.estimates.costs import Time
 
     here = Time.of(to_run, estimator)
     if not here.num_stages:
@@ -151,7 +149,7 @@ def _print_stages(found: "list[StageStatus]") -> None:
 
 
 def _print_costs(found: "list[StageStatus]", store: "Store") -> None:
-    from synthbench.pipeline.costs import costs
+    from synthbench.pipeline.estimates.costs import costs
 
     for stage, lines in costs(found, store):
         print(f"{stage}:")

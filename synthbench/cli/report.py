@@ -51,8 +51,8 @@ def report(
 ) -> None:
     """Write the report of the last tracked run of this file and these overrides again; computes nothing."""
 
-    from synthbench.pipeline.collect import request
     from synthbench.pipeline.invocation import load_invocation
+    from synthbench.pipeline.results.collect import request
     from synthbench.reporting.files import place_report, report_files, report_folder
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 

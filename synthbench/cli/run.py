@@ -26,9 +26,9 @@ from synthbench.cli.report import OutputFolder
 from synthbench.cli.signals import INTERRUPTIONS, exit_code
 
 if TYPE_CHECKING:
+    from synthbench.pipeline.engine.runner import Report
     from synthbench.pipeline.experiment_run import Computed, Recorded, RunProgress
     from synthbench.pipeline.invocation import Invocation
-    from synthbench.pipeline.runner import Report
     from synthbench.reporting.results import ExperimentResult
 
 EXIT_USER_ERROR = 2
@@ -54,8 +54,8 @@ def run(
 
     Exit code 4: an LLM answers in a batch that is not done yet; the same command goes on.
     """
+    from synthbench.pipeline.engine.progress import progress_for_people
     from synthbench.pipeline.invocation import load_invocation
-    from synthbench.pipeline.progress import progress_for_people
 
     progress = progress_for_people()
     progress.say(store_line())

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from synthbench.diagnosis.finding import Finding, Level, fine, note, problem
 from synthbench.diagnosis.web import Address, UnreachableError, basic, get
-from synthbench.tracking.kept import Kept
+from synthbench.tracking.outbox import Kept
 from synthbench.tracking.redaction import mask_password_of
 
 ENDPOINT, TRACKING = "endpoint", "tracking"

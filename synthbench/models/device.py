@@ -28,7 +28,7 @@ def device_name(runtime: "Runtime") -> str:
 
 def use_threads(runtime: "Runtime") -> None:
     """Let torch use as many CPU threads in this process as the runtime says."""
-    import torch
-
     if runtime.threads is not None:
+        import torch
+
         torch.set_num_threads(runtime.threads)

@@ -2,32 +2,34 @@
 
 import os
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from synthbench.config.experiment import Experiment
+from synthbench.config.llm import LLM, SandboxLLM
 from synthbench.durability import DamagedFileError
 from synthbench.errors import UserError
 from synthbench.home import home, make_store_folder
-from synthbench.pipeline.artifacts import Artifacts
-from synthbench.pipeline.audit_results import deliver_sheet
-from synthbench.pipeline.bars import RichProgress
-from synthbench.pipeline.cleaning import run_in_progress
-from synthbench.pipeline.course import Course
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.bars import RichProgress
+from synthbench.pipeline.engine.cleaning import run_in_progress
+from synthbench.pipeline.engine.executors import executor
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.progress import Course, PlainProgress
+from synthbench.pipeline.engine.runner import Report, Runner, matching
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.pipeline.estimates.estimator import estimator_for
-from synthbench.pipeline.estimates.known import Known
-from synthbench.pipeline.executors import executor
+from synthbench.pipeline.estimates.facts import Known
 from synthbench.pipeline.invocation import Invocation
-from synthbench.pipeline.llm import llm_on_demand
-from synthbench.pipeline.plan import Plan, make_plan
-from synthbench.pipeline.progress import PlainProgress
-from synthbench.pipeline.repair import collect_whole
-from synthbench.pipeline.runner import Report, Runner, matching
-from synthbench.pipeline.store import Store, disk_errors
+from synthbench.pipeline.planning import make_plan
+from synthbench.pipeline.results.audits import deliver_sheet
+from synthbench.pipeline.results.collect import collect
+from synthbench.plugins import ChatModel
 from synthbench.reporting.files import make_report_folder, place_report, report_files, report_folder
 from synthbench.reporting.results import ExperimentResult
-from synthbench.runtime import Runtime
+from synthbench.runtime import Progress, Runtime
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted
 
@@ -153,3 +155,55 @@ def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, t
             return MlflowTracker(home()).log(result, Path(name)), ()
         except UserError as error:
             return "", error.messages
+
+
+def collect_whole(
+    plan: Plan, runner: Runner, report: Report, overrides: tuple[str, ...] = ()
+) -> ExperimentResult:
+    """Return the results of a plan that was run; what is computed again on the way is added to the report.
+
+    Raises UserError if an artifact is damaged as soon as it is computed.
+    """
+    mended: set[str] = set()
+    while True:
+        artifacts = Artifacts(runner.store, runner.progress.say)
+        try:
+            return collect(plan, artifacts, report.failure_lines, overrides, report.pending_lines)
+        except ArtifactDamagedError as damage:
+            stage = plan.stages[damage.identity]
+            if damage.identity in mended:
+                message = f"{stage}: damaged again as soon as it was computed ({damage})"
+                raise UserError(f"{message}; is the disk of {runner.store.root} failing?") from damage
+            mended.add(damage.identity)
+            report.add(runner.compute_again(stage))
+
+
+@contextmanager
+def llm_on_demand(settings: LLM | None, progress: Progress) -> Iterator[Callable[[], ChatModel | None]]:
+    """Give a function that returns the LLM's address, and starts its server if none is running.
+
+    Without settings there is no LLM; an endpoint with an address is not started, nor a local model, which the
+    stage that asks it loads. The function raises UserError if the server does not start.
+    """
+    with ExitStack() as servers:
+        running: list[tuple[ChatModel, Callable[[], bool]]] = []
+
+        def address() -> ChatModel | None:
+            if settings is None:
+                return None
+            if not isinstance(settings, SandboxLLM):
+                return settings.address()
+            if not running or not running[-1][1]():
+                running.append(_start(settings, servers))
+                progress.say(f"started the LLM '{settings.endpoint}' at {running[-1][0].base_url}")
+            return running[-1][0]
+
+        yield address
+
+
+def _start(settings: SandboxLLM, servers: ExitStack) -> tuple[ChatModel, Callable[[], bool]]:
+    from synthbench.sandbox.llm.process import running_server
+
+    server = servers.enter_context(running_server(settings.server()))
+    found = ChatModel(name=settings.endpoint, base_url=server.base_url, model=server.model)
+    return found, lambda: server.process.poll() is None

@@ -1,7 +1,11 @@
-"""Writes one result as MLflow runs, completing whatever a killed process left."""
+"""Writes one result as MLflow runs, completing whatever a killed process left.
+
+Models and data sets are recorded as references to the store: their weights and records are not copied.
+"""
 
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -11,11 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.reporting.statistics import aggregate
-from synthbench.tracking.lineage import MODEL_TAG, delete_run, log_datasets, log_model
 from synthbench.tracking.payload import (
+    Columns,
     Point,
+    columns_of,
     content_digest,
     experiment_digest,
     experiment_points,
@@ -29,7 +34,6 @@ from synthbench.tracking.payload import (
     run_points,
     score_points,
 )
-from synthbench.tracking.scores import Columns, columns_of
 from synthbench.tracking.settings import Settings, settings_of
 from synthbench.tracking.views import (
     ORDER_TAG,
@@ -44,7 +48,7 @@ from synthbench.tracking.views import (
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Run
+    from mlflow.entities import DatasetInput, Run
 
 RESULT_FILE = "result.json"
 SOURCE_FILE = "experiment.yaml"
@@ -306,3 +310,68 @@ def _is_page(path: str) -> bool:
 
 def _is_finished(run: "Run") -> bool:
     return bool(run.info.status == "FINISHED")
+
+
+MODEL_TAG = "synthbench.model"
+NAME_LENGTH = 250
+DIGEST_LENGTH = 36
+MODELS_MOST = 100
+
+
+def log_datasets(client: "MlflowClient", run_id: str, run: RunResult) -> None:
+    """Record the parts of the training data, each with its content hash and its folder in the store."""
+    if run.datasets:
+        client.log_inputs(run_id, [_dataset_input(dataset) for dataset in run.datasets])
+
+
+def log_model(
+    client: "MlflowClient", place: tuple[str, str], name: str, run: RunResult, parameters: Mapping[str, str]
+) -> str:
+    """Record the trained model as one that lies outside MLflow, and return its id; empty if there is none.
+
+    `place` is the experiment's and the run's id.
+    """
+    from mlflow.entities import LoggedModelOutput
+    from mlflow.utils.mlflow_tags import MLFLOW_MODEL_IS_EXTERNAL
+
+    if not run.model_folder:
+        return ""
+    experiment_id, run_id = place
+    model = client.create_logged_model(
+        experiment_id,
+        # MLflow takes none of these in a model's name.
+        name=re.sub(r"[/:.%\"']", "_", name),
+        source_run_id=run_id,
+        tags={MODEL_TAG: run.model_folder, MLFLOW_MODEL_IS_EXTERNAL: "true"},
+        params=dict(parameters),
+        model_type=parameters.get("trainer"),
+    )
+    client.finalize_logged_model(model.model_id, "READY")
+    client.log_outputs(run_id, [LoggedModelOutput(model.model_id, run.num_steps)])
+    return str(model.model_id)
+
+
+def delete_run(client: "MlflowClient", experiment_id: str, run_id: str) -> None:
+    """Delete a run and the models that are recorded of it."""
+    models = client.search_logged_models(
+        [experiment_id], f"source_run_id = '{run_id}'", max_results=MODELS_MOST
+    )
+    for model in models:
+        client.delete_logged_model(model.model_id)
+    client.delete_run(run_id)
+
+
+def _dataset_input(dataset: DatasetSummary) -> "DatasetInput":
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    profile = dataset.model_dump(mode="json", exclude={"content_hash", "folder", "part"})
+    return DatasetInput(
+        Dataset(
+            name=dataset.part[:NAME_LENGTH],
+            digest=dataset.content_hash[:DIGEST_LENGTH],
+            source_type="local",
+            source=json.dumps({"uri": dataset.folder}),
+            profile=json.dumps(profile, sort_keys=True),
+        ),
+        [InputTag("mlflow.data.context", "training")],
+    )

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from synthbench.errors import UserError, did_you_mean
 from synthbench.privacy import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
-from synthbench.tracking.kept import Kept, read_kept
 from synthbench.tracking.mlflow_runs import (
     KIND_TAG,
     LOGGED_TAG,
@@ -24,6 +23,7 @@ from synthbench.tracking.mlflow_runs import (
     pages_of,
     run_ids,
 )
+from synthbench.tracking.outbox import Kept, read_kept
 from synthbench.tracking.redaction import mask_password_of, redacted
 
 if TYPE_CHECKING:

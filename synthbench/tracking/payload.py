@@ -3,11 +3,13 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.escaping import markdown_text
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
+from synthbench.reporting.statistics import aggregate
+from synthbench.reporting.statistics.aggregate import Measurement
 from synthbench.reporting.statistics.differences import Sample
 
 NAME_LENGTH = 250
@@ -164,3 +166,33 @@ def _digest(content: object) -> str:
 
 def _short_hash(text: str, length: int) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a result, averages last: name -> what is averaged, one measurement where nothing is."""
+
+    over: dict[str, tuple[Measurement, ...]]
+
+    def samples(self, runs: Sequence[RunResult]) -> dict[str, Sample]:
+        """Return each column's main scores of these runs, one for each seed; empty columns are left out."""
+        found = {
+            name: aggregate.sample(runs, over[0]) if len(over) == 1 else aggregate.average(runs, over)
+            for name, over in self.over.items()
+        }
+        return {name: sample for name, sample in found.items() if sample is not None}
+
+
+def columns_of(result: ExperimentResult) -> Columns:
+    """Return the columns of a result, one for each test set and evaluator, and the averages of its table.
+
+    Where the table goes across an axis, each value of it is a place of its own here: an average over
+    several of them is left out.
+    """
+    measured = aggregate.measurements(result)
+    over: dict[str, tuple[Measurement, ...]] = {one.label: (one,) for one in measured}
+    for name, tasks in result.table.get("averages", {}).items():
+        named = tuple(one for one in measured if not one.names.isdisjoint(tasks))
+        if len(named) == len(tasks) and name not in over:
+            over[name] = named
+    return Columns(over)

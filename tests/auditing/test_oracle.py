@@ -12,7 +12,7 @@ from synthbench.auditing.oracle import BANDS, band
 from synthbench.auditing.report import Audit, audit_by_oracle
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Failure, Pair, ScoredPair, Sentence, Triplet
-from synthbench.pipeline.progress import PlainProgress
+from synthbench.pipeline.engine.progress import PlainProgress
 from synthbench.sandbox.sampling import Relation
 from synthbench.sources.places import Places
 from synthbench.sources.sandbox import SandboxSource

@@ -5,8 +5,8 @@ from disks import flip
 from small_experiment import Place
 from wording import worded
 
-from synthbench.pipeline.cleaning import run_in_progress
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.cleaning import run_in_progress
+from synthbench.pipeline.engine.store import Store
 
 SPEC = {"label": "train gold seed 0", "spec": {"kind": "train", "inputs": {}}}
 

@@ -17,7 +17,7 @@ from synthbench.data.exchange import open_dataset
 from synthbench.data.records import Failure, RecordKind, ScoredPair
 from synthbench.errors import UserError
 from synthbench.home import home
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.store import Store
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from hub_cache import SENTENCES
 from small_experiment import Place
 from wording import worded
 
-from synthbench.pipeline.operations import Train
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.operations.training import Train
 
 RUN = "synthbench.pipeline.experiment_run.make_plan"
 

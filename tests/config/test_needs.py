@@ -7,7 +7,7 @@ from wording import worded
 
 from synthbench.config.load import load_experiment
 from synthbench.errors import UserError
-from synthbench.pipeline.plan import make_plan
+from synthbench.pipeline.planning import make_plan
 
 EXPERIMENT = """\
 experiment: small

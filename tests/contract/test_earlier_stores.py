@@ -10,7 +10,7 @@ from small_experiment import Place
 
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
-from synthbench.pipeline.plan import make_plan
+from synthbench.pipeline.planning import make_plan
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.yaml"))

@@ -14,7 +14,7 @@ import pytest
 from synthbench.diagnosis import services, web
 from synthbench.diagnosis.finding import Finding, Level
 from synthbench.reporting.results import ExperimentResult
-from synthbench.tracking.kept import Kept
+from synthbench.tracking.outbox import Kept
 
 KEY, PASSWORD = "sk-very-secret", "hunter2"
 MODELS = json.dumps({"data": [{"id": "a"}, {"id": "b"}]}).encode()

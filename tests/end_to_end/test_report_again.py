@@ -13,8 +13,8 @@ from synthbench.auditing.report import Audit
 from synthbench.config.experiment import Experiment
 from synthbench.config.load import load_experiment
 from synthbench.data.records import RecordKind
-from synthbench.pipeline.collect import request, to_yaml
-from synthbench.pipeline.job import environment
+from synthbench.pipeline.engine.jobs import environment
+from synthbench.pipeline.results.collect import request, to_yaml
 from synthbench.reporting.files import write_report
 from synthbench.reporting.results import (
     AuditResult,

@@ -10,8 +10,8 @@ from sandbox_findings import EXPERIMENTS, Check, Evidence, scores, verdict_off, 
 from small_experiment import Place
 
 from synthbench.config.overrides import Overrides
-from synthbench.pipeline.collect import request
 from synthbench.pipeline.invocation import load_invocation
+from synthbench.pipeline.results.collect import request
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.statistics.differences import over_seeds
 from synthbench.tracking.mlflow_tracker import MlflowTracker

@@ -16,13 +16,13 @@ from fakes import Lines, note_work
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.errors import UserError
-from synthbench.pipeline.executors import InProcess, executor
-from synthbench.pipeline.job import Job, Outcome
-from synthbench.pipeline.operations import write_dataset
-from synthbench.pipeline.runner import Report, Runner
-from synthbench.pipeline.stage import Operation, Stage
-from synthbench.pipeline.store import Store
-from synthbench.pipeline.workspace import Workspace
+from synthbench.pipeline.engine.artifacts import write_dataset
+from synthbench.pipeline.engine.executors import InProcess, executor
+from synthbench.pipeline.engine.jobs import Job, Outcome
+from synthbench.pipeline.engine.runner import Report, Runner
+from synthbench.pipeline.engine.stage import Operation, Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.runtime import Runtime
 
 RUNTIME = Runtime(device="cpu")

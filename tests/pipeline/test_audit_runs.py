@@ -9,14 +9,15 @@ from fake_stages import RUNTIME
 from fakes import Lines
 from wording import refused
 
-from synthbench.pipeline.artifacts import Artifacts
-from synthbench.pipeline.audit_results import deliver_sheet, sheet_name
-from synthbench.pipeline.collect import collect
-from synthbench.pipeline.executors import InProcess
-from synthbench.pipeline.plan import Plan, make_plan
-from synthbench.pipeline.runner import Report, Runner
-from synthbench.pipeline.status import statuses
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.runner import Report, Runner
+from synthbench.pipeline.engine.status import statuses
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.planning import make_plan
+from synthbench.pipeline.results.audits import deliver_sheet, sheet_name
+from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.results import AuditResult, ExperimentResult
 
 AUDITED = """\

@@ -12,15 +12,16 @@ from wording import worded
 from synthbench.config.llm import EndpointLLM, SandboxLLM
 from synthbench.errors import UserError
 from synthbench.generation.chat.ledger import entries
-from synthbench.pipeline.costs import costs
-from synthbench.pipeline.executors import InProcess
-from synthbench.pipeline.llm import llm_on_demand
-from synthbench.pipeline.operations import read_dataset
-from synthbench.pipeline.plan import Plan, make_plan
-from synthbench.pipeline.runner import Report, Runner
-from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.status import statuses
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.artifacts import read_dataset
+from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.runner import Report, Runner
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.status import statuses
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.costs import costs
+from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.planning import make_plan
 from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.process import RunningServer, running_server
 from synthbench.sandbox.llm.settings import LLMSettings

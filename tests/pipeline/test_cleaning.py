@@ -9,8 +9,8 @@ import pytest
 from fake_stages import hold_lock, in_process, wait_for
 from wording import refused
 
-from synthbench.pipeline.cleaning import CLEANING, clean, run_in_progress, take_inventory
-from synthbench.pipeline.store import STAGE_FILE, Store
+from synthbench.pipeline.engine.cleaning import CLEANING, clean, run_in_progress, take_inventory
+from synthbench.pipeline.engine.store import STAGE_FILE, Store
 
 SOURCE, MODEL, SCORES, OTHER = (letter * 64 for letter in "abcd")
 

@@ -4,25 +4,24 @@ from collections.abc import Collection, Sequence
 
 from fake_stages import stage
 
-from synthbench.pipeline.course import Course
-from synthbench.pipeline.estimates.estimator import Estimate
-from synthbench.pipeline.stage import Stage
+from synthbench.pipeline.engine.progress import Course
+from synthbench.pipeline.engine.stage import Stage
 
 
 class Told:
     """An estimator that knows the seconds of stages by their first letter, until it learns others."""
 
     def __init__(self, **seconds: float | None) -> None:
-        self.seconds = seconds
+        self.known = seconds
 
     def sort(self, each: Stage) -> str:
         return each.operation.component[0]
 
-    def estimate(self, each: Stage) -> Estimate:
-        return Estimate(self.seconds[self.sort(each)])
+    def seconds(self, each: Stage) -> float | None:
+        return self.known[self.sort(each)]
 
     def learn(self, each: Stage, seconds: float) -> None:
-        self.seconds[self.sort(each)] = seconds
+        self.known[self.sort(each)] = seconds
 
 
 class Clock:
@@ -35,7 +34,7 @@ class Clock:
 
 
 def course(stages: Collection[Stage], clock: Clock, processes: int = 1, **seconds: float | None) -> Course:
-    found = Course(lambda _: Told(**seconds), processes, clock)  # type: ignore[arg-type, return-value]
+    found = Course(lambda _: Told(**seconds), processes, clock)
     found.begin(stages)
     return found
 

@@ -13,16 +13,14 @@ from synthbench.durability import read_sealed, write_sealed
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.shape import shape_of
 from synthbench.models.work import Work, reading, training
-from synthbench.pipeline.costs import Time
-from synthbench.pipeline.estimates.estimator import Estimator, estimator_for, predict
-from synthbench.pipeline.estimates.facts import Facts, Piece, work_of
-from synthbench.pipeline.estimates.known import Known
+from synthbench.pipeline.engine.progress import duration
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.costs import Time
+from synthbench.pipeline.estimates.estimator import Estimator, Past, Timed, estimator_for, predict
+from synthbench.pipeline.estimates.facts import Facts, Known, Piece, work_of
 from synthbench.pipeline.estimates.machine import CPU, Machine, this_machine
-from synthbench.pipeline.estimates.past import Past, Timed
-from synthbench.pipeline.estimates.wording import duration
-from synthbench.pipeline.plan import make_plan
-from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.planning import make_plan
 from synthbench.plugins import component
 from synthbench.runtime import Runtime
 

@@ -10,14 +10,15 @@ from fakes import FakeMethod, FakeTrainer, Lines, work_done
 from wording import refused
 
 from synthbench.errors import UserError
-from synthbench.pipeline.artifacts import Artifacts
-from synthbench.pipeline.collect import collect
-from synthbench.pipeline.costs import costs
-from synthbench.pipeline.executors import InProcess
-from synthbench.pipeline.plan import Plan, make_plan
-from synthbench.pipeline.runner import Report, Runner, matching
-from synthbench.pipeline.status import statuses
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.runner import Report, Runner, matching
+from synthbench.pipeline.engine.status import statuses
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.costs import costs
+from synthbench.pipeline.planning import make_plan
+from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.model.build import build_table
 
 SELECT = "size: 3\n    select: {over: {train.strength: [0.25, 0.75, 0.75, 0.5]}}"

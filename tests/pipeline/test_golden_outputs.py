@@ -8,11 +8,11 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
-from synthbench.pipeline.executors import InProcess
-from synthbench.pipeline.operations import read_dataset
-from synthbench.pipeline.plan import make_plan
-from synthbench.pipeline.runner import Runner
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.artifacts import read_dataset
+from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.runner import Runner
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.planning import make_plan
 
 GOLDEN = {
     ("source", "FileSource", 1): "09a5af29c5402a50",

@@ -10,13 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from synthbench.config.experiment import Variant
-from synthbench.pipeline.artifacts import Artifacts
-from synthbench.pipeline.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.pipeline.item_noise import item_noise
-from synthbench.pipeline.operations import write_json
-from synthbench.pipeline.plan import PlannedRun
-from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.artifacts import Artifacts, write_json
+from synthbench.pipeline.engine.plan import PlannedRun
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.pipeline.results.item_noise import item_noise
 from synthbench.reporting.statistics.item_noise import Influences, item_variances
 from synthbench_sts import STS
 from synthbench_sts.influence import spearman_influence

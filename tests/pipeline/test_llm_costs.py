@@ -7,13 +7,13 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
-from synthbench.pipeline.artifacts import Artifacts
-from synthbench.pipeline.collect import collect
-from synthbench.pipeline.executors import InProcess
-from synthbench.pipeline.llm import llm_on_demand
-from synthbench.pipeline.plan import make_plan
-from synthbench.pipeline.runner import Runner
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.runner import Runner
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.planning import make_plan
+from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.results import ExperimentResult
 from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.process import RunningServer, running_server

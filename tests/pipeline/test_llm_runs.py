@@ -14,15 +14,16 @@ from typer.testing import CliRunner
 from wording import refused, worded
 
 from synthbench.cli.main import app
-from synthbench.pipeline.executors import executor
-from synthbench.pipeline.generation import Context
-from synthbench.pipeline.llm import llm_on_demand
-from synthbench.pipeline.operations import read_dataset
-from synthbench.pipeline.plan import Plan, make_plan
-from synthbench.pipeline.runner import Report, Runner
-from synthbench.pipeline.stage import Stage, difference
-from synthbench.pipeline.store import Store
-from synthbench.pipeline.workspace import Workspace
+from synthbench.pipeline.engine.artifacts import read_dataset
+from synthbench.pipeline.engine.executors import executor
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.runner import Report, Runner
+from synthbench.pipeline.engine.stage import Stage, difference
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.operations.generation import Context
+from synthbench.pipeline.planning import make_plan
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ from synthbench.config.llm import SandboxLLM
 from synthbench.config.local_llm import LocalLLM
 from synthbench.generation.chat.ledger import entries
 from synthbench.generation.language_model import LanguageModel
-from synthbench.pipeline.costs import costs
-from synthbench.pipeline.generation import Generate
-from synthbench.pipeline.llm import llm_on_demand
-from synthbench.pipeline.operations import read_dataset
-from synthbench.pipeline.plan import make_plan
-from synthbench.pipeline.status import statuses
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.artifacts import read_dataset
+from synthbench.pipeline.engine.status import statuses
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.costs import costs
+from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.operations.generation import Generate
+from synthbench.pipeline.planning import make_plan
 
 
 @pytest.fixture

@@ -18,12 +18,12 @@ from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.models import artifact, kept_vectors
 from synthbench.models.batching import TokenisedTexts
 from synthbench.models.pretrained import Pretrained
-from synthbench.pipeline.evaluation import Evaluate
-from synthbench.pipeline.job import Job
-from synthbench.pipeline.operations import write_dataset
-from synthbench.pipeline.stage import Operation, Stage
-from synthbench.pipeline.store import Store
-from synthbench.pipeline.workspace import Workspace
+from synthbench.pipeline.engine.artifacts import write_dataset
+from synthbench.pipeline.engine.jobs import Job
+from synthbench.pipeline.engine.stage import Operation, Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench_sts import STS
 
 

@@ -26,11 +26,11 @@ from fake_stages import (
 from fakes import Lines, work_done
 from wording import refused
 
-from synthbench.pipeline.executors import InProcess, executor
-from synthbench.pipeline.job import Job
-from synthbench.pipeline.runner import Runner, matching
-from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.executors import InProcess, executor
+from synthbench.pipeline.engine.jobs import Job
+from synthbench.pipeline.engine.runner import Runner, matching
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import Store
 
 
 def forced(graph: Graph, *patterns: str) -> frozenset[str]:

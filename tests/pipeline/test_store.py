@@ -11,13 +11,7 @@ from wording import refused, worded
 
 from synthbench.durability import DamagedFileError, file_hash
 from synthbench.errors import UserError
-from synthbench.pipeline.store import (
-    SMALL,
-    ArtifactDamagedError,
-    StageBusyError,
-    Store,
-    disk_errors,
-)
+from synthbench.pipeline.engine.store import SMALL, ArtifactDamagedError, StageBusyError, Store, disk_errors
 
 IDENTITY = "ab" * 32
 
@@ -75,7 +69,7 @@ def test_a_commit_that_is_interrupted_leaves_no_artifact(
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr("synthbench.pipeline.store.write_sealed", fail)
+    monkeypatch.setattr("synthbench.pipeline.engine.store.write_sealed", fail)
     with pytest.raises(OSError, match="No space left"):
         committed(store)
     assert not store.has(IDENTITY)
@@ -133,7 +127,7 @@ def test_a_file_that_the_disk_does_not_give_back_is_damage(
     def fail(_: Path) -> str:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr("synthbench.pipeline.store.file_hash", fail)
+    monkeypatch.setattr("synthbench.pipeline.engine.store.file_hash", fail)
     worded(damage(store), "deep/file.txt", "Input/output")
 
 

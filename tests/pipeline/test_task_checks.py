@@ -9,10 +9,11 @@ from fakes import Base, FakeEvaluator, FakeTrainer, work_done
 from wording import refused, worded
 
 from synthbench.data.preparing.filters import Length
-from synthbench.pipeline.evaluation import Evaluate
-from synthbench.pipeline.operations import Prepare, Train
-from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.operations.data import Prepare
+from synthbench.pipeline.operations.evaluation import Evaluate
+from synthbench.pipeline.operations.training import Train
 from synthbench_pairs import Pairs
 from synthbench_sts import STS
 

@@ -8,12 +8,13 @@ from fake_stages import RUNTIME
 from fakes import Lines
 
 from synthbench.durability import read_sealed, write_sealed
-from synthbench.pipeline.artifacts import Artifacts
-from synthbench.pipeline.collect import collect
-from synthbench.pipeline.executors import InProcess
-from synthbench.pipeline.plan import Plan, make_plan
-from synthbench.pipeline.runner import Runner
-from synthbench.pipeline.store import STAGE_FILE, Store
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.runner import Runner
+from synthbench.pipeline.engine.store import STAGE_FILE, Store
+from synthbench.pipeline.planning import make_plan
+from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.model.build import build_table
 
 

@@ -13,10 +13,10 @@ from fakes import FakeEvaluator, FakeMethod, FakeTrainer
 from wording import refused
 
 from synthbench.api import Component
-from synthbench.pipeline.evaluation import Evaluate
-from synthbench.pipeline.generation import Generate
-from synthbench.pipeline.operations import Train
-from synthbench.pipeline.stage import Stage, difference
+from synthbench.pipeline.engine.stage import Stage, difference
+from synthbench.pipeline.operations.evaluation import Evaluate
+from synthbench.pipeline.operations.generation import Generate
+from synthbench.pipeline.operations.training import Train
 from synthbench.plugin_code import code_of
 
 METHOD = """\

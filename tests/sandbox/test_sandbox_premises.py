@@ -15,7 +15,7 @@ from small_experiment import Place
 from wording import refused
 
 from synthbench.config.load import load_experiment
-from synthbench.pipeline.plan import make_plan
+from synthbench.pipeline.planning import make_plan
 from synthbench.sandbox.duplicates import duplicates
 from synthbench.sandbox.events import Event, similarity
 from synthbench.sandbox.forms import REGISTERS

@@ -10,7 +10,7 @@ from wording import refused
 
 from synthbench.data.conversions import convert
 from synthbench.data.records import RecordKind, Sentence
-from synthbench.pipeline.operations import ReadSource
+from synthbench.pipeline.operations.data import ReadSource
 from synthbench.sources.models import SOURCE_TYPES, Source
 from synthbench.sources.places import Places
 

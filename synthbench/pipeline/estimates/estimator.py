@@ -1,16 +1,54 @@
 """The one estimator of `plan` and `run`: how many seconds a stage takes."""
 
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from synthbench.models.work import Work
-from synthbench.pipeline.estimates.facts import work_of, works_on
-from synthbench.pipeline.estimates.known import Known
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import STAGE_FILE, Store
+from synthbench.pipeline.estimates.facts import Known, work_of, works_on
 from synthbench.pipeline.estimates.machine import CPU, DATA_CENTRE_GPU, Machine, this_machine
-from synthbench.pipeline.estimates.past import Key, Past, Timed, recorded
-from synthbench.pipeline.stage import Stage
 from synthbench.runtime import Runtime
+
+MOST_READ = 1000
+"""Artifacts that are looked at, the newest first: a store may hold many thousands."""
+NEAREST = 5
+Key = tuple[str, str, str]
+"""Kind, component and model: stages that are alike in them differ in their amount alone."""
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One stage that was run: the seconds that a model of it tells, its amount, and what it took."""
+
+    predicted: float | None
+    amount: float | None
+    seconds: float
+
+
+class Past:
+    """Stages that were run, by kind, component and model; those of this run come before all others."""
+
+    def __init__(self) -> None:
+        self.own: dict[Key, list[Timed]] = defaultdict(list)
+        self.stored: dict[Key, list[Timed]] = defaultdict(list)
+
+    def seconds(self, key: Key, predicted: float | None, amount: float | None) -> float | None:
+        """Return how long a stage takes by those alike that are nearest in size, None if there is none."""
+        alike = self.own.get(key) or self.stored.get(key)
+        if not alike:
+            return None
+        for size, name in ((predicted, "predicted"), (amount, "amount")):
+            sized = [(getattr(each, name), each.seconds) for each in alike if getattr(each, name)]
+            if size and sized:
+                sized.sort(key=lambda each: abs(math.log(each[0] / size)))
+                told = sum(predicted_one for predicted_one, _ in sized[:NEAREST])
+                return float(size * sum(took for _, took in sized[:NEAREST]) / told)
+        return sum(each.seconds for each in alike) / len(alike)
 
 
 @dataclass(frozen=True)
@@ -69,6 +107,10 @@ class Estimator:
             if known is not None:
                 return Estimate(known, is_from_past=True)
         return Estimate(predicted, unknown="" if predicted is not None else _what_is_unknown(stage, work))
+
+    def seconds(self, stage: Stage) -> float | None:
+        """Return how many seconds a stage will take, None if that is unknown."""
+        return self.estimate(stage).seconds
 
     def sort(self, stage: Stage) -> tuple[Key, Work | None]:
         """Return what the estimate of a stage depends on: it is the same for all of one sort."""
@@ -135,3 +177,19 @@ def _what_is_unknown(stage: Stage, work: Work | None) -> str:
 
 def _key(stage: Stage, work: Work | None) -> Key:
     return (stage.kind, stage.operation.component, work.model if work else "")
+
+
+def recorded(store: Store) -> Iterator[Mapping[str, Any]]:
+    """Yield what was recorded of the newest artifacts, if it says how long they took."""
+    files = [(_age(file), file) for file in (store.root / "artifacts").glob(f"*/*/{STAGE_FILE}")]
+    for _, file in sorted(files, key=lambda each: -each[0])[:MOST_READ]:
+        info = store.info(file.parent.name)
+        if info is not None and isinstance(info.get("seconds"), int | float):
+            yield info
+
+
+def _age(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from synthbench.durability import write_atomically
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.store import Store
 from synthbench.runtime import Runtime
 
 CPU = "CPU"

@@ -12,16 +12,17 @@ from experiment_files import ExperimentFile
 from fakes import Lines
 from small_experiment import Called, Place, artifact
 
-from synthbench.pipeline.costs import costs
-from synthbench.pipeline.executors import InProcess
-from synthbench.pipeline.generation import Generate
-from synthbench.pipeline.llm import llm_on_demand
-from synthbench.pipeline.operations import read_dataset
-from synthbench.pipeline.plan import Plan, make_plan
-from synthbench.pipeline.runner import Report, Runner
-from synthbench.pipeline.stage import Stage
-from synthbench.pipeline.status import statuses
-from synthbench.pipeline.store import Store
+from synthbench.pipeline.engine.artifacts import read_dataset
+from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.runner import Report, Runner
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.status import statuses
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.costs import costs
+from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.operations.generation import Generate
+from synthbench.pipeline.planning import make_plan
 from synthbench.runtime import Runtime
 from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.settings import LLMSettings

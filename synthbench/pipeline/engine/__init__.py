@@ -1,0 +1,1 @@
+"""What computes a plan: stages, the store of their artifacts, the runner. It knows no concrete operation."""

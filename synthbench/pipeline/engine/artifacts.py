@@ -1,0 +1,125 @@
+"""Stored artifacts for those who read results from them: no file is read that is not as it was committed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset, read_manifest
+from synthbench.errors import UserError
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.workspace import Workspace
+
+DATASET_FOLDER = "dataset"
+CHOICE_FILE = "choice.json"
+
+
+def write_json(file: Path, value: Any) -> None:  # noqa: ANN401
+    """Write a value as indented JSON."""
+    file.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def read_json(file: Path) -> Any:  # noqa: ANN401
+    """Read a JSON file of an artifact."""
+    return json.loads(file.read_text(encoding="utf-8"))
+
+
+def read_dataset(artifact: Path) -> SyntheticDataset:
+    """Read the data set of a source, exclude, prepare or generate stage."""
+    return SyntheticDataset.read(artifact / DATASET_FOLDER)
+
+
+def write_dataset(dataset: SyntheticDataset, work: Workspace) -> None:
+    """Make a data set the stage's artifact."""
+    dataset.write(dataset_folder(work))
+
+
+def dataset_folder(work: Workspace) -> Path:
+    """Make the folder of the stage's output in which a data set is to be written."""
+    folder = work.output / DATASET_FOLDER
+    folder.mkdir()
+    return folder
+
+
+def model_folder(artifact: Path) -> Path:
+    """Return the model that a train stage made, or that a select stage chose among its siblings."""
+    if not (artifact / CHOICE_FILE).is_file():
+        return artifact
+    identity = str(read_json(artifact / CHOICE_FILE)["identity"])
+    return artifact.parent.parent / identity[:2] / identity
+
+
+class Artifacts:
+    """Reads the store. Each file is held against its checksum before its first use, however large it is.
+
+    Every method raises ArtifactDamagedError if what it is to return is damaged. Whole artifacts may be gone:
+    nothing needs them any more. What else is damaged is told by `say`.
+    """
+
+    def __init__(self, store: Store, say: Callable[[str], None] = lambda _: None) -> None:
+        self.root = store.root
+        self.answers = store.answers
+        self.say = say
+        self._store = store
+        self._records: dict[str, dict[str, Any]] = {}
+        self._whole: set[tuple[str, str]] = set()
+
+    def has(self, identity: str) -> bool:
+        """Tell whether the stage's artifact is there."""
+        return self._store.has(identity)
+
+    def record(self, identity: str) -> dict[str, Any]:
+        """Return what was recorded at the commit (spec, label, seconds, files); nothing of what is gone."""
+        if identity not in self._records:
+            self._records[identity] = self._store.record(identity) if self.has(identity) else {}
+        return self._records[identity]
+
+    def place(self, identity: str, name: str = "") -> str:
+        """Return a file or folder as "store/artifacts/...": where the store is, is the user's business."""
+        return (self._store.folder(identity) / name).relative_to(self.root.parent).as_posix()
+
+    def file(self, identity: str, name: str) -> Path | None:
+        """Return a file, None if the artifact has none of that name, or is gone."""
+        recorded = self.record(identity).get("files", {})
+        if name not in recorded:
+            return None
+        if (identity, name) not in self._whole:
+            self._store.check_file(identity, name, recorded[name])
+            self._whole.add((identity, name))
+        return self._store.folder(identity) / name
+
+    def json(self, identity: str, name: str) -> Any:  # noqa: ANN401
+        """Return the content of a JSON file, None if there is none of that name."""
+        file = self.file(identity, name)
+        return None if file is None else json.loads(file.read_text(encoding="utf-8"))
+
+    def has_dataset(self, identity: str) -> bool:
+        """Tell whether the artifact is there and holds a data set."""
+        return f"{DATASET_FOLDER}/{MANIFEST_FILE}" in self.record(identity).get("files", {})
+
+    def manifest(self, identity: str) -> Manifest:
+        """Return the manifest of a data set; raises UserError if it is gone."""
+        file = self.file(identity, f"{DATASET_FOLDER}/{MANIFEST_FILE}")
+        if file is None:
+            raise self._gone(identity)
+        return read_manifest(file.parent)
+
+    def dataset(self, identity: str) -> Path:
+        """Return the folder of a data set; raises UserError if it is gone."""
+        names = [
+            name for name in self.record(identity).get("files", {}) if name.startswith(f"{DATASET_FOLDER}/")
+        ]
+        if not names:
+            raise self._gone(identity)
+        for name in names:
+            self.file(identity, name)
+        return self._store.folder(identity) / DATASET_FOLDER
+
+    def chosen_input(self, stage: Stage) -> Stage | None:
+        """Return the input that a finished select stage chose, None for stages of other kinds."""
+        choice = self.json(stage.identity, CHOICE_FILE)
+        return None if choice is None else stage.inputs[str(choice["winner"])]
+
+    def _gone(self, identity: str) -> UserError:
+        return UserError(f"{self.place(identity, DATASET_FOLDER)}: no longer in the store")

@@ -1,0 +1,233 @@
+"""Progress for people: bars on a terminal, a line now and then in a log."""
+
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.runtime import Progress, ProgressTask
+
+if TYPE_CHECKING:
+    from synthbench.pipeline.engine.bars import RichProgress
+
+SECONDS_BETWEEN_LINES = 30.0
+
+
+class PlainProgress:
+    """Whole lines on standard error: fit for a log file and for several processes at once.
+
+    `about` names the stage that every line is about.
+    """
+
+    def __init__(self, about: str = "") -> None:
+        self.about = about
+
+    @contextmanager
+    def task(self, description: str, total: int) -> Iterator[ProgressTask]:
+        """Print a line every half minute while the task runs."""
+        yield _PlainTask(self, description, total)
+
+    def say(self, message: str) -> None:
+        """Print one line."""
+        shown = f"  {self.about}: {message.strip()}" if self.about else message
+        sys.stderr.write(f"{time.strftime('%H:%M:%S')} {shown}\n")
+        sys.stderr.flush()
+
+    @contextmanager
+    def watching(self, course: "Course") -> Iterator[None]:
+        """Print every half minute how far the run is, whatever its stages say."""
+        is_over = threading.Event()
+
+        def tell() -> None:
+            while not is_over.wait(SECONDS_BETWEEN_LINES):
+                self.say(str(course))
+
+        teller = threading.Thread(target=tell, daemon=True)
+        teller.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            teller.join()
+
+
+class _PlainTask:
+    def __init__(self, progress: PlainProgress, description: str, total: int) -> None:
+        self.progress = progress
+        self.description = description
+        self.total = total
+        self.done = 0
+        self.started = self.last = time.monotonic()
+
+    def advance(self, amount: int = 1) -> None:
+        self.done += amount
+        now = time.monotonic()
+        if now - self.last < SECONDS_BETWEEN_LINES:
+            return
+        self.last = now
+        rate = self.done / (now - self.started)
+        left = (self.total - self.done) / rate if rate else 0.0
+        self.progress.say(f"  {self.description}: {self.done:,}/{self.total:,}, {left:,.0f} s left")
+
+
+def progress_for_people() -> "PlainProgress | RichProgress":
+    """Return bars if standard error is a terminal, else plain lines."""
+    if not sys.stderr.isatty():
+        return PlainProgress()
+    from synthbench.pipeline.engine.bars import RichProgress
+
+    return RichProgress()
+
+
+def about(progress: Progress, stage: str) -> Progress:
+    """Return progress whose lines say which stage they are about; bars stand below its name anyway."""
+    return PlainProgress(stage) if isinstance(progress, PlainProgress) else progress
+
+
+OVERDUE = 0.1
+"""Of a stage that takes longer than was estimated, this share of its time so far is left."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """Seconds that are left; others may come on top that nobody can tell."""
+
+    seconds: float
+    is_least: bool
+
+    def __str__(self) -> str:
+        """The time in words."""
+        if self.is_least and not self.seconds:
+            return "time left unknown"
+        return f"{'at least' if self.is_least else 'about'} {duration(self.seconds)} left"
+
+
+class Estimator(Protocol):
+    """Tells how long stages take (see `estimates`)."""
+
+    def sort(self, stage: Stage) -> Hashable:
+        """Return what the estimate of a stage depends on."""
+
+    def seconds(self, stage: Stage) -> float | None:
+        """Return how long a stage takes, None if that is unknown."""
+
+    def learn(self, stage: Stage, seconds: float) -> None:
+        """Note how long a stage of this run took."""
+
+
+@dataclass
+class Course:
+    """Follows a run; another thread may ask at any time."""
+
+    estimator_for: Callable[[Collection[Stage]], Estimator] | None = None
+    num_processes: int = 1
+    clock: Callable[[], float] = time.monotonic
+    _total: int = 0
+    _estimator: Estimator | None = None
+    _waiting: dict[str, Stage] = field(default_factory=dict)
+    _running: dict[str, tuple[Sequence[Stage], float]] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self, needed: Collection[Stage]) -> None:
+        """Note which stages are to be computed."""
+        estimator = self.estimator_for(needed) if self.estimator_for is not None else None
+        with self._lock:
+            self._estimator = estimator
+            self._total = len(needed)
+            self._waiting = {stage.identity: stage for stage in needed}
+
+    def started(self, stages: Sequence[Stage]) -> None:
+        """Note that stages are being computed, together."""
+        with self._lock:
+            self._running[stages[0].identity] = (stages, self.clock())
+            for stage in stages:
+                self._waiting.pop(stage.identity, None)
+
+    def ended(self, stages: Sequence[Stage], executed: Collection[str], seconds: float) -> None:
+        """Note that stages run no more, and learn how long those took that were computed."""
+        with self._lock:
+            self._running.pop(stages[0].identity, None)
+            for stage in stages:
+                if stage.identity in executed and self._estimator is not None:
+                    self._estimator.learn(stage, seconds / len(executed))
+
+    def put_back(self, stages: Iterable[Stage]) -> None:
+        """Note that stages wait again."""
+        with self._lock:
+            self._waiting |= {stage.identity: stage for stage in stages}
+
+    def left_out(self, identities: Iterable[str]) -> None:
+        """Note that stages won't be computed."""
+        with self._lock:
+            for identity in identities:
+                self._waiting.pop(identity, None)
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many stages are settled, of how many."""
+        with self._lock:
+            running = sum(len(stages) for stages, _ in self._running.values())
+            return self._total - len(self._waiting) - running, self._total
+
+    @property
+    def now(self) -> str:
+        """The stages that run, with the seconds since they began."""
+        with self._lock:
+            running = list(self._running.values())
+        return "; ".join(f"{titled(stages)}, {self.clock() - since:.0f} s" for stages, since in running)
+
+    @property
+    def left(self) -> Left:
+        """The time that is left, if all processes are busy until the end."""
+        with self._lock:
+            waiting, running = self._of(self._waiting.values()), list(self._running.values())
+        seconds, is_least = waiting.seconds, waiting.is_least
+        for stages, since in running:
+            estimated, elapsed = self._of(stages), self.clock() - since
+            least = 0.0 if estimated.is_least else OVERDUE * elapsed
+            seconds += max(estimated.seconds - elapsed, least)
+            is_least |= estimated.is_least
+        return Left(seconds / self.num_processes, is_least)
+
+    def _of(self, stages: Iterable[Stage]) -> Left:
+        """Return the estimates of stages together; each sort of stage is estimated once."""
+        if self._estimator is None:
+            return Left(0.0, is_least=True)
+        sorts: Counter[Hashable] = Counter()
+        one: dict[Hashable, Stage] = {}
+        for stage in stages:
+            sort = self._estimator.sort(stage)
+            sorts[sort] += 1
+            one[sort] = stage
+        estimates = {sort: self._estimator.seconds(stage) for sort, stage in one.items()}
+        seconds = sum((estimates[sort] or 0.0) * number for sort, number in sorts.items())
+        return Left(seconds, is_least=None in estimates.values())
+
+    def __str__(self) -> str:
+        """Where the run is, in one line."""
+        done, total = self.counts
+        now = self.now
+        return f"{done:,} of {total:,} stages, {self.left}" + (f"; now: {now}" if now else "")
+
+
+def titled(stages: Sequence[Stage]) -> str:
+    """Return the first stage, and how many run with it."""
+    more = f" and {len(stages) - 1} more" if len(stages) > 1 else ""
+    return f"{stages[0]}{more}"
+
+
+_UNITS = (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0))
+
+
+def duration(seconds: float) -> str:
+    """Return a time in words, with about two digits."""
+    for unit, length in _UNITS:
+        if seconds >= 1.95 * length:
+            number = seconds / length
+            return f"{number:,.0f} {unit}" if number >= 9.95 else f"{number:.1f} {unit}".replace(".0 ", " ")
+    return f"{max(seconds, 1):,.0f} s"

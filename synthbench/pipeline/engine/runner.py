@@ -1,0 +1,316 @@
+"""Carries out a plan: what is missing, each stage once, in one process or several."""
+
+import contextlib
+import fnmatch
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from synthbench.errors import UserError, did_you_mean
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.jobs import Job, Outcome
+from synthbench.pipeline.engine.plan import Plan, descendants
+from synthbench.pipeline.engine.progress import Course
+from synthbench.pipeline.engine.schedule import Schedule
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import ArtifactDamagedError, StageBusyError, Store
+from synthbench.plugins import ChatModel
+from synthbench.runtime import Progress, Runtime
+
+SECONDS_BETWEEN_LOOKS = 0.3
+Known = dict[tuple[str, bool], bool]
+"""Whether artifacts are usable, by identity and whether the look was thorough."""
+
+
+class Executor(Protocol):
+    """Runs jobs; `wait` returns what has finished, at least one job if any is running."""
+
+    @property
+    def capacity(self) -> int:
+        """How many more jobs it takes now."""
+
+    def submit(self, job: Job) -> None:
+        """Start a job."""
+
+    def wait(self) -> list[tuple[Job, Outcome]]:
+        """Return finished jobs."""
+
+
+@dataclass
+class Report:
+    """What a run did, of `num_needed` stages that were not there.
+
+    `pending` stages wait for what comes on another day, `held_up` ones for them; `skipped` ones never come.
+    If the given data is faulty, which is the user's to mend, nothing was computed.
+    """
+
+    num_needed: int = 0
+    executed: list[Stage] = field(default_factory=list)
+    shared: list[Stage] = field(default_factory=list)
+    failed: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
+    skipped: list[Stage] = field(default_factory=list)
+    pending: dict[str, tuple[Stage, tuple[str, ...]]] = field(default_factory=dict)
+    is_data_faulty: bool = False
+    held_up: list[Stage] = field(default_factory=list)
+    only_user_errors: bool = True
+
+    @property
+    def failure_lines(self) -> tuple[str, ...]:
+        """What went wrong, a line for each failed stage."""
+        return tuple(
+            f"{stage}: {lines[-1].strip().splitlines()[-1]}" for stage, lines in self.failed.values()
+        )
+
+    @property
+    def pending_lines(self) -> tuple[str, ...]:
+        """What is to come on another day."""
+        return tuple(f"{stage}: {line}" for stage, lines in self.pending.values() for line in lines)
+
+    def add(self, later: "Report") -> None:
+        """Take in what was done later in the same run."""
+        self.num_needed += later.num_needed
+        self.executed += later.executed
+        self.shared += later.shared
+        self.skipped += later.skipped
+        self.held_up += later.held_up
+        self.failed |= later.failed
+        self.pending |= later.pending
+        self.only_user_errors &= later.only_user_errors
+
+    @property
+    def num_settled(self) -> int:
+        """How many stages are there now, by this process or another, or will not be after this run."""
+        done = len(self.executed) + len(self.shared)
+        return done + len(self.failed) + len(self.skipped) + len(self.pending) + len(self.held_up)
+
+
+def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
+    """Return the identities of the stages that `--force` patterns name, and of all that depend on them.
+
+    A pattern is a kind ("train"), or a shell glob over "kind label" as `plan` prints it.
+    Raises UserError if one matches nothing.
+    """
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = {
+            identity
+            for identity, stage in plan.stages.items()
+            if pattern == stage.kind or fnmatch.fnmatchcase(str(stage), pattern)
+        }
+        if not found:
+            kinds = {stage.kind for stage in plan.stages.values()}
+            raise UserError(f"--force {pattern}: matches no stage of this plan{did_you_mean(pattern, kinds)}")
+        chosen |= found
+    return descendants(list(plan.stages.values()), chosen)
+
+
+@dataclass
+class Runner:
+    """Executes plans against a store."""
+
+    store: Store
+    executor: Executor
+    runtime: Runtime
+    progress: Progress
+    llm: Callable[[], ChatModel | None] = lambda: None
+    """Returns where the LLM is, and starts it if need be."""
+    experiment: str = ""
+    """Who pays for the LLM."""
+    course: Course = field(default_factory=Course)
+    """Follows the run, for people who watch it."""
+
+    def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
+        """Return the stages to be computed, inputs first; damaged artifacts are said and discarded.
+
+        These are computed again though no target may need them: results are collected from them, too.
+        """
+        known: Known = {}
+        needed = self._missing(plan.targets, forced, known)
+        unseen = (
+            stage
+            for stage in plan.stages.values()
+            if not {(stage.identity, False), (stage.identity, True)} & known.keys()
+        )
+        damaged = [
+            stage
+            for stage in unseen
+            if self.store.has(stage.identity) and not self._is_whole(stage, thorough=False)
+        ]
+        known |= {(stage.identity, thorough): False for stage in damaged for thorough in (False, True)}
+        return needed | self._missing(damaged, forced, known)
+
+    def _missing(self, targets: Iterable[Stage], forced: Collection[str], known: Known) -> dict[str, Stage]:
+        """Return what of the targets, and of what these need, is to be computed, inputs first."""
+        needed: dict[str, Stage] = {}
+
+        def visit(stage: Stage, *, as_input: bool) -> None:
+            if stage.identity in needed:
+                return
+            if stage.identity not in forced and self._usable(stage, known, thorough=as_input):
+                return
+            for source in stage.inputs.values():
+                visit(source, as_input=True)
+            needed[stage.identity] = stage
+
+        for target in targets:
+            visit(target, as_input=False)
+        return needed
+
+    def _usable(self, stage: Stage, known: Known, *, thorough: bool) -> bool:
+        """Tell whether the artifact is there and whole; a choice is not without the model that it chose."""
+        key = (stage.identity, thorough)
+        if key not in known:
+            known[key] = self._is_whole(stage, thorough=thorough)
+            winner = Artifacts(self.store).chosen_input(stage) if known[key] else None
+            if winner is not None and not self._usable(winner, known, thorough=thorough):
+                self._discard_choice(stage)
+                known[key] = False
+        return known[key]
+
+    def _discard_choice(self, stage: Stage) -> None:
+        """Discard a choice whose model is gone, unless another process is at it or has made it anew."""
+        with (
+            contextlib.suppress(StageBusyError, ArtifactDamagedError),
+            self.store.lock(stage.identity, str(stage)),
+        ):
+            winner = Artifacts(self.store).chosen_input(stage)
+            if winner is not None and not self.store.has(winner.identity):
+                self.store.discard(stage.identity)
+
+    def _is_whole(self, stage: Stage, *, thorough: bool) -> bool:
+        try:
+            return self._is_there(stage, thorough=thorough)
+        except ArtifactDamagedError:
+            return self._is_whole_after_all(stage, thorough=thorough)
+
+    def _is_there(self, stage: Stage, *, thorough: bool) -> bool:
+        """Tell whether the artifact is there; raises ArtifactDamagedError if it is not what was committed."""
+        if not self.store.has(stage.identity):
+            return False
+        self.store.check(stage.identity, thorough=thorough)
+        return True
+
+    def _is_whole_after_all(self, stage: Stage, *, thorough: bool) -> bool:
+        """Discard a damaged artifact, unless another process is at it or has made it anew meanwhile."""
+        try:
+            with self.store.lock(stage.identity, str(stage)):
+                try:
+                    return self._is_there(stage, thorough=thorough)
+                except ArtifactDamagedError as damage:
+                    self.progress.say(
+                        f"the stored artifact of {stage} is damaged ({damage}); computing it again"
+                    )
+                    self.store.discard(stage.identity)
+        except StageBusyError as busy:
+            self.progress.say(f"the stored artifact of {stage} is damaged; {busy} has it in hand")
+        return False
+
+    def run(self, plan: Plan, forced: Collection[str] = ()) -> Report:
+        """Compute what is needed. Data is read first, so that bad data is found before anything is spent.
+
+        A failed or pending stage holds up only what depends on it.
+        Raises UserError if stages need an LLM that can't answer.
+        """
+        return self._compute(self.needed(plan, forced), forced)
+
+    def compute_again(self, stage: Stage) -> Report:
+        """Compute an artifact again that was found to be damaged, with what it needs."""
+        self._is_whole(stage, thorough=True)
+        return self._compute(self._missing([stage], (), {}))
+
+    def _compute(self, needed: Mapping[str, Stage], forced: Collection[str] = ()) -> Report:
+        asking = next((stage for stage in needed.values() if stage.operation.uses_llm), None)
+        if asking is not None:
+            asking.operation.check_llm()
+        report = Report(num_needed=len(needed))
+        again = frozenset(identity for identity in forced if identity in needed)
+        first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
+        rest = {identity: stage for identity, stage in needed.items() if identity not in first}
+        self.course.begin(needed.values())
+        self._run_stages(first, again, report)
+        if not report.failed:
+            self._check(rest, report)
+        report.is_data_faulty = bool(report.failed) and report.only_user_errors
+        if report.is_data_faulty:
+            report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
+            self.course.left_out(rest)
+        else:
+            self._run_stages(rest, again, report)
+        return report
+
+    def _check(self, stages: Mapping[str, Stage], report: Report) -> None:
+        """Let each stage look at the given data among its inputs, all of which is there now."""
+        for identity, stage in stages.items():
+            given = {
+                name: self.store.folder(source.identity)
+                for name, source in stage.inputs.items()
+                if source.operation.comes_first
+            }
+            try:
+                stage.operation.check(given)
+            except UserError as error:
+                report.failed[identity] = (stage, error.messages)
+
+    def _run_stages(self, stages: Mapping[str, Stage], again: frozenset[str], report: Report) -> None:
+        schedule = Schedule(stages)
+        self._skip(schedule.drop(report.failed), report.skipped)
+        num_running = 0
+        said: set[str] = set()
+        locked: set[str] = set()
+        while schedule or num_running:
+            for group in schedule.start(self.executor.capacity):
+                position = (report.num_settled + num_running + 1, report.num_needed)
+                num_running += len(group)
+                self.course.started(group)
+                self.executor.submit(self._job(group, again, position))
+            for job, outcome in self.executor.wait():
+                num_running -= len(job.stages)
+                self.course.ended(job.stages, outcome.executed, outcome.seconds)
+                if outcome.busy:
+                    self._put_back(job, outcome, schedule, said)
+                    locked.update(stage.identity for stage in job.stages)
+                else:
+                    self._account(job, outcome, report, schedule)
+            if schedule.ready and schedule.ready <= locked:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+                locked.clear()
+
+    def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> Job:
+        llm = self.llm() if any(stage.operation.uses_llm for stage in stages) else None
+        return Job(self.store, stages, self.runtime, self.progress, again, position, llm, self.experiment)
+
+    def _skip(self, stages: Sequence[Stage], kind: list[Stage]) -> None:
+        kind += stages
+        self.course.left_out(stage.identity for stage in stages)
+
+    def _put_back(self, job: Job, outcome: Outcome, schedule: Schedule, said: set[str]) -> None:
+        """Try a locked group again later, after everything else that is ready."""
+        self.course.put_back(job.stages)
+        schedule.put_back(job.stages)
+        for stage in job.stages:
+            if stage.identity not in said:
+                self.progress.say(f"waiting for {stage}: {outcome.busy} is computing it")
+                said.add(stage.identity)
+
+    def _account(self, job: Job, outcome: Outcome, report: Report, schedule: Schedule) -> None:
+        by_identity = {stage.identity: stage for stage in job.stages}
+        schedule.finish((*outcome.executed, *outcome.shared))
+        for stage in job.stages:
+            if stage.identity in outcome.executed:
+                continue
+            if outcome.pending:
+                report.pending[stage.identity] = (stage, outcome.pending)
+            if outcome.error:
+                report.failed[stage.identity] = (stage, outcome.error)
+                report.only_user_errors &= outcome.is_user_error
+        absent = by_identity.keys() - {*outcome.executed, *outcome.shared}
+        self._skip(schedule.drop(absent), report.held_up if outcome.pending else report.skipped)
+        report.executed += [by_identity[identity] for identity in outcome.executed]
+        for identity in outcome.shared:
+            report.shared.append(by_identity[identity])
+            self.progress.say(f"shared {by_identity[identity]}: another process has computed it")
+        if outcome.executed:
+            first = str(by_identity[outcome.executed[0]])
+            more = f" and {len(outcome.executed) - 1} more" if len(outcome.executed) > 1 else ""
+            self.progress.say(f"done {first}{more} in {outcome.seconds:.1f} s")

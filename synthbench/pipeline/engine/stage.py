@@ -1,0 +1,177 @@
+"""A stage: one piece of work with an identity that says what it computes, and nothing else."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from synthbench.errors import UserError
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.plugin_code import code_changes
+
+
+class Operation(ABC):
+    """What a stage does; must be picklable, since it may run in another process."""
+
+    kind: ClassVar[str]
+    comes_first: ClassVar[bool] = False
+    """Whether it only looks at given data: cheap, and to fail before anything is spent."""
+
+    @property
+    @abstractmethod
+    def component(self) -> str:
+        """Name of the plug-in or built-in that does the work."""
+
+    @property
+    @abstractmethod
+    def version(self) -> int:
+        """Version of the component's behaviour."""
+
+    @abstractmethod
+    def config(self) -> Mapping[str, Any]:
+        """Return everything that determines the result, beside the inputs, as plain JSON values."""
+
+    def outside(self) -> Mapping[str, str]:
+        """Return what is read from outside the store: name -> content hash or commit."""
+        return {}
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return what the plug-ins that do the work consist of, by name; nothing if all are synthbench's."""
+        return {}
+
+    def check(self, inputs: Mapping[str, Path]) -> None:  # noqa: B027 - most have nothing to look at
+        """Raise UserError if given data leaves nothing to be computed; `inputs` are those that come first.
+
+        Asked once they are there, before anything else is computed.
+        """
+
+    @abstractmethod
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Compute the artifact into `work.output`; after a kill, called again with `work.folder` kept."""
+
+    def group(self, inputs: Mapping[str, "Stage"]) -> str:
+        """Return a key under which stages are run together, "" for none."""
+        return ""
+
+    @property
+    def uses_llm(self) -> bool:
+        """Whether `run` needs the experiment's LLM."""
+        return False
+
+    def check_llm(self) -> None:  # noqa: B027 - most ask none
+        """Raise UserError if the experiment's LLM can't answer; asked before anything is computed."""
+
+    def run_together(self, others: Sequence["GroupMember"]) -> Iterator["GroupMember"]:
+        """Run this and all others of its group (this one is among them) in their order.
+
+        Each is yielded once its output is complete, to be committed before the next is run.
+        """
+        for member in others:
+            member.operation.run(member.inputs, member.work)
+            yield member
+
+
+@dataclass(frozen=True)
+class GroupMember:
+    """One stage of a group, ready to run."""
+
+    operation: Operation
+    inputs: Mapping[str, Path]
+    work: Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """An operation on the artifacts of other stages. Two stages of equal identity are the same work."""
+
+    operation: Operation
+    inputs: Mapping[str, "Stage"] = field(default_factory=dict)
+    label: str = ""
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """What the identity is the hash of; stored with the artifact."""
+        code = {name: dict(packages) for name, packages in self.operation.code().items()}
+        return {
+            "kind": self.operation.kind,
+            "component": self.operation.component,
+            "version": self.operation.version,
+            "config": dict(self.operation.config()),
+            "outside": dict(self.operation.outside()),
+            "inputs": {name: stage.identity for name, stage in self.inputs.items()},
+            **({"code": code} if code else {}),
+        }
+
+    @cached_property
+    def identity(self) -> str:
+        """SHA-256 of the canonical JSON of `spec`; the order of named inputs counts."""
+        canonical = {**self.spec, "inputs": list(self.spec["inputs"].items())}
+        text = json.dumps(canonical, sort_keys=True, ensure_ascii=False, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def check_code(self) -> None:
+        """Raise UserError where this process has imported other code than the one that planned the stage."""
+        for change in code_changes(self.spec.get("code", {}), self.operation.code()):
+            raise UserError(f"{self}: {change} while the run was under way; run the same command again")
+
+    @property
+    def kind(self) -> str:
+        """The sort of work: source, exclude, join, prepare, generate, train, select, evaluate, audit."""
+        return self.operation.kind
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.label or self.operation.component}"
+
+
+def ancestors(ends: Iterable[Stage], through: Callable[[Stage], bool] = lambda _: True) -> Iterator[Stage]:
+    """Yield the stages and all that they depend on, each once, inputs first.
+
+    Where `through` says no to a stage, neither it nor what it depends on is reached by it.
+    """
+    seen: set[str] = set()
+
+    def reached(stage: Stage) -> Iterator[Stage]:
+        if stage.identity not in seen and through(stage):
+            seen.add(stage.identity)
+            for source in stage.inputs.values():
+                yield from reached(source)
+            yield stage
+
+    for end in ends:
+        yield from reached(end)
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Say in words why a stage's identity changed from one spec to another."""
+    changes: list[str] = []
+    for key in ("component", "version"):
+        if old.get(key) != new.get(key):
+            changes.append(f"{key} {old.get(key)} -> {new.get(key)}")
+    changes += code_changes(old.get("code", {}), new.get("code", {}))
+    before, after = _leaves(old.get("config", {})), _leaves(new.get("config", {}))
+    for path in sorted(before.keys() | after.keys()):
+        if before.get(path) != after.get(path):
+            changes.append(f"{path} {_shown(before, path)} -> {_shown(after, path)}")
+    for part, what in (("outside", "changed outside"), ("inputs", "input changed")):
+        names = old.get(part, {}).keys() | new.get(part, {}).keys()
+        differing = sorted(n for n in names if old.get(part, {}).get(n) != new.get(part, {}).get(n))
+        changes += [f"{what}: {name}" for name in differing]
+    return "; ".join(changes)
+
+
+def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:  # noqa: ANN401
+    if isinstance(value, Mapping) and value:
+        return {
+            path: leaf
+            for key, child in value.items()
+            for path, leaf in _leaves(child, f"{prefix}.{key}" if prefix else str(key)).items()
+        }
+    return {prefix: value}
+
+
+def _shown(leaves: Mapping[str, Any], path: str) -> str:
+    return json.dumps(leaves[path], ensure_ascii=False) if path in leaves else "absent"

@@ -1,0 +1,128 @@
+"""What the stages of a plan would cost: time, tokens and money."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from synthbench.pipeline.engine.progress import duration
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.status import StageStatus
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.estimator import Estimate, Estimator
+from synthbench.pipeline.estimates.facts import Known, expected
+from synthbench.pipeline.operations.generation import Generate
+
+
+@dataclass(frozen=True)
+class Time:
+    """Seconds of some stages together; `unknown` counts those that nobody can tell of, by what is unknown."""
+
+    seconds: float
+    num_stages: int
+    num_from_past: int
+    unknown: Counter[str]
+
+    @classmethod
+    def of(cls, stages: Iterable[Stage], estimator: Estimator) -> "Time":
+        """Add up."""
+        estimates = [(stage, estimator.estimate(stage)) for stage in stages]
+        return cls(
+            sum(each.seconds or 0.0 for _, each in estimates),
+            len(estimates),
+            sum(each.is_from_past for _, each in estimates),
+            Counter(_gap(stage, each) for stage, each in estimates if each.seconds is None),
+        )
+
+    def __str__(self) -> str:
+        """The time in words: "unknown" is one, too."""
+        if not self.num_stages:
+            return "none"
+        if self.unknown.total() == self.num_stages:
+            return "unknown"
+        return f"{'at least' if self.unknown else 'about'} {duration(self.seconds)}"
+
+
+def _gap(stage: Stage, estimate: Estimate) -> str:
+    return f"{stage.kind} {stage.operation.component}: {estimate.unknown}"
+
+
+@dataclass(frozen=True)
+class Group:
+    """The stages of one kind and component: how many are there, and what the others take."""
+
+    title: str
+    num_stages: int
+    num_to_run: int
+    num_cached: int
+    time: Time
+
+
+def groups(found: Sequence[StageStatus], estimator: Estimator) -> list[Group]:
+    """Return the stages by kind and component, in the order of the first of each."""
+    of_title: dict[str, list[StageStatus]] = defaultdict(list)
+    for status in found:
+        of_title[f"{status.stage.kind} {status.stage.operation.component}"].append(status)
+    return [
+        Group(
+            title,
+            len(members),
+            sum(each.is_to_run for each in members),
+            sum(each.state == "cached" for each in members),
+            Time.of((each.stage for each in members if each.is_to_run), estimator),
+        )
+        for title, members in of_title.items()
+    ]
+
+
+def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
+    """Yield how many tokens each language model that runs here would write, in one line each."""
+    written: Counter[str] = Counter()
+    unknown: Counter[str] = Counter()
+    for operation, stage in _generations(found):
+        expects = expected(known.piece(stage))
+        if expects.tokens is not None and expects.work is not None:
+            written[expects.work.model] += expects.tokens
+        elif expects.work is None and operation.llm is None:
+            unknown[operation.component] += 1
+    for model, number in written.items():
+        yield f"{number:,} written by {model} at most"
+    for component, number in unknown.items():
+        yield f"unknown of {number} × generate {component}"
+
+
+def asked(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
+    """Yield what the experiment's LLM would be asked, and for how much money, by all stages together."""
+    asking = [(operation, stage) for operation, stage in _generations(found) if operation.llm is not None]
+    amounts = [operation.method.asks(known.piece(stage).sizes()) for operation, stage in asking]
+    told = [amount for amount in amounts if amount is not None]
+    if told and (llm := asking[0][0].llm) is not None:
+        yield from sum(told[1:], told[0]).lines(llm.at(llm.address()))
+    if len(told) < len(amounts):
+        number = len(amounts) - len(told)
+        yield f"unknown: requests, tokens and money of {number} × generate, so there is more to pay"
+
+
+def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, tuple[str, ...]]]:
+    """Yield each generate stage that is to run with what it would cost, in lines."""
+    known = Known(store)
+    for operation, stage in _generations(found):
+        sizes = known.piece(stage).sizes()
+        lines = (*operation.method.cost(sizes), *_asking(operation, sizes))
+        if lines:
+            yield stage, lines
+
+
+def _asking(operation: Generate, sizes: Mapping[str, int]) -> Iterator[str]:
+    if operation.llm is None:
+        return
+    amount = operation.method.asks(sizes)
+    if amount is None:
+        yield "requests, tokens and money: unknown"
+    else:
+        yield from amount.lines(operation.llm.at(operation.llm.address()))
+
+
+def _generations(found: Sequence[StageStatus]) -> Iterator[tuple[Generate, Stage]]:
+    for status in found:
+        if status.is_to_run and isinstance(status.stage.operation, Generate):
+            yield status.stage.operation, status.stage

@@ -1,0 +1,1 @@
+"""What stages do: read, prepare, generate, train, evaluate, audit."""

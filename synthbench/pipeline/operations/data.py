@@ -1,0 +1,125 @@
+"""Stages that read, filter, join and prepare data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from synthbench.data.prepare import PrepareStep
+from synthbench.errors import UserError
+from synthbench.pipeline.engine.artifacts import read_dataset, write_dataset
+from synthbench.pipeline.engine.stage import Operation
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.sources.models import Source
+from synthbench.sources.places import Places
+
+AGAINST = "against:"
+
+
+@dataclass(frozen=True)
+class ReadSource(Operation):
+    """Reads sentences or gold pairs into the schema."""
+
+    kind: ClassVar[str] = "source"
+    comes_first: ClassVar[bool] = True
+    source: Source
+    places: Places
+
+    @property
+    def component(self) -> str:
+        """The source's shape: a task, or a file."""
+        return type(self.source).__name__
+
+    @property
+    def version(self) -> int:
+        """Version of the readers; raise it whenever the same files give other records."""
+        return 1
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the source's section, but for where it lies."""
+        return self.source.model_dump(mode="json", exclude={"origin"})
+
+    @cached_property
+    def _fingerprint(self) -> Mapping[str, str]:
+        return self.source.fingerprint(self.places)
+
+    def outside(self) -> Mapping[str, str]:
+        """Return the hashes of the files, or the commit of the repository."""
+        return self._fingerprint
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Read, check and write the data set."""
+        write_dataset(self.source.load(self.places), work)
+
+
+@dataclass(frozen=True)
+class ExcludePairs(Operation):
+    """Drops a test set's pairs that stand in gold data ("task" and "gold:..." inputs)."""
+
+    kind: ClassVar[str] = "exclude"
+    comes_first: ClassVar[bool] = True
+    component: ClassVar[str] = "pairs"
+    version: ClassVar[int] = 1
+
+    def config(self) -> Mapping[str, Any]:
+        """Nothing but the inputs matters."""
+        return {}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Drop and count."""
+        from synthbench.data.overlap import drop_pairs_in
+
+        gold = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("gold:")]
+        kept = drop_pairs_in(read_dataset(inputs["task"]), gold)
+        if not len(kept):
+            raise UserError("every pair stands in the excluded sources; nothing is left to be scored")
+        write_dataset(kept, work)
+
+
+@dataclass(frozen=True)
+class JoinLearning(Operation):
+    """Puts beside a test set ("task") what its evaluator learns from ("train:..." and "dev:..." inputs)."""
+
+    kind: ClassVar[str] = "join"
+    comes_first: ClassVar[bool] = True
+    component: ClassVar[str] = "splits"
+    version: ClassVar[int] = 1
+
+    def config(self) -> Mapping[str, Any]:
+        """Nothing but the inputs matters."""
+        return {}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Mark every record with what it is for."""
+        from synthbench.data.learning import with_learning
+
+        learning = [
+            (name.partition(":")[0], read_dataset(folder)) for name, folder in inputs.items() if ":" in name
+        ]
+        write_dataset(with_learning(read_dataset(inputs["task"]), learning), work)
+
+
+@dataclass(frozen=True)
+class Prepare(Operation):
+    """Applies a recipe of prepare steps to the "data" input; steps read "against:..." inputs."""
+
+    kind: ClassVar[str] = "prepare"
+    component: ClassVar[str] = "steps"
+    version: ClassVar[int] = 1
+    steps: tuple[PrepareStep, ...]
+
+    def config(self) -> Mapping[str, Any]:
+        """Return each step with its version."""
+        return {"steps": [dict(step.identity()) for step in self.steps]}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Apply the steps in order."""
+        from synthbench.data.prepare import apply_steps
+
+        others = {
+            name.removeprefix(AGAINST): read_dataset(folder)
+            for name, folder in inputs.items()
+            if name.startswith(AGAINST)
+        }
+        write_dataset(apply_steps(read_dataset(inputs["data"]), self.steps, others), work)

@@ -1,0 +1,126 @@
+"""Stages that score a model on a task."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.errors import UserError
+from synthbench.models.device import use_threads
+from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset, write_json
+from synthbench.pipeline.engine.stage import GroupMember, Operation, Stage
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.plugin_calls import check_task, returned, settings
+from synthbench.plugin_code import code_of
+from synthbench.plugins import Evaluation, Evaluator
+
+if TYPE_CHECKING:
+    from synthbench.models.kept_vectors import KeptVectors
+
+SCORES_FILE = "scores.json"
+ITEMS_FILE = "items.parquet"
+
+
+@dataclass(frozen=True)
+class Evaluate(Operation):
+    """Scores the "model" input on the "task" input; all tasks of one model share one pass."""
+
+    kind: ClassVar[str] = "evaluate"
+    evaluator_name: str
+    evaluator: Evaluator
+
+    @property
+    def component(self) -> str:
+        """The evaluator's name."""
+        return self.evaluator_name
+
+    @property
+    def version(self) -> int:
+        """The evaluator's version."""
+        return self.evaluator.version
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the evaluator's code."""
+        return code_of([(self.evaluator_name, self.evaluator)])
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the evaluator's configuration."""
+        return settings(self.evaluator)
+
+    def check(self, inputs: Mapping[str, Path]) -> None:
+        """Let the evaluator look at its task."""
+        check_task(self.evaluator, inputs["task"] / DATASET_FOLDER)
+
+    def group(self, inputs: Mapping[str, Stage]) -> str:
+        """Evaluations of one model go together, so that each sentence is encoded once."""
+        return f"evaluate {inputs['model'].identity}"
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Score one task."""
+        for _ in self.run_together([GroupMember(self, inputs, work)]):
+            pass
+
+    def run_together(self, others: Sequence[GroupMember]) -> Iterator[GroupMember]:
+        """Load the model once, encode the sentences of all tasks in one pass, score each task."""
+        from synthbench.models.artifact import load
+        from synthbench.models.encoder import CosineScorer, resumable
+
+        first = others[0]
+        use_threads(first.work.runtime)
+        model = load(model_folder(first.inputs["model"]), first.work.runtime, first.work.progress)
+        tasks = [read_dataset(member.inputs["task"]) for member in others]
+        scorer: PairScorer
+        if isinstance(model, Encoder):
+            model = resumable(model, _kept_vectors(others))
+            evaluators = [_evaluator(member) for member in others]
+            texts = [text for e, task in zip(evaluators, tasks, strict=True) for text in e.texts(task)]
+            model.encode(list(dict.fromkeys(texts)))
+            scorer = CosineScorer(model)
+        else:
+            scorer = model
+        for member, task in zip(others, tasks, strict=True):
+            evaluator = _evaluator(member)
+            if evaluator.needs_encoder and not isinstance(model, Encoder):
+                name = member.operation.component
+                raise UserError(f"evaluator '{name}' needs an encoder, the model scores pairs only")
+            scored = model if evaluator.needs_encoder else scorer
+            result = evaluator.evaluate_with_progress(scored, task, member.work.progress)
+            result = returned(result, Evaluation, member.operation.component, "evaluate")
+            _write_evaluation(result, task, member.work)
+            yield member
+
+
+def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
+    """Return what earlier runs encoded; new vectors are kept by the member that is committed last."""
+    from synthbench.models.kept_vectors import KeptVectors
+
+    folders = [member.work.checkpoints for member in members]
+    model = members[0].inputs["model"].name
+    return KeptVectors(folders[-1], model, folders, members[0].work.progress)
+
+
+def _evaluator(member: GroupMember) -> Evaluator:
+    operation = member.operation
+    assert isinstance(operation, Evaluate)
+    return operation.evaluator
+
+
+def _write_evaluation(result: Evaluation, task: SyntheticDataset, work: Workspace) -> None:
+    from synthbench.data.overlap import STANDS_IN_GOLD
+
+    scores = {
+        "main_score": result.main_score,
+        "scores": dict(result.scores),
+        "num_items": result.num_items,
+        "num_dropped": task.manifest.dropped.get(STANDS_IN_GOLD, 0),
+    }
+    write_json(work.output / SCORES_FILE, scores)
+    if result.items:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(
+            pa.table({name: list(values) for name, values in result.items.items()}), work.output / ITEMS_FILE
+        )

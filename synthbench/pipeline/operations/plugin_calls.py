@@ -1,0 +1,93 @@
+"""Calls of plug-ins: their configuration as JSON, and checks of what they return."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from functools import cache
+from numbers import Real
+from pathlib import Path
+from typing import Any, TypeVar
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RECORD_TYPES, Record, RecordKind
+from synthbench.errors import UserError
+from synthbench.plugins import Component, Evaluator, Unit
+
+T = TypeVar("T")
+_SHOWN = 60
+
+
+def settings(plugin: Component) -> dict[str, Any]:
+    """Return a plug-in's configuration as plain JSON values."""
+    return plugin.model_dump(mode="json")
+
+
+def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything
+    """Hand on what a method yields; raises UserError at what is no record of its kind and no Unit."""
+    wanted = f"`generate` must yield records of kind {kind}, Failures, or Units of them"
+    if not isinstance(made, Iterable):
+        raise UserError(f"{name}: {wanted}; it returned {_shown(made)}")
+    for output in made:
+        fault = _unit_fault(output, kind) if isinstance(output, Unit) else _record_fault(output, kind)
+        if fault:
+            raise UserError(f"{name}: {wanted}; it yielded {fault}")
+        yield output
+
+
+def returned(value: Any, wanted: type[T], name: str, function: str) -> T:  # noqa: ANN401 - anything
+    """Return what a plug-in's function returned; raises UserError if it is nothing of the wanted type."""
+    if not isinstance(value, wanted):
+        raise UserError(f"{name}: `{function}` must return {wanted.__name__}; it returned {_shown(value)}")
+    return value
+
+
+def _unit_fault(unit: Unit, kind: RecordKind) -> str:
+    title = f"the Unit {_shown(unit.key)}"
+    if not isinstance(unit.key, str):
+        return f"{title}, whose key is no text"
+    if type(unit.position) is not int:
+        return f"{title}, whose position is {_shown(unit.position)}, no whole number"
+    if not isinstance(unit.records, tuple | list):
+        return f"{title}, whose records are {_shown(unit.records)}, no tuple"
+    return next(
+        (f"{title} with {fault}" for each in unit.records if (fault := _record_fault(each, kind))), ""
+    )
+
+
+def _record_fault(record: Any, kind: RecordKind) -> str:  # noqa: ANN401 - whatever it yielded
+    """Return what is wrong with a record, "" if nothing is."""
+    if not isinstance(record, Record):
+        return f"{_shown(record)} ({type(record).__name__})"
+    if record.kind not in (kind, RecordKind.FAILURE):
+        return f"a record of kind {record.kind}: {_shown(record)}"
+    for name in _text_columns(record.kind):
+        value = getattr(record, name)
+        if not isinstance(value, str):
+            return f"a {record.kind} whose {name} is {_shown(value)}, no text"
+    if not all(isinstance(text, str) for text in record.texts()):
+        return f"a {record.kind} with a text that is none: {_shown(record)}"
+    score = getattr(record, "score", 0.0)
+    return "" if isinstance(score, Real) else f"a {record.kind} whose score is {_shown(score)}, no number"
+
+
+@cache
+def _text_columns(kind: RecordKind) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(RECORD_TYPES[kind]) if field.type is str)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def check_task(evaluator: Evaluator, folder: Path) -> None:
+    """Let an evaluator look at the data set in `folder`, if it does so; reading takes a while.
+
+    Raises UserError if it can't measure anything there.
+    """
+    if type(evaluator).check_data is not Evaluator.check_data:
+        _check(evaluator, folder)
+
+
+@cache
+def _check(evaluator: Evaluator, folder: Path) -> None:
+    evaluator.check_data(SyntheticDataset.read(folder))

@@ -1,0 +1,186 @@
+"""Stages that train a model, or choose among trained models by dev scores."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.errors import UserError
+from synthbench.models.device import use_threads
+from synthbench.models.interfaces import PairScorer
+from synthbench.pipeline.engine.artifacts import (
+    CHOICE_FILE,
+    DATASET_FOLDER,
+    model_folder,
+    read_dataset,
+    read_json,
+    write_json,
+)
+from synthbench.pipeline.engine.stage import Operation
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.plugin_calls import check_task, returned, settings
+from synthbench.plugin_code import code_of
+from synthbench.plugins import Evaluator, Trainer, TrainingContext, TrainingSummary
+
+SUMMARY_FILE = "training.json"
+PAUSED = "paused"
+
+
+@dataclass(frozen=True)
+class Train(Operation):
+    """Trains a model on all "data:..." inputs.
+
+    "dev:..." inputs select its checkpoint, and of "dev-part:..." inputs the records with split "dev".
+    `dev_parts` are the names of the latter, for messages only. With `until` below 1 the training pauses after
+    that share of its steps; one that is the "paused" input, or was chosen by it, is finished, with the seed
+    that it began with.
+    """
+
+    kind: ClassVar[str] = "train"
+    trainer_name: str
+    trainer: Trainer
+    seed: int
+    evaluator_name: str = ""
+    evaluator: Evaluator | None = None
+    dev_parts: tuple[str, ...] = ()
+    until: float = 1.0
+
+    @property
+    def component(self) -> str:
+        """The trainer's name."""
+        return self.trainer_name
+
+    @property
+    def version(self) -> int:
+        """The trainer's version."""
+        return self.trainer.version
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the code of the trainer and of what selects the checkpoint."""
+        selecting = [] if self.evaluator is None else [(self.evaluator_name, self.evaluator)]
+        return code_of([(self.trainer_name, self.trainer), *selecting])
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the trainer's configuration, the seed and what selects the checkpoint."""
+        config: dict[str, Any] = {**settings(self.trainer), "seed": self.seed}
+        if self.until < 1:
+            config["until"] = self.until
+        if self.evaluator is not None:
+            config["selection"] = {
+                "evaluator": self.evaluator_name,
+                "version": self.evaluator.version,
+                **settings(self.evaluator),
+            }
+        return config
+
+    @cached_property
+    def _revisions(self) -> Mapping[str, str]:
+        return self.trainer.revisions()
+
+    def outside(self) -> Mapping[str, str]:
+        """Return the revision of the base model."""
+        return self._revisions
+
+    def check(self, inputs: Mapping[str, Path]) -> None:
+        """Require that the checkpoints can be scored on each source that is to select among them."""
+        if self.evaluator is not None:
+            for _, folder in _named(inputs, "dev:"):
+                check_task(self.evaluator, folder / DATASET_FOLDER)
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Train, or resume a training that was killed."""
+        use_threads(work.runtime)
+        data = _parts(inputs)
+        dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
+        paused = model_folder(inputs[PAUSED]) if PAUSED in inputs else None
+        context = TrainingContext(
+            seed=self.seed if paused is None else int(read_json(paused / SUMMARY_FILE)["seed"]),
+            checkpoints=work.checkpoints,
+            output=work.output,
+            runtime=work.runtime,
+            progress=work.progress,
+            select=mean_main_score(self.evaluator, dev) if self.evaluator is not None else None,
+            until=self.until,
+            resume=paused,
+        )
+        summary = returned(self.trainer.train(data, context), TrainingSummary, self.trainer_name, "train")
+        write_json(work.output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
+
+
+def _named(inputs: Mapping[str, Path], prefix: str) -> Iterator[tuple[str, Path]]:
+    return ((name[len(prefix) :], folder) for name, folder in inputs.items() if name.startswith(prefix))
+
+
+def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]:
+    return [read_dataset(folder) for _, folder in _named(inputs, prefix)]
+
+
+def _parts(inputs: Mapping[str, Path]) -> list[SyntheticDataset]:
+    """Read what is trained on; without one of its parts a row would not be what its name says."""
+    found = {name: read_dataset(folder) for name, folder in _named(inputs, "data:")}
+    for name, dataset in found.items():
+        if not len(dataset):
+            dropped = "; ".join(f"{number:,} {reason}" for reason, number in dataset.manifest.dropped.items())
+            raise UserError(f"data.{name}: no record is left" + (f"; dropped: {dropped}" if dropped else ""))
+    return list(found.values())
+
+
+@dataclass(frozen=True)
+class Select(Operation):
+    """Chooses the "candidate:..." input with the highest dev score; of equal ones the first."""
+
+    kind: ClassVar[str] = "select"
+    component: ClassVar[str] = "max"
+    version: ClassVar[int] = 1
+    candidates: tuple[Mapping[str, Any], ...]
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the values that each candidate stands for."""
+        return {"candidates": [dict(chosen) for chosen in self.candidates]}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Compare the dev scores and name the winner."""
+        scores = []
+        for name, folder in inputs.items():
+            score = read_json(folder / SUMMARY_FILE)["dev_score"]
+            if score is None:
+                raise UserError(f"{name} has no dev score to be selected by; give its trainer a selection")
+            scores.append(float(score))
+        winner = scores.index(max(scores))
+        name = list(inputs)[winner]
+        choice = {
+            "winner": name,
+            "identity": inputs[name].name,
+            "chosen": dict(self.candidates[winner]),
+            "scores": scores,
+        }
+        write_json(work.output / CHOICE_FILE, choice)
+
+
+DEV = "dev"
+
+
+def dev_split(data: SyntheticDataset, part: str) -> SyntheticDataset:
+    """Return the records with split "dev" of a part of the training data.
+
+    Raises UserError, naming the part, if there are none.
+    """
+    found = [record for record in data if record.split == DEV]
+    if not found:
+        raise UserError(
+            f"train.selection.parts: none of the {len(data):,} records of part '{part}' is in split dev; "
+            f"a last step such as {{step: split, dev: 0.1}} in data.{part}.prepare sets some apart"
+        )
+    return data.with_records(found)
+
+
+def mean_main_score(evaluator: Evaluator, dev: Sequence[SyntheticDataset]) -> Callable[[PairScorer], float]:
+    """Return a function that gives a model the mean of its main scores on the dev sets."""
+
+    def score(model: PairScorer) -> float:
+        results = [evaluator.evaluate(model, task) for task in dev]
+        return sum(result.scores[result.main_score] for result in results) / len(results)
+
+    return score

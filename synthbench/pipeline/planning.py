@@ -1,0 +1,273 @@
+"""From an experiment to the graph of stages that computes it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from synthbench.config.experiment import (
+    AuditPlan,
+    Candidate,
+    EvaluationPlan,
+    Experiment,
+    Part,
+    RunConfig,
+    SeedOptimization,
+    Variant,
+)
+from synthbench.config.schema import SeedOptimizationSection
+from synthbench.errors import UserError
+from synthbench.given_files import STARTS_FROM
+from synthbench.needs import GeneratedData, Need
+from synthbench.pipeline.engine.plan import Plan, PlannedRun
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.operations.auditing import AuditLabels
+from synthbench.pipeline.operations.data import AGAINST, ExcludePairs, JoinLearning, Prepare, ReadSource
+from synthbench.pipeline.operations.evaluation import Evaluate
+from synthbench.pipeline.operations.generation import NEED, SOURCE, Generate
+from synthbench.pipeline.operations.training import PAUSED, Select, Train
+from synthbench.plugins import Method, component
+
+
+def make_plan(experiment: Experiment) -> Plan:
+    """Build the stage graph. Reads files only to hash them; computes nothing.
+
+    Raises one UserError with everything missing: data folders, files, models.
+    """
+    return _Planner(experiment).make()
+
+
+class _Planner:
+    def __init__(self, experiment: Experiment) -> None:
+        self.experiment = experiment
+        self.plan = Plan(experiment)
+        self.messages: dict[str, None] = {}
+        self.absent: set[str] = set()
+        self.sources = {
+            name: Stage(ReadSource(source, experiment.places), label=name)
+            for name, source in experiment.sources.items()
+        }
+
+    def make(self) -> Plan:
+        self._check_sources()
+        for variant in self.experiment.variants:
+            seeds = self.experiment.seeds
+            for seed in seeds if self.experiment.is_seeded(variant) else seeds[:1]:
+                try:
+                    self.plan.runs.append(self._run(variant, seed))
+                except UserError as error:
+                    self.messages.update(dict.fromkeys(error.messages))
+        if self.messages:
+            raise UserError(*self.messages)
+        self.plan.missing_tasks = tuple(task for task in self.experiment.tasks if task in self.absent)
+        return self.plan
+
+    def _check_sources(self) -> None:
+        """Find out which sources are missing, before anything that depends on them is looked at."""
+        configs = [c.config for variant in self.experiment.variants for c in variant.candidates]
+        evaluations = [evaluation for config in configs for evaluation in config.evaluations]
+        optional = {name for evaluation in evaluations for name in evaluation.optional}
+        for name, stage in self.sources.items():
+            try:
+                stage.operation.outside()
+            except UserError as error:
+                if name in optional:
+                    self.absent.add(name)
+                else:
+                    self.messages.update(dict.fromkeys(f"sources.{name}: {line}" for line in error.messages))
+        if self.messages:
+            raise UserError(*self.messages)
+        for evaluation in evaluations:
+            if not self.absent.isdisjoint((*evaluation.train, *evaluation.dev)):
+                self.absent.update(evaluation.if_found)
+
+    def _run(self, variant: Variant, seed: int) -> PlannedRun:
+        row = f"{variant.name}|{json.dumps(dict(variant.axes), sort_keys=True)}|{seed}"
+        address = _Address(row, f"{variant.label} seed {seed}", seed)
+        trained = [self._candidate(candidate, address) for candidate in variant.candidates]
+        models = [model for model, _ in trained if model is not None]
+        model = models[0] if models else None
+        if len(models) > 1:
+            inputs = {f"candidate:{index}": stage for index, stage in enumerate(models)}
+            operation = Select(tuple(candidate.chosen for candidate in variant.candidates))
+            model = self._add(Stage(operation, inputs, address.label), f"{row}|select")
+        config = variant.candidates[0].config
+        evaluations = dict(self._evaluations(config, model, address)) if model else {}
+        audits = {audit.name: self._audit(audit, trained[0][1], address) for audit in config.audits}
+        data = {stage.identity if stage else "": parts for stage, parts in trained}
+        return PlannedRun(variant, seed, data, tuple(models), model, evaluations, audits)
+
+    def _audit(self, audit: AuditPlan, parts: Mapping[str, Stage], address: "_Address") -> Stage:
+        label = f"{audit.name} of {audit.part} for {address.label}"
+        stage = Stage(AuditLabels(audit), {"data": parts[audit.part]}, label)
+        return self._add(stage, f"{address.key}|audit.{audit.name}")
+
+    def _candidate(self, candidate: Candidate, address: "_Address") -> tuple[Stage | None, dict[str, Stage]]:
+        config = candidate.config
+        if candidate.chosen:
+            chosen = json.dumps(dict(candidate.chosen), sort_keys=True)
+            address = address.within(chosen, f"{address.label} with {_shown(candidate.chosen)}")
+        parts = {part.name: self._part(part, address) for part in config.parts}
+        return self._train(config, parts, address), parts
+
+    def _train(self, config: RunConfig, parts: Mapping[str, Stage], address: "_Address") -> Stage | None:
+        if config.trainer is None:
+            return None
+        inputs = {f"data:{index}": stage for index, stage in enumerate(parts.values())}
+        selection = config.selection
+        if selection is None:
+            operation = Train(config.trainer_name, config.trainer, address.seed)
+        else:
+            inputs |= {f"dev:{index}": self._source(name) for index, name in enumerate(selection.sources)}
+            inputs |= {f"dev-part:{index}": parts[name] for index, name in enumerate(selection.parts)}
+            operation = Train(
+                config.trainer_name,
+                config.trainer,
+                address.seed,
+                selection.evaluator_name,
+                selection.evaluator,
+                selection.parts,
+            )
+        if config.seed_optimization is not None:
+            inputs[PAUSED] = self._best_start(operation, inputs, config.seed_optimization, address)
+        return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
+
+    def _best_start(
+        self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimization, address: "_Address"
+    ) -> Stage:
+        """Return the choice among trainings with several seeds, none of them another run's, that pause."""
+        seeds = [_sum(training.seed * how.seeds, turn) for turn in range(how.seeds)]
+        starts = {}
+        for seed in seeds:
+            inner = address.within(f"seed {seed}", f"{address.label}, {how.at:.0%} with seed {seed}")
+            start = Stage(replace(training, seed=seed, until=how.at), dict(inputs), inner.label)
+            starts[f"candidate:{seed}"] = self._add(start, f"{inner.key}|train")
+        choice = Select(tuple({"seed": seed} for seed in seeds))
+        label = f"{address.label} among {how.seeds} seeds"
+        return self._add(Stage(choice, starts, label), f"{address.key}|select-seed")
+
+    def _part(self, part: Part, address: "_Address") -> Stage:
+        if part.method is None:
+            assert part.source is not None
+            stage = self._training_source(part.source, address)
+        else:
+            method = self._seeded(part.method, address)
+            stage = self._generate(part.method_name, method, part.roles or {}, address)
+        if part.prepare:
+            others = dict.fromkeys(name for step in part.prepare for name in step.others())
+            inputs = {AGAINST + name: self._source(name) for name in others if name not in self.absent}
+            label = f"{part.name} for {address.label}"
+            prepared = Stage(Prepare(part.prepare), {"data": stage, **inputs}, label)
+            stage = self._add(prepared, f"{address.key}|prepare.{part.name}")
+        return stage
+
+    def _generate(self, name: str, method: Method, roles: Mapping[str, str], address: "_Address") -> Stage:
+        known = (*method.source_roles, *method.optional_source_roles)
+        sources = {role: self._training_source(roles[role], address) for role in known if role in roles}
+        inputs = {SOURCE + role: stage for role, stage in sources.items()}
+        for need_name, need in method.needs().items():
+            inner = address.within(f"{name}.{need_name}", f"{need_name} of {name} for {address.label}")
+            inputs[NEED + need_name] = self._need(need, sources, roles, inner)
+        label = f"{name} for {address.label}"
+        operation = Generate(name, method, self.experiment.llm if method.uses_llm else None)
+        return self._add(Stage(operation, inputs, label), f"{address.key}|generate.{name}")
+
+    def _need(
+        self, need: Need, sources: Mapping[str, Stage], roles: Mapping[str, str], address: "_Address"
+    ) -> Stage:
+        if isinstance(need, GeneratedData):
+            method = self._configured("methods", need.method, need.config)
+            inner = {role: roles[ours] for role, ours in need.sources.items() if ours in roles}
+            return self._generate(need.method, method, inner, address)
+        trainer = self._configured("trainers", need.trainer, need.config)
+        inputs = {f"data:{index}": sources[role] for index, role in enumerate(need.data)}
+        operation = Train(need.trainer, trainer, need.seed)
+        if need.selection in sources:
+            evaluator = self._configured("evaluators", need.evaluator, {})
+            inputs["dev:0"] = sources[need.selection]
+            operation = Train(need.trainer, trainer, need.seed, need.evaluator, evaluator)
+        if need.seed_optimization is not None:
+            section = SeedOptimizationSection.model_validate(need.seed_optimization)
+            how = SeedOptimization(section.seeds, section.at)
+            inputs[PAUSED] = self._best_start(operation, inputs, how, address)
+        return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
+
+    def _evaluations(
+        self, config: RunConfig, model: Stage, address: "_Address"
+    ) -> Iterator[tuple[str, Stage]]:
+        for evaluation in config.evaluations:
+            for task in (*evaluation.tasks, *evaluation.if_found):
+                if task in self.absent:
+                    continue
+                inputs = {"model": model, "task": self._task(task, evaluation)}
+                operation = Evaluate(evaluation.evaluator_name, evaluation.evaluator)
+                stage = Stage(operation, inputs, f"{address.label} on {task}")
+                yield task, self._add(stage, f"{address.key}|evaluate.{task}")
+
+    def _task(self, task: str, evaluation: EvaluationPlan) -> Stage:
+        stage = self._source(task)
+        if evaluation.exclude:
+            inputs = {"task": stage, **{f"gold:{name}": self._source(name) for name in evaluation.exclude}}
+            label = f"pairs of {' and '.join(evaluation.exclude)} from {task}"
+            stage = self._add(Stage(ExcludePairs(), inputs, label), f"exclude.{task}")
+        # What is tested on its own thresholds, as dev scores are, is there once.
+        own = self.sources[task].identity
+        dev = tuple(name for name in evaluation.dev if self.sources[name].identity != own)
+        learning = {"train": evaluation.train, "dev": dev}
+        if any(learning.values()):
+            inputs = {"task": stage} | {
+                f"{split}:{name}": self._source(name) for split, names in learning.items() for name in names
+            }
+            label = f"{' and '.join(name for names in learning.values() for name in names)} to {task}"
+            stage = self._add(Stage(JoinLearning(), inputs, label), f"join.{task}")
+        return stage
+
+    def _source(self, name: str) -> Stage:
+        return self._add(self.sources[name], f"source.{name}")
+
+    def _training_source(self, name: str, address: "_Address") -> Stage:
+        """Return what is trained on: the source's own draw, or one for each seed."""
+        source = self.experiment.sources[name]
+        if "sample" not in self.experiment.vary or source.sample is None or not address.seed:
+            return self._source(name)
+        sample = source.sample.model_copy(update={"seed": _sum(source.sample.seed, address.seed)})
+        drawn = ReadSource(source.model_copy(update={"sample": sample}), self.experiment.places)
+        return self._add(Stage(drawn, label=f"{name} seed {address.seed}"), f"source.{name}|{address.seed}")
+
+    def _seeded(self, method: Method, address: "_Address") -> Method:
+        """Return a method with the seed that it generates with, if it has such a setting."""
+        own = getattr(method, "seed", None)
+        if "generation" not in self.experiment.vary or not isinstance(own, int):
+            return method
+        return method.model_copy(update={"seed": _sum(own, address.seed)})
+
+    def _configured(self, group: str, name: str, config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the group's contract
+        """Return a plug-in of a need; the experiment's validation has parsed the same values before."""
+        context = {STARTS_FROM: self.experiment.places.base}
+        return component(group, name).model_validate_json(json.dumps(config), context=context)
+
+    def _add(self, stage: Stage, address: str) -> Stage:
+        self.plan.addresses[address] = stage.identity
+        return self.plan.stages.setdefault(stage.identity, stage)
+
+
+@dataclass(frozen=True)
+class _Address:
+    """Where in the experiment a stage stands: a key for its last identity, words for people, a seed."""
+
+    key: str
+    label: str
+    seed: int
+
+    def within(self, key: str, label: str) -> "_Address":
+        """Return the address of a part of what stands here."""
+        return _Address(f"{self.key}|{key}", label, self.seed)
+
+
+def _sum(own: int, run: int) -> int:
+    """Return the seed of a run's own draw: the one that is given, moved by the run's."""
+    return (own + run) % 2**32
+
+
+def _shown(chosen: Mapping[str, Any]) -> str:
+    return ", ".join(f"{path.rpartition('.')[2]}={value}" for path, value in chosen.items())

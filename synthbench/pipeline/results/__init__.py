@@ -1,0 +1,1 @@
+"""From the artifacts of a plan to the results that are tracked and reported."""

@@ -1,0 +1,72 @@
+"""From the artifacts of audits to results, and from a blank sheet to the people who are to answer it."""
+
+import re
+from pathlib import Path
+
+from synthbench.auditing.annotations import is_blank
+from synthbench.data.exchange import replacing
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.plan import Plan, PlannedRun
+from synthbench.pipeline.operations.auditing import AUDIT_FILE, SHEET_FILE, AuditLabels
+from synthbench.reporting.results import AuditResult
+
+
+def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, ...], tuple[str, ...]]:
+    """Return each audit of distinct data once, and messages on those that are not finished."""
+    found: dict[str, AuditResult] = {}
+    unfinished: dict[str, None] = {}
+    for run in plan.runs:
+        for name, stage in run.audits.items():
+            if not artifacts.has(stage.identity):
+                unfinished[f"{stage} is not finished"] = None
+                continue
+            row = _row(run, name, plan)
+            result = found.get(stage.identity)
+            if result is None:
+                assert isinstance(stage.operation, AuditLabels)
+                recorded = artifacts.json(stage.identity, AUDIT_FILE)
+                found[stage.identity] = AuditResult(
+                    name=name,
+                    part=stage.operation.plan.part,
+                    rows=(row,),
+                    stage=stage.identity,
+                    published=stage.operation.plan.published,
+                    **recorded,
+                )
+            elif row not in result.rows:
+                found[stage.identity] = result.model_copy(update={"rows": (*result.rows, row)})
+    return tuple(found.values()), tuple(unfinished)
+
+
+def _row(run: PlannedRun, name: str, plan: Plan) -> str:
+    """Return the row's label, with the seed where the row's other seeds have other data."""
+    same = (other for other in plan.runs if other.variant is run.variant)
+    is_varied = len({other.audits[name].identity for other in same}) > 1
+    return run.label if is_varied else run.variant.label
+
+
+def deliver_sheet(audit: AuditResult, artifacts: Artifacts, folder: Path) -> str:
+    """Copy the sheet of an audit that nobody has judged yet into a folder, and say what to do with it.
+
+    A sheet that is there already is replaced only if it is blank.
+    """
+    source = artifacts.file(audit.stage, SHEET_FILE)
+    assert source is not None, "what nobody has judged has a sheet"
+    target = folder / sheet_name(audit)
+    if target.exists() and not is_blank(target):
+        return (
+            f"{target}: holds answers, and is left as it is; they count once `sheets:` of the audit names it"
+        )
+    with replacing(target, force=True) as temporary:
+        temporary.write_bytes(source.read_bytes())
+    return (
+        f"{target}: {audit.num_items:,} to answer; give each annotator a copy, then name the answered copies "
+        f"under `audit.{audit.name}.sheets` and run again"
+    )
+
+
+def sheet_name(audit: AuditResult) -> str:
+    """Return "audit-labels-dino.csv"."""
+    return (
+        "-".join(("audit", audit.name, re.sub(r"[^A-Za-z0-9_.=]+", "-", audit.rows[0]).strip("-"))) + ".csv"
+    )

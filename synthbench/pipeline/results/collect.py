@@ -1,0 +1,239 @@
+"""From the artifacts of a plan to the results that are tracked and reported."""
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from synthbench.config.documents import flatten
+from synthbench.config.experiment import Experiment
+from synthbench.config.llm import TRAFFIC
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
+from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER, Artifacts
+from synthbench.pipeline.engine.jobs import environment
+from synthbench.pipeline.engine.plan import Plan, PlannedRun
+from synthbench.pipeline.engine.stage import Stage, ancestors
+from synthbench.pipeline.operations.data import ReadSource
+from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.pipeline.operations.generation import Generate
+from synthbench.pipeline.operations.training import PAUSED, SUMMARY_FILE, Train
+from synthbench.pipeline.results.audits import audit_results
+from synthbench.pipeline.results.data_checks import examined
+from synthbench.pipeline.results.item_noise import item_noise
+from synthbench.pipeline.results.lineage import (
+    base,
+    file_as_given,
+    ingredients,
+    reads_data_folder,
+    revisions,
+    version_notes,
+)
+from synthbench.pipeline.results.llm_costs import cost_results, generations
+from synthbench.pipeline.results.samples import Excerpts
+from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
+from synthbench.reporting.statistics.histograms import score_counts
+from synthbench.sources.models import Source
+
+
+def collect(
+    plan: Plan,
+    artifacts: Artifacts,
+    failures: tuple[str, ...] = (),
+    overrides: tuple[str, ...] = (),
+    pending: tuple[str, ...] = (),
+) -> ExperimentResult:
+    """Read the results of every run whose evaluations are all there; the others are named in `failures`.
+
+    They are named in `pending` where nothing failed, and something is to come on another day.
+
+    Audits are results of their own: one that is not there holds up no score.
+
+    `overrides` made the experiment another than its file's. Raises ArtifactDamagedError.
+    """
+    runs = [run for run in plan.runs if _is_finished(run, artifacts)]
+    results = tuple(_run_result(run, plan.experiment, artifacts) for run in runs)
+    audits, unjudged = audit_results(plan, artifacts)
+    unfinished = (*(f"{run.label} is not finished" for run in plan.runs if run not in runs), *unjudged)
+    only_late = bool(pending) and not failures
+    experiment = plan.experiment
+    taken = Excerpts(results, artifacts)
+    of_runs, unread = examined(runs, results, artifacts)
+    missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
+    return ExperimentResult(
+        experiment=experiment.name,
+        description=experiment.description,
+        file=file_as_given(experiment.file),
+        is_data_folder_given=experiment.is_data_folder_given and reads_data_folder(plan),
+        identity=_hash(*(run.identity for run in results), *overrides),
+        overrides=overrides,
+        request=request(experiment, overrides),
+        varied=("training", *experiment.vary),
+        source=to_yaml(experiment.resolved),
+        table=experiment.table.model_dump(mode="json"),
+        published=experiment.published,
+        baseline=str(experiment.resolved.get("baseline") or ""),
+        tasks=tuple(task for task in experiment.tasks if task not in plan.missing_tasks),
+        runs=of_runs,
+        item_noise=tuple(item_noise(runs, experiment.is_seeded, artifacts)),
+        audits=audits,
+        costs=cost_results(plan, artifacts),
+        excerpts=tuple(taken.of_each()),
+        side_by_side=tuple(taken.side_by_side()),
+        revisions=revisions(plan, runs),
+        failures=(*failures, *(() if only_late else unfinished)),
+        pending=(*pending, *(unfinished if only_late else ())),
+        notes=(*experiment.notes, *missing, *unread, *version_notes(runs, artifacts)),
+        environment=environment(),
+    )
+
+
+def request(experiment: Experiment, overrides: Sequence[str]) -> str:
+    """Return a hash of what is asked for: the file's content and the overrides, in whatever way it is run."""
+    content = {key: value for key, value in experiment.resolved.items() if key != "runtime"}
+    llm = content.get("llm")
+    if isinstance(llm, dict):
+        content["llm"] = {key: value for key, value in llm.items() if key not in TRAFFIC}
+    return _hash(json.dumps(content, default=str), *overrides)
+
+
+def to_yaml(data: Mapping[str, Any]) -> str:
+    """Return data as YAML text."""
+    import io
+
+    from ruamel.yaml import YAML
+
+    stream = io.StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.dump(data, stream)
+    return stream.getvalue()
+
+
+def _hash(*lines: str) -> str:
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
+    """Tell whether the evaluations are there, or, where nothing is trained, what the run ends with."""
+    ends = run.evaluations.values() if run.evaluations or run.model else run.ends
+    return all(artifacts.has(stage.identity) for stage in ends)
+
+
+def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -> RunResult:
+    model = _trained(run, artifacts)
+    summary = (artifacts.json(model.identity, SUMMARY_FILE) if model else None) or {}
+    parts = run.data.get(model.identity if model else "", {})
+    datasets = _datasets(parts, artifacts, experiment.table.counted_parts)
+    starts = _starts(model)
+    return RunResult(
+        variant=run.variant.name,
+        axes=dict(run.variant.axes),
+        seed=run.seed,
+        is_seeded=experiment.is_seeded(run.variant),
+        identity=_run_identity(run),
+        parameters=dict(flatten(run.variant.parameters)),
+        is_of_file=run.variant.label in experiment.rows_of_file,
+        chosen={**_chosen(run, artifacts), **({"train.seed": summary["seed"]} if starts else {})},
+        num_starts=len(starts) or 1,
+        paused_at=starts[0].until if starts else 1.0,
+        scores=tuple(_task_scores(task, stage, artifacts) for task, stage in run.evaluations.items()),
+        datasets=tuple(datasets),
+        history=tuple((step, name, value) for step, name, value in summary.get("history", ())),
+        dev_score=summary.get("dev_score"),
+        num_steps=summary.get("num_steps", 0),
+        seconds=_seconds(run, artifacts),
+        revisions=base(run, artifacts),
+        model_folder="" if model is None else artifacts.place(model.identity),
+    )
+
+
+def _run_identity(run: PlannedRun) -> str:
+    ends = (*run.evaluations.values(), *run.audits.values()) or run.ends
+    return _hash(run.variant.label, str(run.seed), *(stage.identity for stage in ends))
+
+
+def _trained(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
+    """Return the training that made the run's model, of several the chosen one."""
+    return run.model and (artifacts.chosen_input(run.model) or run.model)
+
+
+def _chosen(run: PlannedRun, artifacts: Artifacts) -> dict[str, Any]:
+    choice = None if run.model is None else artifacts.json(run.model.identity, CHOICE_FILE)
+    return {} if choice is None else dict(choice["chosen"])
+
+
+def _starts(model: Stage | None) -> list[Train]:
+    """Return the trainings that paused, of which the model's is one; none without seed optimisation."""
+    choice = None if model is None else model.inputs.get(PAUSED)
+    operations = [] if choice is None else [stage.operation for stage in choice.inputs.values()]
+    return [operation for operation in operations if isinstance(operation, Train)]
+
+
+def _datasets(
+    parts: Mapping[str, Stage], artifacts: Artifacts, counted: Collection[str]
+) -> Iterator[DatasetSummary]:
+    for name, stage in parts.items():
+        if not artifacts.has_dataset(stage.identity):
+            continue
+        manifest = artifacts.manifest(stage.identity)
+        made_by = [each.operation for each in generations(stage) if isinstance(each.operation, Generate)]
+        asked = dict.fromkeys(one.llm.address() for one in made_by if one.llm is not None)
+        told = dict.fromkeys(note for one in made_by for note in one.table_notes())
+        yield DatasetSummary(
+            part=name,
+            kind=manifest.kind.value,
+            method=manifest.method,
+            num_records=manifest.num_records,
+            num_failures=manifest.num_failures,
+            dropped=manifest.dropped,
+            tokens=manifest.tokens,
+            cost_usd=manifest.cost_usd,
+            llm=" and ".join(llm.model for llm in asked),
+            notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *told),
+            measured=manifest.measured,
+            score_counts=_score_counts(stage, artifacts) if name in counted else (),
+            made_of=tuple(ingredients(stage, artifacts)),
+            content_hash=manifest.content_hash,
+            stage=stage.identity,
+            folder=artifacts.place(stage.identity, DATASET_FOLDER),
+        )
+
+
+def _score_counts(stage: Stage, artifacts: Artifacts) -> tuple[int, ...]:
+    dataset = SyntheticDataset.read(artifacts.dataset(stage.identity))
+    return score_counts(dataset.column("score")) if dataset.kind is RecordKind.SCORED_PAIR else ()
+
+
+def _task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
+    recorded = artifacts.json(stage.identity, SCORES_FILE)
+    items = artifacts.file(stage.identity, ITEMS_FILE)
+    assert isinstance(stage.operation, Evaluate)
+    source = _test_source(stage)
+    return TaskScores(
+        task=task,
+        title=stage.operation.evaluator.main_score_title,
+        evaluator=stage.operation.component,
+        settings=dict(stage.operation.config()),
+        split=source.final_split or "",
+        drawn=source.drawn,
+        stage=stage.identity,
+        items_file="" if items is None else str(items),
+        **recorded,
+    )
+
+
+def _test_source(evaluation: Stage) -> Source:
+    """Return what the test set was read from."""
+    stage = evaluation
+    while "task" in stage.inputs:
+        stage = stage.inputs["task"]
+    assert isinstance(stage.operation, ReadSource)
+    return stage.operation.source
+
+
+def _seconds(run: PlannedRun, artifacts: Artifacts) -> float:
+    """Sum what the run's own stages took when they were computed, shared ones counted in full."""
+    ends = (*run.evaluations.values(), *run.audits.values())
+    return round(sum(float(artifacts.record(s.identity).get("seconds", 0.0)) for s in ancestors(ends)), 3)

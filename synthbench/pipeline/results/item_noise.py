@@ -1,0 +1,92 @@
+"""From the per-item scores of all runs to what the choice of test items does to each comparison."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from synthbench.config.experiment import Variant
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.plan import PlannedRun
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.reporting.statistics.item_noise import Influences, ItemNoise, item_variances
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Place = tuple[tuple[str, str], ...]
+Scored = tuple[PlannedRun, Stage]
+
+
+def item_noise(
+    runs: Sequence[PlannedRun], is_seeded: Callable[[Variant], bool], artifacts: Artifacts
+) -> Iterator[ItemNoise]:
+    """Yield the items' noise for each point of the grid, test set and evaluator with two rows or more.
+
+    `is_seeded` says of a row whether seeds make a difference to it. Left out are rows whose noise between
+    seeds nobody knows, and evaluators that don't say how items move their score. Rows that were scored on
+    other items, as pairs that stand in their data were dropped, are among themselves. One test set is in
+    memory at a time.
+    """
+    for (axes, task, evaluator), scored in _by_test_set(runs).items():
+        for rows in _influences(scored, is_seeded, artifacts):
+            if len(rows) > 1:
+                influences = tuple(rows.values())
+                yield ItemNoise(
+                    axes=dict(axes),
+                    task=task,
+                    evaluator=evaluator,
+                    num_items=influences[0].values.shape[1],
+                    variants=tuple(rows),
+                    squared_errors=item_variances(influences),
+                )
+
+
+def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Place, str, str], list[Scored]]:
+    found: dict[tuple[Place, str, str], list[Scored]] = {}
+    for run in runs:
+        axes = tuple(sorted(dict(run.variant.axes).items()))
+        for task, stage in run.evaluations.items():
+            found.setdefault((axes, task, stage.operation.component), []).append((run, stage))
+    return found
+
+
+def _influences(
+    scored: Sequence[Scored], is_seeded: Callable[[Variant], bool], artifacts: Artifacts
+) -> Iterable[dict[str, Influences]]:
+    """Return the influences of each row whose noise is known, rows of the same items together."""
+    import numpy as np
+
+    rows: dict[str, list[Scored]] = {}
+    for run, stage in scored:
+        rows.setdefault(run.variant.name, []).append((run, stage))
+    found: dict[bytes, dict[str, Influences]] = {}
+    for name, members in rows.items():
+        seeded = is_seeded(members[0][0].variant)
+        lines = [_influence(stage, artifacts) for _, stage in members]
+        known = [line for line in lines if line is not None]
+        if len(known) < len(lines) or (seeded and len(lines) < 2) or len({items for items, _ in known}) > 1:
+            continue
+        seeds = tuple(run.seed for run, _ in members)
+        influences = Influences(np.stack([values for _, values in known]), seeds, seeded)
+        found.setdefault(known[0][0], {})[name] = influences
+    return found.values()
+
+
+def _influence(stage: Stage, artifacts: Artifacts) -> "tuple[bytes, NDArray[np.float64]] | None":
+    """Return a hash of the items' ids and how they move the main score; None where nobody knows."""
+    import numpy as np
+    import pyarrow.parquet as pq
+
+    assert isinstance(stage.operation, Evaluate)
+    file = artifacts.file(stage.identity, ITEMS_FILE)
+    if file is None:
+        return None
+    table = pq.read_table(file, use_threads=False)
+    items = {name: table.column(name).to_numpy() for name in table.column_names}
+    scores = artifacts.json(stage.identity, SCORES_FILE)["scores"]
+    values = stage.operation.evaluator.influence(items, scores)
+    if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
+        return None
+    return sha256("\0".join(map(str, items["id"])).encode()).digest(), values

@@ -1,0 +1,126 @@
+"""What results were made from, as the stages behind them know it."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.plan import Plan, PlannedRun
+from synthbench.pipeline.engine.stage import Stage, ancestors
+from synthbench.pipeline.operations.data import AGAINST, ReadSource
+from synthbench.pipeline.operations.generation import NEED, SOURCE, Generate
+from synthbench.pipeline.operations.training import PAUSED, SUMMARY_FILE, Train
+from synthbench.reporting.results import Ingredient, Revisions
+
+
+def ingredients(stage: Stage, artifacts: Artifacts) -> Iterator[Ingredient]:
+    """Yield all that a data set was made from, each stage once, what it was made from directly first.
+
+    Trainings that paused, of which dev chose the one that a model was finished from, are left out.
+    """
+    roles: dict[str, str] = {stage.identity: ""}
+    found: list[Stage] = []
+    waiting = deque([stage])
+    while waiting:
+        for role, source in _made_from(waiting.popleft()).items():
+            if source.identity not in roles:
+                roles[source.identity] = role
+                found.append(source)
+                waiting.append(source)
+    return (_ingredient(each, roles, artifacts) for each in found)
+
+
+def base(run: PlannedRun, artifacts: Artifacts) -> Revisions:
+    """Return what the training of a run read from outside: its base model."""
+    if run.model is None:
+        return ()
+    return tuple((artifacts.chosen_input(run.model) or run.model).operation.outside().items())
+
+
+def revisions(plan: Plan, runs: Sequence[PlannedRun]) -> Revisions:
+    """Return each model and file that a stage behind these runs read, in the order of the plan."""
+    used = {stage.identity for stage in ancestors(end for run in runs for end in run.ends)}
+    stages = (stage for identity, stage in plan.stages.items() if identity in used)
+    return tuple(dict.fromkeys(each for stage in stages for each in stage.operation.outside().items()))
+
+
+def reads_data_folder(plan: Plan) -> bool:
+    """Tell whether a source of the plan is read from the data folder."""
+    operations = (stage.operation for stage in plan.stages.values())
+    return any(
+        isinstance(operation, ReadSource) and operation.source.needs_data_folder(operation.places)
+        for operation in operations
+    )
+
+
+def file_as_given(file: Path) -> str:
+    """Return the file's path below the working directory, else its name alone: it may lie anywhere."""
+    here, placed = Path.cwd(), file.absolute()
+    is_below = placed.is_relative_to(here) and ".." not in placed.parts
+    return placed.relative_to(here).as_posix() if is_below else file.name
+
+
+def _made_from(stage: Stage) -> Mapping[str, Stage]:
+    """Return the stage's inputs by their roles."""
+    return {
+        name.removeprefix(SOURCE).removeprefix(NEED).removeprefix(AGAINST): source
+        for name, source in stage.inputs.items()
+        if name != PAUSED
+    }
+
+
+def _ingredient(stage: Stage, roles: Mapping[str, str], artifacts: Artifacts) -> Ingredient:
+    operation = stage.operation
+    assert isinstance(operation, ReadSource | Train | Generate), f"data are made of no {stage.kind}"
+    is_source = isinstance(operation, ReadSource)
+    return Ingredient(
+        role=roles[stage.identity],
+        kind=operation.kind,
+        name=stage.label if is_source else operation.component,
+        of=tuple(dict.fromkeys(roles[source.identity] for source in _made_from(stage).values())),
+        revisions=tuple(operation.outside().items()),
+        stage=stage.identity,
+        **_result(stage, artifacts),
+    )
+
+
+def _result(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
+    """Return a data set's size and hash, a model's dev score; nothing of what is gone."""
+    if artifacts.has_dataset(stage.identity):
+        manifest = artifacts.manifest(stage.identity)
+        return {"num_records": manifest.num_records, "content_hash": manifest.content_hash}
+    summary = artifacts.json(stage.identity, SUMMARY_FILE)
+    return {} if summary is None else {"dev_score": summary["dev_score"]}
+
+
+ROWS_SHOWN = 5
+
+
+def version_notes(runs: Sequence[PlannedRun], artifacts: Artifacts) -> Iterator[str]:
+    """Yield a sentence for each package, Python and machine of which stages in the store met several.
+
+    A stage that is there is not computed anew because a package is newer: only the versions of methods,
+    trainers and evaluators, and the code of those that others wrote, are part of what it is.
+    """
+    known: dict[str, dict[str, str]] = {}
+    rows: dict[str, dict[str, dict[str, None]]] = {}
+    for run in runs:
+        for stage in ancestors(run.ends):
+            for what, version in known.setdefault(stage.identity, _versions(stage, artifacts)).items():
+                rows.setdefault(what, {}).setdefault(version, {})[run.variant.label] = None
+    for what, of_versions in rows.items():
+        if len(of_versions) > 1:
+            named = (f"{version} ({_some(list(of))})" for version, of in sorted(of_versions.items()))
+            yield f"Not all computed with the same {what}: {', '.join(named)}."
+
+
+def _versions(stage: Stage, artifacts: Artifacts) -> dict[str, str]:
+    found = artifacts.record(stage.identity).get("by")
+    return {str(what): str(version) for what, version in found.items()} if isinstance(found, dict) else {}
+
+
+def _some(rows: list[str]) -> str:
+    """Name some rows, and how many there are beside them."""
+    more = len(rows) - ROWS_SHOWN
+    return ", ".join(rows[:ROWS_SHOWN]) + (f" and {more} more" if more > 0 else "")

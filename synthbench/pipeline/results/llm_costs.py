@@ -1,0 +1,71 @@
+"""What the data of an experiment cost, stage by stage, from the ledger of LLM answers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from synthbench.generation.chat.ledger import entries
+from synthbench.generation.chat.prices import price_of
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.plan import Plan, PlannedRun
+from synthbench.pipeline.engine.stage import Stage, ancestors
+from synthbench.pipeline.operations.generation import Generate
+from synthbench.reporting.results import CostResult
+
+
+def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
+    """Return what each stage that asked an LLM came to; stages of one part of the data stand together.
+
+    Rows whose data come from the same stages are named together.
+    """
+    asked: dict[str, tuple[str, list[Stage]]] = {}
+    rows: dict[str, dict[str, None]] = {}
+    for run in plan.runs:
+        for parts in run.data.values():
+            for part, stage in parts.items():
+                stages = [each for each in _asking(stage) if artifacts.has(each.identity)]
+                if stages:
+                    asked.setdefault(stages[-1].identity, (part, stages))
+                    rows.setdefault(stages[-1].identity, {})[_row(run, plan)] = None
+    return tuple(
+        CostResult(part=part, rows=tuple(rows[own]), **_cost(stage, artifacts))
+        for own, (part, stages) in asked.items()
+        for stage in stages
+    )
+
+
+def generations(stage: Stage) -> Iterator[Stage]:
+    """Yield each stage that generated data of a stage, once: what a method needs before the method itself."""
+    return (each for each in ancestors([stage]) if isinstance(each.operation, Generate))
+
+
+def _asking(stage: Stage) -> Iterator[Stage]:
+    return (each for each in generations(stage) if _operation(each).llm is not None)
+
+
+def _operation(stage: Stage) -> Generate:
+    assert isinstance(stage.operation, Generate)
+    return stage.operation
+
+
+def _row(run: PlannedRun, plan: Plan) -> str:
+    """Return the row's label, with the seed where each seed has data of its own."""
+    return run.label if "generation" in plan.experiment.vary else run.variant.label
+
+
+def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
+    operation = _operation(stage)
+    assert operation.llm is not None
+    endpoint = operation.llm.at(operation.llm.address())
+    found = entries(artifacts.answers, stage=stage.identity)
+    return {
+        "method": operation.method_name,
+        "llm": endpoint.model,
+        "num_records": artifacts.manifest(stage.identity).num_records,
+        "num_requests": sum(entry.answered.num_attempts for entry in found),
+        "prompt_tokens": sum(entry.answered.prompt_tokens for entry in found),
+        "completion_tokens": sum(entry.answered.completion_tokens for entry in found),
+        "usd": sum(entry.answered.usd for entry in found),
+        "in_doubt_usd": sum(entry.in_doubt.usd for entry in found),
+        "is_priced": price_of(endpoint) is not None,
+        "stage": stage.identity,
+    }

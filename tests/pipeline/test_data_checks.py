@@ -1,0 +1,162 @@
+"""What results say of the data that a row was trained on, and of the test sets in these."""
+
+import json
+from pathlib import Path
+
+import pytest
+from disks import flip
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines
+from wording import refused, worded
+
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.cleaning import clean
+from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.runner import Runner
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+from synthbench.pipeline.planning import make_plan
+from synthbench.pipeline.results.collect import collect
+from synthbench.reporting.results import Overlap, RunResult
+
+HEADER = "sentence1\tsentence2\tscore\n"
+GOLD = "A dog.\ta cat\t0.5\nsnow falls\train falls\t0.5\n"
+TEST = "a dog\tA cat!\t0.5\nSnow falls.\tsun\t0.5\nsun\tmoon\t0.5\nA dog.\ta cat\t0.5\n"
+
+
+@pytest.fixture
+def plan(experiment: ExperimentFile, store: Store) -> Plan:
+    """A finished experiment whose gold pairs stand in its test set, and out of which one pair is dropped."""
+    (experiment.folder / "gold.tsv").write_text(HEADER + GOLD, encoding="utf-8")
+    (experiment.folder / "test.tsv").write_text(HEADER + TEST, encoding="utf-8")
+    experiment.change("tasks: [test]", "tasks: [test]\n      exclude: [gold]")
+    planned = make_plan(experiment.load("seeds=[0]"))
+    assert not Runner(store, InProcess(), RUNTIME, Lines()).run(planned).failed
+    return planned
+
+
+def test_each_row_says_what_of_its_test_sets_as_scored_stands_in_its_data(plan: Plan, store: Store) -> None:
+    plain, silver = collect(plan, Artifacts(store)).runs
+    (overlap,) = plain.overlaps
+    assert overlap == Overlap(
+        task="test",
+        items="pairs",
+        num_items=3,
+        sharing={"exact": 0, "normalised": 2, "13-gram": 2, "near-duplicate": 2},
+        whole={"exact": 0, "normalised": 1, "13-gram": 1, "near-duplicate": 1},
+        as_pairs=1,
+        by_part={"gold": 2},
+    )
+    assert set(silver.overlaps[0].by_part) == {"gold", "silver"}
+
+
+def test_each_part_of_the_data_has_its_figures(plan: Plan, store: Store) -> None:
+    (gold,) = collect(plan, Artifacts(store)).runs[0].datasets
+    assert {name: round(value, 3) for name, value in gold.figures.items()} == {
+        "num_records": 2,
+        "num_sentences": 4,
+        "mean_words": 2,
+        "distinct_1": 0.75,
+        "distinct_2": 1.0,
+        "identical": 0,
+        "duplicates": 0,
+        "score_sd": 0,
+        "near_duplicates": 0,
+        "same_words": 0,
+        "no_common_word": 0,
+    }
+
+
+def test_what_was_looked_at_is_kept_and_looked_at_again_if_it_is_lost_or_damaged(
+    plan: Plan, store: Store
+) -> None:
+    first = collect(plan, Artifacts(store)).runs
+    kept = sorted((store.root / "examined").iterdir())
+    times = [file.stat().st_mtime_ns for file in kept]
+    assert collect(plan, Artifacts(store)).runs == first
+    assert [file.stat().st_mtime_ns for file in kept] == times
+    kept[0].write_text("{", encoding="utf-8")
+    kept[1].unlink()
+    assert collect(plan, Artifacts(store)).runs == first
+    assert all(json.loads(file.read_text(encoding="utf-8")) for file in kept)
+
+
+def test_what_was_looked_at_is_removed_with_the_data(plan: Plan, store: Store) -> None:
+    collect(plan, Artifacts(store))
+    store.remember_addresses("example", plan.addresses)
+    kept = {*(store.root / "examined").iterdir()}
+    (foreign := store.root / "examined" / "former.json").write_text("{}\n", encoding="utf-8")
+
+    clean(store, 0)
+    assert {*(store.root / "examined").iterdir()} == kept
+    assert not foreign.exists()
+
+    clean(store, 0, ["example"])
+    assert not [*(store.root / "examined").iterdir()]
+
+
+def test_results_of_runs_without_these_figures_stay_as_they_were(plan: Plan, store: Store) -> None:
+    run = collect(plan, Artifacts(store)).runs[0]
+    old = run.model_copy(update={"overlaps": (), "datasets": ()})
+    assert "overlaps" not in old.model_dump(mode="json")
+    assert RunResult.model_validate_json(old.model_dump_json()).overlaps == ()
+    read = RunResult.model_validate_json(run.model_dump_json())
+    assert (read.overlaps, read.datasets) == (run.overlaps, run.datasets)
+
+
+def test_data_that_are_gone_cost_no_result_and_damaged_ones_are_never_looked_at(
+    plan: Plan, store: Store, tmp_path: Path
+) -> None:
+    (gold,) = (stage for stage in plan.stages.values() if stage.label == "gold")
+    flip(store.folder(gold.identity) / "dataset" / "records.parquet")
+    with refused("checksum", "dataset/records.parquet", kind=ArtifactDamagedError) as caught:
+        collect(plan, Artifacts(store))
+    assert caught.value.identity == gold.identity
+    store.folder(gold.identity).rename(tmp_path / "gone")
+    result = collect(plan, Artifacts(store))
+    assert [run.scores[0].num_items for run in result.runs] == [3, 3]
+
+
+def test_what_is_known_of_data_is_no_reason_to_stop_when_they_are_damaged_later(
+    plan: Plan, store: Store
+) -> None:
+    before = collect(plan, Artifacts(store))
+    for file in (store.root / "artifacts").glob("*/*/dataset/records.parquet"):
+        file.write_bytes(b"PAR1")
+    again = collect(plan, Artifacts(store))
+    assert (again.runs, again.notes) == (before.runs, before.notes)
+
+
+def test_test_sets_that_are_gone_from_the_store_are_left_out(
+    plan: Plan, store: Store, tmp_path: Path
+) -> None:
+    for stage in plan.stages.values():
+        if stage.kind == "exclude":
+            store.folder(stage.identity).rename(tmp_path / "gone")
+    result = collect(plan, Artifacts(store))
+    assert result.runs[0].overlaps == ()
+    assert result.notes == ("test is no longer in the store: nobody looked for it in the training data.",)
+
+
+def test_a_row_without_the_overlap_is_one_key_and_has_none(experiment: ExperimentFile, store: Store) -> None:
+    (experiment.folder / "gold.tsv").write_text(HEADER + GOLD + "far\taway\t0.5\n", encoding="utf-8")
+    (experiment.folder / "test.tsv").write_text(HEADER + TEST, encoding="utf-8")
+    experiment.change(
+        "variants:\n",
+        "variants:\n  clean: {data.gold.prepare: [{step: drop-overlap, sources: [test, absent]}]}\n",
+    )
+    experiment.change("      tasks: [test]\n", "      tasks: [test]\n      if_found: [absent]\n")
+    experiment.change("seeds:", "  absent: {file: absent.tsv, kind: scored_pair, split: test}\nseeds:")
+    planned = make_plan(experiment.load("seeds=[0]"))
+    assert not Runner(store, InProcess(), RUNTIME, Lines()).run(planned).failed
+    runs = {run.variant: run for run in collect(planned, Artifacts(store)).runs}
+    assert [(runs[row].overlaps[0].sharing["normalised"]) for row in ("plain", "clean")] == [3, 0]
+    (gold,) = runs["clean"].datasets
+    assert (gold.num_records, gold.dropped) == (1, {"drop-overlap": 2})
+
+
+def test_sources_of_the_step_must_exist(experiment: ExperimentFile) -> None:
+    experiment.change("{source: gold}", "{source: gold, prepare: [{step: drop-overlap, sources: [tset]}]}")
+    line = experiment.line("drop-overlap")
+    worded(experiment.faults(), f"study.yaml:{line}", "data.gold.prepare.0.sources.0", "'tset'", "'test'")
