@@ -25,8 +25,11 @@ from synthbench.pipeline.invocation import Invocation, load_invocation
 from synthbench.pipeline.operations.evaluation import ITEMS_FILE
 from synthbench.pipeline.results.collect import request
 from synthbench.plugin_files import allow_code
-from synthbench.reporting.model.comparison_tables import csv_comparisons
-from synthbench.reporting.model.cost_tables import csv_costs
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.comparison_section import comparison_csv
+from synthbench.reporting.model.cost_section import cost_csv
+from synthbench.reporting.model.sections import CsvTable
+from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
@@ -95,12 +98,12 @@ class Results:
     @cached_property
     def comparisons(self) -> "pd.DataFrame":
         """The comparisons of the report, as in its comparisons.csv: scores x 100 (docs/statistics.md)."""
-        return _frame(csv_comparisons(self.result))
+        return _frame(comparison_csv(Analysis(self.result)))
 
     @cached_property
     def costs(self) -> "pd.DataFrame":
         """What LLMs were asked for and cost, as in the report's costs.csv; empty if none was asked."""
-        return _frame(csv_costs(self.result))
+        return _frame(cost_csv(Analysis(self.result)))
 
 
 class Options(TypedDict, total=False):
@@ -170,7 +173,7 @@ def _coordinates(run: RunResult) -> dict[str, Any]:
     return {"variant": run.variant, **run.axes, "seed": run.seed}
 
 
-def _frame(text: str) -> "pd.DataFrame":
+def _frame(table: CsvTable) -> "pd.DataFrame":
     import pandas as pd
 
-    return pd.read_csv(io.StringIO(text))
+    return pd.read_csv(io.StringIO(csv_text(table)))

@@ -115,7 +115,8 @@ def _report(
     from synthbench.auditing.report import audit_by_oracle, audit_by_people
     from synthbench.data.exchange import check_target, open_dataset, replacing
     from synthbench.pipeline.engine.progress import progress_for_people
-    from synthbench.reporting.model.audit_tables import terminal_audit
+    from synthbench.reporting.model.audit_section import audit_block
+    from synthbench.reporting.render.terminal import terminal_block
 
     if json_file is not None:
         check_target(json_file, force=True)
@@ -129,4 +130,4 @@ def _report(
     if json_file is not None:
         with replacing(json_file, force=True) as temporary:
             temporary.write_text(audited.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    console().print(terminal_audit(title, audited))
+    console().print(terminal_block(audit_block(title, audited)))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from synthbench.pipeline.invocation import Invocation
+    from synthbench.reporting.report import Report
     from synthbench.reporting.results import ExperimentResult
 
 PROMPT = 1
@@ -28,25 +29,26 @@ def print_last_screen(
     On a terminal it fits one screen. `edited` are files of the report that were changed by hand, by their new
     names, which are told above; `following` is what to do next.
     """
-    from synthbench.reporting.render.terminal_report import terminal_report
+    from synthbench.reporting.render.terminal import terminal_report
+    from synthbench.reporting.report import Report
 
     for name, copy in edited.items():
         print(f"edited: {folder / name} was changed by hand since it was written; your version is {copy} now")
-    output = console()
+    output, report = console(), Report(result)
     if not output.is_terminal:
-        shown = terminal_report(result, output)
+        shown = terminal_report(report, output)
         output.width = max(output.width, shown.width)
         output.print(shown.renderable)
-        _print(output, _closing(result, folder, edited, shown.left_out, following))
+        _print(output, _closing(report, folder, edited, shown.left_out, following))
         return
     left_out: tuple[str, ...] = ()
     # What had no room is told in the lines below, which then may need more room themselves.
     for _ in range(2):
-        below = _height(output, _closing(result, folder, edited, left_out, following))
-        shown = terminal_report(result, output, max(LEAST_LINES, output.height - below - PROMPT))
+        below = _height(output, _closing(report, folder, edited, left_out, following))
+        shown = terminal_report(report, output, max(LEAST_LINES, output.height - below - PROMPT))
         left_out = shown.left_out
     output.print(shown.renderable)
-    _print(output, _closing(result, folder, edited, left_out, following))
+    _print(output, _closing(report, folder, edited, left_out, following))
 
 
 def next_step(invocation: "Invocation", place: str) -> str:
@@ -60,13 +62,13 @@ def next_step(invocation: "Invocation", place: str) -> str:
 
 
 def _closing(
-    result: "ExperimentResult", folder: Path, kept: Collection[str], left_out: Sequence[str], following: str
+    report: "Report", folder: Path, kept: Collection[str], left_out: Sequence[str], following: str
 ) -> "list[Text]":
     from rich.text import Text
 
-    from synthbench.reporting.render.terminal_report import notes_of
+    from synthbench.reporting.render.terminal import notes_of
 
-    notes = notes_of(result)
+    notes = notes_of(report)
     edited = f"; {counted(len(kept), 'edited file')} kept" if kept else ""
     where = f"{notes.number:,} in {folder / notes.file}"
     missing = f"; not shown here: {', '.join(left_out)}" if left_out else ""

@@ -60,11 +60,11 @@ def _say(name: str, line: str) -> None:
 
 
 def _print(figures: "Figures") -> None:
-    from synthbench.reporting.model.audit_grids import confusion_grid
-    from synthbench.reporting.model.grids import rich_grid
+    from synthbench.reporting.model.audit_section import confusion_grid
+    from synthbench.reporting.render.terminal import terminal_grid
 
     confusions = {"Task": figures.lm_confusion, "Textbook": figures.lm_textbook_confusion}
     for kind, each in confusions.items():
         print(f"lm: what it writes for each instruction after {kind!r}, sampled plainly, by what it is")
-        console().print(rich_grid(confusion_grid(each)))
+        console().print(terminal_grid(confusion_grid(each)))
     print(f"encoder: Spearman of cosines and true similarities, untrained: {figures.encoder_spearman:.3f}")

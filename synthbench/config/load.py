@@ -29,7 +29,7 @@ from synthbench.config.substitution import substitute_models, substitute_oracle,
 from synthbench.config.table import TableCheck
 from synthbench.errors import did_you_mean
 from synthbench.given_files import PlacedName
-from synthbench.reporting.statistics.aggregate import place_of
+from synthbench.reporting.model.aggregate import coordinates_of
 from synthbench.sources.models import Source
 from synthbench.sources.places import Places
 
@@ -301,11 +301,11 @@ def _without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[li
     """
     groups: list[list[Variant]] = []
     for variant in variants:
-        place = place_of(variant.axes, kept)
+        place = coordinates_of(variant.axes, kept)
         equals = (
             group
             for group in groups
-            if place_of(group[0].axes, kept) == place and _configs(group[0]) == _configs(variant)
+            if coordinates_of(group[0].axes, kept) == place and _configs(group[0]) == _configs(variant)
         )
         group = next(equals, None)
         if group is None:

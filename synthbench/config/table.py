@@ -10,9 +10,10 @@ from synthbench.config.rows import Row
 from synthbench.config.runs import named_tasks
 from synthbench.errors import UserError, did_you_mean
 from synthbench.given_files import PlacedName, path_of
+from synthbench.reporting.model.aggregate import column_names, coordinates_of
+from synthbench.reporting.model.table import Coordinates
 from synthbench.reporting.options import PublishedOptions, TableOptions
 from synthbench.reporting.published import PublishedValue, chosen_costs, chosen_values, read_published
-from synthbench.reporting.statistics.aggregate import Place, column_names, place_of
 from synthbench.sources.models import Source
 
 
@@ -46,7 +47,7 @@ class TableCheck:
         """What a column may be called -> its test sets."""
         for row in rows:
             for task in tasks_of(row):
-                for name in column_names(place_of(row.axes, self.across), task):
+                for name in column_names(coordinates_of(row.axes, self.across), task):
                     self.columns.setdefault(name, {})[task] = None
         self.variants = {row.name for row in rows} | set(original.section("variants").data)
         if isinstance(baseline := original.data.get("baseline"), str):
@@ -98,9 +99,9 @@ class TableCheck:
 
     def main_scores(self, options: TableOptions, variants: Sequence[Variant]) -> None:
         """Require one main score for each column, averages included: "all" and "mean" are not mixed."""
-        scores: dict[tuple[Place, str], dict[str, None]] = {}
+        scores: dict[tuple[Coordinates, str], dict[str, None]] = {}
         for variant in variants:
-            place = place_of(variant.axes, options.across)
+            place = coordinates_of(variant.axes, options.across)
             for plan in variant.candidates[0].config.evaluations:
                 for task in (*plan.tasks, *plan.if_found):
                     scores.setdefault((place, task), {})[plan.evaluator.main_score] = None
@@ -113,7 +114,10 @@ class TableCheck:
             self._one_mean(options, options.figures.frontier.score, scores)
 
     def _one_mean(
-        self, options: TableOptions, score: str | None, scores: Mapping[tuple[Place, str], Iterable[str]]
+        self,
+        options: TableOptions,
+        score: str | None,
+        scores: Mapping[tuple[Coordinates, str], Iterable[str]],
     ) -> None:
         """Require one main score for what the frontier shows; averages are looked at by themselves."""
         if score in options.averages:

@@ -7,52 +7,36 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synthbench.errors import UserError
-from synthbench.reporting.figures.registry import FIGURES as STUDY_FIGURES
-from synthbench.reporting.figures.registry import TABLES as STUDY_TABLES
-from synthbench.reporting.figures.registry import study_figures, study_tables
 from synthbench.reporting.figures.scores import scores_figure
 from synthbench.reporting.figures.style import FORMATS, figure_files, figure_style, image_address
-from synthbench.reporting.model.audit_tables import csv_audits, latex_audits, markdown_audits
-from synthbench.reporting.model.build import build_table
-from synthbench.reporting.model.comparison_tables import (
-    csv_comparisons,
-    latex_comparisons,
-    markdown_comparisons,
-)
-from synthbench.reporting.model.cost_tables import csv_costs, latex_costs, markdown_costs
-from synthbench.reporting.model.table import Table
-from synthbench.reporting.options import TableOptions
-from synthbench.reporting.render.csv_table import csv_table
+from synthbench.reporting.render.csv_files import csv_table, csv_text
 from synthbench.reporting.render.html.page import Picture, html_report
-from synthbench.reporting.render.latex import latex_table
-from synthbench.reporting.render.latex_layout import layout_of
-from synthbench.reporting.render.markdown import markdown_table
+from synthbench.reporting.render.latex import latex_section, latex_table
+from synthbench.reporting.render.markdown import markdown_section, markdown_table
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.statistics.comparisons import compare
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME_LENGTH = 80
 RECORD = ".written.json"
-"""Holds the hash of each file as it was written, by which a file that was edited since is known."""
+"""Holds the hash of each file as it was written, by which an edited file is recognised."""
 PAGE = "report.html"
-WRITERS = {"table.md": markdown_table, "table.csv": csv_table}
-TABLE_TEX = "table.tex"
-AUDIT_WRITERS = {"audit.tex": latex_audits, "audit.md": markdown_audits, "audit.csv": csv_audits}
-COMPARISON_WRITERS = {
-    "comparisons.tex": latex_comparisons,
-    "comparisons.md": markdown_comparisons,
-    "comparisons.csv": csv_comparisons,
+TABLES = ("table", "comparisons", "audit", "costs", "densities", "early_dev")
+FIGURES = ("scores", "curves", "densities", "early_dev", "frontier", "confusion")
+KNOWN_FILES = {
+    "curves.csv",
+    "frontier.csv",
+    *(f"{name}.{ending}" for name in TABLES for ending in ("tex", "md", "csv")),
+    *(f"{name}.{ending}" for name in FIGURES for ending in FORMATS),
 }
-COST_WRITERS = {"costs.tex": latex_costs, "costs.md": markdown_costs, "costs.csv": csv_costs}
-FIGURES = ("scores", *STUDY_FIGURES)
+"""All that a report may write, and removes if the present one has no such file."""
 
 
 def report_folder(output: Path, experiment: str, overrides: Sequence[str]) -> Path:
@@ -97,9 +81,7 @@ def place_report(files: Mapping[str, bytes], folder: Path) -> dict[str, str]:
         kept = dict(_keep_edited(files, folder))
         for name, content in files.items():
             _write_whole(folder / name, content)
-        plots = {f"{name}.{ending}" for name in FIGURES for ending in FORMATS}
-        tables = (TABLE_TEX, *WRITERS, *COMPARISON_WRITERS, *AUDIT_WRITERS, *COST_WRITERS, *STUDY_TABLES)
-        for stale in {*tables, *plots} - {*files}:
+        for stale in KNOWN_FILES - {*files}:
             (folder / stale).unlink(missing_ok=True)
         hashes = {name: _hash(content) for name, content in files.items()}
         _write_whole(folder / RECORD, (json.dumps(hashes, indent=1) + "\n").encode())
@@ -142,40 +124,46 @@ def _hash(content: bytes) -> str:
 def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of a report's files, byte for byte the same for equal results.
 
-    They are table.tex, table.md, table.csv, scores.pdf and scores.png, the figures only if there is a score;
-    comparisons.*, if rows have a baseline; audit.*, if data were audited, and costs.*, if an LLM was asked
-    for them; of an experiment without training only these; what `table.figures` asks for; and report.html,
-    which holds all of it. Tables come first, so that a figure that fails costs none of them.
+    They are table.*, if there are scores; comparisons.*, if rows have a baseline; audit.*, if data were
+    audited; costs.*, if an LLM was asked; what `table.figures` asks for; scores.pdf and scores.png; and
+    report.html, which holds all of it. Tables come first, so that a figure that fails costs none of them.
     """
-    table = build_table(result)
-    if result.has_scores:
-        yield TABLE_TEX, latex_table(table, layout_of(result)).encode()
-    for name, writer in WRITERS.items() if result.has_scores else ():
-        yield name, writer(table).encode()
-    for name, comparison_writer in COMPARISON_WRITERS.items() if compare(result) else ():
-        yield name, comparison_writer(result).encode()
-    for name, audit_writer in AUDIT_WRITERS.items() if result.audits else ():
-        yield name, audit_writer(result).encode()
-    for name, cost_writer in COST_WRITERS.items() if result.costs else ():
-        yield name, cost_writer(result).encode()
-    for name, text in study_tables(result):
+    report = Report(result)
+    for name, text in text_files(report):
         yield name, text.encode()
     pictures = []
     with figure_style():
-        for name, figure in figures(result, table):
+        for name, title, figure in figures(report):
             files = figure_files(name, figure)
             address = image_address(figure, files[f"{name}.png"])
-            pictures.append(Picture(name, address, round(figure.get_figwidth(), 3)))
+            pictures.append(Picture(name, title, address, round(figure.get_figwidth(), 3)))
             yield from files.items()
-    yield PAGE, html_report(result, table, pictures).encode()
+    yield PAGE, html_report(report, pictures).encode()
 
 
-def figures(result: ExperimentResult, table: Table) -> "Iterator[tuple[str, Figure]]":
-    """Yield a report's figures by name; call it within `figure_style`."""
-    has_caption = TableOptions.model_validate(result.table).figures.caption
-    if table.columns:
-        yield "scores", scores_figure(table if has_caption else replace(table, caption=""))
-    yield from study_figures(result, has_caption=has_caption)
+def text_files(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield names and contents of the text files of a report, without its page."""
+    analysis = report.analysis
+    if report.result.has_scores:
+        yield "table.tex", latex_table(report.table, analysis)
+        yield "table.md", markdown_table(report.table)
+        yield "table.csv", csv_table(report.table)
+    for section in report.sections:
+        if section.blocks:
+            yield f"{section.name}.tex", latex_section(section, analysis)
+            yield f"{section.name}.md", markdown_section(section)
+        yield f"{section.name}.csv", csv_text(section.csv)
+
+
+def figures(report: Report) -> "Iterator[tuple[str, str, Figure]]":
+    """Yield a report's figures with names and titles; call it within `figure_style`."""
+    has_caption = report.analysis.options.figures.caption
+    if report.table.columns:
+        yield "scores", "Scores", scores_figure(report.table, has_caption=has_caption)
+    for study in report.studies:
+        figure = study.draw(has_caption=has_caption)
+        if figure is not None:
+            yield study.name, study.title, figure
 
 
 @contextmanager

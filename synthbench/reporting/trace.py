@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from synthbench.errors import UserError, did_you_mean
-from synthbench.reporting.options import TableOptions
+from synthbench.reporting.model.aggregate import Measurement
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.results import ExperimentResult, Ingredient, Revisions, RunResult
-from synthbench.reporting.statistics import aggregate
-from synthbench.reporting.statistics.aggregate import Measurement
 
 
 def trace(
@@ -18,10 +17,10 @@ def trace(
     test set or an average; `tracked` has the MLflow run of each run's identity. Raises UserError if the table
     has no such cell.
     """
-    options = TableOptions.model_validate(result.table)
-    over = _measured(result, column, options)
-    runs = _runs(result, row, options)
-    found = {one: [run for run in aggregate.runs_at(runs, one.place) if _has(run, one)] for one in over}
+    analysis = Analysis(result)
+    over = _measured(analysis, column)
+    runs = _runs(analysis, row)
+    found = {one: [run for run in one.runs(runs) if one.scores((run,))] for one in over}
     if not any(found.values()):
         raise UserError(f"'{row}' has no score in the column '{column}'")
     for measurement, of_column in found.items():
@@ -29,18 +28,18 @@ def trace(
             yield _headline(run, measurement), tuple(_made_of(run, measurement, tracked))
 
 
-def _measured(result: ExperimentResult, column: str, options: TableOptions) -> list[Measurement]:
-    measured = aggregate.measurements(result, options.across)
-    wanted = options.averages.get(column, (column,))
+def _measured(analysis: Analysis, column: str) -> list[Measurement]:
+    measured, averages = analysis.measurements, analysis.options.averages
+    wanted = averages.get(column, (column,))
     found = [one for name in wanted for one in measured if name in one.names]
     if not found:
-        known = [*(one.label for one in measured), *options.averages]
+        known = [*(one.label for one in measured), *averages]
         raise UserError(f"the table has no column '{column}'{did_you_mean(column, known)}")
     return list(dict.fromkeys(found))
 
 
-def _runs(result: ExperimentResult, row: str, options: TableOptions) -> Sequence[RunResult]:
-    of_rows = {key.label: (key, runs) for key, runs in aggregate.rows(result, options.across).items()}
+def _runs(analysis: Analysis, row: str) -> Sequence[RunResult]:
+    of_rows = {key.label: (key, runs) for key, runs in analysis.rows.items()}
     exact = of_rows.get(row)
     if exact is not None:
         return exact[1]
@@ -52,12 +51,8 @@ def _runs(result: ExperimentResult, row: str, options: TableOptions) -> Sequence
     raise UserError(f"the table has no row '{row}'{did_you_mean(row, of_rows)}")
 
 
-def _has(run: RunResult, measurement: Measurement) -> bool:
-    return bool(aggregate.scores([run], measurement))
-
-
 def _headline(run: RunResult, measurement: Measurement) -> str:
-    (score,) = aggregate.scores([run], measurement)
+    (score,) = measurement.scores((run,))
     seed = f"seed {run.seed}" if run.is_seeded else "no seed"
     return (
         f"{measurement.label}, {seed}: {100 * score.scores[score.main_score]:.4f} ({score.main_score} × 100)"
@@ -65,7 +60,7 @@ def _headline(run: RunResult, measurement: Measurement) -> str:
 
 
 def _made_of(run: RunResult, measurement: Measurement, tracked: Mapping[str, str]) -> Iterator[str]:
-    (score,) = aggregate.scores([run], measurement)
+    (score,) = measurement.scores((run,))
     yield f"MLflow run {tracked.get(run.identity, 'unknown: tracked elsewhere, or not any more')}"
     left_out = f", {score.num_dropped:,} left out" if score.num_dropped else ""
     yield f"evaluation {score.stage[:8]}: {score.num_items:,} items{left_out}"

@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synthbench.reporting.model import aggregate
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
-from synthbench.reporting.statistics import aggregate
 from synthbench.tracking.payload import (
     Columns,
     Point,

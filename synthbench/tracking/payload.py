@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.escaping import markdown_text
+from synthbench.reporting.model import aggregate
+from synthbench.reporting.model.aggregate import Measurement
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
-from synthbench.reporting.statistics import aggregate
-from synthbench.reporting.statistics.aggregate import Measurement
 from synthbench.reporting.statistics.differences import Sample
 
 NAME_LENGTH = 250
@@ -177,7 +177,7 @@ class Columns:
     def samples(self, runs: Sequence[RunResult]) -> dict[str, Sample]:
         """Return each column's main scores of these runs, one for each seed; empty columns are left out."""
         found = {
-            name: aggregate.sample(runs, over[0]) if len(over) == 1 else aggregate.average(runs, over)
+            name: over[0].sample(runs) if len(over) == 1 else aggregate.average(runs, over)
             for name, over in self.over.items()
         }
         return {name: sample for name, sample in found.items() if sample is not None}

@@ -19,6 +19,7 @@ from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.collect import collect
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 
 SELECT = "size: 3\n    select: {over: {train.strength: [0.25, 0.75, 0.75, 0.5]}}"
@@ -453,7 +454,7 @@ def test_of_several_seeds_the_best_on_dev_is_trained_to_the_end(
     result = collect(plan, Artifacts(store))
     assert [each.chosen for each in result.runs] == [{"train.seed": 1}, {"train.seed": 3}]
     assert [each.scores[0].scores["value"] for each in result.runs] == [0.3, 0.4]
-    notes = build_table(result).notes
+    notes = build_table(Analysis(result)).notes
     assert not any("train.seed" in note for note in notes)
     assert (
         "Seed optimisation (plain): of 3 trainings for each seed the one that was best on dev after 25% of"

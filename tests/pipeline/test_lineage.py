@@ -18,7 +18,7 @@ from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.collect import collect
 from synthbench.pipeline.results.lineage import file_as_given, ingredients
-from synthbench.reporting.render.html.reproducing import reproducing
+from synthbench.reporting.render.html.page import reproducing
 from synthbench.reporting.results import ExperimentResult
 from synthbench.reporting.trace import told, trace
 

@@ -15,6 +15,7 @@ from synthbench.pipeline.engine.runner import Runner
 from synthbench.pipeline.engine.store import STAGE_FILE, Store
 from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.collect import collect
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 
 
@@ -43,7 +44,7 @@ def test_rows_that_were_computed_with_other_versions_are_named(plan: Plan, store
     (note,) = [note for note in result.notes if note.startswith("Not all")]
     now = result.environment["torch"]
     assert note == f"Not all computed with the same torch: 1.0 (silver), {now} (plain, silver)."
-    assert note in build_table(result).notes
+    assert note in build_table(Analysis(result)).notes
 
 
 def test_of_one_version_nothing_is_said(plan: Plan, store: Store) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.table import Table
 from synthbench.reporting.published import PublishedValue
-from synthbench.reporting.render.csv_table import csv_table
+from synthbench.reporting.render.csv_files import csv_table
 from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 
@@ -41,7 +42,7 @@ def means(table: Table) -> dict[str, list[float | None]]:
 
 
 def test_a_row_goes_over_all_values_of_the_axis(two_sets: Callable[..., ExperimentResult]) -> None:
-    table = build_table(two_sets())
+    table = build_table(Analysis(two_sets()))
 
     assert table.header == ("variant", "MRPC", "STSb")
     assert means(table) == {"gold": [71.0, 51.0], "silver": [81.0, 52.0]}
@@ -55,7 +56,7 @@ def test_a_row_goes_over_all_values_of_the_axis(two_sets: Callable[..., Experime
 def test_the_same_table_without_it_has_a_group_for_each_value(
     two_sets: Callable[..., ExperimentResult],
 ) -> None:
-    table = build_table(two_sets(across=[]))
+    table = build_table(Analysis(two_sets(across=[])))
 
     assert table.header == ("data_set", "variant", "MRPC", "STSb")
     assert len(table.groups) == 2
@@ -63,7 +64,7 @@ def test_the_same_table_without_it_has_a_group_for_each_value(
 
 def test_averages_are_taken_over_columns_seed_by_seed(two_sets: Callable[..., ExperimentResult]) -> None:
     # Seed by seed (0.8 + 0.5) / 2 = 0.65, 0.665, 0.68.
-    table = build_table(two_sets(averages={"Average": ["mrpc", "STSb"]}))
+    table = build_table(Analysis(two_sets(averages={"Average": ["mrpc", "STSb"]})))
 
     average = table.rows[1].cells[2]
     assert average is not None
@@ -75,7 +76,7 @@ def test_a_value_whose_only_test_set_others_have_too_names_its_column(
 ) -> None:
     runs = [make_runs("gold", {"STSb": (value,)}, size=size) for size, value in (("500", 0.5), ("1000", 0.6))]
 
-    table = build_table(make_result(*runs, across="size"))
+    table = build_table(Analysis(make_result(*runs, across="size")))
 
     assert table.header == ("variant", "500", "1000")
     assert means(table) == {"gold": [50.0, 60.0]}
@@ -85,10 +86,12 @@ def test_a_value_with_several_test_sets_stands_before_their_names(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     table = build_table(
-        make_result(
-            make_runs("gold", {"STSb": (0.5,), "SICK-R": (0.4,)}, size="500"),
-            make_runs("gold", {"STSb": (0.6,), "MRPC": (0.3,)}, size="1000"),
-            across=["size"],
+        Analysis(
+            make_result(
+                make_runs("gold", {"STSb": (0.5,), "SICK-R": (0.4,)}, size="500"),
+                make_runs("gold", {"STSb": (0.6,), "MRPC": (0.3,)}, size="1000"),
+                across=["size"],
+            )
         )
     )
 
@@ -103,7 +106,7 @@ def test_columns_may_be_chosen_by_value_by_test_set_and_by_both(
     runs = [make_runs("gold", scores, size=size) for size in ("500", "1000", "2000")]
 
     def header(*columns: str) -> tuple[str, ...]:
-        return build_table(make_result(*runs, across=["size"], columns=list(columns))).header[1:]
+        return build_table(Analysis(make_result(*runs, across=["size"], columns=list(columns)))).header[1:]
 
     assert header("1000") == ("1000: STSb", "1000: SICK-R")
     assert header("STSb") == ("500: STSb", "1000: STSb", "2000: STSb")
@@ -120,7 +123,7 @@ def test_other_axes_still_group_and_several_axes_go_across_together(
         for size in ("1", "2")
     ]
 
-    table = build_table(make_result(*runs, across=["language", "size"]))
+    table = build_table(Analysis(make_result(*runs, across=["language", "size"])))
 
     assert table.header == ("base", "variant", "en, 1", "en, 2", "es, 1", "es, 2")
     assert len(table.groups) == 2
@@ -130,7 +133,7 @@ def test_what_a_row_lacks_is_an_empty_cell(two_sets: Callable[..., ExperimentRes
     result = two_sets()
     runs = tuple(run for run in result.runs if (run.variant, run.axes["data_set"]) != ("gold", "stsb"))
 
-    table = build_table(result.model_copy(update={"runs": runs}))
+    table = build_table(Analysis(result.model_copy(update={"runs": runs})))
 
     assert means(table) == {"gold": [71.0, None], "silver": [81.0, 52.0]}
     assert "– Not scored." in table.notes
@@ -140,7 +143,7 @@ def test_what_was_chosen_on_dev_names_the_value(two_sets: Callable[..., Experime
     result = two_sets()
     runs = tuple(run.model_copy(update={"chosen": {"k": 5}}) for run in result.runs if run.seed == 0)
 
-    notes = build_table(result.model_copy(update={"runs": runs})).notes
+    notes = build_table(Analysis(result.model_copy(update={"runs": runs}))).notes
 
     assert "Chosen on dev: silver (stsb): k = 5 for seed 0." in notes
 
@@ -161,7 +164,7 @@ def test_columns_of_other_scores_stand_side_by_side(two_sets: Callable[..., Expe
         for run in result.runs
     )
 
-    table = build_table(result.model_copy(update={"runs": runs}))
+    table = build_table(Analysis(result.model_copy(update={"runs": runs})))
 
     assert [column.metric for column in table.columns] == ["f1", "cosine_spearman"]
     assert "Scores × 100: MRPC: f1; STSb: cosine_spearman." in table.notes
@@ -190,7 +193,7 @@ def test_published_figures_stand_below_their_columns(two_sets: Callable[..., Exp
     }
     result = two_sets(published=published).model_copy(update={"published": values})
 
-    table = build_table(result)
+    table = build_table(Analysis(result))
 
     assert table.rows[0].published_line == ("published", "70.1", "60.2‡")
     assert "‡ Not measured alike: STSb: 8 items published, 9 here." in table.notes
@@ -224,15 +227,15 @@ def test_published_amounts_of_data_stand_beside_ours(two_sets: Callable[..., Exp
         )
         return run.model_copy(update={"datasets": (silver,)})
 
-    table = build_table(result.model_copy(update={"runs": tuple(map(with_silver, result.runs))}))
+    table = build_table(Analysis(result.model_copy(update={"runs": tuple(map(with_silver, result.runs))})))
 
     told = "Records of silver, published in brackets: gold: MRPC 10,000 (10,637), STSb 4,000 (3,964)."
     assert [note for note in table.notes if note.startswith("Records of")] == [told]
-    assert not any(note.startswith("Records of") for note in build_table(result).notes)
+    assert not any(note.startswith("Records of") for note in build_table(Analysis(result)).notes)
 
 
 def test_every_printer_shows_it(two_sets: Callable[..., ExperimentResult]) -> None:
-    table = build_table(two_sets())
+    table = build_table(Analysis(two_sets()))
 
     assert "| variant | MRPC | STSb |" in markdown_table(table)
     lines = list(csv.DictReader(io.StringIO(csv_table(table))))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from report_texts import text_of
 from rich.console import Console, RenderableType
 from wording import refused
 
@@ -13,10 +14,10 @@ from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
 from synthbench.reporting.files import write_report
-from synthbench.reporting.model.audit_tables import csv_audits, latex_audits, markdown_audits, terminal_audits
 from synthbench.reporting.published import PublishedAudit, read_published_audit
 from synthbench.reporting.render.latex import PREAMBLE
-from synthbench.reporting.render.terminal_report import terminal_report
+from synthbench.reporting.render.terminal import terminal_report
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import AuditResult, ExperimentResult
 
 JUDGED = [("0", "different")] * 19 + [("0", "same")] + [("1", "same")] * 5 + [("1", "different")] * 5
@@ -67,7 +68,7 @@ def printed(renderable: RenderableType) -> str:
 
 
 def test_a_terminal_shows_shares_intervals_counts_and_the_papers_shares(audited: ExperimentResult) -> None:
-    text = printed(terminal_audits(audited))
+    text = printed(terminal_report(Report(audited), Console(width=160)).renderable)
     for expected in (
         "labels of x2 (dino, dino_2): judged (rows) of what was intended (columns)",
         "95.0% [76.4, 99.1] (19)",
@@ -87,18 +88,18 @@ def test_a_terminal_shows_scores_alone_and_audits_where_there_are_none(
     audited: ExperimentResult, small_result: ExperimentResult
 ) -> None:
     both = small_result.model_copy(update={"audits": audited.audits})
-    text = printed(terminal_report(both, Console(width=160)).renderable)
+    text = printed(terminal_report(Report(both), Console(width=160)).renderable)
     assert "Gold & silver" in text
     assert "labels of x2" not in text
-    alone = printed(terminal_report(audited, Console(width=160)).renderable)
+    alone = printed(terminal_report(Report(audited), Console(width=160)).renderable)
     assert "labels of x2 (dino, dino_2)" in alone
     assert "variant" not in alone
 
 
 def test_audits_that_are_longer_than_the_screen_are_cut_and_that_is_said(audited: ExperimentResult) -> None:
     console = Console(width=80)
-    whole = printed(terminal_report(audited, console).renderable).splitlines()
-    shown = terminal_report(audited, console, lines=10)
+    whole = printed(terminal_report(Report(audited), console).renderable).splitlines()
+    shown = terminal_report(Report(audited), console, lines=10)
     assert len(printed(shown.renderable).splitlines()) == 10
     (left_out,) = shown.left_out
     assert left_out.endswith(" lines")
@@ -106,7 +107,7 @@ def test_audits_that_are_longer_than_the_screen_are_cut_and_that_is_said(audited
 
 
 def test_markdown_has_a_table_for_each_grid_and_all_notes(audited: ExperimentResult) -> None:
-    lines = markdown_audits(audited.model_copy(update={"overrides": ("--seeds 0",)})).splitlines()
+    lines = text_of(audited.model_copy(update={"overrides": ("--seeds 0",)}), "audit.md").splitlines()
     assert "|  | 0 | 1 |" in lines
     assert r"| same | 5.0% \[0.9, 23.6\] (1) | 50.0% \[23.7, 76.3\] (5) |" in lines
     assert "| judged | 20 | 10 |" in lines
@@ -115,7 +116,7 @@ def test_markdown_has_a_table_for_each_grid_and_all_notes(audited: ExperimentRes
 
 
 def test_csv_has_a_line_for_each_cell_of_what_was_judged(audited: ExperimentResult) -> None:
-    rows = list(csv.DictReader(io.StringIO(csv_audits(audited))))
+    rows = list(csv.DictReader(io.StringIO(text_of(audited, "audit.csv"))))
     assert [
         (row["intended"], row["judged"], row["count"], row["total"], row["published"]) for row in rows
     ] == [
@@ -133,7 +134,7 @@ def test_csv_has_a_line_for_each_cell_of_what_was_judged(audited: ExperimentResu
 def test_latex_is_set_by_a_real_pdflatex(
     audited: ExperimentResult, compile_latex: Callable[[str], str]
 ) -> None:
-    log = compile_latex(PREAMBLE + latex_audits(audited) + r"\end{document}")
+    log = compile_latex(PREAMBLE + text_of(audited, "audit.tex") + r"\end{document}")
     assert "Overfull" not in log
 
 

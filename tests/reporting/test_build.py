@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.table import Cell, Table
 from synthbench.reporting.options import TableOptions
@@ -32,7 +33,7 @@ def bold(table: Table) -> list[tuple[str, str]]:
 
 
 def test_rows_are_grouped_by_axis_in_the_order_of_the_file(small_result: ExperimentResult) -> None:
-    table = build_table(small_result)
+    table = build_table(Analysis(small_result))
 
     assert table.header == ("base", "variant", "STSb", "SICK-R", "Average")
     assert [table.row_names(row) for row in table.rows] == [
@@ -45,7 +46,7 @@ def test_rows_are_grouped_by_axis_in_the_order_of_the_file(small_result: Experim
 
 
 def test_cells_hold_mean_deviation_and_number_of_seeds(small_result: ExperimentResult) -> None:
-    table = build_table(small_result)
+    table = build_table(Analysis(small_result))
 
     first = cell(table, 0, 0)
     assert (first.mean, first.standard_deviation) == pytest.approx((71.0, 1.0))
@@ -57,18 +58,18 @@ def test_average_is_taken_seed_by_seed(make_runs: MakeRuns, make_result: MakeRes
     # Seed 0: (0.2 + 0.4) / 2 = 0.3; seed 1: (0.4 + 0.2) / 2 = 0.3; seed 2 lacks B.
     runs = make_runs("only", {"A": (0.2, 0.4, 0.9), "B": (0.4, 0.2)})
 
-    average = cell(build_table(make_result(runs, averages={"Average": ["A", "B"]})), 0, 2)
+    average = cell(build_table(Analysis(make_result(runs, averages={"Average": ["A", "B"]}))), 0, 2)
 
     assert (average.mean, average.standard_deviation) == pytest.approx((30.0, 0.0))
     assert average.num_seeds == 2
 
 
 def test_only_a_lead_beyond_the_noise_is_bold(small_result: ExperimentResult) -> None:
-    assert bold(build_table(small_result)) == [("augsbert_k", "STSb")]
+    assert bold(build_table(Analysis(small_result))) == [("augsbert_k", "STSb")]
 
 
 def test_ceiling_is_never_bold_and_stands_last(small_result: ExperimentResult) -> None:
-    table = build_table(small_result)
+    table = build_table(Analysis(small_result))
 
     assert [row.variant for row in table.groups[0].blocks[1]] == ["cross-encoder"]
     assert "† Ceiling, compared with no other row: cross-encoder." in table.notes
@@ -77,12 +78,14 @@ def test_ceiling_is_never_bold_and_stands_last(small_result: ExperimentResult) -
 def test_ties_and_rows_alone_are_shown_plainly(make_runs: MakeRuns, make_result: MakeResult) -> None:
     tied = [make_runs(name, {"A": (0.5, 0.5)}) for name in ("one", "two")]
 
-    assert bold(build_table(make_result(*tied))) == []
-    assert bold(build_table(make_result(make_runs("alone", {"A": (0.5, 0.5)})))) == []
+    assert bold(build_table(Analysis(make_result(*tied)))) == []
+    assert bold(build_table(Analysis(make_result(make_runs("alone", {"A": (0.5, 0.5)}))))) == []
 
 
 def test_one_seed_is_never_bold_and_says_so(make_runs: MakeRuns, make_result: MakeResult) -> None:
-    table = build_table(make_result(make_runs("one", {"A": (0.9,)}), make_runs("two", {"A": (0.1,)})))
+    table = build_table(
+        Analysis(make_result(make_runs("one", {"A": (0.9,)}), make_runs("two", {"A": (0.1,)})))
+    )
 
     assert bold(table) == []
     assert "One seed (0): the noise between seeds is unknown, so nothing is bold." in table.notes
@@ -102,7 +105,7 @@ def test_a_row_alone_is_told_nothing_about_leads(
 ) -> None:
     rows = [make_runs("alone", {"A": scores}), make_runs("top", {"A": scores})]
 
-    table = build_table(make_result(*rows, ceiling=["top"]))
+    table = build_table(Analysis(make_result(*rows, ceiling=["top"])))
 
     assert not [note for note in table.notes if "bold" in note.lower()]
     assert any(note.startswith(("Mean ± ", "One seed (0).")) for note in table.notes)
@@ -130,7 +133,7 @@ def test_what_varied_between_seeds_is_said_where_data_were_generated(
     imported = tuple(generated(run, "") for run in gold)
 
     def notes(*rows: tuple[RunResult, ...]) -> tuple[str, ...]:
-        return build_table(make_result(*rows).model_copy(update={"varied": varied})).notes
+        return build_table(Analysis(make_result(*rows).model_copy(update={"varied": varied}))).notes
 
     assert note in notes(gold, silver)
     assert not [line for line in notes(gold, imported) if "enerated" in line]
@@ -144,7 +147,7 @@ def test_a_figures_notes_say_in_the_tables_words_what_its_intervals_cover(
     silver = tuple(generated(run, "augsbert") for run in make_runs("silver", {"A": (0.5, 0.6)}))
     result = make_result(silver, make_runs("gold", {"A": (0.5, 0.6)})).model_copy(update={"varied": varied})
 
-    table = build_table(result)
+    table = build_table(Analysis(result))
 
     assert "Mean and 95 % confidence interval (Student's t) over n = 2 seeds (0, 1)." in table.figure_notes
     said = [note for note in table.notes if "± and bold cover" in note]
@@ -158,7 +161,7 @@ def test_a_figures_notes_say_what_must_not_be_taken_for_a_comparison(
     runs = make_runs("top", {"A": (0.5,)}), make_runs("gold", {"A": (0.6,)}, items=7)
     result = make_result(*runs, ceiling=["top"]).model_copy(update={"overrides": ("--seeds 0",)})
 
-    assert build_table(result).figure_notes == (
+    assert build_table(Analysis(result)).figure_notes == (
         "Not the experiment as its file has it, but with --seeds 0.",
         "Scores × 100: cosine_spearman.",
         "One seed (0): the noise between seeds is unknown, so there are no intervals.",
@@ -173,7 +176,9 @@ def test_what_was_chosen_on_dev_is_said_for_each_row(make_runs: MakeRuns, make_r
     chosen = [run.model_copy(update={"chosen": {path: k}}) for run, k in zip(runs, (5, 5, 3), strict=True)]
     alone = make_runs("one", {"A": (0.5,)})[0].model_copy(update={"chosen": {path: 7, "train.epochs": 2}})
 
-    notes = build_table(make_result(tuple(chosen), make_runs("gold", {"A": (0.5, 0.6)}), (alone,))).notes
+    notes = build_table(
+        Analysis(make_result(tuple(chosen), make_runs("gold", {"A": (0.5, 0.6)}), (alone,)))
+    ).notes
 
     assert [note for note in notes if note.startswith("Chosen on dev: ")] == [
         "Chosen on dev: bm25 (static): k = 5, 5, 3 for seeds 0, 1, 2.",
@@ -190,7 +195,7 @@ def test_scores_are_named_in_words_where_their_evaluator_has_some(
         update={"scores": tuple(s.model_copy(update={"title": "Spearman (all)"}) for s in run.scores)}
     )
 
-    table = build_table(make_result((titled,)))
+    table = build_table(Analysis(make_result((titled,))))
 
     assert "Scores × 100: Spearman (all)." in table.notes
     assert [column.metric for column in table.columns] == ["cosine_spearman"]
@@ -199,7 +204,7 @@ def test_scores_are_named_in_words_where_their_evaluator_has_some(
 def test_most_cells_are_those_that_seeds_change(make_runs: MakeRuns, make_result: MakeResult) -> None:
     baselines = [make_runs(f"baseline-{number}", {"A": (0.5,)}) for number in range(3)]
 
-    table = build_table(make_result(make_runs("trained", {"A": (0.5, 0.6)}), *baselines))
+    table = build_table(Analysis(make_result(make_runs("trained", {"A": (0.5, 0.6)}), *baselines)))
 
     assert table.num_seeds == 2
     assert table.seeds_text(cell(table, 1, 0)) == "[n=1]"
@@ -209,10 +214,10 @@ def test_overrides_stand_first(make_runs: MakeRuns, make_result: MakeResult) -> 
     result = make_result(make_runs("one", {"A": (0.5,)}))
     partial = result.model_copy(update={"overrides": ("--seeds 0", "--set train.epochs=1")})
 
-    first = build_table(partial).notes[0]
+    first = build_table(Analysis(partial)).notes[0]
 
     assert first == "Not the experiment as its file has it, but with --seeds 0 --set train.epochs=1."
-    assert build_table(result).notes[0].startswith("Scores × 100: ")
+    assert build_table(Analysis(result)).notes[0].startswith("Scores × 100: ")
 
 
 def test_a_caption_does_not_speak_of_rows_that_were_left_out(
@@ -221,7 +226,7 @@ def test_a_caption_does_not_speak_of_rows_that_were_left_out(
     result = make_result(make_runs("plain", {"A": (0.5,)}), caption="Plain and silver")
 
     def caption(*overrides: str) -> str:
-        return build_table(result.model_copy(update={"overrides": overrides})).caption
+        return build_table(Analysis(result.model_copy(update={"overrides": overrides}))).caption
 
     assert caption("--variant plain", "--seeds 0") == "Only plain of: Plain and silver"
     assert caption("--seeds 0") == "Plain and silver"
@@ -234,7 +239,7 @@ def test_undefined_scores_stop_the_contest(make_runs: MakeRuns, make_result: Mak
         make_runs("low", {"A": (0.1, 0.11)}),
     ]
 
-    assert bold(build_table(make_result(*rows))) == []
+    assert bold(build_table(Analysis(make_result(*rows)))) == []
 
 
 def test_what_was_not_measured_alike_is_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
@@ -243,7 +248,7 @@ def test_what_was_not_measured_alike_is_not_compared(make_runs: MakeRuns, make_r
         make_runs("clean", {"STS12": (0.5, 0.5)}, items=2106, dropped=1002),
     ]
 
-    table = build_table(make_result(*rows))
+    table = build_table(Analysis(make_result(*rows)))
 
     assert bold(table) == []
     wanted = "STS12: rows are not comparable, scored on 3108 and 2106 (1002 dropped as leaks) items."
@@ -251,7 +256,7 @@ def test_what_was_not_measured_alike_is_not_compared(make_runs: MakeRuns, make_r
 
 
 def test_dropped_pairs_are_counted_per_test_set(make_runs: MakeRuns, make_result: MakeResult) -> None:
-    table = build_table(make_result(make_runs("one", {"STS12": (0.9,)}, items=2106, dropped=1002)))
+    table = build_table(Analysis(make_result(make_runs("one", {"STS12": (0.9,)}, items=2106, dropped=1002))))
 
     assert "Items scored: STS12 2106 (1002 dropped as leaks)." in table.notes
 
@@ -261,7 +266,7 @@ def test_missing_sets_cells_and_failures_are_named(small_result: ExperimentResul
         update={"failures": ("gold, seed 2: no disk space",), "notes": ("A note.",)}
     )
 
-    notes = build_table(result).notes
+    notes = build_table(Analysis(result)).notes
 
     assert "Not found, so not scored: STS14." in notes
     assert "– Not scored." in notes
@@ -271,7 +276,9 @@ def test_missing_sets_cells_and_failures_are_named(small_result: ExperimentResul
 def test_average_over_a_set_that_was_not_found_is_left_out(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
-    table = build_table(make_result(make_runs("one", {"A": (0.5,)}), averages={"Average": ["A", "B"]}))
+    table = build_table(
+        Analysis(make_result(make_runs("one", {"A": (0.5,)}), averages={"Average": ["A", "B"]}))
+    )
 
     assert [column.title for column in table.columns] == ["A"]
     assert "No column 'Average': some of its test sets were not found." in table.notes
@@ -280,7 +287,7 @@ def test_average_over_a_set_that_was_not_found_is_left_out(
 def test_columns_choose_and_order_the_test_sets(small_result: ExperimentResult) -> None:
     result = small_result.model_copy(update={"table": {"columns": ["SICK-R", "STSb"]}})
 
-    assert [column.title for column in build_table(result).columns] == ["SICK-R", "STSb"]
+    assert [column.title for column in build_table(Analysis(result)).columns] == ["SICK-R", "STSb"]
 
 
 def test_a_set_scored_by_two_evaluators_gets_two_columns() -> None:
@@ -290,7 +297,7 @@ def test_a_set_scored_by_two_evaluators_gets_two_columns() -> None:
     ]
     run = RunResult(variant="one", seed=0, identity="i", scores=tuple(scored))
 
-    table = build_table(ExperimentResult(experiment="e", identity="i", runs=(run,)))
+    table = build_table(Analysis(ExperimentResult(experiment="e", identity="i", runs=(run,))))
 
     assert [column.title for column in table.columns] == ["A (sts)", "A (pairs)"]
     assert "Scores × 100: A (sts): sts; A (pairs): pairs." in table.notes
@@ -298,7 +305,9 @@ def test_a_set_scored_by_two_evaluators_gets_two_columns() -> None:
 
 def test_an_experiment_without_a_finished_run_has_an_empty_table() -> None:
     table = build_table(
-        ExperimentResult(experiment="e", identity="i", tasks=("A",), runs=(), failures=("all of it",))
+        Analysis(
+            ExperimentResult(experiment="e", identity="i", tasks=("A",), runs=(), failures=("all of it",))
+        )
     )
 
     assert table.rows == ()
@@ -317,7 +326,9 @@ def test_options_are_strict(wrong: dict[str, object]) -> None:
 def test_bold_means_a_real_lead_over_every_other_row(
     make_runs: MakeRuns, make_result: MakeResult, scores: dict[str, list[float]]
 ) -> None:
-    table = build_table(make_result(*(make_runs(name, {"A": values}) for name, values in scores.items())))
+    table = build_table(
+        Analysis(make_result(*(make_runs(name, {"A": values}) for name, values in scores.items())))
+    )
 
     winners = [name for name, _ in bold(table)]
     samples = {
@@ -345,7 +356,7 @@ def test_labels_that_tell_hardly_one_pair_from_another_are_named(
             tuple(run.model_copy(update={"datasets": (data,)}) for run in make_runs(name, {"A": (0.5,)}))
         )
 
-    notes = build_table(make_result(*rows)).notes
+    notes = build_table(Analysis(make_result(*rows))).notes
 
     (flat,) = [note for note in notes if note.startswith("Scores of silver are nearly all the same")]
     assert flat.endswith(": bm25, kde.")

@@ -7,18 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from report_texts import text_of
 from scipy.stats import t, ttest_ind, ttest_rel
 
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.model.comparison_notes import comparison_notes
-from synthbench.reporting.model.comparison_tables import (
-    csv_comparisons,
-    latex_comparisons,
-    markdown_comparisons,
-)
-from synthbench.reporting.render.latex_layout import PREAMBLE
+from synthbench.reporting.model.comparison_section import comparison_section
+from synthbench.reporting.model.comparisons import Comparison
+from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics.comparisons import Comparison, compare
 from synthbench.reporting.statistics.item_noise import ItemNoise
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -49,25 +46,33 @@ def noise(*squared_errors: float, variants: Sequence[str] = ("gold", "silver"), 
     return ItemNoise(**{**known, **changes}, variants=tuple(variants), squared_errors=squared_errors)
 
 
+def notes_of_comparisons(result: ExperimentResult) -> tuple[str, ...]:
+    section = comparison_section(Analysis(result))
+    assert section is not None
+    return section.notes
+
+
 def only(result: ExperimentResult, column: int = 0) -> Comparison:
-    (found,) = compare(result)[column].comparisons
+    (found,) = Analysis(result).comparisons[column].comparisons
     return found
 
 
 def test_every_row_is_compared_with_the_experiments_baseline(make: MakeResult) -> None:
     result = make({"silver": SILVER, "gold": GOLD, "random": GOLD})
 
-    found = [(each.row.variant, each.baseline.variant) for each in compare(result)[0].comparisons]
+    found = [
+        (each.row.variant, each.baseline.variant) for each in Analysis(result).comparisons[0].comparisons
+    ]
 
     assert found == [("silver", "gold"), ("random", "gold")]
-    assert compare(result.model_copy(update={"baseline": ""})) == ()
+    assert Analysis(result.model_copy(update={"baseline": ""})).comparisons == ()
 
 
 def test_the_file_may_name_other_baselines_and_the_rows_compared_with_each(make: MakeResult) -> None:
     rows = {"gold": GOLD, "silver": SILVER, "random": GOLD, "top": SILVER}
 
     def pairs(**options: Any) -> list[tuple[str, str]]:
-        found = compare(make(rows, **options))[0].comparisons
+        found = Analysis(make(rows, **options)).comparisons[0].comparisons
         return [(each.row.variant, each.baseline.variant) for each in found]
 
     assert pairs(compare_to="random", ceiling=["top"]) == [("gold", "random"), ("silver", "random")]
@@ -85,7 +90,7 @@ def test_rows_are_compared_at_their_own_point_of_the_grid(
 
     result = make_result(*rows, elsewhere, compare_to="gold")
 
-    found = [(each.row.axes, each.baseline.axes) for each in compare(result)[0].comparisons]
+    found = [(each.row.axes, each.baseline.axes) for each in Analysis(result).comparisons[0].comparisons]
     assert found == [((("base", base),), (("base", base),)) for base in ("small", "large")]
 
 
@@ -100,7 +105,11 @@ def test_same_seeds_are_paired_other_seeds_are_not(make: MakeResult) -> None:
 
 
 def test_p_values_are_adjusted_for_all_comparisons_of_the_column(make: MakeResult) -> None:
-    one, other = compare(make({"gold": GOLD, "silver": SILVER, "random": (0.60, 0.62, 0.61)}))[0].comparisons
+    one, other = (
+        Analysis(make({"gold": GOLD, "silver": SILVER, "random": (0.60, 0.62, 0.61)}))
+        .comparisons[0]
+        .comparisons
+    )
 
     p_values = [ttest_rel(values, GOLD).pvalue for values in (SILVER, (0.60, 0.62, 0.61))]
     assert one.over_seeds is not None and other.over_seeds is not None
@@ -168,7 +177,7 @@ def test_rows_of_other_items_have_their_own_noise(make: MakeResult) -> None:
     rows = {"gold": GOLD, "silver": SILVER, "random": (0.60, 0.62, 0.61)}
     known = [noise(0.0004), noise(0.0001, variants=("gold", "random"), num_items=90)]
 
-    silver, random = compare(make(rows, item_noise=known))[0].comparisons
+    silver, random = Analysis(make(rows, item_noise=known)).comparisons[0].comparisons
 
     assert silver.over_items is not None and random.over_items is not None
     assert silver.over_items.difference.noise[1].degrees_of_freedom == 99
@@ -189,8 +198,8 @@ def test_rows_that_no_seed_changes_differ_by_their_items_alone(make: MakeResult)
 def test_one_seed_has_a_difference_and_no_interval_and_says_so(make: MakeResult) -> None:
     result = make({"gold": (0.7,), "silver": (0.8,)}, item_noise=[noise(0.0004)])
 
-    assert "| silver − gold | +10.00 | – | – | – | – | – |" in markdown_comparisons(result)
-    assert comparison_notes(result) == (
+    assert "| silver − gold | +10.00 | – | – | – | – | – |" in text_of(result, "comparisons.md")
+    assert notes_of_comparisons(result) == (
         "No intervals and p values: a single seed tells nothing of the noise.",
     )
 
@@ -203,18 +212,18 @@ def test_what_is_not_known_is_said_with_its_reason(make: MakeResult, make_runs: 
     runs = tuple(run.model_copy(update={"is_seeded": False}) for run in unseeded.runs)
     several = make({"gold": GOLD, "silver": SILVER, "same": GOLD, "single": (0.7,)})
 
-    assert "| silver − gold | +3.00 | – | – | – | – | +1.2 |" in markdown_comparisons(equal)
-    assert comparison_notes(equal)[0] == (
+    assert "| silver − gold | +3.00 | – | – | – | – | +1.2 |" in text_of(equal, "comparisons.md")
+    assert notes_of_comparisons(equal)[0] == (
         "No intervals and p values: differences that are equal for all seeds tell nothing of the noise."
     )
-    assert comparison_notes(broken) == ("A: silver − gold: a score is no number, so not compared.",)
-    assert comparison_notes(unseeded.model_copy(update={"runs": runs})) == (
+    assert notes_of_comparisons(broken) == ("A: silver − gold: a score is no number, so not compared.",)
+    assert notes_of_comparisons(unseeded.model_copy(update={"runs": runs})) == (
         "No intervals and p values: no seed changes these rows, and nobody tells what the test items do.",
     )
     assert (
         "– Not known: nobody tells what the test items do to a score; differences that are equal for all"
         " seeds tell nothing of the noise; a single seed tells nothing of the noise."
-    ) in comparison_notes(several)
+    ) in notes_of_comparisons(several)
 
 
 def test_a_row_that_no_seed_changes_says_why_it_has_no_interval_over_seeds(make: MakeResult) -> None:
@@ -222,7 +231,7 @@ def test_a_row_that_no_seed_changes_says_why_it_has_no_interval_over_seeds(make:
     result = make(rows, item_noise=[noise(0.0004)])
     runs = tuple(run.model_copy(update={"is_seeded": run.variant == "seeded"}) for run in result.runs)
 
-    notes = comparison_notes(result.model_copy(update={"runs": runs}))
+    notes = notes_of_comparisons(result.model_copy(update={"runs": runs}))
 
     assert (
         "– Not known: no seed changes these rows; nobody tells what the test items do to a score."
@@ -232,11 +241,11 @@ def test_a_row_that_no_seed_changes_says_why_it_has_no_interval_over_seeds(make:
 def test_a_score_that_is_no_number_is_not_compared_and_costs_no_other_comparison(make: MakeResult) -> None:
     result = make({"gold": GOLD, "broken": (0.7, math.nan, 0.8), "silver": SILVER})
 
-    text = markdown_comparisons(result)
+    text = text_of(result, "comparisons.md")
 
     assert "| broken − gold | – | – | – | – | – | – |" in text
     assert "- A: broken − gold: a score is no number, so not compared." in text
-    first, second = compare(result)[0].comparisons
+    first, second = Analysis(result).comparisons[0].comparisons
     assert first.over_seeds is None
     assert second.over_seeds is not None
     assert second.over_seeds.adjusted_p == second.over_seeds.difference.p_value
@@ -245,7 +254,7 @@ def test_a_score_that_is_no_number_is_not_compared_and_costs_no_other_comparison
 def test_rows_scored_on_other_items_are_not_compared(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [make_runs("gold", {"A": GOLD}), make_runs("silver", {"A": SILVER}, items=99)]
 
-    text = markdown_comparisons(make_result(*rows, compare_to="gold"))
+    text = text_of(make_result(*rows, compare_to="gold"), "comparisons.md")
 
     assert "- A: silver − gold: not scored alike, so not compared." in text
 
@@ -253,7 +262,7 @@ def test_rows_scored_on_other_items_are_not_compared(make_runs: MakeRuns, make_r
 def test_a_missing_cell_is_left_out(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [make_runs("gold", {"A": GOLD, "B": GOLD}), make_runs("silver", {"B": SILVER})]
 
-    (column,) = compare(make_result(*rows, compare_to="gold"))
+    (column,) = Analysis(make_result(*rows, compare_to="gold")).comparisons
 
     assert column.column.title == "B"
 
@@ -265,18 +274,18 @@ def test_a_page_of_markdown(make: MakeResult) -> None:
     """
     result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0004)])
 
-    assert markdown_comparisons(result) == (
+    assert text_of(result, "comparisons.md") == (
         "**A: differences × 100**\n"
         "\n"
         "|  | difference | seeds: 95 % | p | seeds and items: 95 % | p | g |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         "| silver − gold | +3.67 | −0.13 to +7.46 | 0.053 | −0.73 to +8.06 | 0.100 | +1.4 |\n"
         "\n"
-    ) + "".join(f"- {note}\n" for note in comparison_notes(result))
+    ) + "".join(f"- {note}\n" for note in notes_of_comparisons(result))
 
 
 def test_notes_say_what_an_interval_holds_for_and_what_cannot_be_seen(make: MakeResult) -> None:
-    notes = comparison_notes(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))
+    notes = notes_of_comparisons(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))
 
     assert notes[0].startswith("seeds: holds for other seeds and these very test items.")
     assert notes[1].startswith(
@@ -289,7 +298,7 @@ def test_notes_say_what_an_interval_holds_for_and_what_cannot_be_seen(make: Make
 
 
 def test_the_table_says_too_what_cannot_be_seen(make: MakeResult) -> None:
-    notes = build_table(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)])).notes
+    notes = build_table(Analysis(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))).notes
 
     assert any("if they are to hold for other test items, too. (comparisons.* has" in note for note in notes)
 
@@ -298,7 +307,7 @@ def test_bold_asks_for_the_items_noise_where_it_is_known(make: MakeResult) -> No
     rows = {"gold": (0.70, 0.71, 0.72), "silver": (0.75, 0.761, 0.77)}
 
     def bold(squared_error: float) -> list[str]:
-        table = build_table(make(rows, item_noise=[noise(squared_error)]))
+        table = build_table(Analysis(make(rows, item_noise=[noise(squared_error)])))
         return [row.variant for row in table.rows for cell in row.cells if cell is not None and cell.is_bold]
 
     assert bold(0.0004) == ["silver"]
@@ -314,7 +323,7 @@ def test_the_table_says_where_bold_asks_for_the_noise_of_seeds_alone(
 
     def notes(*known: ItemNoise) -> str:
         result = make_result(*rows).model_copy(update={"item_noise": known})
-        return "\n".join(build_table(result).notes)
+        return "\n".join(build_table(Analysis(result)).notes)
 
     assert "more than the noise of seeds and test items (" in notes(*of_both)
     assert "more than the noise of seeds and, where that is known, of test items (" in notes(of_both[0])
@@ -325,14 +334,15 @@ def test_a_tracked_result_gives_the_same_bytes_again(make: MakeResult) -> None:
 
     again = ExperimentResult.model_validate_json(result.model_dump_json())
 
-    for write in (markdown_comparisons, latex_comparisons, csv_comparisons):
-        assert write(again) == write(result)
+    for ending in ("md", "tex", "csv"):
+        name = f"comparisons.{ending}"
+        assert text_of(again, name) == text_of(result, name) != ""
 
 
 def test_csv_has_a_line_for_each_comparison(make: MakeResult) -> None:
     result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)])
 
-    (line,) = csv.DictReader(io.StringIO(csv_comparisons(result)))
+    (line,) = csv.DictReader(io.StringIO(text_of(result, "comparisons.csv")))
 
     assert (line["row"], line["against"], line["column"], line["paired"]) == ("silver", "gold", "A", "true")
     assert float(line["difference"]) == pytest.approx(11 / 3, abs=1e-6)
@@ -343,7 +353,7 @@ def test_csv_has_a_line_for_each_comparison(make: MakeResult) -> None:
 
 def test_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -> None:
     result = make({"gold_1": GOLD, "silver & more": SILVER}, baseline="gold_1")
-    body = latex_comparisons(result)
+    body = text_of(result, "comparisons.tex")
 
     compile_latex(PREAMBLE + body + r"\end{document}")
 
@@ -351,7 +361,7 @@ def test_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -
 def test_of_a_few_items_no_difference_can_be_seen_that_holds_for_others(make: MakeResult) -> None:
     result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.5)])
 
-    notes = [note for note in comparison_notes(result) if "relied on" in note]
+    notes = [note for note in notes_of_comparisons(result) if "relied on" in note]
 
     assert "(A) points cannot be relied on to be seen." in notes[0]
     assert notes[1] == (
@@ -367,7 +377,7 @@ def test_where_the_noise_is_wider_than_the_scale_no_difference_can_be_seen(
     runs = (make_runs(name, scores) for name, scores in rows.items())
     result = make_result(*runs).model_copy(update={"baseline": "gold"})
 
-    notes = [note for note in comparison_notes(result) if "relied on" in note]
+    notes = [note for note in notes_of_comparisons(result) if "relied on" in note]
 
     assert len(notes) == 2
     assert "(A) points cannot be relied on to be seen" in notes[0]

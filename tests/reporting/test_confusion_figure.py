@@ -1,6 +1,7 @@
 """Intended and judged labels, drawn: what each cell says, how many panels, what is waited for."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -9,11 +10,15 @@ from matplotlib.collections import QuadMesh
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
-from synthbench.reporting.figures.confusion import confusion_figure
-from synthbench.reporting.figures.registry import study_figures
+from synthbench.reporting.figures.confusion import confusions
+from synthbench.reporting.figures.registry import studies
 from synthbench.reporting.figures.style import figure_style
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.published import PublishedAudit
 from synthbench.reporting.results import AuditResult, ExperimentResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 JUDGED = [("0", "different")] * 19 + [("0", "same")] + [("1", "same")] * 5 + [("1", "different")] * 5
 PAPER = PublishedAudit(source="A & B 2021", cells={"same": {"1": "47"}, "different": {"0": "95"}})
@@ -54,9 +59,14 @@ def result(*audits: AuditResult) -> ExperimentResult:
     )
 
 
+def drawn(of: ExperimentResult) -> "Figure":
+    found = confusions(Analysis(of))
+    assert found is not None
+    return found.draw()
+
+
 def test_a_cell_says_percent_interval_and_the_papers_percent_and_is_as_dark_as_it_is_large() -> None:
-    figure = confusion_figure(result(audit("dino", "dino_2", paper=True)))
-    assert figure is not None
+    figure = drawn(result(audit("dino", "dino_2", paper=True)))
     (axes,) = figure.axes
     texts = [text.get_text() for text in axes.texts]
     # Wilson's interval of 19 of 20 by hand: (1.04604 ± 0.13545) / 1.19208.
@@ -77,8 +87,7 @@ def test_a_cell_says_percent_interval_and_the_papers_percent_and_is_as_dark_as_i
 
 def test_each_audit_has_a_panel_and_what_nobody_judged_is_said() -> None:
     waiting = AuditResult(name="labels", part="x2", rows=("plain",), stage="b", num_items=400)
-    figure = confusion_figure(result(audit("dino"), waiting, audit("other")))
-    assert figure is not None
+    figure = drawn(result(audit("dino"), waiting, audit("other")))
     assert [axes.get_title(loc="right") for axes in figure.axes] == [
         "labels of x2 (dino)",
         "labels of x2 (other)",
@@ -91,15 +100,14 @@ def test_each_audit_has_a_panel_and_what_nobody_judged_is_said() -> None:
 
 def test_without_a_judgement_there_is_no_figure() -> None:
     waiting = AuditResult(name="labels", part="x2", rows=("plain",), stage="b", num_items=400)
-    assert confusion_figure(result(waiting)) is None
-    assert not list(study_figures(result(waiting), has_caption=True))
-    assert [name for name, _ in study_figures(result(audit("dino")), has_caption=True)] == ["confusion"]
+    assert confusions(Analysis(result(waiting))) is None
+    assert studies(Analysis(result(waiting))) == ()
+    assert [study.name for study in studies(Analysis(result(audit("dino"))))] == ["confusion"]
 
 
 def test_eight_scores_and_long_names_stay_within_the_width_of_a_paper() -> None:
     labels = [(f"0.{number}25", "same") for number in range(8)]
-    figure = confusion_figure(result(audit("a-row-with-a-very-long-name " * 6, labels=labels), audit("b")))
-    assert figure is not None
+    figure = drawn(result(audit("a-row-with-a-very-long-name " * 6, labels=labels), audit("b")))
     figure.draw_without_rendering()
     width, height = figure.get_size_inches() * figure.dpi
     assert width <= 6.9 * figure.dpi

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_texts import text_of
 from rich.console import Console
 
 from synthbench.errors import UserError
 from synthbench.reporting.files import write_report
-from synthbench.reporting.model.cost_tables import csv_costs, latex_costs, markdown_costs
 from synthbench.reporting.options import PublishedCosts
 from synthbench.reporting.published import PublishedValue, chosen_costs, read_published
 from synthbench.reporting.render.latex import PREAMBLE
-from synthbench.reporting.render.terminal_report import terminal_report
+from synthbench.reporting.render.terminal import terminal_report
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import CostResult, ExperimentResult
 
 MakeResult = Callable[..., ExperimentResult]
@@ -55,7 +56,7 @@ def lines(text: str) -> list[list[str]]:
 
 
 def test_each_stage_has_a_line_and_all_of_a_part_one_more(result: ExperimentResult) -> None:
-    header, _, *body = lines(markdown_costs(result))
+    header, _, *body = lines(text_of(result, "costs.md"))
     assert header[2:] == [
         *("records", "requests", "tokens in", "tokens out", "US dollars", "per record", "published"),
     ]
@@ -69,7 +70,7 @@ def test_each_stage_has_a_line_and_all_of_a_part_one_more(result: ExperimentResu
 
 def test_what_must_be_known_stands_below(result: ExperimentResult) -> None:
     doubtful = (cost("writer", 200, 0.02, in_doubt_usd=0.5), cost("other", 9, 0.0, is_priced=False))
-    text = markdown_costs(result.model_copy(update={"costs": doubtful}))
+    text = text_of(result.model_copy(update={"costs": doubtful}), "costs.md")
     for note in (
         "In doubt beside that, for what a kill or a lost connection cut off: at most 0.5000.",
         "– No price of a token is known",
@@ -82,29 +83,29 @@ def test_what_must_be_known_stands_below(result: ExperimentResult) -> None:
 
 def test_a_sum_of_which_a_part_has_no_price_has_none(result: ExperimentResult) -> None:
     costs = (cost("writer", 200, 0.0, is_priced=False), cost("labeller", 100, 0.14))
-    *_, together = lines(markdown_costs(result.model_copy(update={"costs": costs})))
+    *_, together = lines(text_of(result.model_copy(update={"costs": costs}), "costs.md"))
     assert together[6:8] == ["–", "–"]
 
 
 def test_without_a_papers_figures_there_is_no_column_for_them(make_result: MakeResult) -> None:
     made = make_result().model_copy(update={"costs": (cost("writer", 200, 0.02),)})
-    header, _, *body = lines(markdown_costs(made))
+    header, _, *body = lines(text_of(made, "costs.md"))
     assert (header[-1], len(body)) == ("per record", 1)
 
 
 def test_every_format_has_the_same_numbers(result: ExperimentResult) -> None:
-    *_, together = csv.DictReader(io.StringIO(csv_costs(result)))
+    *_, together = csv.DictReader(io.StringIO(text_of(result, "costs.csv")))
     assert (together["data"], together["usd"], together["usd_per_record"]) == (
         "all",
         "0.160000000",
         "0.001600000",
     )
     assert (together["published_usd_per_sentence"], together["rows"]) == ("0.0015", "plain")
-    assert "labeller & triplets (plain) & 100 & 10 & 2,000 & 1,000 & 0.1400 & 0.001400 &" in latex_costs(
-        result
+    assert "labeller & triplets (plain) & 100 & 10 & 2,000 & 1,000 & 0.1400 & 0.001400 &" in text_of(
+        result, "costs.tex"
     )
     console = Console(width=160, record=True, file=io.StringIO())
-    console.print(terminal_report(result, console).renderable)
+    console.print(terminal_report(Report(result), console).renderable)
     shown = console.export_text()
     assert "0.001600" in shown and "variant" not in shown
 
@@ -112,7 +113,7 @@ def test_every_format_has_the_same_numbers(result: ExperimentResult) -> None:
 def test_latex_is_set_by_a_real_pdflatex(
     result: ExperimentResult, compile_latex: Callable[[str], str]
 ) -> None:
-    log = compile_latex(PREAMBLE + latex_costs(result) + r"\end{document}")
+    log = compile_latex(PREAMBLE + text_of(result, "costs.tex") + r"\end{document}")
     assert "Overfull" not in log
 
 

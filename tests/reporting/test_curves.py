@@ -12,9 +12,10 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.container import ErrorbarContainer
 
-from synthbench.reporting.figures.curves import csv_curves, curves
-from synthbench.reporting.figures.curves_figure import curves_figure
+from synthbench.reporting.figures.curves import curves
 from synthbench.reporting.figures.style import figure_style
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -43,7 +44,7 @@ def sizes(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
 
 
 def points(result: ExperimentResult) -> dict[tuple[str, str], list[tuple[float, float]]]:
-    found = curves(result)
+    found = curves(Analysis(result))
     assert found is not None
     return {
         (title, line.label): [(point.x, round(point.cell.mean, 6)) for point in line.points]
@@ -127,17 +128,17 @@ def test_what_was_not_scored_has_no_point_and_nothing_at_all_no_figure(sizes: Ex
     partial = sizes.model_copy(update={"runs": runs})
     assert points(partial)["STSb", "cross-encoder"] == [(250, 61), (4000, 81)]
 
-    assert curves(sizes.model_copy(update={"runs": ()})) is None
-    assert curves(sizes.model_copy(update={"table": {}})) is None
+    assert curves(Analysis(sizes.model_copy(update={"runs": ()}))) is None
+    assert curves(Analysis(sizes.model_copy(update={"table": {}}))) is None
 
     without_axis = tuple(run.model_copy(update={"axes": {}}) for run in sizes.runs[:3])
-    assert curves(sizes.model_copy(update={"runs": without_axis})) is None
+    assert curves(Analysis(sizes.model_copy(update={"runs": without_axis}))) is None
 
 
 def test_intervals_by_hand(sizes: ExperimentResult) -> None:
-    found = curves(sizes)
+    found = curves(Analysis(sizes))
     assert found is not None
-    first = next(csv.DictReader(io.StringIO(csv_curves(found))))
+    first = next(csv.DictReader(io.StringIO(csv_text(found.section.csv))))
     # sd 1 over three seeds: 4.303 / sqrt(3) = 2.484.
     assert [first[name] for name in ("panel", "line", "x", "sd", "n_seeds")] == [
         "STSb", "bi-encoder", "250", "1.000000", "3",
@@ -150,9 +151,9 @@ def test_intervals_by_hand(sizes: ExperimentResult) -> None:
 def test_lines_differ_in_marker_and_dashes_and_ceilings_are_diamonds(sizes: ExperimentResult) -> None:
     with_ceiling = sizes.model_copy(update={"table": {"ceiling": ["cross-encoder"], "figures": ALONG_SIZE}})
     for result, last in ((sizes, ("s", "--")), (with_ceiling, ("D", "--"))):
-        found = curves(result)
+        found = curves(Analysis(result))
         assert found is not None
-        (panel, legend) = curves_figure(found).axes
+        (panel, legend) = found.draw().axes
         handles = legend.get_legend().legend_handles  # type: ignore[union-attr]
         looks = [(one.get_marker(), one.get_linestyle()) for one in handles]  # type: ignore[union-attr]
         assert looks == [("o", "-"), last]
@@ -167,12 +168,14 @@ def test_more_than_a_decade_is_logarithmic(
     make_runs: MakeRuns, make_result: MakeResult, amounts: tuple[str, ...], scale: str
 ) -> None:
     found = curves(
-        make_result(
-            *(make_runs("one", {"A": (0.5,)}, gold_size=each) for each in amounts), figures=ALONG_SIZE
+        Analysis(
+            make_result(
+                *(make_runs("one", {"A": (0.5,)}, gold_size=each) for each in amounts), figures=ALONG_SIZE
+            )
         )
     )
     assert found is not None
-    panel = curves_figure(found).axes[0]
+    panel = found.draw().axes[0]
     assert panel.get_xscale() == scale
     assert [label.get_text() for label in panel.get_xticklabels()][-1] == f"{int(amounts[-1]):,}"
     low, high = panel.get_xlim()
@@ -182,12 +185,14 @@ def test_more_than_a_decade_is_logarithmic(
 def test_labels_of_close_amounts_do_not_meet(make_runs: MakeRuns, make_result: MakeResult) -> None:
     amounts = ("1000", "1010", "1100", "2000")
     found = curves(
-        make_result(
-            *(make_runs("one", {"A": (0.5,)}, gold_size=each) for each in amounts), figures=ALONG_SIZE
+        Analysis(
+            make_result(
+                *(make_runs("one", {"A": (0.5,)}, gold_size=each) for each in amounts), figures=ALONG_SIZE
+            )
         )
     )
     assert found is not None
-    figure = curves_figure(found)
+    figure = found.draw()
     figure.draw_without_rendering()
     labels = [label for label in figure.axes[0].get_xticklabels() if label.get_text()]
     boxes = [label.get_window_extent() for label in labels]
@@ -200,9 +205,9 @@ def test_many_panels_lie_within_the_figure(make_runs: MakeRuns, make_result: Mak
     rows = [
         make_runs(f"variant-{number}", scores, gold_size=size) for number in range(9) for size in ("5", "6")
     ]
-    found = curves(make_result(*rows, figures=ALONG_SIZE, caption="WIDE WORDS " * 20))
+    found = curves(Analysis(make_result(*rows, figures=ALONG_SIZE, caption="WIDE WORDS " * 20)))
     assert found is not None
-    figure = curves_figure(found)
+    figure = found.draw()
     figure.draw_without_rendering()
     width, height = figure.get_size_inches() * figure.dpi
     legend = figure.axes[-1].get_legend()
@@ -228,9 +233,9 @@ def test_lines_at_the_same_amount_stand_beside_each_other_around_it_and_within_t
 ) -> None:
     records = {"random": 0, "bm25": 3964, "kde": 230364, "jaccard": 0, "gold-only": 0}
     rows = [with_records(make_runs(name, {"A": (0.5,)}), silver=number) for name, number in records.items()]
-    found = curves(make_result(*rows, figures={"curves": {"records": ["silver"]}}))
+    found = curves(Analysis(make_result(*rows, figures={"curves": {"records": ["silver"]}})))
     assert found is not None
-    figure = curves_figure(found)
+    figure = found.draw()
     figure.draw_without_rendering()
     panel = figure.axes[0]
     amounts = panel.transData.transform([(number, 0) for number in records.values()])[:, 0] * 72 / figure.dpi
@@ -247,9 +252,9 @@ def test_many_lines_at_an_amount_stay_within_the_frame(make_runs: MakeRuns, make
     rows = [
         make_runs(f"variant-{number}", scores, gold_size=size) for number in range(12) for size in ("5", "6")
     ]
-    found = curves(make_result(*rows, figures=ALONG_SIZE))
+    found = curves(Analysis(make_result(*rows, figures=ALONG_SIZE)))
     assert found is not None
-    figure = curves_figure(found)
+    figure = found.draw()
     figure.draw_without_rendering()
     for panel in figure.axes[:-1]:
         frame = panel.get_window_extent().extents * 72 / figure.dpi

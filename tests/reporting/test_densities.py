@@ -10,9 +10,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
-from synthbench.reporting.figures.densities import csv_densities, densities, density_grid, grid_notes
-from synthbench.reporting.figures.densities_figure import densities_figure
+from synthbench.reporting.figures.densities import (
+    densities,
+)
 from synthbench.reporting.figures.style import figure_style
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.reporting.statistics.histograms import MOST_LEVELS, coarse, density, divergence, score_counts
 
@@ -83,9 +86,9 @@ def test_a_note_says_which_panels_have_classes(make_runs: MakeRuns, make_result:
         with_scores(make_runs("random", {"A": (0.5,)}, data_set=name), gold=scores, silver=[0.3, 0.6])
         for name, scores in gold.items()
     ]
-    found = densities(make_result(*rows, figures=AGAINST_GOLD))
+    found = densities(Analysis(make_result(*rows, figures=AGAINST_GOLD)))
     assert found is not None
-    assert grid_notes(found)[0] == (
+    assert found.section.notes[0] == (
         "KL: Kullback-Leibler divergence in nats, over 20 bins (MRPC 2; UKP 3: one for each score that the "
         "reference has) with half a count added to each of the reference's."
     )
@@ -107,22 +110,22 @@ def test_a_density_has_the_mass_of_one(scores: list[float]) -> None:
 
 
 def test_each_row_with_such_data_is_compared_with_the_reference(samplers: ExperimentResult) -> None:
-    found = densities(samplers)
+    found = densities(Analysis(samplers))
     assert found is not None
 
-    lines = density_grid(found).body
+    lines = found.section.blocks[0].grids[0].body
 
     reference = np.histogram(GOLD, bins=20, range=(0, 1))[0] + 0.5
     far = entropy([20, *[0] * 19], reference)
     near = entropy(reference - 0.5, reference)
     assert lines == (("gold", "6", "–"), ("random", "20", f"{far:.3f}"), ("kde", "6", f"{near:.3f}"))
-    assert grid_notes(found)[0].startswith("KL: Kullback-Leibler divergence in nats, over 20 bins with")
+    assert found.section.notes[0].startswith("KL: Kullback-Leibler divergence in nats, over 20 bins with")
 
 
 def test_csv_has_a_line_for_each_set_and_bin(samplers: ExperimentResult) -> None:
-    found = densities(samplers)
+    found = densities(Analysis(samplers))
     assert found is not None
-    lines = list(csv.DictReader(io.StringIO(csv_densities(found))))
+    lines = list(csv.DictReader(io.StringIO(csv_text(found.section.csv))))
     assert len(lines) == 3 * 20
     first = next(line for line in lines if line["data"] == "random")
     assert (first["bin_from"], first["bin_to"], first["count"], first["n_records"]) == (
@@ -142,9 +145,9 @@ def test_seeds_that_share_data_count_once_and_others_together(
         *with_scores((first, second), gold=GOLD, silver=[0.2]),
         *with_scores((third,), gold=GOLD, silver=[0.4, 0.6]),
     )
-    found = densities(make_result(runs, figures=AGAINST_GOLD))
+    found = densities(Analysis(make_result(runs, figures=AGAINST_GOLD)))
     assert found is not None
-    assert [line[:2] for line in density_grid(found).body] == [("gold", "6"), ("kde", "3")]
+    assert [line[:2] for line in found.section.blocks[0].grids[0].body] == [("gold", "6"), ("kde", "3")]
 
 
 def test_a_panel_for_each_point_of_the_grid_that_has_data_of_its_own(
@@ -155,29 +158,29 @@ def test_a_panel_for_each_point_of_the_grid_that_has_data_of_its_own(
         for base in ("small", "large")
         for name, score in (("a", 0.1), ("b", 0.2))
     ]
-    found = densities(make_result(*rows, figures=AGAINST_GOLD))
+    found = densities(Analysis(make_result(*rows, figures=AGAINST_GOLD)))
     assert found is not None
     assert [panel.title for panel in found.panels] == ["small, a, large, a", "small, b, large, b"]
 
 
 def test_rows_with_the_same_data_are_one_line(make_runs: MakeRuns, make_result: MakeResult) -> None:
     rows = [with_scores(make_runs(name, {"A": (0.5,)}), gold=GOLD) for name in ("one", "two")]
-    found = densities(make_result(*rows, figures={"densities": {"parts": ["gold"]}}))
+    found = densities(Analysis(make_result(*rows, figures={"densities": {"parts": ["gold"]}})))
     assert found is not None
-    assert density_grid(found).body == (("one, two", "6"),)
-    assert grid_notes(found) == ()
+    assert found.section.blocks[0].grids[0].body == (("one, two", "6"),)
+    assert found.section.notes == ()
 
 
 def test_without_counted_scores_there_is_no_figure(make_runs: MakeRuns, make_result: MakeResult) -> None:
     runs = make_runs("kde", {"A": (0.5,)})
-    assert densities(make_result(runs, figures=AGAINST_GOLD)) is None
-    assert densities(make_result(with_scores(runs, gold=GOLD, silver=GOLD))) is None
+    assert densities(Analysis(make_result(runs, figures=AGAINST_GOLD))) is None
+    assert densities(Analysis(make_result(with_scores(runs, gold=GOLD, silver=GOLD)))) is None
 
 
 def test_the_figure_says_the_divergences_and_what_it_cuts_off(samplers: ExperimentResult) -> None:
-    found = densities(samplers)
+    found = densities(Analysis(samplers))
     assert found is not None
-    figure = densities_figure(found)
+    figure = found.draw()
     below = " ".join(figure.get_supxlabel().split())
     assert "KL from gold: random 3.47, kde 0.58." in below
     assert "Cut off above: random (up to" in below

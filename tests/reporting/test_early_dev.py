@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import pytest
 
-from synthbench.reporting.figures.early_dev import csv_early_dev, early_dev, early_dev_grid, grid_notes
-from synthbench.reporting.figures.early_dev_figure import early_dev_figure
+from synthbench.reporting.figures.early_dev import (
+    early_dev,
+)
 from synthbench.reporting.figures.style import figure_style
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -43,9 +46,9 @@ def made(make_runs: MakeRuns) -> Callable[..., tuple[RunResult, ...]]:
 
 
 def body(result: ExperimentResult) -> tuple[tuple[str, ...], ...]:
-    found = early_dev(result)
+    found = early_dev(Analysis(result))
     assert found is not None
-    return early_dev_grid(found).body
+    return found.section.blocks[0].grids[0].body
 
 
 def test_rank_correlations_by_hand(
@@ -53,16 +56,16 @@ def test_rank_correlations_by_hand(
 ) -> None:
     # Final ranks 1 2 3; after 10 steps 1 3 2: 1 - 6 (0 + 1 + 1) / 24 = 0.5; after 20 steps 2 1 3: 0.5.
     result = make_result(made(), figures=ON)
-    found = early_dev(result)
+    found = early_dev(Analysis(result))
     assert found is not None
-    assert early_dev_grid(found).header == ("", "seeds", "33 %", "67 %", "100 %")
+    assert found.section.blocks[0].grids[0].header == ("", "seeds", "33 %", "67 %", "100 %")
     assert body(result) == (("bi-encoder", "3", "0.50", "0.50", "1.00"),)
-    assert grid_notes(found) == (
+    assert found.section.notes == (
         "Spearman's rank correlation over 3 seeds: dev scores after a share of the steps against the last"
         " ones.",
         "With so many seeds chance alone gives a correlation beyond ±1.00 in one case of twenty.",
     )
-    lines = list(csv.DictReader(io.StringIO(csv_early_dev(found))))
+    lines = list(csv.DictReader(io.StringIO(csv_text(found.section.csv))))
     assert [(line["step"], line["rank_correlation"]) for line in lines] == [
         ("10", "0.500000"),
         ("20", "0.500000"),
@@ -95,8 +98,8 @@ def test_two_seeds_one_score_or_the_best_of_several_seeds_rank_nothing(
 ) -> None:
     optimised = tuple(run.model_copy(update={"num_starts": 5}) for run in made())
     for runs in (made(curves=SEEDS[:2]), made(curves=[(0.1,), (0.2,), (0.3,)]), optimised):
-        assert early_dev(make_result(runs, figures=ON)) is None
-    assert early_dev(make_result(made())) is None
+        assert early_dev(Analysis(make_result(runs, figures=ON))) is None
+    assert early_dev(Analysis(make_result(made()))) is None
 
 
 def test_notes_name_rows_without_points_and_what_chance_gives(
@@ -105,10 +108,10 @@ def test_notes_name_rows_without_points_and_what_chance_gives(
     optimised = tuple(run.model_copy(update={"num_starts": 5}) for run in made("chosen"))
     falling = made(curves=[(number, 10 - number) for number in range(10)])
     result = make_result(falling, optimised, figures=ON)
-    found = early_dev(result)
+    found = early_dev(Analysis(result))
     assert found is not None
     assert body(result) == (("bi-encoder", "10", "−1.00", "1.00"),)
-    _, chance, left_out = grid_notes(found)
+    _, chance, left_out = found.section.notes
     assert "beyond ±0.63 in one" in chance  # the table of Student's t has 2.306 for eight degrees of freedom
     assert left_out.startswith("Left out (") and left_out.endswith("): chosen.")
 
@@ -124,10 +127,10 @@ def test_the_figure_shows_twenty_percent_and_a_correlation_of_0_8(
     made: Callable[..., tuple[RunResult, ...]], make_result: MakeResult
 ) -> None:
     rows = [made(data_set="MRPC"), made(curves=(*SEEDS, (0.0, 0.0, 0.0)), data_set="STSb")]
-    found = early_dev(make_result(*rows, figures=ON))
+    found = early_dev(Analysis(make_result(*rows, figures=ON)))
     assert found is not None
 
-    panel, legend = early_dev_figure(found).axes
+    panel, legend = found.draw().axes
 
     drawn = [
         (np.asarray(line.get_xdata()).tolist(), np.asarray(line.get_ydata()).tolist()) for line in panel.lines

@@ -10,6 +10,7 @@ import pytest
 
 from synthbench.reporting.figures.scores import scores_figure
 from synthbench.reporting.figures.style import figure_files, figure_style
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.results import ExperimentResult
 
@@ -26,7 +27,7 @@ assert "matplotlib.pyplot" not in sys.modules
 
 def files(result: ExperimentResult) -> dict[str, bytes]:
     with figure_style():
-        return figure_files("scores", scores_figure(build_table(result)))
+        return figure_files("scores", scores_figure(build_table(Analysis(result))))
 
 
 def test_another_process_at_another_time_writes_the_same_bytes_and_no_word(

@@ -19,11 +19,10 @@ from synthbench.reporting.files import (
     report_folder,
     write_report,
 )
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.render import latex_text
-from synthbench.reporting.render.csv_table import csv_table
-from synthbench.reporting.render.latex import latex_table
-from synthbench.reporting.render.latex_layout import MOST_LINES, ORIGIN, layout_of
+from synthbench.reporting.render.csv_files import csv_table
+from synthbench.reporting.render.latex import MOST_LINES, ORIGIN, escape, latex_table
 from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.render.terminal import terminal_table
 from synthbench.reporting.results import ExperimentResult, RunResult
@@ -87,7 +86,7 @@ LATEX_TOKEN = re.compile(
 
 
 def test_latex_by_hand(small_result: ExperimentResult) -> None:
-    text = latex_table(build_table(small_result), layout_of(small_result))
+    text = latex_table(build_table(Analysis(small_result)), Analysis(small_result))
 
     assert text.startswith(f"{ORIGIN}\n{LATEX}{LATEX_BOLD}")
     assert LATEX_MIDDLE in text
@@ -96,7 +95,7 @@ def test_latex_by_hand(small_result: ExperimentResult) -> None:
 
 def with_latex(result: ExperimentResult, **latex: object) -> str:
     changed = result.model_copy(update={"table": {**result.table, "latex": latex}})
-    return latex_table(build_table(changed), layout_of(changed))
+    return latex_table(build_table(Analysis(changed)), Analysis(changed))
 
 
 def test_latex_of_a_paper_has_its_label_both_columns_and_no_notes(small_result: ExperimentResult) -> None:
@@ -151,11 +150,11 @@ def test_a_long_table_goes_on_in_another_environment(
 
 
 def test_markdown_by_hand(small_result: ExperimentResult) -> None:
-    assert markdown_table(build_table(small_result)) == MARKDOWN
+    assert markdown_table(build_table(Analysis(small_result))) == MARKDOWN
 
 
 def test_csv_by_hand(small_result: ExperimentResult) -> None:
-    lines = csv_table(build_table(small_result)).splitlines()
+    lines = csv_table(build_table(Analysis(small_result))).splitlines()
 
     assert len(lines) == 1 + 5 * 3
     assert lines[0] == (
@@ -172,7 +171,7 @@ def test_csv_by_hand(small_result: ExperimentResult) -> None:
 def test_csv_quotes_whatever_names_hold(small_result: ExperimentResult) -> None:
     runs = (small_result.runs[0].model_copy(update={"variant": 'a,"b"\nc'}),)
 
-    text = csv_table(build_table(small_result.model_copy(update={"runs": runs})))
+    text = csv_table(build_table(Analysis(small_result.model_copy(update={"runs": runs}))))
 
     assert next(csv.DictReader(io.StringIO(text)))["row"] == 'a,"b"\nc'
 
@@ -181,7 +180,7 @@ def test_terminal_shows_names_with_brackets_as_they_are(small_result: Experiment
     runs = tuple(run.model_copy(update={"variant": f"[red]{run.variant}"}) for run in small_result.runs)
     console = Console(width=140, record=True, file=io.StringIO())
 
-    table = build_table(small_result.model_copy(update={"runs": runs}))
+    table = build_table(Analysis(small_result.model_copy(update={"runs": runs})))
     console.print(terminal_table(table, console).renderable)
 
     shown = console.export_text()
@@ -202,12 +201,12 @@ def test_terminal_shows_names_with_brackets_as_they_are(small_result: Experiment
     ],
 )
 def test_latex_escapes_by_hand(plain: str, written: str) -> None:
-    assert latex_text.escape(plain) == written
+    assert escape(plain) == written
 
 
 @given(st.text())
 def test_latex_never_keeps_a_character_with_a_meaning(text: str) -> None:
-    escaped = latex_text.escape(text)
+    escaped = escape(text)
 
     assert escaped.isascii()
     assert LATEX_TOKEN.sub("", escaped) == ""

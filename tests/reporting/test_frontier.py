@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthbench.reporting.figures.frontier import csv_frontier, frontier, undominated
-from synthbench.reporting.figures.frontier_figure import frontier_figure
-from synthbench.reporting.figures.registry import study_figures, study_tables
+from synthbench.reporting.figures.frontier import frontier, undominated
+from synthbench.reporting.figures.registry import studies
 from synthbench.reporting.figures.style import figure_style
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, RunResult
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -56,9 +57,9 @@ def dear_and_cheap(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentRe
 
 def lines(result: ExperimentResult, **figure: Any) -> dict[str, dict[str, str]]:
     """The lines of the CSV by row, of the last cost that is asked for."""
-    found = frontier(asking(result, **figure) if figure else result)
+    found = frontier(Analysis(asking(result, **figure) if figure else result))
     assert found is not None
-    return {line["row"]: line for line in csv.DictReader(io.StringIO(csv_frontier(found)))}
+    return {line["row"]: line for line in csv.DictReader(io.StringIO(csv_text(found.section.csv)))}
 
 
 def asking(result: ExperimentResult, **figure: Any) -> ExperimentResult:
@@ -97,7 +98,7 @@ def test_dollars_and_tokens_are_those_of_all_stages_and_none_where_no_llm_was_as
         "plain": "0", "waste": "0", "good": "0.75",
     }  # fmt: skip
     assert lines(dear_and_cheap, costs=["tokens"])["good"]["amount"] == "6000"
-    found = frontier(asking(dear_and_cheap, costs=["dollars"]))
+    found = frontier(Analysis(asking(dear_and_cheap, costs=["dollars"])))
     assert found is not None
     assert "0 US dollars: plain, waste." in found.notes
 
@@ -138,7 +139,7 @@ def test_a_cost_that_nobody_knows_is_no_zero(
     unknown = dear_and_cheap.model_copy(update={"costs": costs, "runs": runs})
     line = lines(unknown, costs=[kind])["good"]
     assert (line["amount"], line["left_out"], line["on_frontier"]) == ("", reason, "no")
-    found = frontier(asking(unknown, costs=[kind]))
+    found = frontier(Analysis(asking(unknown, costs=[kind])))
     assert found is not None
     assert any(
         note.startswith("Not drawn against") and note.endswith(f"good: {reason}.") for note in found.notes
@@ -168,10 +169,12 @@ def test_without_any_point_there_are_reasons_and_no_figure(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     result = make_result(make_runs("old", {"A": (0.9,)}), figures={"frontier": {"costs": ["seconds"]}})
-    assert [name for name, _ in study_tables(result)] == ["frontier.csv"]
-    assert not list(study_figures(result, has_caption=True))
-    assert frontier(result.model_copy(update={"runs": ()})) is None
-    assert frontier(result.model_copy(update={"table": {}})) is None
+    (study,) = studies(Analysis(result))
+    assert study.section is not None
+    assert (study.section.name, study.section.blocks) == ("frontier", ())
+    assert study.draw() is None
+    assert frontier(Analysis(result.model_copy(update={"runs": ()}))) is None
+    assert frontier(Analysis(result.model_copy(update={"table": {}}))) is None
 
 
 def test_a_ceiling_is_on_no_frontier(dear_and_cheap: ExperimentResult) -> None:
@@ -202,9 +205,9 @@ def style() -> Iterator[None]:
 
 @pytest.mark.usefixtures("style")
 def test_points_are_named_and_steps_join_the_best(dear_and_cheap: ExperimentResult) -> None:
-    found = frontier(dear_and_cheap)
+    found = frontier(Analysis(dear_and_cheap))
     assert found is not None
-    panel, _ = frontier_figure(found).axes
+    panel, _ = found.draw().axes
     assert [text.get_text() for text in panel.texts] == ["plain", "waste", "good"]
     joint = np.asarray(panel.lines[-1].get_xydata())
     assert joint[:3] == pytest.approx(np.asarray([[20, 60], [300, 60], [300, 80]]))
@@ -222,9 +225,9 @@ def test_where_names_would_hide_each_other_the_legend_has_them(dear_and_cheap: E
         for run in dear_and_cheap.runs
         if run.variant == "plain"
     ]
-    found = frontier(dear_and_cheap.model_copy(update={"runs": (*dear_and_cheap.runs, *crowd)}))
+    found = frontier(Analysis(dear_and_cheap.model_copy(update={"runs": (*dear_and_cheap.runs, *crowd)})))
     assert found is not None
-    panel, legend = frontier_figure(found).axes
+    panel, legend = found.draw().axes
     assert [text.get_text() for text in panel.texts] == [str(number) for number in range(1, 13)]
     names = [text.get_text() for text in legend.get_legend().get_texts()]  # type: ignore[union-attr]
     assert names[:4] == ["1  plain", "2  waste", "3  good", "4  a-row-with-a-long-name-0"]
@@ -233,9 +236,9 @@ def test_where_names_would_hide_each_other_the_legend_has_them(dear_and_cheap: E
 @pytest.mark.usefixtures("style")
 def test_zero_stands_left_of_a_logarithmic_scale(dear_and_cheap: ExperimentResult) -> None:
     costs = (asked("good", usd=12.0), asked("waste", usd=0.02, stage="t"))
-    found = frontier(asking(dear_and_cheap.model_copy(update={"costs": costs}), costs=["dollars"]))
+    found = frontier(Analysis(asking(dear_and_cheap.model_copy(update={"costs": costs}), costs=["dollars"])))
     assert found is not None
-    panel = frontier_figure(found).axes[0]
+    panel = found.draw().axes[0]
     assert panel.get_xscale() == "symlog"
     labels = [label.get_text() for label in panel.get_xticklabels()]
     assert labels == ["0", "0.1", "1", "10"]
@@ -243,9 +246,9 @@ def test_zero_stands_left_of_a_logarithmic_scale(dear_and_cheap: ExperimentResul
 
 @pytest.mark.usefixtures("style")
 def test_names_stay_in_their_panels(dear_and_cheap: ExperimentResult) -> None:
-    found = frontier(asking(dear_and_cheap, costs=["seconds", "dollars", "tokens"]))
+    found = frontier(Analysis(asking(dear_and_cheap, costs=["seconds", "dollars", "tokens"])))
     assert found is not None
-    figure = frontier_figure(replace(found, caption="WIDE WORDS " * 20))
+    figure = replace(found, caption="WIDE WORDS " * 20).draw()
     figure.draw_without_rendering()
     panels = figure.axes[:-1]
     assert len(panels) == 3

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from synthbench.reporting.files import write_report
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import (
     CostResult,
     DataExcerpt,
@@ -210,22 +211,20 @@ def test_dev_scores_are_drawn_in_a_frame(full: ExperimentResult, tmp_path: Path)
 
 
 def test_an_experiment_without_scores_has_a_page(make_runs: MakeRuns, make_result: MakeResult) -> None:
-    from synthbench.reporting.model.build import build_table
     from synthbench.reporting.render.html.page import html_report
 
     runs = tuple(run.model_copy(update={"scores": ()}) for run in make_runs("row", {"A": (0.5,)}))
     result = make_result(runs)
-    page = Page(html_report(result, build_table(result)))
+    page = Page(html_report(Report(result)))
     assert "Nothing is scored." in page.text
     assert page.ids() == ["summary", "again"]
 
 
 def text_of(result: ExperimentResult) -> str:
     """Return the words of a page without figures."""
-    from synthbench.reporting.model.build import build_table
     from synthbench.reporting.render.html.page import html_report
 
-    return Page(html_report(result, build_table(result))).text
+    return Page(html_report(Report(result))).text
 
 
 def test_the_commands_name_a_file_whose_text_the_page_holds(full: ExperimentResult) -> None:

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.render.html.summary import Summary, summarize
 from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, Overlap, RunResult
-from synthbench.reporting.statistics.comparisons import compare
 from synthbench.reporting.statistics.item_noise import ItemNoise
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -17,7 +17,7 @@ OURS = {"A": (0.700, 0.712, 0.721), "B": (0.51, 0.48, 0.55), "C": (0.60, 0.61, 0
 
 
 def summary(result: ExperimentResult) -> Summary:
-    return summarize(result, build_table(result), compare(result))
+    return summarize(Analysis(result), build_table(Analysis(result)))
 
 
 @pytest.fixture

@@ -4,13 +4,14 @@ import csv
 import io
 from collections.abc import Callable
 
+from report_texts import text_of
+
 from synthbench.reporting.figures.curves import curves
-from synthbench.reporting.figures.frontier import csv_frontier, frontier
+from synthbench.reporting.figures.frontier import frontier
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.model.comparison_tables import markdown_comparisons
-from synthbench.reporting.render.csv_table import csv_table
+from synthbench.reporting.render.csv_files import csv_table, csv_text
 from synthbench.reporting.render.latex import latex_table
-from synthbench.reporting.render.latex_layout import layout_of
 from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.results import ExperimentResult, RunResult
 
@@ -23,14 +24,16 @@ UNDEFINED = "nan: no score is defined, so there is no mean over the seeds: silve
 
 def printed(result: ExperimentResult) -> dict[str, list[str]]:
     """The cells of each row, and the notes."""
-    lines = markdown_table(build_table(result)).replace("\\", "").splitlines()
+    lines = markdown_table(build_table(Analysis(result))).replace("\\", "").splitlines()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
     notes = [line.removeprefix("- ") for line in lines if line.startswith("- ")]
     return {**{row: texts for row, *texts in cells}, "notes": notes}
 
 
 def values(result: ExperimentResult, row: str) -> dict[str, str]:
-    lines = [line for line in csv_table(build_table(result)).splitlines() if not line.startswith("#")]
+    lines = [
+        line for line in csv_table(build_table(Analysis(result))).splitlines() if not line.startswith("#")
+    ]
     return next(line for line in csv.DictReader(io.StringIO("\n".join(lines))) if line["row"] == row)
 
 
@@ -43,14 +46,14 @@ def test_one_seed_has_no_interval_and_nothing_is_compared_beyond_the_difference(
     assert found["silver"] == ["60.00"]
     assert "One seed (0): the noise between seeds is unknown, so nothing is bold." in found["notes"]
     assert values(result, "silver")["sd"] == ""
-    notes = build_table(result).figure_notes
+    notes = build_table(Analysis(result)).figure_notes
     assert "One seed (0): the noise between seeds is unknown, so there are no intervals." in notes
-    compared = markdown_comparisons(result)
+    compared = text_of(result, "comparisons.md")
     assert "| silver − gold | +10.00 | – | – | – | – | – |" in compared
     assert "No intervals and p values: a single seed tells nothing of the noise." in compared
-    bought = frontier(result)
+    bought = frontier(Analysis(result))
     assert bought is not None
-    (line, _) = csv.DictReader(io.StringIO(csv_frontier(bought)))
+    (line, _) = csv.DictReader(io.StringIO(csv_text(bought.section.csv)))
     assert [line[name] for name in ("mean", "low", "high", "sd", "n_seeds")] == ["50.000000", "", "", "", "1"]
 
 
@@ -61,7 +64,7 @@ def test_a_row_with_one_seed_among_others_with_three_leads_nobody(
     found = printed(result)
     assert found["silver"] == ["99.00 [n=1]"]
     assert "[n=...]: over another number of seeds." in found["notes"]
-    assert "Hollow: a single value, so no interval." in build_table(result).figure_notes
+    assert "Hollow: a single value, so no interval." in build_table(Analysis(result)).figure_notes
 
 
 def test_a_missing_cell_is_a_dash_and_so_is_every_average_over_it(
@@ -72,7 +75,7 @@ def test_a_missing_cell_is_a_dash_and_so_is_every_average_over_it(
     found = printed(result)
     assert found["silver"] == ["60.00 ± 10.00", "–", "–"]
     assert "– Not scored." in found["notes"]
-    assert "**B: differences × 100**" not in markdown_comparisons(result)
+    assert "**B: differences × 100**" not in text_of(result, "comparisons.md")
 
 
 def test_a_failed_seed_is_left_out_counted_and_named(make_runs: MakeRuns, make_result: MakeResult) -> None:
@@ -84,10 +87,10 @@ def test_a_failed_seed_is_left_out_counted_and_named(make_runs: MakeRuns, make_r
     assert [note for note in found["notes"] if note.startswith("Failed")] == [
         f"Failed: {failure}" for failure in failures
     ]
-    notes = build_table(result).figure_notes
+    notes = build_table(Analysis(result)).figure_notes
     assert notes[-1] == "Incomplete (2 failed): what is not there is named beside the table."
     # Seeds can no longer be paired.
-    assert "Welch's" in markdown_comparisons(result)
+    assert "Welch's" in text_of(result, "comparisons.md")
 
 
 def test_a_baseline_of_which_no_seed_finished_is_named_and_nothing_compared(
@@ -99,7 +102,7 @@ def test_a_baseline_of_which_no_seed_finished_is_named_and_nothing_compared(
     found = printed(result)
     assert found.keys() == {"variant", "---", "silver", "notes"}
     assert "Failed: gold seed 0 is not finished" in found["notes"]
-    assert "differences" not in markdown_comparisons(result)
+    assert "differences" not in text_of(result, "comparisons.md")
 
 
 def test_an_undefined_score_of_one_seed_leaves_no_mean_and_is_named(
@@ -110,11 +113,11 @@ def test_an_undefined_score_of_one_seed_leaves_no_mean_and_is_named(
     found = printed(result)
     assert found["silver"] == ["nan", "60.00 ± 10.00", "nan"]
     assert UNDEFINED in found["notes"]
-    assert UNDEFINED in build_table(result).figure_notes
+    assert UNDEFINED in build_table(Analysis(result)).figure_notes
     assert values(result, "silver")["mean"] == "nan"
-    assert "nan" in latex_table(build_table(result), layout_of(result))
-    assert r"$\pm$ nan" not in latex_table(build_table(result), layout_of(result))
-    assert "A: silver − gold: a score is no number, so not compared." in markdown_comparisons(result)
+    assert "nan" in latex_table(build_table(Analysis(result)), Analysis(result))
+    assert r"$\pm$ nan" not in latex_table(build_table(Analysis(result)), Analysis(result))
+    assert "A: silver − gold: a score is no number, so not compared." in text_of(result, "comparisons.md")
 
 
 def test_undefined_scores_of_columns_that_are_not_shown_are_not_named(
@@ -131,7 +134,7 @@ def test_a_curve_has_no_point_where_a_score_is_undefined_and_says_so(
         make_runs("gold", {"A": values}, size=size)
         for size, values in (("5", GOLD), ("6", (NAN, 0.5, 0.5)), ("7", GOLD))
     ]
-    found = curves(make_result(*rows, figures={"curves": {"axis": "size"}}))
+    found = curves(Analysis(make_result(*rows, figures={"curves": {"axis": "size"}})))
     assert found is not None
     assert [point.x for point in found.lines[0].points] == [5, 7]
     assert (

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.render.latex import latex_document
-from synthbench.reporting.render.latex_layout import PREAMBLE, layout_of
+from synthbench.reporting.render.latex import PREAMBLE, latex_table
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 NASTY = r"""50 % _ & # $x$ ~ ^ \ { } [x] * <a|b> "q" 'r' `s` a--b é ï ş ő – — λ Ω ± × ≤ … 漢"""
@@ -18,7 +18,7 @@ Compile = Callable[[str], str]
 
 
 def document(result: ExperimentResult) -> str:
-    return latex_document(build_table(result), layout_of(result))
+    return PREAMBLE + latex_table(build_table(Analysis(result)), Analysis(result)) + r"\end{document}"
 
 
 @pytest.mark.experiments

@@ -1,6 +1,6 @@
 """The footnote on test items whose sentences stand in the training data."""
 
-from synthbench.reporting.model.overlap_notes import overlap_notes
+from synthbench.reporting.model.experiment_notes import overlap_notes
 from synthbench.reporting.results import ExperimentResult, Overlap, RunResult
 
 START = "Test pairs that share a sentence with the training data, case and punctuation apart: "

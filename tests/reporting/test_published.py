@@ -11,12 +11,12 @@ from rich.console import Console
 from wording import refused
 
 from synthbench.errors import UserError
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.options import PublishedOptions
 from synthbench.reporting.published import PublishedValue, chosen_values, read_published
-from synthbench.reporting.render.csv_table import csv_table
+from synthbench.reporting.render.csv_files import csv_table
 from synthbench.reporting.render.latex import latex_table
-from synthbench.reporting.render.latex_layout import layout_of
 from synthbench.reporting.render.markdown import markdown_table
 from synthbench.reporting.render.terminal import terminal_table
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
@@ -74,12 +74,12 @@ def _changed(run: RunResult, main_score: str, parameters: Mapping[str, Any]) -> 
 
 
 def lines(result: ExperimentResult) -> list[tuple[str, ...]]:
-    return [row.published_line for row in build_table(result).rows]
+    return [row.published_line for row in build_table(Analysis(result)).rows]
 
 
 def notes(result: ExperimentResult) -> list[str]:
     words = ("Published", "‡", "§", "*", "?", "!")
-    return [note for note in build_table(result).notes if note.startswith(words)]
+    return [note for note in build_table(Analysis(result)).notes if note.startswith(words)]
 
 
 def test_a_figure_stands_beside_ours_as_it_is_printed(study: Study) -> None:
@@ -133,7 +133,7 @@ def test_what_the_data_are_made_with_is_told_once(study: Study) -> None:
     result = study()
     runs = [run.model_copy(update={"datasets": (written_by_an_llm(),)}) for run in result.runs]
 
-    told = build_table(result.model_copy(update={"runs": tuple(runs)})).notes
+    told = build_table(Analysis(result.model_copy(update={"runs": tuple(runs)}))).notes
 
     assert [note for note in told if note in ("LLM: gpt-4o-mini (openai).", "Made by hand.")] == [
         "LLM: gpt-4o-mini (openai).",
@@ -301,7 +301,7 @@ def test_an_average_has_a_published_figure_of_its_own(study: Study) -> None:
     options = {**result.table, "averages": {"Mean": ["STSb", "STS12"]}}
     options["published"] = {**options["published"], "columns": {"Mean": "both years"}}
 
-    table = build_table(result.model_copy(update={"table": options}))
+    table = build_table(Analysis(result.model_copy(update={"table": options})))
 
     assert table.rows[0].published_line == ("published", "", "", "76.09")
 
@@ -341,7 +341,7 @@ def test_each_value_of_the_grid_has_the_figures_of_its_own_encoder(
         update={"published": (*figures, value(value="3.0", encoder="bert-base"))}
     )
 
-    shown = [row.published[0] for row in build_table(result).rows]
+    shown = [row.published[0] for row in build_table(Analysis(result)).rows]
 
     assert [cell.value if cell else None for cell in shown] == ["1.0", "2.0", None]
 
@@ -360,17 +360,17 @@ def test_a_figure_stands_only_beside_a_score_of_ours(study: Study) -> None:
 
 def test_it_is_said_that_no_figure_fits(study: Study) -> None:
     said = "None of the published figures is of a row and a column of this table."
-    assert said in build_table(study(value(column="STSb-dev"))).notes
-    assert said not in build_table(study(value())).notes
-    assert said not in build_table(study()).notes
+    assert said in build_table(Analysis(study(value(column="STSb-dev")))).notes
+    assert said not in build_table(Analysis(study(value()))).notes
+    assert said not in build_table(Analysis(study())).notes
 
 
 def test_every_format_prints_the_figures_apart_from_ours(study: Study) -> None:
     result = study(value(), base="sandbox/encoder")
-    table = build_table(result)
+    table = build_table(Analysis(result))
 
     assert "| *published ‡* | *76.09* |  |" in markdown_table(table)
-    latex = latex_table(table, layout_of(result))
+    latex = latex_table(table, Analysis(result))
     assert r"\quad {\footnotesize\itshape published \ddag{}} & \footnotesize\itshape 76.09 & " in latex
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(terminal_table(table, console).renderable)

@@ -14,7 +14,9 @@ from matplotlib.container import ErrorbarContainer
 from synthbench.reporting.figures.scores import scores_figure
 from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.files import figures
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def points(panel: "Axes") -> dict[int, Point]:
 
 
 def draw(result: ExperimentResult) -> "Figure":
-    return scores_figure(build_table(result))
+    return scores_figure(build_table(Analysis(result)))
 
 
 def dashed(panel: "Axes") -> list[tuple[list[float], list[float]]]:
@@ -147,7 +149,7 @@ def test_a_figure_for_a_paper_has_neither_title_nor_notes(small_result: Experime
     bare = small_result.model_copy(update={"table": {**small_result.table, "figures": {"caption": False}}})
     with figure_style():
         (with_both,), (without,) = (
-            [figure for name, figure in figures(result, build_table(result)) if name == "scores"]
+            [figure for name, _, figure in figures(Report(result)) if name == "scores"]
             for result in (small_result, bare)
         )
 

@@ -3,11 +3,12 @@
 import html
 from collections.abc import Callable
 
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.render.html.page import html_report
 from synthbench.reporting.render.latex import latex_table
-from synthbench.reporting.render.latex_layout import layout_of
 from synthbench.reporting.render.markdown import markdown_table
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult
 
 SHOWS = {"augsbert_k": "Whether <silver> pairs add to gold.", "gold": "What gold alone is worth."}
@@ -29,18 +30,18 @@ def told(result: ExperimentResult, **table: object) -> ExperimentResult:
 
 def test_sentences_stand_below_the_table_in_the_order_of_its_rows(small_result: ExperimentResult) -> None:
     result = told(small_result)
-    assert LISTED in markdown_table(build_table(result))
-    page = html_report(result, build_table(result))
+    assert LISTED in markdown_table(build_table(Analysis(result)))
+    page = html_report(Report(result))
     assert "<h3>What each row shows</h3>" in page
     places = [page.index(f"<dd>{html.escape(SHOWS[name])}</dd>") for name in ("gold", "augsbert_k")]
     assert places == sorted(places)
-    assert "What each row shows" not in html_report(small_result, build_table(small_result))
+    assert "What each row shows" not in html_report(Report(small_result))
 
 
 def test_latex_has_them_among_all_notes_only(small_result: ExperimentResult) -> None:
     def latex(notes: str) -> str:
         result = told(small_result, latex={"notes": notes})
-        return latex_table(build_table(result), layout_of(result))
+        return latex_table(build_table(Analysis(result)), Analysis(result))
 
     assert "gold: What gold alone is worth." in latex("all")
     assert "What gold alone is worth." not in latex("short") + latex("none")
@@ -48,7 +49,7 @@ def test_latex_has_them_among_all_notes_only(small_result: ExperimentResult) -> 
 
 def test_rows_that_are_not_there_have_no_sentence(small_result: ExperimentResult) -> None:
     runs = tuple(run for run in small_result.runs if run.variant == "gold")
-    table = build_table(told(small_result).model_copy(update={"runs": runs}))
+    table = build_table(Analysis(told(small_result).model_copy(update={"runs": runs})))
     assert table.shows == (("gold", SHOWS["gold"]),)
 
 

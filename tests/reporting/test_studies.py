@@ -4,12 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from report_texts import text_of
 from rich.console import Console
 
-from synthbench.reporting.figures.registry import study_tables
 from synthbench.reporting.files import write_report
 from synthbench.reporting.render.latex import PREAMBLE
-from synthbench.reporting.render.terminal_report import terminal_report
+from synthbench.reporting.render.terminal import terminal_report
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.reporting.statistics.histograms import score_counts
 
@@ -92,11 +93,11 @@ def test_a_terminal_shows_divergences_and_correlations_where_nothing_is_scored(
 def shown(result: ExperimentResult) -> str:
     console = Console(width=120)
     with console.capture() as captured:
-        console.print(terminal_report(result, console).renderable)
+        console.print(terminal_report(Report(result), console).renderable)
     return captured.get()
 
 
 def test_latex_compiles(study: ExperimentResult, compile_latex: Callable[[str], str]) -> None:
-    documents = [text for name, text in study_tables(study) if name.endswith(".tex")]
-    assert len(documents) == 2
+    documents = [text_of(study, f"{name}.tex") for name in ("densities", "early_dev")]
+    assert all(documents)
     compile_latex(PREAMBLE + "\n".join(documents) + r"\end{document}")

@@ -6,9 +6,10 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.render.terminal import Shown, terminal_table
-from synthbench.reporting.render.terminal_report import notes_of
+from synthbench.reporting.render.terminal import Shown, notes_of, terminal_table
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -42,7 +43,7 @@ def made(make_runs: MakeRuns, make_result: MakeResult) -> MakeTable:
 
 def shown(result: ExperimentResult, lines: int | None, width: int = 80) -> tuple[list[str], Shown]:
     console = Console(width=width, file=io.StringIO())
-    found = terminal_table(build_table(result), console, lines)
+    found = terminal_table(build_table(Analysis(result)), console, lines)
     console.width = max(width, found.width)
     console.print(found.renderable)
     assert isinstance(console.file, io.StringIO)
@@ -90,15 +91,15 @@ def test_without_a_screen_the_table_is_whole_however_wide(made: MakeTable) -> No
 
 
 def test_notes_are_counted_and_what_casts_doubt_on_the_figures_apart(small_result: ExperimentResult) -> None:
-    found = notes_of(small_result)
-    assert (found.number, found.file) == (len(build_table(small_result).notes), "table.md")
+    found = notes_of(Report(small_result))
+    assert (found.number, found.file) == (len(build_table(Analysis(small_result)).notes), "table.md")
     # The cross-encoder has no SICK-R and so no average; STS14 was not found.
     assert found.first == ("2 cells without a score", "1 warning")
 
 
 def test_what_is_not_there_is_counted_first(small_result: ExperimentResult) -> None:
     late = small_result.model_copy(update={"failures": ("a", "b"), "pending": ("c",)})
-    assert notes_of(late).first == (
+    assert notes_of(Report(late)).first == (
         "2 failures",
         "1 result pending",
         "2 cells without a score",
@@ -120,6 +121,6 @@ def test_one_seed_and_labels_that_say_nothing_are_warnings(
     )
     rows = (make_runs(name, {"STSb": (0.6,)}) for name in ("a", "b"))
     flat = [tuple(run.model_copy(update={"datasets": (data,)}) for run in runs) for runs in rows]
-    assert notes_of(make_result(*flat, tasks=("STSb",))).first == ("2 warnings",)
+    assert notes_of(Report(make_result(*flat, tasks=("STSb",)))).first == ("2 warnings",)
     whole = (make_runs(name, {"STSb": (0.6, 0.7)}) for name in ("a", "b"))
-    assert notes_of(make_result(*whole, tasks=("STSb",))).first == ()
+    assert notes_of(Report(make_result(*whole, tasks=("STSb",)))).first == ()

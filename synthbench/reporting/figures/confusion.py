@@ -3,12 +3,22 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from synthbench.reporting.figures.style import NARROWEST, SMALL_FONT_SIZE, WIDEST
-from synthbench.reporting.figures.text import framed, text_height, text_width, wrapped
-from synthbench.reporting.model.audit_tables import waiting_title
-from synthbench.reporting.results import AuditResult, ExperimentResult
+from synthbench.reporting.figures.style import (
+    NARROWEST,
+    SMALL_FONT_SIZE,
+    WIDEST,
+    framed,
+    text_height,
+    text_width,
+    wrapped,
+)
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.audit_section import waiting_title
+from synthbench.reporting.model.experiment_notes import overridden
+from synthbench.reporting.model.sections import Section
+from synthbench.reporting.results import ExperimentResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,50 +68,59 @@ class _Panel:
         return len(self.confusion.rows) * (text_height(lines, SMALL_FONT_SIZE) + CELL_GAP)
 
 
-def confusion_figure(result: ExperimentResult, *, has_caption: bool = True) -> "Figure | None":
-    """Return shares of judged labels in percent, None if nothing was judged; call it within `figure_style`.
+@dataclass(frozen=True)
+class Confusions:
+    """A panel for each audit that is judged, and the notes below."""
 
-    A paper's shares stand in the cells, too, where an audit has some. Title and notes may be left out.
-    """
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
+    name: ClassVar = "confusion"
+    title: ClassVar = "What was intended, and what it was judged to be"
+    section: ClassVar[Section | None] = None
+    caption: str
+    panels: Sequence[_Panel]
+    notes: tuple[str, ...]
 
-    panels = list(_panels(result.audits))
-    if not panels:
-        return None
-    num_across = max(1, min(len(panels), int(WIDEST / max(panel.width for panel in panels))))
-    widest = min(max(panel.width for panel in panels), WIDEST)
-    width = max(NARROWEST, num_across * widest)
-    lines = [panels[first : first + num_across] for first in range(0, len(panels), num_across)]
-    titles = [wrapped(panel.title, width / num_across - CELL_GAP) for panel in panels]
-    caption = f"{_caption(result)}: what was intended, and what it was judged to be"
-    frame = framed(caption if has_caption else "", _notes(result), width)
+    def draw(self, *, has_caption: bool = True) -> "Figure":
+        """Return shares of judged labels in percent, with a paper's shares in the cells if there are some.
 
-    above = max(map(text_height, titles)) + AXIS_HEIGHT
-    heights = [max(panel.height for panel in line) + above for line in lines]
-    height = sum(heights) + frame.height + AXIS_HEIGHT / 2
-    figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.06, hspace=0.04))
-    frame.draw(figure)
-    grid = figure.add_gridspec(len(lines), num_across, height_ratios=heights)
-    for number, (panel, title) in enumerate(zip(panels, titles, strict=True)):
-        _draw(figure.add_subplot(grid[divmod(number, num_across)]), panel, title)
-    return figure
+        Call it within `figure_style`.
+        """
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+        panels = self.panels
+        num_across = max(1, min(len(panels), int(WIDEST / max(panel.width for panel in panels))))
+        widest = min(max(panel.width for panel in panels), WIDEST)
+        width = max(NARROWEST, num_across * widest)
+        lines = [panels[first : first + num_across] for first in range(0, len(panels), num_across)]
+        titles = [wrapped(panel.title, width / num_across - CELL_GAP) for panel in panels]
+        frame = framed(self.caption if has_caption else "", self.notes, width)
 
-def _panels(audits: Sequence[AuditResult]) -> Iterator[_Panel]:
-    for each in audits:
-        if each.audit is not None and each.audit.confusion.columns:
-            published = each.published.cells if each.published else {}
-            yield _Panel(each.title, each.audit.confusion, published)
+        above = max(map(text_height, titles)) + AXIS_HEIGHT
+        heights = [max(panel.height for panel in line) + above for line in lines]
+        height = sum(heights) + frame.height + AXIS_HEIGHT / 2
+        figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.06, hspace=0.04))
+        frame.draw(figure)
+        grid = figure.add_gridspec(len(lines), num_across, height_ratios=heights)
+        for number, (panel, title) in enumerate(zip(panels, titles, strict=True)):
+            _draw(figure.add_subplot(grid[divmod(number, num_across)]), panel, title)
+        return figure
 
 
-def _caption(result: ExperimentResult) -> str:
-    return (result.description or result.experiment).rstrip(".?!")
+def confusions(analysis: Analysis) -> Confusions | None:
+    """Return the confusions of all audits; None if nothing was judged."""
+    result = analysis.result
+    panels = [
+        _Panel(each.title, each.audit.confusion, each.published.cells if each.published else {})
+        for each in result.audits
+        if each.audit is not None and each.audit.confusion.columns
+    ]
+    caption = (result.description or result.experiment).rstrip(".?!")
+    caption = f"{caption}: what was intended, and what it was judged to be"
+    return Confusions(caption, panels, tuple(_notes(result))) if panels else None
 
 
 def _notes(result: ExperimentResult) -> Iterator[str]:
-    if result.overrides:
-        yield f"Not the experiment as its file has it, but with {' '.join(result.overrides)}."
+    yield from overridden(result)
     yield MEANING
     yield from dict.fromkeys(f"Judged by: {each.audit.judge}." for each in result.audits if each.audit)
     sources = (each.published.source for each in result.audits if each.published)

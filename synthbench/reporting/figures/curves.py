@@ -1,18 +1,38 @@
 """Scores against an amount: the points of a table along an axis, or by the number of records."""
 
-import io
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from statistics import fmean
+from typing import TYPE_CHECKING, ClassVar
 
-from synthbench.escaping import CsvWriter
+from synthbench.reporting.figures.panels import (
+    AXIS_WIDTH,
+    CEILING,
+    MARKER_SIZE,
+    Look,
+    Texts,
+    beside,
+    draw_point,
+    look,
+    panels_figure,
+    scale_amounts,
+    score_range,
+)
+from synthbench.reporting.figures.style import POINTS_PER_INCH, SCORE, alike_limits
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.model.notes import curve_notes
-from synthbench.reporting.model.table import Cell, Row
-from synthbench.reporting.options import CurvesOptions, TableOptions
-from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics import aggregate
+from synthbench.reporting.model.notes import NOT_SCORED
+from synthbench.reporting.model.sections import CsvTable, Section
+from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers
+from synthbench.reporting.options import CurvesOptions
+from synthbench.reporting.results import RunResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 FIELDS = ("panel", "line", "x", "mean", "low", "high", "sd", "n_seeds")
 
@@ -38,6 +58,8 @@ class Curve:
 class Curves:
     """A panel for each column of the table; every panel has the same lines, some without points."""
 
+    name: ClassVar = "curves"
+    title: ClassVar = "Scores against an amount"
     caption: str
     x_title: str
     panels: tuple[tuple[str, tuple[Curve, ...]], ...]
@@ -48,94 +70,95 @@ class Curves:
         """The lines of the first panel, for their names."""
         return self.panels[0][1]
 
+    @property
+    def section(self) -> Section:
+        """A line for each point; scores x 100, intervals of 95 %."""
+        lines = [
+            [panel, curve.label, f"{point.x:.10g}", *csv_numbers(point.cell)]
+            for panel, curves in self.panels
+            for curve in curves
+            for point in curve.points
+        ]
+        return Section(self.name, CsvTable(FIELDS, lines))
 
-def curves(result: ExperimentResult) -> Curves | None:
-    """Return what `table.figures.curves` asks for, None if it asks for nothing or nothing was scored."""
-    options = TableOptions.model_validate(result.table)
-    wanted = options.figures.curves
+    def draw(self, *, has_caption: bool = True) -> "Figure":
+        """Return means with 95 % intervals over seeds, scores x 100; call it within `figure_style`.
+
+        Amounts that span more than a decade have a logarithmic scale, with 0 left of it. A hollow marker is a
+        single value, without an interval.
+        """
+        looks = _looks(self.lines)
+        has_lines = any(len(line.points) > 1 for _, lines in self.panels for line in lines)
+        handles = [
+            one.handle(line.label, has_line=has_lines) for line, one in zip(self.lines, looks, strict=True)
+        ]
+        titles = [title for title, _ in self.panels]
+        texts = Texts(self.caption if has_caption else "", titles, self.x_title, SCORE, self.notes)
+        figure, panels = panels_figure(texts, handles)
+        num_across = len({round(panel.get_position().x0, 6) for panel in panels})
+        width = figure.get_figwidth() / num_across - AXIS_WIDTH
+        for panel, (_, lines) in zip(panels, self.panels, strict=True):
+            at_amount = Counter(point.x for line in lines for point in line.points)
+            room = MARKER_SIZE + DODGE * max(at_amount.values(), default=0) / 2
+            scale_amounts(panel, sorted(at_amount), width, room=room / POINTS_PER_INCH)
+            drawn: Counter[float] = Counter()
+            for line, of_line in zip(lines, looks, strict=True):
+                shifts = [_shift(point, drawn, at_amount) / POINTS_PER_INCH for point in line.points]
+                amounts = [point.x for point in line.points]
+                _draw(panel, line, of_line, beside(panel, amounts, shifts, width))
+        cells = [[point.cell for line in lines for point in line.points] for _, lines in self.panels]
+        ranges = [score_range(of_panel, Y_MARGIN) for of_panel in cells]
+        for panel, limits in zip(panels, alike_limits(ranges), strict=True):
+            panel.set_ylim(*limits)
+        return figure
+
+
+def curves(analysis: Analysis) -> Curves | None:
+    """Return what `table.figures.curves` asks for; None if it asks for nothing or nothing was scored."""
+    wanted = analysis.options.figures.curves
     if wanted is None:
         return None
-    options = _without_axis(options, wanted.axis)
-    table = build_table(result.model_copy(update={"table": options.model_dump(mode="json")}))
-    places = {one.label: one.place for one in aggregate.measurements(result, options.across)}
-    runs = {(key.variant, key.axes): of for key, of in aggregate.rows(result, options.across).items()}
+    analysis = _without_axis(analysis, wanted.axis)
+    table = build_table(analysis)
     lines: dict[tuple[str, bool], list[Row]] = {}
     for row in table.rows:
         if not wanted.records and wanted.axis not in dict(row.axes):
-            continue  # the axis was taken away from outside
-        lines.setdefault((_label(row, wanted.axis), row.is_ceiling), []).append(row)
+            continue  # an override took the axis away
+        others = tuple((name, value) for name, value in row.axes if name != wanted.axis)
+        lines.setdefault((RowKey(row.variant, others).title, row.is_ceiling), []).append(row)
     panels = []
-    for index, column in enumerate(table.columns):
-        if column.is_average and wanted.records and options.across:
-            continue  # each of its sets has a number of records of its own
-        place = places.get(column.title, ())
-        of_lines = {
-            line: [
-                Point(_x(row, runs[row.variant, row.axes], place, wanted), cell)
+    for index, source in enumerate(analysis.columns):
+        if source.column.is_average and wanted.records and analysis.options.across:
+            continue  # each of its sets has its own number of records
+        of_panel = []
+        for (label, is_ceiling), rows in lines.items():
+            points = (
+                Point(_x(row, source.measurements[0].runs(analysis.rows[row.key]), wanted), cell)
                 for row in rows
                 if (cell := row.cells[index]) is not None and not math.isnan(cell.mean)
-            ]
-            for line, rows in lines.items()
-        }
-        panels.append(
-            (
-                column.title,
-                tuple(
-                    _curve(label, points, is_ceiling=is_ceiling)
-                    for (label, is_ceiling), points in of_lines.items()
-                ),
             )
-        )
+            of_panel.append(Curve(label, tuple(sorted(points, key=attrgetter("x"))), is_ceiling))
+        panels.append((source.column.title, tuple(of_panel)))
     if not any(curve.points for _, of_panel in panels for curve in of_panel):
         return None
-    return Curves(table.caption, _x_title(wanted), tuple(panels), curve_notes(table, result))
+    notes = tuple(note for note in table.figure_notes if note != NOT_SCORED)  # curves leave a gap there
+    return Curves(table.caption, _x_title(wanted), tuple(panels), notes)
 
 
-def csv_curves(found: Curves) -> str:
-    """Return a line for each point; scores x 100, intervals of 95 %."""
-    text = io.StringIO()
-    writer = CsvWriter(text)
-    writer.writerow(FIELDS)
-    for title, of_panel in found.panels:
-        for curve in of_panel:
-            for point in curve.points:
-                writer.writerow([title, curve.label, f"{point.x:.10g}", *_numbers(point)])
-    return text.getvalue()
+def _without_axis(analysis: Analysis, axis: str | None) -> Analysis:
+    """Return the analysis of a table that does not go across the axis of the lines."""
+    if axis not in analysis.options.across:
+        return analysis
+    across = tuple(name for name in analysis.options.across if name != axis)
+    # Columns and averages may be named after values of the axis, which are columns no more.
+    return analysis.with_options(across=across, columns=None, averages={}, published=None)
 
 
-def _numbers(point: Point) -> Iterator[str]:
-    mean, half_width = point.cell.mean, point.cell.half_width
-    yield f"{mean:.6f}"
-    yield from ["", ""] if half_width is None else [f"{mean - half_width:.6f}", f"{mean + half_width:.6f}"]
-    spread = point.cell.standard_deviation
-    yield "" if spread is None else f"{spread:.6f}"
-    yield str(point.cell.num_seeds)
-
-
-def _without_axis(options: TableOptions, axis: str | None) -> TableOptions:
-    """Return the options of a table that does not go across the axis along which lines go."""
-    if axis not in options.across:
-        return options
-    across = tuple(name for name in options.across if name != axis)
-    # Columns and averages may be named after the values of an axis that is none of the columns' any more.
-    return options.model_copy(update={"across": across, "columns": None, "averages": {}, "published": None})
-
-
-def _label(row: Row, axis: str | None) -> str:
-    others = [value for name, value in row.axes if name != axis]
-    return f"{row.variant} ({', '.join(others)})" if others else row.variant
-
-
-def _curve(label: str, points: Sequence[Point], *, is_ceiling: bool) -> Curve:
-    return Curve(label, tuple(sorted(points, key=lambda point: point.x)), is_ceiling)
-
-
-def _x(row: Row, runs: Sequence[RunResult], place: aggregate.Place, wanted: CurvesOptions) -> float:
+def _x(row: Row, runs: Sequence[RunResult], wanted: CurvesOptions) -> float:
     if not wanted.records:
         return float(dict(row.axes)[wanted.axis or ""])
     return fmean(
-        sum(dataset.num_records for dataset in run.datasets if dataset.part in wanted.records)
-        for run in aggregate.runs_at(runs, place)
+        sum(dataset.num_records for dataset in run.datasets if dataset.part in wanted.records) for run in runs
     )
 
 
@@ -143,3 +166,30 @@ def _x_title(wanted: CurvesOptions) -> str:
     if wanted.records:
         return f"records of {' and '.join(wanted.records)}"
     return (wanted.axis or "").replace("_", " ").replace("-", " ")
+
+
+DODGE = 2.0  # points between lines at the same amount, so that no interval hides another
+Y_MARGIN = 0.08
+
+
+def _shift(point: Point, drawn: Counter[float], at_amount: Counter[float]) -> float:
+    """Return by how many points the next one at its amount stands right of it, and count it as drawn."""
+    drawn[point.x] += 1
+    return DODGE * (drawn[point.x] - (at_amount[point.x] + 1) / 2)
+
+
+def _looks(lines: Sequence[Curve]) -> list[Look]:
+    compared = [line for line in lines if not line.is_ceiling]
+    return [CEILING if line.is_ceiling else look(compared.index(line)) for line in lines]
+
+
+def _draw(panel: "Axes", line: Curve, of_line: Look, places: Sequence[float]) -> None:
+    panel.plot(
+        places,
+        [point.cell.mean for point in line.points],
+        color=of_line.colour,
+        linestyle=of_line.dashes,
+        linewidth=1.1,
+    )
+    for point, place in zip(line.points, places, strict=True):
+        draw_point(panel, (place, point.cell), of_line, 1.0)

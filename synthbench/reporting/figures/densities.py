@@ -1,32 +1,61 @@
 """How the scores of training pairs are distributed: what each row trains on, against a reference."""
 
-import io
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
-from synthbench.escaping import CsvWriter
-from synthbench.reporting.model.grids import Grid
-from synthbench.reporting.model.notes import data_notes
-from synthbench.reporting.model.table import MISSING
-from synthbench.reporting.options import TableOptions
-from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics import aggregate
-from synthbench.reporting.statistics.histograms import BINS, coarse, divergence, levels
+from synthbench.reporting.figures.panels import Texts, look, panels_figure
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.experiment_notes import data_notes
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
+from synthbench.reporting.model.table import MISSING, Coordinates, values_text
+from synthbench.reporting.results import RunResult
+from synthbench.reporting.statistics.histograms import (
+    BINS,
+    FINE_BINS,
+    coarse,
+    density,
+    divergence,
+    levels,
+    scott_bandwidth,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from numpy.typing import NDArray
 
 FIELDS = ("panel", "data", "n_records", "kl_nats", "bin_from", "bin_to", "count")
+REFERENCE_COLOUR, REFERENCE_EDGE = "#D0D0D0", "#707070"
+HIGHEST = 3.0  # times the highest density of the reference
+KERNELS = "Gaussian kernel densities, reflected at 0 and 1, of Scott's bandwidth"
+NARROWEST = 1 / FINE_BINS
 
 
 @dataclass(frozen=True)
 class ScoreSet:
-    """The scores of one data set, or of those that several seeds have, together."""
+    """The scores of one data set, or of all seeds' data sets together."""
 
     label: str
     counts: tuple[int, ...]
 
     @property
     def num_records(self) -> int:
-        """How many scores there are."""
+        """The number of scores."""
         return sum(self.counts)
+
+    @cached_property
+    def density(self) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
+        """Scores and their kernel density."""
+        return density(self.counts)
+
+    @property
+    def peak(self) -> float:
+        """The highest density."""
+        return float(self.density[1].max())
 
 
 @dataclass(frozen=True)
@@ -37,42 +66,90 @@ class DensityPanel:
     reference: ScoreSet | None
     sets: tuple[ScoreSet, ...]
 
-    def divergence(self, of: ScoreSet) -> float | None:
-        """Return a set's divergence from the reference, None without one."""
-        return None if self.reference is None else divergence(of.counts, self.reference.counts)
+    @property
+    def shown(self) -> tuple[ScoreSet, ...]:
+        """The reference, if there is one, and all sets."""
+        return ((self.reference,) if self.reference else ()) + self.sets
+
+    @property
+    def prefix(self) -> str:
+        """What names the panel before a set of it."""
+        return f"{self.title}: " if self.title else ""
+
+    def divergence(self, scores: ScoreSet) -> float | None:
+        """Return a set's divergence from the reference; None without one, and for the reference."""
+        if self.reference is None or scores is self.reference:
+            return None
+        return divergence(scores.counts, self.reference.counts)
 
 
 @dataclass(frozen=True)
 class Densities:
-    """All panels, and what must be known beside them."""
+    """All panels, and the notes beside them."""
 
+    name: ClassVar = "densities"
+    title: ClassVar = "How scores of training pairs are distributed"
     caption: str
     panels: tuple[DensityPanel, ...]
     notes: tuple[str, ...]
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The names of all sets that are compared, in order of first appearance."""
-        return tuple(dict.fromkeys(each.label for panel in self.panels for each in panel.sets))
+    @cached_property
+    def section(self) -> Section:
+        """A line for each set; as CSV a line for each set and bin."""
+        notes = (*_bin_notes(self), *self.notes)
+        return Section(
+            self.name, CsvTable(FIELDS, list(_csv_lines(self))), (Block(self.caption, (_grid(self),)),), notes
+        )
+
+    def draw(self, *, has_caption: bool = True) -> "Figure":
+        """Return kernel densities of scores in [0, 1]; call it within `figure_style`."""
+        labels = dict.fromkeys(each.label for panel in self.panels for each in panel.sets)
+        looks = {label: look(number) for number, label in enumerate(labels)}
+        handles = [of.handle(label, has_marker=False) for label, of in looks.items()]
+        reference = _reference(self)
+        if reference is not None:
+            handles.insert(0, _reference_handle(reference.label))
+        notes = (
+            f"{KERNELS}{_widened(self)}.",
+            *_divergences(self),
+            *self.section.notes,
+            *_cut_off(self),
+        )
+        texts = Texts(
+            self.caption if has_caption else "",
+            [panel.title for panel in self.panels],
+            "score",
+            "density",
+            notes,
+        )
+        figure, panels = panels_figure(texts, handles)
+        for axes, panel in zip(panels, self.panels, strict=True):
+            if panel.reference is not None:
+                axes.fill_between(*panel.reference.density, color=REFERENCE_COLOUR, linewidth=0)
+                axes.plot(*panel.reference.density, color=REFERENCE_EDGE, linewidth=0.8)
+            for each in panel.sets:
+                of = looks[each.label]
+                axes.plot(*each.density, color=of.colour, linestyle=of.dashes, linewidth=1.3)
+            axes.set_xlim(0, 1)
+            axes.set_ylim(0, _height(self))
+        return figure
 
 
-def densities(result: ExperimentResult) -> Densities | None:
-    """Return what `table.figures.densities` asks for, None if it asks for nothing or no data were counted."""
-    options = TableOptions.model_validate(result.table)
-    wanted = options.figures.densities
+def densities(analysis: Analysis) -> Densities | None:
+    """Return what `table.figures.densities` asks for; None if nothing, or if no scores were counted."""
+    wanted, result = analysis.options.figures.densities, analysis.result
     if wanted is None:
         return None
-    points: dict[aggregate.Place, dict[str, tuple[RunResult, ...]]] = {}
-    for key, runs in aggregate.rows(result).items():
+    points: dict[Coordinates, dict[str, tuple[RunResult, ...]]] = {}
+    for key, runs in analysis.grid_rows.items():
         points.setdefault(key.axes, {})[key.variant] = runs
     titles: dict[tuple[ScoreSet | None, tuple[ScoreSet, ...]], list[str]] = {}
-    for place, rows in points.items():
+    for coordinates, rows in points.items():
         everyone = [run for runs in rows.values() for run in runs]
-        reference = _together(wanted.reference, everyone, wanted.reference) if wanted.reference else None
+        reference = _pooled(wanted.reference, everyone, wanted.reference) if wanted.reference else None
         sets = tuple(_sets(rows, wanted.parts))
         if sets:
-            title = ", ".join(value for _, value in place)
-            titles.setdefault((reference, sets), []).append(title)
+            titles.setdefault((reference, sets), []).append(values_text(coordinates))
     panels = tuple(
         DensityPanel("" if len(titles) == 1 else ", ".join(of), *content) for content, of in titles.items()
     )
@@ -81,18 +158,18 @@ def densities(result: ExperimentResult) -> Densities | None:
 
 
 def _sets(rows: Mapping[str, Sequence[RunResult]], parts: Sequence[str]) -> Iterator[ScoreSet]:
-    """Yield each row's data, those that several rows share once and called after all of them."""
+    """Yield each row's data; data that several rows share come once, under all their names."""
     labels: dict[tuple[int, ...], list[str]] = {}
     for variant, runs in rows.items():
         for part in parts:
             label = variant if len(parts) == 1 else f"{variant}: {part}"
-            found = _together(part, runs, label)
+            found = _pooled(part, runs, label)
             if found is not None:
                 labels.setdefault(found.counts, []).append(label)
     return (ScoreSet(", ".join(names), counts) for counts, names in labels.items())
 
 
-def _together(part: str, runs: Sequence[RunResult], label: str) -> ScoreSet | None:
+def _pooled(part: str, runs: Sequence[RunResult], label: str) -> ScoreSet | None:
     """Return all scores of a part, data that several runs share counted once; None if there are none."""
     distinct = {
         data.content_hash: data.score_counts
@@ -104,26 +181,25 @@ def _together(part: str, runs: Sequence[RunResult], label: str) -> ScoreSet | No
     return ScoreSet(label, counts) if sum(counts) else None
 
 
-def density_grid(found: Densities) -> Grid:
-    """Return a line for each set: records, mean score, divergence from the reference."""
-    lines: list[tuple[str, ...]] = []
+def _reference(found: Densities) -> ScoreSet | None:
+    return next((panel.reference for panel in found.panels if panel.reference), None)
+
+
+def _grid(found: Densities) -> Grid:
+    """Return a line for each set: number of scores, divergence from the reference."""
+    reference = _reference(found)
+    lines: list[Line] = []
     for panel in found.panels:
-        for each in (*([panel.reference] if panel.reference else []), *panel.sets):
-            name = f"{panel.title}: {each.label}" if panel.title else each.label
-            lines.append((name, f"{each.num_records:,}", _text(panel, each)))
-    reference = next((panel.reference.label for panel in found.panels if panel.reference), "")
-    header: tuple[str, ...] = ("scores of", "records", f"KL from {reference}")
-    shown = slice(None if reference else -1)
-    return Grid(found.caption, header[shown], tuple(line[shown] for line in lines))
+        for each in panel.shown:
+            value = panel.divergence(each)
+            text = () if reference is None else (MISSING if value is None else f"{value:.3f}",)
+            lines.append((panel.prefix + each.label, f"{each.num_records:,}", *text))
+    divergence_title = () if reference is None else (f"KL from {reference.label}",)
+    return Grid(("scores of", "records", *divergence_title), tuple(lines))
 
 
-def grid_notes(found: Densities) -> tuple[str, ...]:
-    """Return what stands below the grid."""
-    return (*_divergence_notes(found), *found.notes)
-
-
-def _divergence_notes(found: Densities) -> list[str]:
-    """Say over which bins divergences are, and of which panels over another number of them."""
+def _bin_notes(found: Densities) -> list[str]:
+    """Say over which bins divergences are, and which panels have other bins."""
     titles: dict[int, list[str]] = {}
     for panel in found.panels:
         if panel.reference:
@@ -136,21 +212,63 @@ def _divergence_notes(found: Densities) -> list[str]:
     return [f"KL: Kullback-Leibler divergence in nats, {bins}."]
 
 
-def _text(panel: DensityPanel, of: ScoreSet) -> str:
-    value = None if of is panel.reference else panel.divergence(of)
-    return MISSING if value is None else f"{value:.3f}"
-
-
-def csv_densities(found: Densities) -> str:
-    """Return a line for each set and each of the bins."""
-    text = io.StringIO()
-    writer = CsvWriter(text)
-    writer.writerow(FIELDS)
+def _csv_lines(found: Densities) -> Iterator[list[object]]:
     for panel in found.panels:
-        for each in (*([panel.reference] if panel.reference else []), *panel.sets):
-            value = None if each is panel.reference else panel.divergence(each)
+        for each in panel.shown:
+            value = panel.divergence(each)
             distance = "" if value is None else f"{value:.6f}"
             of_set = [panel.title, each.label, each.num_records, distance]
             for number, count in enumerate(coarse(each.counts)):
-                writer.writerow([*of_set, f"{number / BINS:.2f}", f"{(number + 1) / BINS:.2f}", count])
-    return text.getvalue()
+                yield [*of_set, f"{number / BINS:.2f}", f"{(number + 1) / BINS:.2f}", count]
+
+
+def _height(found: Densities) -> float:
+    """Return the density up to which all panels go, so that areas can be compared.
+
+    It is no more than `HIGHEST` times the reference's peak, beside which the reference can still be seen.
+    """
+    return max(
+        min(
+            1.05 * max(each.peak for each in panel.shown),
+            math.inf if panel.reference is None else HIGHEST * panel.reference.peak,
+        )
+        for panel in found.panels
+    )
+
+
+def _cut_off(found: Densities) -> list[str]:
+    """Say which lines go beyond the panel, and how high."""
+    height = _height(found)
+    texts = [
+        f"{panel.prefix}{each.label} (up to {each.peak:.1f})"
+        for panel in found.panels
+        for each in panel.sets
+        if each.peak > height
+    ]
+    return [f"Cut off above: {', '.join(texts)}."] if texts else []
+
+
+def _widened(found: Densities) -> str:
+    """Name the sets whose kernels would be narrower than the bins in which scores are kept."""
+    names = dict.fromkeys(
+        each.label
+        for panel in found.panels
+        for each in panel.shown
+        if scott_bandwidth(each.counts) < NARROWEST
+    )
+    return f"; of {NARROWEST:g} where that is narrower: {', '.join(names)}" if names else ""
+
+
+def _reference_handle(label: str) -> "Line2D":
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=REFERENCE_COLOUR, linewidth=6, label=label)
+
+
+def _divergences(found: Densities) -> Iterator[str]:
+    """Yield how far each set is from the reference, a line for each panel."""
+    for panel in found.panels:
+        values = [(each.label, panel.divergence(each)) for each in panel.sets]
+        texts = [f"{label} {value:.2f}" for label, value in values if value is not None]
+        if panel.reference is not None and texts:
+            yield f"{panel.prefix}KL from {panel.reference.label}: {', '.join(texts)}."

@@ -1,21 +1,28 @@
-"""How well dev scores on the way rank the seeds: against their dev scores in the end."""
+"""How well early dev scores rank the seeds: their rank correlation with the final dev scores."""
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
 
-from synthbench.escaping import CsvWriter
-from synthbench.reporting.model.grids import Grid
-from synthbench.reporting.model.notes import data_notes
-from synthbench.reporting.model.table import MISSING
-from synthbench.reporting.options import TableOptions
-from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics import aggregate
+from synthbench.reporting.figures.panels import Texts, look, panels_figure
+from synthbench.reporting.figures.style import SMALL_FONT_SIZE, TEXT_COLOUR
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.experiment_notes import data_notes
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, Section
+from synthbench.reporting.model.table import MISSING, RowKey, values_text
+from synthbench.reporting.results import RunResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 DEV_SCORE = "dev_score"
 FEWEST_SEEDS = 3
 FIELDS = ("row", "axis", "step", "share_of_steps", "rank_correlation", "n_seeds")
+# What AugSBERT's paper says of its own: a correlation of over 0.8 at about 20 % of the steps.
+EARLY_PERCENT, HIGH_CORRELATION = 20, 0.8
 WHAT = (
     "Spearman's rank correlation over {} seeds: dev scores after a share of the steps against the last ones"
 )
@@ -34,8 +41,7 @@ class EarlyPoint:
 class EarlyDev:
     """A row's points, the last of them the end itself."""
 
-    variant: str
-    axes: aggregate.Place
+    key: RowKey
     label: str
     num_seeds: int
     points: tuple[EarlyPoint, ...]
@@ -45,26 +51,71 @@ class EarlyDev:
 class EarlyDevs:
     """All rows that were scored on dev several times, with three seeds or more; the others by name."""
 
+    name: ClassVar = "early_dev"
+    title: ClassVar = "Early dev scores"
     caption: str
     rows: tuple[EarlyDev, ...]
     left_out: tuple[str, ...]
     notes: tuple[str, ...]
 
+    @cached_property
+    def section(self) -> Section:
+        """A line for each row, a column for each share of the steps; as CSV a line for each row and step."""
+        lines = [
+            [
+                *(row.key.variant, row.key.csv_axes, point.step, f"{point.share:.6f}"),
+                "" if point.correlation is None else f"{point.correlation:.6f}",
+                row.num_seeds,
+            ]
+            for row in self.rows
+            for point in row.points
+        ]
+        notes = (*_notes(self), *self.notes)
+        return Section(self.name, CsvTable(FIELDS, lines), (Block(self.caption, (_grid(self),)),), notes)
 
-def early_dev(result: ExperimentResult) -> EarlyDevs | None:
-    """Return what `table.figures.early_dev` asks for, None if it asks for nothing or no row has it.
+    def draw(self, *, has_caption: bool = True) -> "Figure":
+        """Return the correlations against the share of the steps; call it within `figure_style`."""
+        looks = [look(number) for number in range(len(self.rows))]
+        handles = [of.handle(_label(row, self)) for row, of in zip(self.rows, looks, strict=True)]
+        texts = Texts(
+            self.caption if has_caption else "",
+            [""],
+            "% of the steps",
+            "rank correlation",
+            self.section.notes,
+        )
+        figure, (panel,) = panels_figure(texts, handles)
+        _draw_guides(panel)
+        for row, of in zip(self.rows, looks, strict=True):
+            points = [point for point in row.points if point.correlation is not None]
+            panel.plot(
+                [100 * point.share for point in points],
+                [point.correlation for point in points],  # type: ignore[arg-type]
+                color=of.colour,
+                marker=of.marker,
+                markersize=3.5,
+                linestyle=of.dashes,
+                linewidth=1.1,
+            )
+        panel.set_xlim(0, 102)
+        panel.set_xticks(range(0, 101, 20))
+        panel.set_ylim(top=1.04)
+        return figure
 
-    Seeds with an undefined dev score do not count. Rows with seed optimisation have none: of their seeds only
-    the best on dev went on.
+
+def early_dev(analysis: Analysis) -> EarlyDevs | None:
+    """Return what `table.figures.early_dev` asks for; None if it asks for nothing or no row has it.
+
+    Seeds with an undefined dev score do not count. Rows with seed optimisation have none, since only their
+    best seed on dev went on.
     """
-    options = TableOptions.model_validate(result.table)
-    if not options.figures.early_dev:
+    if not analysis.options.figures.early_dev:
         return None
-    keys = aggregate.rows(result)
+    keys, result = analysis.grid_rows, analysis.result
     found = {key: points for key, runs in keys.items() if (points := _points(runs))}
     names = _names(list(found))
     rows = tuple(
-        EarlyDev(key.variant, key.axes, name, num_seeds, points)
+        EarlyDev(key, name, num_seeds, points)
         for (key, (num_seeds, points)), name in zip(found.items(), names, strict=True)
     )
     caption = f"How dev scores on the way rank the seeds: {result.description or result.experiment}"
@@ -72,14 +123,10 @@ def early_dev(result: ExperimentResult) -> EarlyDevs | None:
     return EarlyDevs(caption, rows, left_out, data_notes(result)) if rows else None
 
 
-def _names(keys: Sequence[aggregate.RowKey]) -> list[str]:
-    """Name rows by what differs between them: the values of the grid, the variant."""
-    several = len({key.variant for key in keys}) > 1
-    names = []
-    for key in keys:
-        values = ", ".join(value for _, value in key.axes)
-        names.append(f"{key.variant} ({values})" if several and values else values or key.variant)
-    return names
+def _names(keys: Sequence[RowKey]) -> list[str]:
+    """Name rows by what differs between them: coordinates, variant or both."""
+    has_variants = len({key.variant for key in keys}) > 1
+    return [key.title if has_variants else values_text(key.axes) or key.variant for key in keys]
 
 
 def _points(runs: Sequence[RunResult]) -> tuple[int, tuple[EarlyPoint, ...]] | None:
@@ -111,7 +158,7 @@ def _correlation(scores: Sequence[float], end: Sequence[float]) -> float | None:
     return float(spearmanr(scores, end).statistic)
 
 
-def early_dev_grid(found: EarlyDevs) -> Grid:
+def _grid(found: EarlyDevs) -> Grid:
     """Return a line for each row, a column for each share of the steps in percent."""
     shares = sorted({round(100 * point.share) for row in found.rows for point in row.points})
     lines = []
@@ -119,15 +166,14 @@ def early_dev_grid(found: EarlyDevs) -> Grid:
         at = {round(100 * point.share): point.correlation for point in row.points}
         texts = (MISSING if (value := at.get(share)) is None else _signed(value) for share in shares)
         lines.append((row.label, str(row.num_seeds), *texts))
-    return Grid(found.caption, ("", "seeds", *(f"{share} %" for share in shares)), tuple(lines))
+    return Grid(("", "seeds", *(f"{share} %" for share in shares)), tuple(lines))
 
 
 def _signed(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def grid_notes(found: EarlyDevs) -> tuple[str, ...]:
-    """Return what stands below the grid."""
+def _notes(found: EarlyDevs) -> list[str]:
     nums = sorted({row.num_seeds for row in found.rows})
     limits = (
         ", ".join(f"{_limit(num):.2f} ({num})" for num in nums) if len(nums) > 1 else f"{_limit(nums[0]):.2f}"
@@ -141,7 +187,7 @@ def grid_notes(found: EarlyDevs) -> tuple[str, ...]:
     if found.left_out:
         why = "fewer than three seeds, no dev scores on the way, or starts of which the best alone went on"
         notes.append(f"Left out ({why}): {', '.join(found.left_out)}.")
-    return (*notes, *found.notes)
+    return notes
 
 
 def _limit(num_seeds: int) -> float:
@@ -152,14 +198,22 @@ def _limit(num_seeds: int) -> float:
     return quantile / math.sqrt(num_seeds - 2 + quantile**2)
 
 
-def csv_early_dev(found: EarlyDevs) -> str:
-    """Return a line for each row and each step at which dev was scored."""
-    text = io.StringIO()
-    writer = CsvWriter(text)
-    writer.writerow(FIELDS)
-    for row in found.rows:
-        axis = "; ".join(f"{name}={value}" for name, value in row.axes)
-        for point in row.points:
-            value = "" if point.correlation is None else f"{point.correlation:.6f}"
-            writer.writerow([row.variant, axis, point.step, f"{point.share:.6f}", value, row.num_seeds])
-    return text.getvalue()
+def _label(row: EarlyDev, found: EarlyDevs) -> str:
+    is_same = len({each.num_seeds for each in found.rows}) == 1
+    return row.label if is_same else f"{row.label} (n = {row.num_seeds})"
+
+
+def _draw_guides(panel: "Axes") -> None:
+    """Draw where the paper found what, labelled at the ends of the lines."""
+    panel.axvline(EARLY_PERCENT, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (1, 1)))
+    panel.axhline(HIGH_CORRELATION, color=TEXT_COLOUR, linewidth=0.9, linestyle=(0, (1, 1)))
+    panel.annotate(
+        f"{HIGH_CORRELATION}",
+        (1.0, HIGH_CORRELATION),
+        xycoords=("axes fraction", "data"),
+        xytext=(2, 0),
+        textcoords="offset points",
+        va="center",
+        size=SMALL_FONT_SIZE,
+        color=TEXT_COLOUR,
+    )

@@ -1,21 +1,110 @@
-"""Scores against what they cost, and which rows no other outdoes for the same or less."""
+"""Scores against what they cost, and which rows no other beats at the same cost or less."""
 
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, ClassVar
 
-from synthbench.escaping import CsvWriter
-from synthbench.reporting.figures.spending import MEANINGS, TITLES, spending
+from synthbench.reporting.figures.panels import (
+    AXIS_WIDTH,
+    CEILING,
+    Look,
+    Texts,
+    draw_point,
+    panels_figure,
+    round_ticks,
+    scale_amounts,
+    score_range,
+)
+from synthbench.reporting.figures.point_labels import Named, label_points
+from synthbench.reporting.figures.style import COLOURS, MARKERS, SCORE, alike_limits
+from synthbench.reporting.model.aggregate import ColumnSource
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
-from synthbench.reporting.model.notes import curve_notes
-from synthbench.reporting.model.table import Axes, Cell, Row, Table
-from synthbench.reporting.options import CostKind, FrontierOptions, TableOptions
-from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.reporting.statistics import aggregate
-from synthbench.reporting.statistics.aggregate import RowKey
-from synthbench.reporting.statistics.columns import ColumnSource, column_sources
+from synthbench.reporting.model.notes import NOT_SCORED
+from synthbench.reporting.model.sections import CsvTable, Section
+from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers, values_text
+from synthbench.reporting.options import CostKind, FrontierOptions
+from synthbench.reporting.results import CostResult, ExperimentResult, RunResult
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+
+TITLES: dict[CostKind, str] = {"dollars": "US dollars", "tokens": "tokens", "seconds": "seconds"}
+MEANINGS: dict[CostKind, str] = {
+    "dollars": (
+        "US dollars: what LLMs were paid for a row's data, all of it for each row that shares them; answers"
+        " that the cache held already are not among it."
+    ),
+    "tokens": (
+        "Tokens: what LLMs that were asked read and wrote for a row's data, all of it for each row that"
+        " shares them; answers that the cache held already are not among it. What a method's own language"
+        " model writes costs seconds only."
+    ),
+    "seconds": (
+        "Seconds: what the stages behind a seed's scores took on the clock when they were computed, from data"
+        " to evaluation, waiting for LLMs included, all of it for each row that shares them; they say as much"
+        " as the machines were alike."
+    ),
+}
+_ELSEWHERE = "its LLM's answers were paid for by another stage"
+_UNKNOWN = "nobody knows what its LLM was asked"
+_UNPRICED = "nobody knows what a token costs; give `llm.price`"
+
+
+@dataclass(frozen=True)
+class Spending:
+    """What was spent, or why that is not known."""
+
+    amount: float | None
+    why_unknown: str = ""
+
+
+def spending(result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind) -> Spending:
+    """Return the mean over the seeds of what all runs of a seed cost together; there is at least one run."""
+    seeds: dict[int, float] = {}
+    for run in runs:
+        found = _seconds(run) if kind == "seconds" else _asked(result, run, kind)
+        if found.amount is None:
+            return found
+        seeds[run.seed] = seeds.get(run.seed, 0.0) + found.amount
+    return Spending(fmean(seeds.values()))
+
+
+def _seconds(run: RunResult) -> Spending:
+    """Return the seconds; older results, and artifacts that tell no duration, have none."""
+    if run.seconds > 0 and math.isfinite(run.seconds):
+        return Spending(run.seconds)
+    return Spending(None, "its seconds were not recorded")
+
+
+def _asked(result: ExperimentResult, run: RunResult, kind: CostKind) -> Spending:
+    costs = _costs(result, run)
+    if not costs:
+        uses_llm = any(dataset.llm for dataset in run.datasets)
+        return Spending(None, _UNKNOWN) if uses_llm else Spending(0.0)
+    if any(cost.num_requests == 0 and cost.num_records for cost in costs):
+        return Spending(None, _ELSEWHERE)
+    if kind == "tokens":
+        return Spending(float(sum(cost.prompt_tokens + cost.completion_tokens for cost in costs)))
+    if not all(cost.is_priced for cost in costs):
+        return Spending(None, _UNPRICED)
+    return Spending(sum(cost.usd for cost in costs))
+
+
+def _costs(result: ExperimentResult, run: RunResult) -> list[CostResult]:
+    """Return what was asked for the run's data, each stage once; rows may be named with their seeds."""
+    label = RowKey(run.variant, tuple(run.axes.items())).label
+    names = {label, f"{label} seed {run.seed}"}
+    return list({cost.stage: cost for cost in result.costs if names & {*cost.rows}}.values())
+
+
+Y_MARGIN = 0.12
+JOINT_COLOUR = "#999999"
+MOST_HIDDEN = 6.0  # square points, of all names of a panel: about the edge of a letter
 FIELDS = ("cost", "row", "axis", "amount", "mean", "low", "high", "sd", "n_seeds", "on_frontier", "left_out")
 MEAN = "mean"
 JOINED = (
@@ -37,9 +126,8 @@ class Bought:
 
     @property
     def name(self) -> str:
-        """The variant with the values of the grid."""
-        values = ", ".join(value for _, value in self.row.axes)
-        return f"{self.row.label} ({values})" if values else self.row.label
+        """The row, with its mark if it is a ceiling."""
+        return RowKey(self.row.label, self.row.axes).title
 
 
 @dataclass(frozen=True)
@@ -63,6 +151,8 @@ class CostPanel:
 class Frontier:
     """What is drawn: a panel for each kind of cost; `groups` name the points of the grid."""
 
+    name: ClassVar = "frontier"
+    title: ClassVar = "Scores against what they cost"
     caption: str
     score: str
     groups: tuple[str, ...]
@@ -70,67 +160,82 @@ class Frontier:
     notes: tuple[str, ...]
 
     @property
-    def has_points(self) -> bool:
-        """Whether a row has a place anywhere; if none has, the reasons are all there is."""
-        return any(panel.shown for panel in self.panels)
+    def section(self) -> Section:
+        """A line for each row and cost, those that are not drawn with the reason; scores x 100."""
+        lines = [
+            [
+                *(panel.kind, bought.row.variant, bought.row.key.csv_axes),
+                "" if bought.amount is None else f"{bought.amount:.10g}",
+                *csv_numbers(bought.cell),
+                "yes" if bought.on_frontier else "no",
+                bought.left_out,
+            ]
+            for panel in self.panels
+            for bought in panel.rows
+        ]
+        return Section(self.name, CsvTable(FIELDS, lines))
+
+    def draw(self, *, has_caption: bool = True) -> "Figure | None":
+        """Return means with 95 % intervals over seeds against costs; None if no row can be drawn.
+
+        Points are named; where names would hide each other they are numbered, and named in the legend. Costs
+        that span more than a decade have a logarithmic scale, with 0 left of it. Points of the grid differ in
+        colour and marker, ceilings are diamonds. A hollow marker is a single value, without an interval. Call
+        it within `figure_style`.
+        """
+        if not any(panel.shown for panel in self.panels):
+            return None
+        caption = self.caption if has_caption else ""
+        figure, hidden = _drawn(self, caption, is_numbered=False)
+        return figure if hidden <= MOST_HIDDEN else _drawn(self, caption, is_numbered=True)[0]
 
 
-def frontier(result: ExperimentResult) -> Frontier | None:
+def frontier(analysis: Analysis) -> Frontier | None:
     """Return what `table.figures.frontier` asks for; None if it asks for nothing or nothing was scored."""
-    options = TableOptions.model_validate(result.table)
-    wanted = options.figures.frontier
+    wanted = analysis.options.figures.frontier
     if wanted is None:
         return None
-    score, over = _score(result, options, wanted)
+    score, over = _score(analysis, wanted)
     if not over:
         return None
-    narrowed = options.model_copy(
-        update={"columns": (score,), "averages": {score: over}, "published": None, "compare_to": None}
+    narrowed = analysis.with_options(
+        columns=(score,), averages={score: over}, published=None, compare_to=None
     )
-    sources = column_sources(result, narrowed)
-    if not sources:
+    if not narrowed.columns:
         return None
-    table = build_table(result.model_copy(update={"table": narrowed.model_dump(mode="json")}))
-    panels = tuple(_panel(result, table, sources[0], kind) for kind in dict.fromkeys(wanted.costs))
-    groups = tuple(_group_name(group.rows[0].axes) for group in table.groups)
-    told = () if len(over) == 1 else (f"Score: mean of {', '.join(over)} for each seed.",)
+    table = build_table(narrowed)
+    rows = [(group, row) for group, of_group in enumerate(table.groups) for row in of_group.rows]
+    panels = tuple(_panel(narrowed, rows, kind) for kind in dict.fromkeys(wanted.costs))
+    groups = tuple(values_text(group.rows[0].axes) for group in table.groups)
     notes = (
-        *curve_notes(table, result),
-        *told,
+        *(note for note in table.figure_notes if note != NOT_SCORED),  # reasons are given for each row
+        *(() if len(over) == 1 else (f"Score: mean of {', '.join(over)} for each seed.",)),
         *(note for panel in panels for note in _notes(panel)),
         JOINED,
     )
     return Frontier(table.caption, over[0] if len(over) == 1 else score, groups, panels, notes)
 
 
-def _score(
-    result: ExperimentResult, options: TableOptions, wanted: FrontierOptions
-) -> tuple[str, tuple[str, ...]]:
+def _score(analysis: Analysis, wanted: FrontierOptions) -> tuple[str, tuple[str, ...]]:
     """Return the score's name, and the test sets whose mean it is."""
     if wanted.score is not None:
-        return wanted.score, options.averages.get(wanted.score, (wanted.score,))
-    sources = column_sources(result, options)
-    of_sets = [source.column.title for source in sources if not source.column.is_average]
-    return MEAN, tuple(of_sets or (one.label for one in aggregate.measurements(result, options.across)))
+        return wanted.score, analysis.options.averages.get(wanted.score, (wanted.score,))
+    test_sets = [source.column.title for source in analysis.columns if not source.column.is_average]
+    return MEAN, tuple(test_sets or (one.label for one in analysis.measurements))
 
 
-def _group_name(axes: Axes) -> str:
-    return ", ".join(value for _, value in axes)
-
-
-def _panel(result: ExperimentResult, table: Table, source: ColumnSource, kind: CostKind) -> CostPanel:
-    runs = aggregate.rows(result, TableOptions.model_validate(result.table).across)
+def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind) -> CostPanel:
+    source = analysis.columns[0]
     bought = [
-        _bought(result, row, group, _behind(runs[RowKey(row.variant, row.axes)], source), kind)
-        for group, of_group in enumerate(table.groups)
-        for row in of_group.rows
+        _bought(analysis.result, row, group, _behind(analysis.rows[row.key], source), kind)
+        for group, row in rows
     ]
-    places = {
+    points = {
         index: (each.amount, each.cell.mean)
         for index, each in enumerate(bought)
         if each.amount is not None and each.cell is not None and not each.left_out and not each.row.is_ceiling
     }
-    best = undominated(places)
+    best = undominated(points)
     return CostPanel(
         kind, tuple(replace(each, on_frontier=index in best) for index, each in enumerate(bought))
     )
@@ -138,7 +243,7 @@ def _panel(result: ExperimentResult, table: Table, source: ColumnSource, kind: C
 
 def _behind(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
     """Return the runs that a score is made of, each once."""
-    found = {run.identity: run for one in source.measurements for run in aggregate.runs_at(runs, one.place)}
+    found = {run.identity: run for one in source.measurements for run in one.runs(runs)}
     return list(found.values())
 
 
@@ -154,14 +259,14 @@ def _bought(
     return Bought(row, group, spent.amount, cell, spent.why_unknown)
 
 
-def undominated(places: Mapping[int, tuple[float, float]]) -> frozenset[int]:
-    """Return whom no other gives a higher score for the same or less, nor the same score for less."""
+def undominated(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
+    """Return the (cost, score) points that no other beats in one without being worse in the other."""
     return frozenset(
         index
-        for index, (cost, mean) in places.items()
+        for index, (cost, mean) in points.items()
         if not any(
             other_cost <= cost and other_mean >= mean and (other_cost, other_mean) != (cost, mean)
-            for other_cost, other_mean in places.values()
+            for other_cost, other_mean in points.values()
         )
     )
 
@@ -179,32 +284,75 @@ def _notes(panel: CostPanel) -> Iterator[str]:
         yield f"Not drawn against {TITLES[panel.kind]}: {', '.join(names)}: {reason}."
 
 
-def csv_frontier(found: Frontier) -> str:
-    """Return a line for each row and cost, those that are not drawn with the reason; scores x 100."""
-    text = io.StringIO()
-    writer = CsvWriter(text)
-    writer.writerow(FIELDS)
-    for panel in found.panels:
-        for bought in panel.rows:
-            axis = "; ".join(f"{name}={value}" for name, value in bought.row.axes)
-            amount = "" if bought.amount is None else f"{bought.amount:.10g}"
-            writer.writerow(
-                [
-                    *(panel.kind, bought.row.variant, axis, amount),
-                    *_numbers(bought.cell),
-                    "yes" if bought.on_frontier else "no",
-                    bought.left_out,
-                ]
-            )
-    return text.getvalue()
+def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure, float]":
+    """Return the figure, and what the names of the panel that has the least room hide."""
+    rows = _rows_shown(found)
+    numbers = {row: str(number) for number, row in enumerate(rows, start=1)} if is_numbered else {}
+    texts = Texts(caption, [""] * len(found.panels), "", f"{found.score} {SCORE}", found.notes)
+    figure, panels = panels_figure(texts, _handles(found, numbers))
+    width = figure.get_figwidth() / min(len(panels), 3) - AXIS_WIDTH
+    for axes, panel in zip(panels, found.panels, strict=True):
+        axes.set_xlabel(TITLES[panel.kind])
+        amounts = sorted(amount for _, amount, _ in panel.shown)
+        scale_amounts(axes, amounts, width, round_ticks(amounts))
+        _draw_points(axes, panel)
+        if joint := _joint(axes, panel):
+            axes.plot(*zip(*joint, strict=True), color=JOINT_COLOUR, linewidth=1.0, zorder=1.5)
+    ranges = [score_range((cell for _, _, cell in panel.shown), Y_MARGIN) for panel in found.panels]
+    for axes, limits in zip(panels, alike_limits(ranges), strict=True):
+        axes.set_ylim(*limits)
+    figure.draw_without_rendering()
+    hidden = [
+        label_points(axes, _named(panel, numbers), _joint(axes, panel))
+        for axes, panel in zip(panels, found.panels, strict=True)
+    ]
+    return figure, max(hidden)
 
 
-def _numbers(cell: Cell | None) -> Iterator[str]:
-    if cell is None:
-        yield from [""] * 5
-        return
-    spread, reach = cell.standard_deviation, cell.half_width
-    ends = (None, None) if reach is None else (cell.mean - reach, cell.mean + reach)
-    for value in (cell.mean, *ends, spread):
-        yield "" if value is None else f"{value:.6f}"
-    yield str(cell.num_seeds)
+def _rows_shown(found: Frontier) -> list[str]:
+    """Return the names of all rows that have a place somewhere, in the table's order."""
+    shown = {bought.name for panel in found.panels for bought, _, _ in panel.shown}
+    return [bought.name for bought in found.panels[0].rows if bought.name in shown]
+
+
+def _named(panel: CostPanel, numbers: dict[str, str]) -> list[Named]:
+    """Return what is written beside each point: variant or number."""
+    return [
+        Named(numbers.get(bought.name, bought.row.label), amount, cell.mean, cell.half_width or 0.0)
+        for bought, amount, cell in panel.shown
+    ]
+
+
+def _look(bought: Bought) -> Look:
+    if bought.row.is_ceiling:
+        return CEILING
+    return Look(COLOURS[bought.group % len(COLOURS)], MARKERS[bought.group % len(MARKERS)], "-")
+
+
+def _handles(found: Frontier, numbers: dict[str, str]) -> "list[Line2D]":
+    """Return the legend: rows by number, or the points of the grid, where there is one."""
+    rows = found.panels[0].rows
+    if numbers:
+        return [
+            _look(bought).handle(f"{numbers[bought.name]}  {bought.name}", has_line=False)
+            for bought in rows
+            if bought.name in numbers
+        ]
+    if len(found.groups) < 2:
+        return []
+    first = {bought.group: bought for bought in rows if not bought.row.is_ceiling}
+    return [_look(bought).handle(found.groups[group], has_line=False) for group, bought in first.items()]
+
+
+def _draw_points(axes: "Axes", panel: CostPanel) -> None:
+    for bought, amount, cell in panel.shown:
+        draw_point(axes, (amount, cell), _look(bought), 0.9)
+
+
+def _joint(axes: "Axes", panel: CostPanel) -> list[tuple[float, float]]:
+    """Return the corners of the steps that join the frontier: so much can be had for so much or less."""
+    best = sorted({(amount, cell.mean) for bought, amount, cell in panel.shown if bought.on_frontier})
+    corners = best[:1]
+    for amount, mean in best[1:]:
+        corners += [(amount, corners[-1][1]), (amount, mean)]
+    return [*corners, (axes.get_xlim()[1], corners[-1][1])] if corners else []

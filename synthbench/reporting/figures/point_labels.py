@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from synthbench.reporting.figures.style import SMALL_FONT_SIZE
-from synthbench.reporting.figures.text import POINTS_PER_INCH, text_height, text_width
+from synthbench.reporting.figures.style import POINTS_PER_INCH, SMALL_FONT_SIZE, text_height, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,8 +18,11 @@ from synthbench.reporting.figures.style import (
     TEXT_COLOUR,
     WIDEST,
     alike_limits,
+    framed,
+    text_height,
+    text_width,
+    wrapped,
 )
-from synthbench.reporting.figures.text import framed, text_height, text_width, wrapped
 from synthbench.reporting.model.table import MISSING, Cell, Row, Table
 
 if TYPE_CHECKING:
@@ -58,7 +61,7 @@ class _Line:
         return COLOURS[self.number % len(COLOURS)], MARKERS[self.number % len(MARKERS)]
 
 
-def scores_figure(table: Table) -> "Figure":
+def scores_figure(table: Table, *, has_caption: bool = True) -> "Figure":
     """Return means with 95 % intervals over seeds, scores x 100; call it within `figure_style`.
 
     Lines and panels are in the table's order; it has one column at least. Variants differ in colour and
@@ -76,7 +79,7 @@ def scores_figure(table: Table) -> "Figure":
     width = min(max(label_width + num_across * PANEL_WIDTH, NARROWEST), WIDEST)
     panel_width = (width - label_width) / num_across
     titles = [wrapped(column.title, panel_width - PANEL_GAP) for column in table.columns]
-    frame = framed(table.caption, table.figure_notes, width)
+    frame = framed(table.caption if has_caption else "", table.figure_notes, width)
 
     height = num_down * (_panel_height(lines) + max(map(text_height, titles)) + AXIS_HEIGHT)
     height += frame.height + AXIS_HEIGHT

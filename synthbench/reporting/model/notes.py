@@ -1,125 +1,95 @@
-"""What a reader must know beside the numbers."""
+"""Notes below the table of scores: which there are, in which order, and those on seeds, noise and marks."""
 
+import math
 from collections.abc import Iterator, Sequence
 
-from synthbench.reporting.model.comparison_notes import least_detectable_notes
-from synthbench.reporting.model.overlap_notes import overlap_notes
-from synthbench.reporting.model.published_amounts import amount_notes
-from synthbench.reporting.model.published_notes import published_notes
-from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
-from synthbench.reporting.model.warning_notes import (
-    UNKNOWN_NOISE,
-    count_texts,
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.comparison_section import least_detectable_notes
+from synthbench.reporting.model.experiment_notes import (
     flat_labels,
     incomplete,
-    not_alike,
-    not_found,
-    one_seed,
-    undefined,
+    methods,
+    overlap_notes,
+    overridden,
     unfinished,
 )
-from synthbench.reporting.options import TableOptions
-from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.statistics.aggregate import RowKey, rows
-from synthbench.reporting.statistics.columns import column_sources
-from synthbench.reporting.statistics.comparisons import ItemErrors
+from synthbench.reporting.model.published_notes import amount_notes, published_notes
+from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
 from synthbench.reporting.statistics.differences import NOISE_RULE
 
 CHOSEN_SEED = "train.seed"
+NOT_SCORED = f"{MISSING} Not scored."
+UNKNOWN_NOISE = "the noise between seeds is unknown"
 _OTHER_SEEDS = "[n=...]: over another number of seeds."
 
 
-def table_notes(table: Table, result: ExperimentResult, options: TableOptions) -> tuple[str, ...]:
-    """Return the table's footnotes, plain sentences in a fixed order."""
+def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
+    """Return all notes of the table."""
+    result = analysis.result
     notes = (
-        *_overrides(result),
+        *overridden(result),
         *_metrics(table),
-        *_seeds(table, result),
-        *least_detectable_notes(result),
-        *_choices(result),
-        *_seed_optimization(result),
-        *_averages(table, options),
+        *_seeds(table, analysis),
+        *least_detectable_notes(analysis),
+        *_choices(analysis),
+        *_seed_optimization(analysis),
+        *_averages(table, analysis),
         *_items(table),
-        *not_alike(table),
+        *_not_comparable(table),
         *_marks(table),
-        *undefined(result, options),
+        *_undefined(analysis),
         *published_notes(table, are_wanted=bool(result.published)),
-        *amount_notes(result, options),
-        *not_found(result, options),
-        *_data(result),
+        *amount_notes(analysis),
+        *_not_found(analysis),
+        *methods(result),
         *overlap_notes(result),
-        *options.notes,
+        *analysis.options.notes,
         *result.notes,
         *unfinished(result),
     )
     return tuple(note for note in notes if note.strip())
 
 
-def short_notes(table: Table, result: ExperimentResult, options: TableOptions) -> tuple[str, ...]:
-    """Return the table's footnotes without which its figures and marks can't be read."""
+def short_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
+    """Return the notes that figures and marks of the table can't be read without."""
     return (
-        *_overrides(result),
+        *overridden(analysis.result),
         *_metrics(table),
-        *_seeds(table, result),
-        *_averages(table, options),
-        *not_alike(table),
+        *_seeds(table, analysis),
+        *_averages(table, analysis),
+        *_not_comparable(table),
         *_marks(table),
-        *undefined(result, options),
-        *published_notes(table, are_wanted=bool(result.published)),
-        *not_found(result, options),
-        *flat_labels(result),
-        *incomplete(result),
+        *_undefined(analysis),
+        *published_notes(table, are_wanted=bool(analysis.result.published)),
+        *_not_found(analysis),
+        *flat_labels(analysis.result),
+        *incomplete(analysis.result),
     )
 
 
-def audit_notes(result: ExperimentResult) -> tuple[str, ...]:
-    """Return what must be known beside audits; where there is no other table, its caption comes first."""
-    options = TableOptions.model_validate(result.table)
-    caption = "" if result.has_scores else options.caption or result.description
-    said = (*options.notes, *result.notes, *unfinished(result))
-    notes = (caption, *_overrides(result), *_data(result), *said)
-    return tuple(note for note in notes if note.strip())
-
-
-def data_notes(result: ExperimentResult) -> tuple[str, ...]:
-    """Return what must be known of the experiment and its data beside what shows no scores."""
-    return (*_overrides(result), *_data(result), *unfinished(result))
-
-
-def cost_notes(result: ExperimentResult) -> tuple[str, ...]:
-    """Return what must be known of the experiment beside costs, as beside audits where nothing is scored."""
-    return (*_overrides(result), *_data(result)) if result.has_scores else audit_notes(result)
-
-
-def figure_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
-    """Return what stands below a figure of the table, in the words of the table's own notes."""
+def figure_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
+    """Return the notes below a figure of the table, which shows intervals in place of ± and bold."""
     return (
-        *_overrides(result),
+        *overridden(analysis.result),
         *_metrics(table),
-        *_intervals(table, result),
-        *not_alike(table),
+        *_intervals(table, analysis),
+        *_not_comparable(table),
         *_marks(table),
-        *undefined(result, TableOptions.model_validate(result.table)),
-        *incomplete(result),
+        *_undefined(analysis),
+        *incomplete(analysis.result),
     )
 
 
-def curve_notes(table: Table, result: ExperimentResult) -> tuple[str, ...]:
-    """Return what stands below curves, which leave a gap where nothing was scored."""
-    no_score = f"{MISSING} Not scored."
-    return tuple(note for note in figure_notes(table, result) if note != no_score)
-
-
-def _overrides(result: ExperimentResult) -> Iterator[str]:
-    if result.overrides:
-        yield f"Not the experiment as its file has it, but with {' '.join(result.overrides)}."
-
-
-def _data(result: ExperimentResult) -> Iterator[str]:
-    """Yield what must be known of the data: each once."""
-    datasets = [dataset for run in result.runs for dataset in run.datasets]
-    yield from dict.fromkeys(note for dataset in datasets for note in dataset.notes)
-    yield from flat_labels(result)
+def warnings(table: Table, analysis: Analysis) -> tuple[str, ...]:
+    """Return the notes that cast doubt on scores; failures are counted elsewhere."""
+    return (
+        *_one_seed(table, analysis),
+        *_not_comparable(table),
+        *_undefined(analysis),
+        *_not_found(analysis),
+        *flat_labels(analysis.result),
+        *overlap_notes(analysis.result),
+    )
 
 
 def _metrics(table: Table) -> Iterator[str]:
@@ -129,73 +99,77 @@ def _metrics(table: Table) -> Iterator[str]:
     if len(titles) == 1:
         yield f"Scores × 100: {next(iter(titles))}."
     elif titles:
-        yield (
-            "Scores × 100: " + "; ".join(f"{', '.join(of)}: {metric}" for metric, of in titles.items()) + "."
-        )
+        by_metric = (f"{', '.join(columns)}: {metric}" for metric, columns in titles.items())
+        yield f"Scores × 100: {'; '.join(by_metric)}."
 
 
-def _seeds(table: Table, result: ExperimentResult) -> Iterator[str]:
-    seeds, cells = _seeds_of(result), _cells(table)
-    compares = any(len(group.compared) > 1 for group in table.groups)
-    if len(seeds) == 1:
-        yield from one_seed(table, result)
+def _one_seed(table: Table, analysis: Analysis) -> Iterator[str]:
+    if len(analysis.seeds) == 1:
+        what = f": {UNKNOWN_NOISE}, so nothing is bold." if _compares(table) else "."
+        yield f"One seed ({analysis.seeds[0]}){what}"
+
+
+def _compares(table: Table) -> bool:
+    return any(len(group.compared) > 1 for group in table.groups)
+
+
+def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
+    cells = _cells(table)
+    if len(analysis.seeds) == 1:
+        yield from _one_seed(table, analysis)
         return
     if not cells:
         return
-    yield f"Mean ± sample standard deviation {_over_seeds(table, result)}."
+    yield f"Mean ± sample standard deviation {_over_seeds(table, analysis)}."
     if any(cell.num_seeds != table.num_seeds for cell in cells):
         yield _OTHER_SEEDS
-    yield from _varied(result, "± and bold cover")
-    if compares:
+    yield from _varied(analysis, "± and bold cover")
+    if _compares(table):
         bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
-        yield f"{bold} every other row of its group by more than the {_noise(table, result)} ({NOISE_RULE})."
+        noise = _noise(table, analysis)
+        yield f"{bold} every other row of its group by more than the {noise} ({NOISE_RULE})."
 
 
-def _noise(table: Table, result: ExperimentResult) -> str:
-    """Return which noise the leads of a table have to exceed: the items' is not known of every score."""
-    if not result.item_noise:
-        return "noise between seeds"
-    items = ItemErrors(result)
-    sources = column_sources(result, TableOptions.model_validate(result.table))
-    for group in table.groups:
-        for place, source in enumerate(sources):
-            keys = [RowKey(row.variant, row.axes) for row in group.compared if row.cells[place]]
-            if any(items.noise(source, keys[0], key) is None for key in keys[1:]):
-                return "noise of seeds and, where that is known, of test items"
-    return "noise of seeds and test items"
-
-
-def _intervals(table: Table, result: ExperimentResult) -> Iterator[str]:
-    seeds, cells = _seeds_of(result), _cells(table)
-    if len(seeds) == 1:
-        yield f"One seed ({seeds[0]}): {UNKNOWN_NOISE}, so there are no intervals."
+def _intervals(table: Table, analysis: Analysis) -> Iterator[str]:
+    cells = _cells(table)
+    if len(analysis.seeds) == 1:
+        yield f"One seed ({analysis.seeds[0]}): {UNKNOWN_NOISE}, so there are no intervals."
         return
     if not cells:
         return
-    yield f"Mean and 95 % confidence interval (Student's t) {_over_seeds(table, result)}."
+    yield f"Mean and 95 % confidence interval (Student's t) {_over_seeds(table, analysis)}."
     if any(cell.num_seeds > 1 and cell.half_width is None for cell in cells):
         yield "Hollow: a single value, or the same with each seed, so no interval."
     elif any(cell.num_seeds == 1 for cell in cells):
         yield "Hollow: a single value, so no interval."
     if any(cell.num_seeds not in (1, table.num_seeds) for cell in cells):
         yield _OTHER_SEEDS
-    yield from _varied(result, "intervals cover")
-
-
-def _seeds_of(result: ExperimentResult) -> list[int]:
-    return sorted({run.seed for run in result.runs})
+    yield from _varied(analysis, "intervals cover")
 
 
 def _cells(table: Table) -> list[Cell]:
     return [cell for row in table.rows for cell in row.cells if cell is not None]
 
 
-def _over_seeds(table: Table, result: ExperimentResult) -> str:
-    return f"over n = {table.num_seeds} seeds ({', '.join(map(str, _seeds_of(result)))})"
+def _over_seeds(table: Table, analysis: Analysis) -> str:
+    return f"over n = {table.num_seeds} seeds ({', '.join(map(str, analysis.seeds))})"
 
 
-def _varied(result: ExperimentResult, covers: str) -> Iterator[str]:
-    """Say what the noise between seeds is the noise of, where more than the training might have varied."""
+def _noise(table: Table, analysis: Analysis) -> str:
+    """Name the noise that a lead must exceed; that of test items may be unknown for some scores."""
+    if not analysis.result.item_noise:
+        return "noise between seeds"
+    for group in table.groups:
+        for index, source in enumerate(analysis.columns):
+            keys = [row.key for row in group.compared if row.cells[index]]
+            if any(analysis.item_errors.noise(source, keys[0], key) is None for key in keys[1:]):
+                return "noise of seeds and, where that is known, of test items"
+    return "noise of seeds and test items"
+
+
+def _varied(analysis: Analysis, covers: str) -> Iterator[str]:
+    """Say what the noise between seeds holds where data were generated or sampled."""
+    result = analysis.result
     is_generated = any(dataset.method for run in result.runs for dataset in run.datasets)
     if "generation" in result.varied and is_generated:
         yield f"Generated data were made anew for every seed: {covers} the noise of both."
@@ -208,25 +182,20 @@ def _varied(result: ExperimentResult, covers: str) -> Iterator[str]:
         yield f"Sampled training data were drawn anew for every seed: {covers} that noise too."
 
 
-def _choices(result: ExperimentResult) -> Iterator[str]:
-    """Say what `select` chose, for each row and each value that it ranged over.
-
-    The seeds that seed optimisation chose tell nobody anything; `report --trace` has them.
-    """
-    for key, runs in rows(result).items():
+def _choices(analysis: Analysis) -> Iterator[str]:
+    """Yield what `select` chose for each row and setting; `report --trace` has the seeds it chose."""
+    for key, runs in analysis.grid_rows.items():
         chosen = [run for run in runs if run.chosen]
-        axes = ", ".join(value for _, value in key.axes)
-        row = f"{key.variant} ({axes})" if axes else key.variant
         seeds = "seed" if len(chosen) == 1 else "seeds"
         seeds = f"{seeds} {', '.join(str(run.seed) for run in chosen)}"
         paths = dict.fromkeys(path for run in chosen for path in run.chosen if path != CHOSEN_SEED)
         for path, name in _short_names(list(paths)).items():
             values = ", ".join(str(run.chosen.get(path)) for run in chosen)
-            yield f"Chosen on dev: {row}: {name} = {values} for {seeds}."
+            yield f"Chosen on dev: {key.title}: {name} = {values} for {seeds}."
 
 
 def _short_names(paths: Sequence[str]) -> dict[str, str]:
-    """Return what readers may call settings: "k", or "sampler k" and "head k" where two end alike."""
+    """Return the shortest unambiguous name of each setting: "k", or "sampler k" and "head k"."""
     names = {}
     for path in paths:
         keys = path.split(".")
@@ -236,10 +205,10 @@ def _short_names(paths: Sequence[str]) -> dict[str, str]:
     return names
 
 
-def _seed_optimization(result: ExperimentResult) -> Iterator[str]:
-    """Say what was finished of several trainings, and how much of training them all to the end was saved."""
+def _seed_optimization(analysis: Analysis) -> Iterator[str]:
+    """Yield how many trainings were started and paused for each finished one, and the steps that saved."""
     found: dict[tuple[int, float], dict[str, None]] = {}
-    for run in result.runs:
+    for run in analysis.result.runs:
         if run.num_starts > 1:
             found.setdefault((run.num_starts, run.paused_at), {})[run.variant] = None
     for (num_starts, share), variants in found.items():
@@ -251,20 +220,65 @@ def _seed_optimization(result: ExperimentResult) -> Iterator[str]:
         )
 
 
-def _averages(table: Table, options: TableOptions) -> Iterator[str]:
+def _averages(table: Table, analysis: Analysis) -> Iterator[str]:
     for column in table.columns:
         if column.is_average:
-            yield f"{column.title}: mean of {', '.join(options.averages[column.title])} for each seed."
+            averaged = analysis.options.averages[column.title]
+            yield f"{column.title}: mean of {', '.join(averaged)} for each seed."
 
 
 def _items(table: Table) -> Iterator[str]:
     counts = [
         f"{column.title} {texts[0]}"
         for index, column in enumerate(table.columns)
-        if not column.is_average and len(texts := count_texts(table, index)) == 1
+        if not column.is_average and len(texts := _item_counts(table, index)) == 1
     ]
     if counts:
         yield f"Items scored: {', '.join(counts)}."
+
+
+def _item_counts(table: Table, index: int) -> list[str]:
+    """Return the numbers of items that rows were scored on in a column, with those dropped."""
+    counts = dict.fromkeys((cell.num_items, cell.num_dropped) for cell in table.cells(index))
+    return [f"{items} ({dropped} dropped as leaks)" if dropped else f"{items}" for items, dropped in counts]
+
+
+def _not_comparable(table: Table) -> Iterator[str]:
+    """Name the columns whose rows were scored on different items or by different metrics."""
+    for index, column in enumerate(table.columns):
+        texts = _item_counts(table, index)
+        if not column.is_average and len(texts) > 1:
+            yield f"{column.title}: rows are not comparable, scored on {' and '.join(texts)} items."
+        if not column.is_average and len(column.metrics) > 1:
+            yield f"{column.title}: rows are not comparable, their scores differ: {column.metric_title}."
+
+
+def _undefined(analysis: Analysis) -> Iterator[str]:
+    """Name the scores that are NaN: a mean over the other seeds would hide them."""
+    seeds: dict[str, list[str]] = {}
+    shown = dict.fromkeys(one for column in analysis.columns for one in column.measurements)
+    for key, runs in analysis.rows.items():
+        for measurement in shown:
+            for run in runs:
+                if any(math.isnan(each.scores[each.main_score]) for each in measurement.scores((run,))):
+                    seeds.setdefault(f"{key.label} on {measurement.label}", []).append(str(run.seed))
+    if seeds:
+        named = (f"{cell} (seed {', '.join(of_cell)})" for cell, of_cell in seeds.items())
+        yield f"nan: no score is defined, so there is no mean over the seeds: {'; '.join(named)}."
+
+
+def _not_found(analysis: Analysis) -> Iterator[str]:
+    """Name the test sets that the table asks for and that were not scored."""
+    options = analysis.options
+    scored = {name for one in analysis.measurements for name in one.names}
+    named = (name for name in options.columns or analysis.result.tasks if name not in options.averages)
+    averaged = [task for over in options.averages.values() for task in over]
+    missing = [task for task in dict.fromkeys([*named, *averaged]) if task not in scored]
+    if missing:
+        yield f"Not found, so not scored: {', '.join(missing)}."
+    for name, over in options.averages.items():
+        if set(missing) & set(over):
+            yield f"No column '{name}': some of its test sets were not found."
 
 
 def _marks(table: Table) -> Iterator[str]:
@@ -272,4 +286,4 @@ def _marks(table: Table) -> Iterator[str]:
     if ceilings:
         yield f"{CEILING_MARK} Ceiling, compared with no other row: {', '.join(ceilings)}."
     if any(cell is None for row in table.rows for cell in row.cells):
-        yield f"{MISSING} Not scored."
+        yield NOT_SCORED

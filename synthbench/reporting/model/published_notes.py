@@ -1,9 +1,16 @@
-"""What a reader must know of the published figures beside ours."""
+"""Notes on a paper's figures beside ours: sources, conditions that differ, marks, amounts of data."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from statistics import fmean
 
-from synthbench.reporting.model.table import DIFFERENCE_MARK, FLAGS, PublishedCell, Row, Table
+from synthbench.reporting.model.aggregate import ColumnSource, Runs
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.table import DIFFERENCE_MARK, FLAGS, PublishedCell, Row, RowKey, Table
+from synthbench.reporting.options import PublishedOptions
+from synthbench.reporting.published import PublishedValue
 
+PART_MARK = " #"
+"""Separates test set and part of the data in a published column of amounts: "MRPC #silver"."""
 Found = tuple[Row, str, PublishedCell]
 
 
@@ -45,3 +52,37 @@ def _differences(shown: list[Found]) -> Iterator[str]:
         yield difference.text + ("" if len(here) == len(everywhere) else f": {', '.join(here)}")
     if columns:
         yield "; ".join(columns)
+
+
+def amount_notes(analysis: Analysis) -> Iterator[str]:
+    """Yield row by row the number of records (mean over seeds), with the paper's in brackets."""
+    options = analysis.options.published
+    if options is None:
+        return
+    sources = [each for each in analysis.columns if not each.column.is_average]
+    for key, runs in analysis.rows.items():
+        texts: dict[str, list[str]] = {}
+        for source in sources:
+            for part, text in _amounts(source, key, runs, options, analysis.result.published):
+                texts.setdefault(part, []).append(text)
+        for part, of_part in texts.items():
+            yield f"Records of {part}, published in brackets: {key.label}: {', '.join(of_part)}."
+
+
+def _amounts(
+    source: ColumnSource,
+    key: RowKey,
+    runs: Runs,
+    options: PublishedOptions,
+    values: Sequence[PublishedValue],
+) -> Iterator[tuple[str, str]]:
+    """Yield each part whose amount the paper printed for this cell, with both amounts."""
+    row, column = options.rows.get(key.variant), source.published_column(options)
+    for value in values:
+        printed, mark, part = value.column.partition(PART_MARK)
+        if (value.metric, value.row, printed, mark) != ("count", row, column, PART_MARK):
+            continue
+        here = source.measurements[0].runs(runs)
+        counts = [data.num_records for run in here for data in run.datasets if data.part == part]
+        if counts:
+            yield part, f"{source.column.title} {round(fmean(counts)):,} ({int(value.value):,})"

@@ -1,4 +1,4 @@
-"""The one table that LaTeX, Markdown, CSV and the terminal print; all its texts are plain."""
+"""The table of scores as every format prints it; all its texts are plain."""
 
 import math
 from dataclasses import dataclass
@@ -15,11 +15,41 @@ FLAGS = {
     "paste-error": ("!", "Repeats another row of the paper, by mistake as it seems."),
     "unclear": ("?", "At odds with another figure of the same paper."),
 }
-"""What is doubtful about a published figure -> its mark, and what the mark means."""
+"""Flag of a published value -> its mark, and what the mark means."""
 PUBLISHED = "published"
 SHOWS = "What each row shows"
 """The heading of the list of rows with a sentence each."""
-Axes = tuple[tuple[str, str], ...]
+Coordinates = tuple[tuple[str, str], ...]
+"""A point of the grid: (axis, value) pairs."""
+
+
+def values_text(coordinates: Coordinates) -> str:
+    """Return "static, 1000"."""
+    return ", ".join(value for _, value in coordinates)
+
+
+@dataclass(frozen=True)
+class RowKey:
+    """What identifies a row: its variant and its coordinates in the grid."""
+
+    variant: str
+    axes: Coordinates
+
+    @property
+    def label(self) -> str:
+        """The row as `--trace` takes it: "bm25 [base=static]"."""
+        values = ", ".join(f"{axis}={value}" for axis, value in self.axes)
+        return f"{self.variant} [{values}]" if values else self.variant
+
+    @property
+    def title(self) -> str:
+        """The row as notes and legends call it: "bm25 (static)"."""
+        return f"{self.variant} ({values_text(self.axes)})" if self.axes else self.variant
+
+    @property
+    def csv_axes(self) -> str:
+        """The coordinates in a cell of a CSV file: "base=static; size=1000"."""
+        return "; ".join(f"{axis}={value}" for axis, value in self.axes)
 
 
 @dataclass(frozen=True)
@@ -65,6 +95,16 @@ class Cell:
         return interval_half_width(spread, self.num_seeds)
 
 
+def csv_numbers(cell: Cell | None) -> list[str]:
+    """Return mean, ends of the 95 % interval, standard deviation and number of seeds, six decimals each."""
+    if cell is None:
+        return [""] * 5
+    reach = cell.half_width
+    ends = (None, None) if reach is None else (cell.mean - reach, cell.mean + reach)
+    values = (cell.mean, *ends, cell.standard_deviation)
+    return [*("" if value is None else f"{value:.6f}" for value in values), str(cell.num_seeds)]
+
+
 @dataclass(frozen=True)
 class Difference:
     """Why a published figure and ours were not measured alike; whether that is the row's or the column's."""
@@ -100,11 +140,20 @@ class PublishedCell:
 class Row:
     """A variant at one point of the grid; a cell is None where nothing was scored or published."""
 
-    variant: str
-    axes: Axes
+    key: RowKey
     cells: tuple[Cell | None, ...]
     is_ceiling: bool = False
     published: tuple[PublishedCell | None, ...] = ()
+
+    @property
+    def variant(self) -> str:
+        """The variant's name."""
+        return self.key.variant
+
+    @property
+    def axes(self) -> Coordinates:
+        """The row's coordinates."""
+        return self.key.axes
 
     @property
     def label(self) -> str:

@@ -1,43 +1,272 @@
-"""The table as LaTeX."""
+"""Tables and sections as LaTeX, no larger than the page; numbers are aligned by siunitx."""
 
 import math
 import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.experiment_notes import data_notes
+from synthbench.reporting.model.sections import Block, Grid, Line, Section
 from synthbench.reporting.model.table import MISSING, Cell, Group, Row, Table
-from synthbench.reporting.render.latex_layout import ORIGIN, PREAMBLE, Layout, fitted, split
-from synthbench.reporting.render.latex_text import escape
+from synthbench.reporting.options import LatexOptions
 
+_ASCII = {
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    # After \\ a bracket would be an argument and a star a variant of the command.
+    "[": "{[}",
+    "]": "{]}",
+    "*": "{*}",
+    "`": r"\textasciigrave{}",
+    '"': r"\char34{}",
+}
+_SYMBOLS = {
+    "–": r"\textendash{}",
+    "—": r"\textemdash{}",
+    "−": r"\ensuremath{-}",
+    "‘": r"\textquoteleft{}",
+    "’": r"\textquoteright{}",
+    "“": r"\textquotedblleft{}",
+    "”": r"\textquotedblright{}",
+    "…": r"\ldots{}",
+    "†": r"\dag{}",
+    "‡": r"\ddag{}",
+    "§": r"\S{}",
+    "©": r"\copyright{}",
+    "·": r"\ensuremath{\cdot}",
+    "×": r"\ensuremath{\times}",
+    "±": r"\ensuremath{\pm}",
+    "≤": r"\ensuremath{\leq}",
+    "≥": r"\ensuremath{\geq}",
+    "≠": r"\ensuremath{\neq}",
+    "≈": r"\ensuremath{\approx}",
+    "→": r"\ensuremath{\rightarrow}",
+    "←": r"\ensuremath{\leftarrow}",
+    "°": r"\ensuremath{^{\circ}}",
+    "∞": r"\ensuremath{\infty}",
+    "ß": r"\ss{}",
+    "æ": r"\ae{}",
+    "Æ": r"\AE{}",
+    "œ": r"\oe{}",
+    "Œ": r"\OE{}",
+    "ø": r"\o{}",
+    "Ø": r"\O{}",
+    "ł": r"\l{}",
+    "Ł": r"\L{}",
+    "ı": r"\i{}",
+}
+_LIGATURES = ("-", "'", ",")
+_GREEK = tuple("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ")
+_ACCENTS = {
+    "\u0300": "`",
+    "\u0301": "'",
+    "\u0302": "^",
+    "\u0303": "~",
+    "\u0304": "=",
+    "\u0306": "u",
+    "\u0307": ".",
+    "\u0308": '"',
+    "\u030a": "r",
+    "\u030b": "H",
+    "\u030c": "v",
+    "\u0323": "d",
+    "\u0327": "c",
+}
+_BELOW = "\u0323\u0327"
+
+
+def _greek(letter: str) -> str:
+    _, size, _, name = unicodedata.name(letter).lower().replace("lamda", "lambda").split()
+    return rf"\ensuremath{{\{name.title() if size == 'capital' else name}}}"
+
+
+_KNOWN = {**_ASCII, **_SYMBOLS, **{letter: _greek(letter) for letter in _GREEK}}
+
+
+def escape(text: str) -> str:
+    """Return `text` as ASCII LaTeX that prints it; a character LaTeX can't print becomes its U+ number."""
+    escaped = "".join(_escape_character(character) for character in unicodedata.normalize("NFC", text))
+    for sign in _LIGATURES:
+        while sign * 2 in escaped:
+            escaped = escaped.replace(sign * 2, f"{sign}{{}}{sign}")
+    return escaped
+
+
+def _escape_character(character: str) -> str:
+    if character in _KNOWN:
+        return _KNOWN[character]
+    if character.isspace():
+        return " "
+    if character.isascii() and character.isprintable():
+        return character
+    return _accented(character) or rf"\texttt{{U+{ord(character):04X}}}"
+
+
+def _accented(character: str) -> str:
+    parts = unicodedata.normalize("NFD", character)
+    if len(parts) != 2 or not (parts[0].isascii() and parts[0].isalpha()) or parts[1] not in _ACCENTS:
+        return ""
+    dotless = parts[0] in "ij" and parts[1] not in _BELOW
+    return rf"\{_ACCENTS[parts[1]]}{{{chr(92) if dotless else ''}{parts[0]}}}"
+
+
+PREAMBLE = r"""\documentclass{article}
+\usepackage[a4paper, landscape, margin=15mm]{geometry}
+\usepackage{booktabs, graphicx, siunitx}
+\begin{document}
+"""
+ORIGIN = (
+    r"% Needs \usepackage{booktabs, graphicx, siunitx}. Written by synthbench; the next run writes it anew."
+)
 NUMBER = re.compile(r"-?\d+(\.\d+)?")
 FONTS = r"\sisetup{detect-weight=true, detect-shape=true, detect-family=true, mode=text}"
 """Numbers in the font around them: bold ones, and published ones in italics."""
+MOST_LINES = 40
+"""Lines of a `table` environment; LaTeX breaks none, so a longer table goes on in another one."""
+RULES = (r"\midrule", r"\cmidrule")
+TALLEST = 0.8
+"""The share of the page's height that a table may take; the caption needs the rest."""
 
 
-def latex_table(table: Table, layout: Layout) -> str:
-    """Return a `table` environment for \\input, numbers aligned by siunitx, no larger than the page.
-
-    A long table is several of them.
-    """
+def latex_table(table: Table, analysis: Analysis) -> str:
+    """Return the table of scores as `table` environments for \\input."""
+    layout = _layout(analysis)
     columns = "".join(
         rf"S[table-format={_number_format(table, index)}]@{{\,}}l" for index in range(len(table.columns))
     )
     titles = [rf"\multicolumn{{2}}{{c}}{{{escape(column.title)}}}" for column in table.columns]
     names = table.header[: len(table.axes) + 1]
-    top = [
-        rf"\begin{{tabular}}{{{'l' * len(names)}{columns}}}",
-        r"\toprule",
-        _line([*map(escape, names), *titles]),
-        r"\midrule",
-    ]
+    top = _top("l" * len(names) + columns, [*map(escape, names), *titles])
     body = [line for group in table.groups for line in (r"\midrule", *_group_lines(table, group))][1:]
-    parts = [[FONTS, *fitted([*top, *part, r"\bottomrule", r"\end{tabular}"])] for part in split(body)]
+    parts = [[FONTS, *_fitted([*top, *part, *BOTTOM])] for part in _split(body)]
     shows = (f"{name}: {text}" for name, text in table.shows)
     notes = table.short_notes if layout.options.notes == "short" else (*shows, *table.notes)
     return "\n".join([ORIGIN, *layout.environments(table.caption, parts, notes)]) + "\n"
 
 
-def latex_document(table: Table, layout: Layout) -> str:
-    """Return a whole document that holds only this table."""
-    return PREAMBLE + latex_table(table, layout) + r"\end{document}" + "\n"
+def latex_section(section: Section, analysis: Analysis) -> str:
+    """Return `table` environments for each block; a block without grids is a comment."""
+    lines, layout = [ORIGIN], _layout(analysis, section.name)
+    for number, block in enumerate(section.blocks, start=1):
+        if block.grids:
+            of_block = layout.named(number) if section.is_numbered else layout
+            notes = (*block.notes, *section.notes, *section.data_notes)
+            heading = block.heading(block.grids[0])
+            lines += of_block.environments(heading, _block_parts(block), notes)
+        else:
+            lines.append(f"% {escape(block.title)}")
+    return "\n".join(lines) + "\n"
+
+
+def _block_parts(block: Block) -> list[list[str]]:
+    """Return the first grid, split where it is long, with the other grids below its last part."""
+    first, *others = block.grids
+    *parts, last = _grid_parts(first)
+    for grid in others:
+        last.append(rf"\par\medskip {escape(grid.title)}\par\smallskip")
+        last += [line for part in _grid_parts(grid) for line in part]
+    return [*parts, last]
+
+
+def _grid_parts(grid: Grid) -> list[list[str]]:
+    def line(cells: Line) -> str:
+        return _line(map(escape, cells))
+
+    foot = [r"\midrule", *map(line, grid.foot)] if grid.foot else []
+    top = _top("l" + "r" * (len(grid.header) - 1), map(escape, grid.header))
+    return [_fitted([*top, *part, *BOTTOM]) for part in _split([*map(line, grid.body), *foot])]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a file's tables are set; `notes: short` leaves out `data_notes`."""
+
+    options: LatexOptions
+    label: str
+    data_notes: frozenset[str] = frozenset()
+
+    def named(self, name: object) -> "_Layout":
+        """Return the layout of one of several tables of a file."""
+        return _Layout(self.options, f"{self.label}-{name}", self.data_notes)
+
+    def environments(self, caption: str, parts: Sequence[Sequence[str]], notes: Iterable[str]) -> list[str]:
+        """Return a `table` environment for each part, the notes below the last; none higher than the page."""
+        lines: list[str] = []
+        for number, part in enumerate(parts):
+            goes_on = " (continued)" if number else ""
+            is_last = number == len(parts) - 1
+            label = "" if number else rf"\label{{{self.label}}}"
+            below = self._listed(notes) if is_last else ()
+            lines += self._environment(f"{caption}{goes_on}", label, [*part, *below])
+        return lines
+
+    def _environment(self, caption: str, label: str, content: Sequence[str]) -> Iterator[str]:
+        name = "table*" if self.options.wide else "table"
+        yield rf"\begin{{{name}}}"
+        yield from (r"\centering", r"\small", r"\setlength{\tabcolsep}{4pt}")
+        # LaTeX's own classes leave no space between a caption and the table below it.
+        yield r"\setlength{\belowcaptionskip}{6pt}"
+        yield rf"\caption{{{escape(caption)}}}{label}"
+        yield from (r"\sbox{2}{\begin{minipage}{\linewidth}\centering\small", *content, r"\end{minipage}}%")
+        yield rf"\ifdim\dimexpr\ht2+\dp2\relax>{TALLEST}\textheight"
+        yield rf"\resizebox*{{!}}{{{TALLEST}\textheight}}{{\usebox{{2}}}}\else\usebox{{2}}\fi"
+        yield rf"\end{{{name}}}"
+
+    def _listed(self, notes: Iterable[str]) -> list[str]:
+        """Return the lines that set the wanted notes, a line each."""
+        left_out = self.data_notes if self.options.notes == "short" else ()
+        wanted = () if self.options.notes == "none" else [note for note in notes if note not in left_out]
+        listed = r" \\".join(f"\n{escape(note)}" for note in wanted)
+        if not listed:
+            return []
+        start = rf"\begin{{minipage}}{{\linewidth}}\footnotesize{listed}"
+        return [r"\par\medskip", start, r"\end{minipage}"]
+
+
+def _layout(analysis: Analysis, file: str = "") -> _Layout:
+    """Return how a report's file of that name is set; "" is the table of scores."""
+    options = analysis.options.latex
+    label = options.label or "tab:" + re.sub(r"[^A-Za-z0-9:._-]+", "-", analysis.result.experiment)
+    return _Layout(options, f"{label}-{file}" if file else label, frozenset(data_notes(analysis.result)))
+
+
+BOTTOM = (r"\bottomrule", r"\end{tabular}")
+
+
+def _top(columns: str, header: Iterable[str]) -> list[str]:
+    return [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", _line(header), r"\midrule"]
+
+
+def _split(lines: Sequence[str]) -> list[Sequence[str]]:
+    """Return the lines of a table's body in parts of about equal length, one at least."""
+    num_parts = max(1, -(-len(lines) // MOST_LINES))
+    length = max(1, -(-len(lines) // num_parts))
+    parts = [lines[start : start + length] for start in range(0, len(lines), length)] or [lines]
+    return [part[1:] if part and part[0].startswith(RULES) else part for part in parts]
+
+
+def _fitted(tabular: Sequence[str]) -> list[str]:
+    """Return the lines that set a `tabular`, made smaller where it is wider than the text."""
+    *lines, end = tabular
+    return [
+        r"\sbox{0}{%",
+        *lines,
+        f"{end}}}%",
+        r"\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox{0}}\else\usebox{0}\fi",
+    ]
 
 
 def _group_lines(table: Table, group: Group) -> list[str]:
@@ -95,5 +324,5 @@ def _number_format(table: Table, index: int) -> str:
     return f"{sign}{whole}.{places}" if places else f"{sign}{whole}"
 
 
-def _line(cells: list[str]) -> str:
+def _line(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"

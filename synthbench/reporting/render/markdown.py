@@ -1,32 +1,58 @@
-"""The table as GitHub-flavoured Markdown."""
+"""Tables and sections as GitHub-flavoured Markdown."""
+
+from collections.abc import Iterable, Sequence
 
 from synthbench.escaping import markdown_text
+from synthbench.reporting.model.sections import Grid, Section
 from synthbench.reporting.model.table import MISSING, SHOWS, Cell, Table
 
 
 def markdown_table(table: Table) -> str:
     """Return caption, table, what each row shows, and notes."""
     names = len(table.axes) + 1
-    lines = [
-        f"**{markdown_text(table.caption)}**",
-        "",
-        _line([markdown_text(title) for title in table.header]),
-        _line(["---"] * names + ["---:"] * len(table.columns)),
-    ]
+    lines = [*_title(table.caption), _line(map(markdown_text, table.header))]
+    lines.append(_line(["---"] * names + ["---:"] * len(table.columns)))
     for row in table.rows:
         cells = [_cell_text(table, cell) for cell in row.cells]
-        lines.append(_line([*(markdown_text(name) for name in table.row_names(row)), *cells]))
+        lines.append(_line([*map(markdown_text, table.row_names(row)), *cells]))
         if row.published_line:
             texts = (f"*{markdown_text(text)}*" if text else "" for text in row.published_line)
             lines.append(_line([*[""] * len(table.axes), *texts]))
-    shows = [f"- {markdown_text(name)}: {markdown_text(text)}" for name, text in table.shows]
+    shows = _list([f"{name}: {text}" for name, text in table.shows])
     if shows:
         lines += ["", f"{SHOWS}:", "", *shows]
-    notes = [f"- {markdown_text(note)}" for note in table.notes]
-    if notes:
+    if table.notes:
         # Two lists in a row would be one.
-        lines += ["", *(["Notes:", ""] if shows else []), *notes]
+        lines += ["", *(["Notes:", ""] if shows else []), *_list(table.notes)]
     return "\n".join(lines) + "\n"
+
+
+def markdown_section(section: Section) -> str:
+    """Return the grids of each block with its notes, then the notes of all."""
+    lines: list[str] = []
+    for block in section.blocks:
+        for grid in block.grids:
+            lines += [*_title(block.heading(grid)), *_grid(grid), ""]
+        if not block.grids:
+            lines += _title(block.title)
+        if block.notes:
+            lines += [*_list(block.notes), ""]
+    lines += _list((*section.notes, *section.data_notes))
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _title(text: str) -> list[str]:
+    return [f"**{markdown_text(text)}**", ""]
+
+
+def _list(texts: Sequence[str]) -> list[str]:
+    return [f"- {markdown_text(text)}" for text in texts]
+
+
+def _grid(grid: Grid) -> list[str]:
+    lines = (grid.header, *grid.body, *grid.foot)
+    head, *rows = (_line(map(markdown_text, line)) for line in lines)
+    return [head, _line(["---", *["---:"] * (len(grid.header) - 1)]), *rows]
 
 
 def _cell_text(table: Table, cell: Cell | None) -> str:
@@ -38,5 +64,5 @@ def _cell_text(table: Table, cell: Cell | None) -> str:
     return mean + spread + seeds
 
 
-def _line(cells: list[str]) -> str:
+def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"

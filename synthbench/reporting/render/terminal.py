@@ -5,7 +5,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from synthbench.reporting.model.experiment_notes import flat_labels
+from synthbench.reporting.model.notes import warnings
+from synthbench.reporting.model.sections import Block, Grid, Section
 from synthbench.reporting.model.table import MISSING, Cell, Table
+from synthbench.reporting.report import Report
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -204,3 +208,103 @@ def _cell(table: Table, layout: _Layout, cell: Cell | None) -> "Text":
         (f"{layout.spread}{spread}" if spread else "", "dim"),
         (f" {seeds}" if seeds else "", "dim"),
     )
+
+
+@dataclass(frozen=True)
+class Notes:
+    """How many notes a file of the report has; `first` is what to read first: ("1 failure", "2 warnings")."""
+
+    number: int
+    file: str
+    first: tuple[str, ...]
+
+
+def terminal_report(report: Report, console: "Console", lines: int | None = None) -> Shown:
+    """Return the table of scores without its notes, for at most so many lines of the console; None: whole.
+
+    Where nothing is scored, return all sections.
+    """
+    if report.result.has_scores:
+        return terminal_table(report.table, console, lines)
+    from rich.console import Group
+    from rich.text import Text
+
+    first, *others = map(terminal_section, _printed(report))
+    whole = Group(first, *(piece for part in others for piece in (Text(""), part)))
+    width = console.measure(whole).maximum
+    rendered = console.render_lines(whole, pad=False)
+    if lines is None or len(rendered) <= lines:
+        return Shown(whole, width)
+    kept = (Text.assemble(*((each.text, each.style or "") for each in line)) for line in rendered[:lines])
+    return Shown(Group(*kept), width, (f"{len(rendered) - lines} of {len(rendered)} lines",))
+
+
+def terminal_section(section: Section) -> "RenderableType":
+    """Return what rich prints of a section: each block, then the notes of all."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for block in section.blocks:
+        parts += [Text("")] if parts and block.grids else []
+        parts.append(terminal_block(block))
+    notes = ("", *section.notes) if section.notes and section.is_numbered else section.notes
+    return Group(*parts, *map(Text, notes))
+
+
+def terminal_block(block: Block) -> "RenderableType":
+    """Return what rich prints of a block: titles, grids and notes."""
+    from rich.console import Group
+    from rich.text import Text
+
+    if not block.grids:
+        return Text(block.title)
+    grids = (part for grid in block.grids for part in (Text(block.heading(grid)), terminal_grid(grid)))
+    return Group(*grids, *map(Text, block.notes))
+
+
+def terminal_grid(grid: Grid) -> "RichTable":
+    """Return a grid as rich prints it, without its title."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    table = RichTable()
+    for number, name in enumerate(grid.header):
+        table.add_column(Text(name), justify="right" if number else "left")
+    for line in grid.body:
+        table.add_row(*map(Text, line))
+    table.add_section()
+    for line in grid.foot:
+        table.add_row(*map(Text, line))
+    return table
+
+
+def notes_of(report: Report) -> Notes:
+    """Count the notes of the table or, where nothing is scored, of the first section."""
+    missing = 0
+    if report.result.has_scores:
+        table = report.table
+        file, number = "table.md", len(table.notes)
+        missing = sum(cell is None for row in table.rows for cell in row.cells)
+        num_warnings = len(warnings(table, report.analysis))
+    else:
+        num_warnings = len(list(flat_labels(report.result)))
+        first = _printed(report)[0]
+        file, number = f"{first.name}.md", len(first.notes)
+    counts = {
+        "failure": len(report.result.failures),
+        "result pending": len(report.result.pending),
+        "cell without a score": missing,
+        "warning": num_warnings,
+    }
+    return Notes(number, file, tuple(_count(number, what) for what, number in counts.items() if number))
+
+
+def _printed(report: Report) -> list[Section]:
+    """Return the sections with tables; comparisons belong to the scores."""
+    return [each for each in report.sections if each.blocks and each is not report.comparisons]
+
+
+def _count(number: int, what: str) -> str:
+    noun, _, rest = what.partition(" ")
+    return f"{number:,} {noun}{'' if number == 1 else 's'}{f' {rest}' if rest else ''}"

@@ -1,32 +1,20 @@
 """The page: what stands in it, in which order."""
 
-from collections.abc import Sequence
+import math
+import shlex
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from synthbench.reporting.figures.registry import study_grids
-from synthbench.reporting.model.audit_grids import audit_grids, audit_lines
-from synthbench.reporting.model.audit_tables import waiting_title
-from synthbench.reporting.model.comparison_notes import comparison_notes
-from synthbench.reporting.model.comparison_tables import comparison_grids
-from synthbench.reporting.model.cost_tables import cost_grid, cost_table_notes
-from synthbench.reporting.model.grids import Grid
-from synthbench.reporting.model.notes import audit_notes
-from synthbench.reporting.model.table import SHOWS, Table
-from synthbench.reporting.render.html.reproducing import reproducing
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.experiment_notes import notes_without_scores
+from synthbench.reporting.model.table import MISSING, SHOWS, values_text
 from synthbench.reporting.render.html.summary import summarize
 from synthbench.reporting.render.html.training_data import overlap_grids, shown_data, shown_sentences
-from synthbench.reporting.render.html.trainings import HEIGHT, WIDTH, trainings
-from synthbench.reporting.results import AuditResult, ExperimentResult
-from synthbench.reporting.statistics.comparisons import compare
+from synthbench.reporting.report import Report
+from synthbench.reporting.results import ExperimentResult, RunResult
 
 SCORES = "scores"
-TITLES = {
-    "curves": "Scores against an amount",
-    "densities": "How scores of training pairs are distributed",
-    "early_dev": "Early dev scores",
-    "frontier": "Scores against what they cost",
-    "confusion": "What was intended, and what it was judged to be",
-}
 OVERLAP_NOTES = (
     "exact: to the letter; normalised: case, punctuation and spaces apart; 13-gram: thirteen words in a row,"
     " of shorter sentences all; near-duplicate: by MinHash. What is found exactly is found normalised, what"
@@ -45,33 +33,20 @@ class Picture:
     """A figure as the address of an image that holds it; `name` is that of its files."""
 
     name: str
+    title: str
     address: str
     inches: float
 
-    @property
-    def title(self) -> str:
-        """What the figure shows."""
-        return TITLES.get(self.name, self.name.replace("_", " ").capitalize())
 
+def html_report(report: Report, pictures: Sequence[Picture] = ()) -> str:
+    """Return the report as one page of HTML that needs no other file.
 
-@dataclass(frozen=True)
-class ShownAudit:
-    """An audit's tables with what must be known beside them."""
-
-    title: str
-    grids: tuple[Grid, ...]
-    notes: tuple[str, ...]
-
-
-def html_report(result: ExperimentResult, table: Table, pictures: Sequence[Picture] = ()) -> str:
-    """Return the report as one page of HTML that needs nothing beside itself.
-
-    All texts are escaped, whatever the data hold, and the page forbids scripts. The same result, table and
-    pictures give the same page.
+    All texts are escaped, whatever the data hold, and the page forbids scripts. The same report and pictures
+    give the same page.
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    columns, trained = compare(result), tuple(trainings(result))
+    result, trained = report.result, tuple(trainings(report.analysis))
     environment = Environment(
         autoescape=True,
         loader=PackageLoader("synthbench.reporting.render", "html"),
@@ -82,21 +57,19 @@ def html_report(result: ExperimentResult, table: Table, pictures: Sequence[Pictu
     )
     return environment.get_template("report.html.jinja").render(
         result=result,
-        table=table if table.columns else None,
+        table=report.table if report.table.columns else None,
         shows_title=SHOWS,
-        summary=summarize(result, table, columns),
+        summary=summarize(report.analysis, report.table),
         scores=[picture for picture in pictures if picture.name == SCORES],
         figures=[picture for picture in pictures if picture.name != SCORES],
-        comparisons=tuple(comparison_grids(result)) if columns else (),
-        comparison_notes=comparison_notes(result) if columns else (),
-        studies=tuple(study_grids(result)),
-        audits=tuple(map(_shown_audit, result.audits)),
-        notes=table.notes if result.has_scores else audit_notes(result),
+        comparisons=report.comparisons,
+        studies=[study.section for study in report.studies if study.section and study.section.blocks],
+        audits=report.audits,
+        costs=report.costs,
+        notes=report.table.notes if result.has_scores else notes_without_scores(report.analysis),
         data=shown_data(result),
         sentences=shown_sentences(result),
         overlaps=tuple(overlap_grids(result)),
-        costs=cost_grid(result) if result.costs else None,
-        cost_notes=tuple(cost_table_notes(result)) if result.costs else (),
         overlap_notes=OVERLAP_NOTES,
         trainings=trained,
         has_curves=any(training.curves for training in trained),
@@ -106,8 +79,106 @@ def html_report(result: ExperimentResult, table: Table, pictures: Sequence[Pictu
     )
 
 
-def _shown_audit(audit: AuditResult) -> ShownAudit:
-    if audit.audit is None:
-        return ShownAudit(waiting_title(audit), (), ())
-    grids = tuple(audit_grids("", audit.audit, audit.published))
-    return ShownAudit(audit.title, grids, tuple(audit_lines(audit.audit)))
+@dataclass(frozen=True)
+class Reproducing:
+    """Commands, and facts as (name, value).
+
+    `file` is the experiment file that the commands name, empty where its text is not part of the result.
+    """
+
+    commands: tuple[str, ...]
+    file: str
+    facts: tuple[tuple[str, str], ...]
+    environment: tuple[tuple[str, str], ...]
+    revisions: tuple[tuple[str, str], ...]
+
+
+def reproducing(result: ExperimentResult) -> Reproducing:
+    """Return how a result came to be. Its overrides are as typed, fit for a shell."""
+    file = result.file or f"{result.experiment}.yaml"
+    given = " ".join((shlex.quote(file), *result.overrides))
+    data = " --data DIR" if result.is_data_folder_given else ""
+    of_excerpts = (each for excerpt in result.excerpts for each in excerpt.revisions)
+    seeds = ", ".join(map(str, sorted({run.seed for run in result.runs})))
+    facts = {
+        "seeds": seeds,
+        "done anew for every seed": ", ".join(result.varied),
+        "result": result.identity,
+        "asked for by": result.request,
+    }
+    return Reproducing(
+        commands=(
+            f"synthbench run {given}{data}",
+            f"synthbench report {given}",
+            f"synthbench report {given} --trace ROW COLUMN",
+        ),
+        file=file if result.source and not result.overrides else "",
+        facts=tuple((name, value) for name, value in facts.items() if value),
+        environment=tuple(result.environment.items()),
+        revisions=tuple(dict.fromkeys((*result.revisions, *of_excerpts))),
+    )
+
+
+DEV = "dev_score"
+FEWEST_POINTS = 3
+WIDTH, HEIGHT, MARGIN = 96.0, 22.0, 2.0
+
+
+@dataclass(frozen=True)
+class Training:
+    """The trainings of one row: texts, and the dev scores of each seed as points of a drawing."""
+
+    row: str
+    seeds: str
+    steps: str
+    dev: str
+    dev_score: str
+    seconds: str
+    curves: tuple[str, ...] = ()
+
+
+def trainings(analysis: Analysis) -> Iterator[Training]:
+    """Yield the trainings of each row that has any."""
+    for key, runs in analysis.grid_rows.items():
+        if not any(run.num_steps or run.seconds for run in runs):
+            continue
+        dev = [run.dev_score for run in runs if run.dev_score is not None and math.isfinite(run.dev_score)]
+        steps = sorted({run.num_steps for run in runs if run.num_steps})
+        yield Training(
+            row=values_text((("", key.variant), *key.axes)),
+            seeds=str(len(runs)),
+            steps=" to ".join(f"{number:,}" for number in dict.fromkeys(steps[:1] + steps[-1:])) or MISSING,
+            dev=_dev(runs[0]) if dev else MISSING,
+            dev_score=f"{100 * fmean(dev):.2f}" if dev else MISSING,
+            seconds=f"{sum(run.seconds for run in runs) / len(runs):,.0f}",
+            curves=tuple(_curves(runs)),
+        )
+
+
+def _dev(run: RunResult) -> str:
+    """Return what dev is made of: sources, and held-out parts of the row's own data."""
+    names = [
+        name for key in ("sources", "parts") for name in run.parameters.get(f"train.selection.{key}") or ()
+    ]
+    return ", ".join(names)
+
+
+def _curves(runs: Sequence[RunResult]) -> Iterator[str]:
+    """Yield the points of each seed's dev scores over the steps, all seeds in one frame."""
+    paths = [[(step, value) for step, name, value in run.history if name == DEV] for run in runs]
+    points = [point for path in paths for point in path]
+    if not points or not all(math.isfinite(value) for _, value in points):
+        return
+    steps, values = zip(*points, strict=True)
+    for path in paths:
+        if len(path) >= FEWEST_POINTS:
+            xs = _scaled([step for step, _ in path], (0, max(steps)), WIDTH)
+            ys = _scaled([value for _, value in path], (max(values), min(values)), HEIGHT)
+            yield " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
+
+
+def _scaled(values: Sequence[float], ends: tuple[float, float], length: float) -> Iterator[float]:
+    """Yield where values lie on a length, the first end near 0 and the second near the length."""
+    first, last = ends
+    room = length - 2 * MARGIN
+    return (MARGIN + room * ((value - first) / (last - first) if last != first else 0.5) for value in values)

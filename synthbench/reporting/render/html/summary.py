@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from synthbench.reporting.model.comparison_notes import least_detectable_notes, why_unknown
-from synthbench.reporting.model.table import Column, Table
-from synthbench.reporting.model.warning_notes import flat_labels
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.comparison_section import least_detectable_notes, why_unknown
+from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Finding
+from synthbench.reporting.model.experiment_notes import flat_labels
+from synthbench.reporting.model.table import Column, RowKey, Table
 from synthbench.reporting.results import NORMALISED, CostResult, ExperimentResult
-from synthbench.reporting.statistics.aggregate import RowKey
-from synthbench.reporting.statistics.comparisons import ColumnComparisons, Comparison, Finding
 from synthbench.reporting.statistics.differences import NOISE_RULE
 
 SIGNIFICANCE = 0.05
@@ -37,13 +37,13 @@ class Summary:
     remarks: tuple[str, ...]
 
 
-def summarize(result: ExperimentResult, table: Table, columns: Sequence[ColumnComparisons]) -> Summary:
-    """Return the summary of a result, its table and its comparisons.
+def summarize(analysis: Analysis, table: Table) -> Summary:
+    """Return the summary of an analysis and its table.
 
     A difference is found if its p value, adjusted by Holm for all comparisons of its column, is under 5 %:
     over seeds and test items where both are known, else over what is known.
     """
-    pairs = _pairs(columns)
+    pairs, result = _pairs(analysis.comparisons), analysis.result
     told = [
         Statement(_about(*pair), text)
         for pair, compared in pairs.items()
@@ -54,19 +54,19 @@ def summarize(result: ExperimentResult, table: Table, columns: Sequence[ColumnCo
     remarks = (
         *((f"{_count(more, 'further pair')} of rows differ; see the comparisons.",) if more > 0 else ()),
         *_meaning(found),
-        *(_undecided(result, pairs) if pairs else _leads(result, table)),
+        *(_undecided(analysis, pairs) if pairs else _leads(analysis, table)),
         *_circumstances(result),
     )
-    return Summary(_setup(result, table), tuple(told[:MAX_PAIRS]), remarks)
+    return Summary(_setup(analysis, table), tuple(told[:MAX_PAIRS]), remarks)
 
 
-def _setup(result: ExperimentResult, table: Table) -> str:
+def _setup(analysis: Analysis, table: Table) -> str:
+    result, seeds = analysis.result, analysis.seeds
     variants = dict.fromkeys(run.variant for run in result.runs)
     what = _count(len(variants), "variant")
     for axis in dict.fromkeys(axis for run in result.runs for axis in run.axes):
         values = dict.fromkeys(run.axes[axis] for run in result.runs if axis in run.axes)
         what += f", at {_count(len(values), 'value')} of {axis} ({_listed(list(values))})"
-    seeds = sorted({run.seed for run in result.runs})
     over = f"{_count(len(seeds), 'seed')} ({', '.join(map(str, seeds))})"
     titles = [column.title for column in table.columns if not column.is_average]
     if not titles:
@@ -83,8 +83,7 @@ def _pairs(columns: Sequence[ColumnComparisons]) -> Pairs:
 
 
 def _about(row: RowKey, baseline: RowKey) -> str:
-    values = ", ".join(value for _, value in row.axes)
-    return f"{row.variant} against {baseline.variant}" + (f" ({values})" if values else "")
+    return RowKey(f"{row.variant} against {baseline.variant}", row.axes).title
 
 
 def _finding(comparison: Comparison) -> Finding | None:
@@ -170,14 +169,14 @@ def _meaning(found: Sequence[Compared]) -> Iterator[str]:
     )
 
 
-def _undecided(result: ExperimentResult, pairs: Pairs) -> Iterator[str]:
+def _undecided(analysis: Analysis, pairs: Pairs) -> Iterator[str]:
     """Say between which rows no difference was found, of which nothing is known, and what could be seen."""
     decided = {pair for pair, compared in pairs.items() if any(_direction(each) for _, each in compared)}
     unknown = [pair for pair, compared in pairs.items() if not any(_finding(each) for _, each in compared)]
     open_pairs = [_about(*pair) for pair in pairs if pair not in decided and pair not in unknown]
     if open_pairs:
         yield f"No difference was found, which does not make them equal: {_listed(open_pairs, '; ')}."
-    yield from least_detectable_notes(result)
+    yield from least_detectable_notes(analysis)
     because: dict[str, list[str]] = {}
     for pair in unknown:
         reasons = dict.fromkeys(filter(None, (why_unknown(each) for _, each in pairs[pair])))
@@ -188,22 +187,21 @@ def _undecided(result: ExperimentResult, pairs: Pairs) -> Iterator[str]:
         yield f"Nothing can be said{whose}: {reason}."
 
 
-def _leads(result: ExperimentResult, table: Table) -> Iterator[str]:
+def _leads(analysis: Analysis, table: Table) -> Iterator[str]:
     """Say of a table without comparisons what its bold figures say."""
     compared = [row for group in table.groups if len(group.compared) > 1 for row in group.compared]
     cells = [cell for row in compared for cell in row.cells if cell is not None]
     if not cells:
         return
-    if len({run.seed for run in result.runs}) == 1:
+    if len(analysis.seeds) == 1:
         yield f"Nothing can be said of differences between rows: {UNKNOWN}."
         return
-    noise = "noise of seeds and test items" if result.item_noise else "noise between seeds"
+    noise = "noise of seeds and test items" if analysis.result.item_noise else "noise between seeds"
     led: dict[str, list[str]] = {}
     for row in compared:
-        where = ", ".join(value for _, value in row.axes)
         for column, cell in zip(table.columns, row.cells, strict=True):
             if cell is not None and cell.is_bold:
-                led.setdefault(row.variant, []).append(f"{column.title} ({where})" if where else column.title)
+                led.setdefault(row.variant, []).append(RowKey(column.title, row.axes).title)
     for name, places in led.items():
         yield f"{name}: leads every other row of its group by more than the {noise} on {_listed(places)}."
     if led:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from synthbench.reporting.model.grids import Grid, Line
+from synthbench.reporting.model.sections import Grid, Line
 from synthbench.reporting.model.table import MISSING
 from synthbench.reporting.results import (
     DataExcerpt,
@@ -79,7 +79,7 @@ def overlap_grids(result: ExperimentResult) -> Iterator[Grid]:
     for names in groups.values():
         title = "every row" if len(groups) == 1 else _cut(names)
         body = tuple(map(_overlap_line, rows[names[0]].values()))
-        yield Grid(title, ("test set", "items", *CHECKS, "whole item", "as a pair"), body)
+        yield Grid(("test set", "items", *CHECKS, "whole item", "as a pair"), body, title=title)
 
 
 def _first(result: ExperimentResult) -> dict[str, DatasetSummary]:

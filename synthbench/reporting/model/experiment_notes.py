@@ -1,13 +1,71 @@
-"""What a reader must know of test sets whose sentences stand in the training data."""
+"""Notes on the experiment and its data, which hold for everything that a report shows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
 
+FLAT = 0.01
+"""Scores with a standard deviation below it are nearly all the same."""
 MAX_GROUPS = 4
-"""More rows than these that differ are not told apart: a note is no table."""
+"""Overlaps of more groups of rows are given together: a note is no table."""
 Counts = tuple[tuple[str, int, int, int], ...]
-"""Test set, fewest and most items over the seeds of which a sentence stands in the data, items."""
+"""Test set, least and most items over the seeds that share a sentence with the training data, all items."""
+
+
+def data_notes(result: ExperimentResult) -> tuple[str, ...]:
+    """Return the notes on overrides, data and what is missing."""
+    return (*overridden(result), *methods(result), *unfinished(result))
+
+
+def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:
+    """Return the notes beside tables that hold no scores; where there are no others, the caption is first."""
+    result = analysis.result
+    caption = "" if result.has_scores else analysis.options.caption or result.description
+    own = (*analysis.options.notes, *result.notes)
+    notes = (caption, *overridden(result), *methods(result), *own, *unfinished(result))
+    return tuple(note for note in notes if note.strip())
+
+
+def overridden(result: ExperimentResult) -> Iterator[str]:
+    """Name the overrides."""
+    if result.overrides:
+        yield f"Not the experiment as its file has it, but with {' '.join(result.overrides)}."
+
+
+def methods(result: ExperimentResult) -> Iterator[str]:
+    """Yield what methods note on their data, and parts with flat labels."""
+    datasets = [dataset for run in result.runs for dataset in run.datasets]
+    yield from dict.fromkeys(note for dataset in datasets for note in dataset.notes)
+    yield from flat_labels(result)
+
+
+def flat_labels(result: ExperimentResult) -> Iterator[str]:
+    """Yield a warning for each part of generated data whose scores are nearly all the same."""
+    flat: dict[str, dict[str, None]] = {}
+    for run in result.runs:
+        for data in run.datasets:
+            if data.method and data.num_records > 1 and data.figures.get("score_sd", 1.0) < FLAT:
+                flat.setdefault(data.part, {})[run.variant] = None
+    for part, variants in flat.items():
+        yield (
+            f"Scores of {part} are nearly all the same (standard deviation below {FLAT:g}), so that they tell"
+            f" hardly one pair from another: {', '.join(variants)}."
+        )
+
+
+def unfinished(result: ExperimentResult) -> Iterator[str]:
+    """Yield each failure, and what comes on another day."""
+    yield from (f"Failed: {failure}" for failure in result.failures)
+    yield from (f"Pending: {what}" for what in result.pending)
+
+
+def incomplete(result: ExperimentResult) -> Iterator[str]:
+    """Say, where there is no room for more, that something is not there."""
+    counts = {"failed": len(result.failures), "pending": len(result.pending)}
+    told = [f"{count} {what}" for what, count in counts.items() if count]
+    if told:
+        yield f"Incomplete ({', '.join(told)}): what is not there is named beside the table."
 
 
 def overlap_notes(result: ExperimentResult) -> Iterator[str]:

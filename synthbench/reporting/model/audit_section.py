@@ -1,10 +1,13 @@
-"""What is printed of an audit, in texts that every format takes: grids of cells, and lines below them."""
+"""The section of audits: intended against judged labels, of each audit of the data."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from synthbench.reporting.model.grids import Grid, Line
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.experiment_notes import notes_without_scores
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
 from synthbench.reporting.model.table import MISSING
+from synthbench.reporting.results import AuditResult
 
 if TYPE_CHECKING:
     from synthbench.auditing.agreement import Agreement
@@ -12,15 +15,41 @@ if TYPE_CHECKING:
     from synthbench.auditing.report import Audit
     from synthbench.reporting.published import PublishedAudit
 
+FIELDS = (
+    "audit", "rows", "part", "judge", "intended", "judged", "count", "total", "percent", "low", "high",
+    "published",
+)  # fmt: skip
 
-def audit_grids(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Iterator[Grid]:
-    """Yield the confusion, a paper's, and the answers of each annotator, as far as there are any."""
-    heading = f"{title}: judged (rows) of what was intended (columns)"
-    yield confusion_grid(audited.confusion, heading, audited.mean_similarity)
+
+def audit_section(analysis: Analysis) -> Section | None:
+    """Return the section; None if no data are audited."""
+    audits = analysis.result.audits
+    if not audits:
+        return None
+    csv = CsvTable(FIELDS, [line for each in audits for line in _csv_lines(each)])
+    blocks = tuple(
+        Block(waiting_title(each))
+        if each.audit is None
+        else audit_block(each.title, each.audit, each.published)
+        for each in audits
+    )
+    return Section("audit", csv, blocks, notes_without_scores(analysis), is_numbered=True)
+
+
+def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Block:
+    """Return the confusion, a paper's, and the answers of each annotator, as far as there are any."""
+    meaning = "judged (rows) of what was intended (columns)"
+    grids = [confusion_grid(audited.confusion, meaning, audited.mean_similarity)]
     if published is not None:
-        yield _published_grid(published, audited.confusion)
+        grids.append(_published_grid(published, audited.confusion))
     if len(audited.by_annotator) > 1:
-        yield _annotator_grid(audited.by_annotator)
+        grids.append(_annotator_grid(audited.by_annotator))
+    return Block(title, tuple(grids), tuple(_notes(audited)))
+
+
+def waiting_title(result: AuditResult) -> str:
+    """Return what is said of an audit that nobody has judged."""
+    return f"{result.title}: {result.num_items:,} are to be judged; nobody has yet"
 
 
 def confusion_grid(
@@ -35,10 +64,10 @@ def confusion_grid(
     if mean_similarity:
         means = (mean_similarity.get(column) for column in columns)
         foot.append(("mean similarity", *(MISSING if mean is None else f"{mean:.3f}" for mean in means)))
-    return Grid(title, ("", *columns), body, tuple(foot))
+    return Grid(("", *columns), body, tuple(foot), title)
 
 
-def audit_lines(audited: "Audit") -> Iterator[str]:
+def _notes(audited: "Audit") -> Iterator[str]:
     """Yield what must be known beside the figures."""
     yield "Percent of the column [95% interval] (number)."
     if audited.question:
@@ -75,7 +104,8 @@ def _published_grid(published: "PublishedAudit", confusion: "Confusion") -> Grid
     known = dict.fromkeys(column for cells in theirs.values() for column in cells)
     columns = dict.fromkeys([*(column for column in confusion.columns if column in known), *known])
     body = tuple((row, *(theirs[row].get(column, MISSING) for column in columns)) for row in rows)
-    return Grid(f"Published, in percent of the paper's own data: {published.source}", ("", *columns), body)
+    title = f"Published, in percent of the paper's own data: {published.source}"
+    return Grid(("", *columns), body, title=title)
 
 
 def _annotator_grid(shares: "Mapping[str, Mapping[str, Share]]") -> Grid:
@@ -84,7 +114,7 @@ def _annotator_grid(shares: "Mapping[str, Mapping[str, Share]]") -> Grid:
         row = [by_label[label] for by_label in shares.values()]
         mean = sum(each.percent for each in row) / len(row)
         body.append((label, *map(_cell, row), f"{mean:.1f}%"))
-    return Grid("Answers of each annotator", ("", *shares, "mean"), tuple(body))
+    return Grid(("", *shares, "mean"), tuple(body), title="Answers of each annotator")
 
 
 def _cell(share: "Share") -> str:
@@ -111,3 +141,17 @@ def _agreement(found: "Agreement") -> str:
         del values["Cohen's kappa"]
     told = (f"{name} {value or 'undefined'}" for name, value in values.items())
     return f"Agreement of {found.num_annotators} annotators on {found.num_items:,}: {', '.join(told)}"
+
+
+def _csv_lines(result: AuditResult) -> Iterator[list[str]]:
+    if result.audit is None:
+        return
+    confusion = result.audit.confusion
+    published = result.published.cells if result.published else {}
+    named = [result.name, "; ".join(result.rows), result.part, result.audit.judge]
+    for column in confusion.columns:
+        for row in confusion.rows:
+            share = confusion.cells[row][column]
+            shares = [f"{value:.6f}" for value in (share.percent, share.low, share.high)]
+            counts = [str(share.count), str(share.total)]
+            yield [*named, column, row, *counts, *shares, published.get(row, {}).get(column, "")]

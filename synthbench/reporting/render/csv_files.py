@@ -1,8 +1,10 @@
-"""The table as long-format CSV, one line for each cell."""
+"""Tables as CSV."""
 
 import io
+from collections.abc import Iterable, Iterator
 
 from synthbench.escaping import CsvWriter
+from synthbench.reporting.model.sections import CsvTable
 from synthbench.reporting.model.table import Cell, Column, PublishedCell, Row, Table
 
 FIELDS = (
@@ -12,29 +14,35 @@ FIELDS = (
 
 
 def csv_table(table: Table) -> str:
-    """Return one line per row and column, missing cells included; scores x 100 with six decimals.
+    """Return one line per row and column, missing cells included; scores x 100 with six decimals."""
+    return csv_text(CsvTable(FIELDS, list(_lines(table))))
 
-    `axis` reads "base=static; size=1000".
-    """
+
+def csv_text(table: CsvTable) -> str:
+    """Return the text of a CSV file."""
     text = io.StringIO()
     writer = CsvWriter(text)
-    writer.writerow(FIELDS)
-    for row in table.rows:
-        published = row.published or (None,) * len(row.cells)
-        for column, cell, beside in zip(table.columns, row.cells, published, strict=True):
-            writer.writerow([*_values(row, column, cell), *_published(beside)])
+    writer.writerow(table.fields)
+    writer.writerows(table.lines)
     return text.getvalue()
 
 
-def _values(row: Row, column: Column, cell: Cell | None) -> list[str]:
-    axis = "; ".join(f"{name}={value}" for name, value in row.axes)
+def _lines(table: Table) -> Iterator[list[str]]:
+    for row in table.rows:
+        published = row.published or (None,) * len(row.cells)
+        for column, cell, beside in zip(table.columns, row.cells, published, strict=True):
+            yield [*_values(row, column, cell), *_published(beside)]
+
+
+def _values(row: Row, column: Column, cell: Cell | None) -> Iterable[str]:
     numbers = ["", "", "0", "", ""] if cell is None else _numbers(cell)
-    marks = [column.metric, _truth(value=cell is not None and cell.is_bold), _truth(value=row.is_ceiling)]
-    return [row.variant, axis, column.title, *numbers, *marks]
+    is_bold = cell is not None and cell.is_bold
+    marks = ["true" if mark else "false" for mark in (is_bold, row.is_ceiling)]
+    return [row.variant, row.key.csv_axes, column.title, *numbers, column.metric, *marks]
 
 
 def _published(cell: PublishedCell | None) -> list[str]:
-    """Return the figure, its deviation, source, flag, and in what it differs; all empty if there is none."""
+    """Return the value, its deviation, source, flag and differences; all empty if there is none."""
     if cell is None or cell.refusal:
         return [""] * 5
     why = "; ".join(difference.text for difference in cell.differences)
@@ -45,7 +53,3 @@ def _numbers(cell: Cell) -> list[str]:
     spread = "" if cell.standard_deviation is None else f"{cell.standard_deviation:.6f}"
     counts = ["" if count is None else str(count) for count in (cell.num_items, cell.num_dropped)]
     return [f"{cell.mean:.6f}", spread, str(cell.num_seeds), *counts]
-
-
-def _truth(*, value: bool) -> str:
-    return "true" if value else "false"

@@ -1,0 +1,73 @@
+"""Analyse a result: options, rows, columns and comparisons, which tables, notes and figures share."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from synthbench.reporting.model import aggregate
+from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs
+from synthbench.reporting.model.comparisons import ColumnComparisons, ItemErrors, compare
+from synthbench.reporting.model.table import RowKey
+from synthbench.reporting.options import TableOptions
+from synthbench.reporting.results import ExperimentResult
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A result with what follows from it, each computed once."""
+
+    result: ExperimentResult
+
+    @cached_property
+    def options(self) -> TableOptions:
+        """The table options; raises pydantic.ValidationError if `result.table` holds none."""
+        return TableOptions.model_validate(self.result.table)
+
+    def with_options(self, **changes: Any) -> "Analysis":  # noqa: ANN401 - fields of TableOptions
+        """Return the analysis of the same result under other table options."""
+        options = self.options.model_copy(update=changes).model_dump(mode="json")
+        return Analysis(self.result.model_copy(update={"table": options}))
+
+    @cached_property
+    def seeds(self) -> tuple[int, ...]:
+        """All seeds, sorted."""
+        return tuple(sorted({run.seed for run in self.result.runs}))
+
+    @cached_property
+    def rows(self) -> Mapping[RowKey, Runs]:
+        """The runs of each row of the table, which holds all values of the axes `table.across`."""
+        return aggregate.rows(self.result, self.options.across)
+
+    @cached_property
+    def grid_rows(self) -> Mapping[RowKey, Runs]:
+        """The runs of each variant at each point of the grid."""
+        return aggregate.rows(self.result)
+
+    @cached_property
+    def measurements(self) -> tuple[Measurement, ...]:
+        """The test scores that the table may show."""
+        return aggregate.measurements(self.result, self.options.across)
+
+    @cached_property
+    def columns(self) -> tuple[ColumnSource, ...]:
+        """The columns of the table."""
+        return aggregate.column_sources(self.result, self.options, self.measurements)
+
+    @cached_property
+    def item_errors(self) -> ItemErrors:
+        """The noise that test items add to comparisons."""
+        return ItemErrors(self.result.item_noise)
+
+    @cached_property
+    def comparisons(self) -> tuple[ColumnComparisons, ...]:
+        """The comparisons with baselines; ceilings are compared with nothing."""
+        rows = {key: runs for key, runs in self.rows.items() if key.variant not in self.options.ceiling}
+        return compare(rows, self.columns, self._compared, self.item_errors)
+
+    @property
+    def _compared(self) -> Mapping[str, Sequence[str]]:
+        """Each baseline with the variants compared with it, () for all."""
+        if self.options.compare_to is not None:
+            return self.options.compare_to
+        return {self.result.baseline: ()} if self.result.baseline else {}

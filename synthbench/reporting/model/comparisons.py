@@ -1,0 +1,194 @@
+"""Rows against baselines, column by column: the difference, its 95 % interval and its p value."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from synthbench.reporting.model.aggregate import ColumnSource, Runs
+from synthbench.reporting.model.table import Column, Coordinates, RowKey
+from synthbench.reporting.statistics.differences import (
+    Difference,
+    Noise,
+    Sample,
+    effect_size,
+    holm,
+    is_paired,
+    least_detectable,
+    over_seeds,
+)
+from synthbench.reporting.statistics.item_noise import ItemNoise
+
+Rows = Mapping[RowKey, Runs]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A difference with its p value adjusted by Holm for all comparisons of the column."""
+
+    difference: Difference
+    adjusted_p: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One row minus its baseline, in one column; scores in [-1, 1] or [0, 1].
+
+    `over_seeds` generalises to other seeds on the same test items, `over_items` to other test items, too.
+    Each is None where that noise is unknown. `refusal` says why the two can't be compared.
+    """
+
+    row: RowKey
+    baseline: RowKey
+    samples: tuple[Sample, Sample]
+    over_seeds: Finding | None = None
+    over_items: Finding | None = None
+    refusal: str = ""
+
+    @property
+    def name(self) -> str:
+        """Row and baseline: "bm25 − gold (static)"."""
+        return RowKey(f"{self.row.variant} − {self.baseline.variant}", self.row.axes).title
+
+    @property
+    def value(self) -> float:
+        """The difference of the means."""
+        return self.samples[0].mean - self.samples[1].mean
+
+    @property
+    def effect_size(self) -> float | None:
+        """Hedges' g; None where it is undefined."""
+        return effect_size(*self.samples)
+
+    @property
+    def is_paired(self) -> bool:
+        """Whether the test pairs the rows by seed."""
+        return is_paired(*self.samples)
+
+
+@dataclass(frozen=True)
+class ColumnComparisons:
+    """All comparisons of one column, in the order of the table."""
+
+    column: Column
+    comparisons: tuple[Comparison, ...]
+
+    @cached_property
+    def least_over_seeds(self) -> float | None:
+        """The minimum detectable difference over seeds; None if their noise is unknown."""
+        return least_detectable([each.over_seeds.difference for each in self.comparisons if each.over_seeds])
+
+    @cached_property
+    def least_over_items(self) -> float | None:
+        """The minimum detectable difference over seeds and test items, never below that over seeds."""
+        known = [each.over_items.difference for each in self.comparisons if each.over_items]
+        found = least_detectable(known)
+        return None if found is None else max(found, self.least_over_seeds or 0.0)
+
+
+def compare(
+    rows: Rows, columns: Sequence[ColumnSource], wanted: Mapping[str, Sequence[str]], items: "ItemErrors"
+) -> tuple[ColumnComparisons, ...]:
+    """Return the comparisons of each column that has any, with p values adjusted for their number.
+
+    Rows are compared with baselines at their own point of the grid only. `wanted` maps each baseline to the
+    variants that are compared with it, () for all.
+    """
+    points: dict[Coordinates, dict[RowKey, Runs]] = {}
+    for key, runs in rows.items():
+        points.setdefault(key.axes, {})[key] = runs
+    pairs = [pair for of_point in points.values() for pair in _pairs(of_point, wanted)]
+    found = (
+        ColumnComparisons(source.column, _adjusted(_comparisons(source, pairs, rows, items)))
+        for source in columns
+    )
+    return tuple(each for each in found if each.comparisons)
+
+
+def _pairs(rows: Rows, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[RowKey, RowKey]]:
+    """Yield rows with their baselines, among rows at one point of the grid."""
+    by_name = {key.variant: key for key in rows}
+    for baseline, names in wanted.items():
+        for name in names or by_name:
+            if baseline in by_name and name in by_name and name != baseline:
+                yield by_name[name], by_name[baseline]
+
+
+def _comparisons(
+    source: ColumnSource, pairs: Sequence[tuple[RowKey, RowKey]], rows: Rows, items: "ItemErrors"
+) -> Iterator[Comparison]:
+    for row, baseline in pairs:
+        ours, theirs = source.sample(rows[row]), source.sample(rows[baseline])
+        if ours is None or theirs is None:
+            continue
+        compared = Comparison(row, baseline, (ours, theirs))
+        if not source.is_even((*rows[row], *rows[baseline])):
+            yield replace(compared, refusal="not scored alike")
+        elif not (ours.is_finite and theirs.is_finite):
+            yield replace(compared, refusal="a score is no number")
+        else:
+            yield _compared(compared, items.noise(source, row, baseline))
+
+
+def _compared(comparison: Comparison, items: Sequence[Noise] | None) -> Comparison:
+    seeds = over_seeds(*comparison.samples)
+    if seeds is None:
+        return comparison
+    both = None if items is None else seeds.with_items(items)
+    return replace(
+        comparison,
+        # Where no seed changes a score, test items are the only source of noise.
+        over_seeds=Finding(seeds, seeds.p_value) if seeds.noise else None,
+        over_items=None if both is None else Finding(both, both.p_value),
+    )
+
+
+def _adjusted(comparisons: Iterator[Comparison]) -> tuple[Comparison, ...]:
+    listed = list(comparisons)
+    seeds = _holm([each.over_seeds for each in listed])
+    items = _holm([each.over_items for each in listed])
+    return tuple(
+        replace(each, over_seeds=by_seeds, over_items=by_items)
+        for each, by_seeds, by_items in zip(listed, seeds, items, strict=True)
+    )
+
+
+def _holm(findings: Sequence[Finding | None]) -> list[Finding | None]:
+    adjusted = iter(holm([each.difference.p_value for each in findings if each is not None]))
+    return [None if each is None else replace(each, adjusted_p=next(adjusted)) for each in findings]
+
+
+class ItemErrors:
+    """Look up the noise that the choice of test items adds to each comparison of a result."""
+
+    def __init__(self, known: Sequence[ItemNoise]) -> None:
+        self._known = {
+            (frozenset(each.axes.items()), each.task, each.evaluator, pair): (error, each.num_items)
+            for each in known
+            for pair, error in each.by_pair().items()
+        }
+
+    def noise(self, source: ColumnSource, row: RowKey, other: RowKey) -> tuple[Noise, ...] | None:
+        """Return the noise of each test set of the column; None if one of them is unknown.
+
+        `row` and `other` have the same coordinates. Test sets of an average are independent. Where an average
+        holds one test set several times (at several coordinates or by several evaluators), the items are the
+        same, so their errors are taken as perfectly correlated, the worst case.
+        """
+        pair = frozenset((row.variant, other.variant))
+        found: dict[str, list[tuple[float, int]]] = {}
+        for one in source.measurements:
+            axes = frozenset((*row.axes, *one.coordinates))
+            known = self._known.get((axes, one.task, one.evaluator, pair))
+            if known is None:
+                return None
+            found.setdefault(one.task, []).append(known)
+        return tuple(_correlated(errors, len(source.measurements)) for errors in found.values())
+
+
+def _correlated(errors: Sequence[tuple[float, int]], num_averaged: int) -> Noise:
+    """Return one test set's noise in an average, from (squared error, number of items) of its scores."""
+    squared_errors, num_items = zip(*errors, strict=True)
+    # A single error keeps its digits.
+    whole = squared_errors[0] if len(errors) == 1 else sum(map(math.sqrt, squared_errors)) ** 2
+    return Noise(whole / num_averaged**2, min(num_items) - 1)

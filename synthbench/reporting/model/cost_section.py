@@ -1,0 +1,115 @@
+"""The section of costs: what an experiment's data cost, beside a paper's costs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.experiment_notes import methods, notes_without_scores, overridden
+from synthbench.reporting.model.sections import Block, CsvTable, Grid, Line, Section
+from synthbench.reporting.model.table import MISSING
+from synthbench.reporting.published import PublishedValue
+from synthbench.reporting.results import CostResult
+
+ALL = "all"
+TITLE = "What the LLM was asked for, and what that cost"
+_HEADER = ("data", "of", "records", "requests", "tokens in", "tokens out", "US dollars", "per record")
+FIELDS = (
+    "data", "part", "rows", "llm", "records", "requests", "prompt_tokens", "completion_tokens", "usd",
+    "usd_per_record", "in_doubt_usd", "published_usd_per_sentence",
+)  # fmt: skip
+
+
+def cost_section(analysis: Analysis) -> Section | None:
+    """Return a line for each stage, and for all of each part that took several; None if no LLM was asked."""
+    if not analysis.result.costs:
+        return None
+    published = _published(analysis)
+    header = (*_HEADER, "published") if published else _HEADER
+    grid = Grid(header, tuple(_texts(name, cost, published) for name, cost in _lines(analysis.result.costs)))
+    return Section("costs", cost_csv(analysis), (Block(TITLE, (grid,)),), tuple(_notes(analysis)))
+
+
+def cost_csv(analysis: Analysis) -> CsvTable:
+    """Return a line for each stage, and for all of each part that took several."""
+    published = _published(analysis)
+    return CsvTable(FIELDS, [_csv_line(*line, published) for line in _lines(analysis.result.costs)])
+
+
+def _csv_line(name: str, cost: CostResult, published: Mapping[str, Sequence[str]]) -> list[object]:
+    numbers = (cost.num_records, cost.num_requests, cost.prompt_tokens, cost.completion_tokens)
+    money = [f"{value:.9f}" if cost.is_priced else "" for value in (cost.usd, _per_record(cost))]
+    paper = str(sum(map(Decimal, published[name]))) if name in published else ""
+    named = (name, cost.part, "; ".join(cost.rows), cost.llm)
+    return [*named, *numbers, *money, f"{cost.in_doubt_usd:.9f}", paper]
+
+
+def _texts(name: str, cost: CostResult, published: Mapping[str, Sequence[str]]) -> Line:
+    counts = (cost.num_records, cost.num_requests, cost.prompt_tokens, cost.completion_tokens)
+    money = (f"{cost.usd:.4f}", f"{_per_record(cost):.6f}") if cost.is_priced else (MISSING, MISSING)
+    of = f"{cost.part} ({', '.join(cost.rows)})"
+    line = (name, of, *(f"{count:,}" for count in counts), *money)
+    return (*line, _sum(published.get(name, ()))) if published else line
+
+
+def _sum(figures: Sequence[str]) -> str:
+    """Return "0.00143 (0.00067 + 0.00076)" for two figures, one as it is printed."""
+    if len(figures) < 2:
+        return "".join(figures) or MISSING
+    return f"{sum(map(Decimal, figures))} ({' + '.join(figures)})"
+
+
+def _lines(costs: Sequence[CostResult]) -> Iterator[tuple[str, CostResult]]:
+    """Yield the stages of each part of the data, and their sum, by what they are called."""
+    parts: dict[tuple[str, tuple[str, ...]], list[CostResult]] = {}
+    for cost in costs:
+        parts.setdefault((cost.part, cost.rows), []).append(cost)
+    for of_part in parts.values():
+        yield from ((cost.method, cost) for cost in of_part)
+        if len(of_part) > 1:
+            yield ALL, _together(of_part)
+
+
+def _together(costs: Sequence[CostResult]) -> CostResult:
+    """Return the sum; its records are those of the last stage, which all others are for."""
+    summed = ("num_requests", "prompt_tokens", "completion_tokens", "usd", "in_doubt_usd")
+    sums = {name: sum(getattr(cost, name) for cost in costs) for name in summed}
+    return costs[-1].model_copy(update={**sums, "is_priced": all(cost.is_priced for cost in costs)})
+
+
+def _per_record(cost: CostResult) -> float:
+    return cost.usd / cost.num_records if cost.num_records else 0.0
+
+
+def _figures(analysis: Analysis) -> tuple[PublishedValue, ...]:
+    options = analysis.options.costs
+    return tuple(
+        value for value in analysis.result.published if options is not None and value.row == options.row
+    )
+
+
+def _published(analysis: Analysis) -> dict[str, tuple[str, ...]]:
+    """Return the published values beside each line, by its name."""
+    options = analysis.options.costs
+    values = {value.column: value.value for value in _figures(analysis)}
+    named = {} if options is None else options.columns
+    return {name: tuple(values[column] for column in columns) for name, columns in named.items()}
+
+
+def _notes(analysis: Analysis) -> Iterator[str]:
+    result = analysis.result
+    yield (
+        "Per record: all US dollars of the line, for dropped answers too, by the records that came of it"
+        f" ({ALL}: by those of the last stage)."
+    )
+    yield "Answers that the cache held already are not counted: another stage has paid for them."
+    if any(not cost.is_priced for cost in result.costs):
+        yield f"{MISSING} No price of a token is known."
+    in_doubt = sum(cost.in_doubt_usd for cost in result.costs)
+    if in_doubt:
+        yield f"In doubt beside that, for what a kill or a lost connection cut off: at most {in_doubt:.4f}."
+    for source in dict.fromkeys(f"{value.source} ({value.generator})" for value in _figures(analysis)):
+        yield f"Published, US dollars per sentence: {source}."
+    if result.has_scores:
+        yield from (*overridden(result), *methods(result))
+    else:
+        yield from notes_without_scores(analysis)

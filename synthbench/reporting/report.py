@@ -1,0 +1,57 @@
+"""A report: the table of scores, sections and figures of a result, each made once for all formats."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from synthbench.reporting.figures.registry import Study, studies
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.audit_section import audit_section
+from synthbench.reporting.model.build import build_table
+from synthbench.reporting.model.comparison_section import comparison_section
+from synthbench.reporting.model.cost_section import cost_section
+from synthbench.reporting.model.sections import Section
+from synthbench.reporting.model.table import Table
+from synthbench.reporting.results import ExperimentResult
+
+
+@dataclass(frozen=True)
+class Report:
+    """What all formats print of a result."""
+
+    result: ExperimentResult
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """Options, rows, columns and comparisons."""
+        return Analysis(self.result)
+
+    @cached_property
+    def table(self) -> Table:
+        """The table of scores; raises pydantic.ValidationError if `result.table` holds no TableOptions."""
+        return build_table(self.analysis)
+
+    @cached_property
+    def studies(self) -> tuple[Study, ...]:
+        """What the figures show."""
+        return studies(self.analysis)
+
+    @cached_property
+    def comparisons(self) -> Section | None:
+        """The comparisons with baselines, if there are any."""
+        return comparison_section(self.analysis)
+
+    @cached_property
+    def audits(self) -> Section | None:
+        """The audits of data, if there are any."""
+        return audit_section(self.analysis)
+
+    @cached_property
+    def costs(self) -> Section | None:
+        """What LLMs cost, if any was asked."""
+        return cost_section(self.analysis)
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """All sections beside the scores."""
+        found = (self.comparisons, self.audits, self.costs, *(study.section for study in self.studies))
+        return tuple(section for section in found if section is not None)
