@@ -5,7 +5,7 @@ INSTALLED := .venv/installed
 # One thread for each process: threads that wait for each other on busy cores cost more than they bring.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
-.PHONY: quickstart test test-experiments test-properties wording check check-latex bench docs constraints clean
+.PHONY: quickstart test test-experiments test-properties wording golden check check-latex bench docs constraints clean
 
 ## quickstart: set everything up and compare the methods on a small generated world
 quickstart: $(INSTALLED)
@@ -26,6 +26,10 @@ test-properties: $(INSTALLED)
 ## wording: pin the messages that tests look at as they are worded now
 wording: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q -m "not experiments" --renew $$(grep -rlE "(refused|worded)\(" tests --include="test_*.py")
+
+## golden: pin the outputs of new cases, and of components whose version was raised
+golden: $(INSTALLED)
+	$(TEST_ENV) $(BIN)/pytest -q tests/contract/test_golden_outputs.py --renew
 
 ## check: lint, format, types, import directions
 check: $(INSTALLED)
