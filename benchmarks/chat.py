@@ -21,9 +21,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from synthbench.generation.chat.client import ChatClient
-from synthbench.generation.chat.endpoint import Endpoint, Pacing
-from synthbench.generation.chat.requests import ChatRequest
+from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import Endpoint, Pacing
+from synthbench.llm.requests import ChatRequest
 
 LATENCY = 0.2
 GOALS = {64: 1.2, 16: 1.1}

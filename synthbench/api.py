@@ -14,9 +14,6 @@ from synthbench.data.records import (
     Triplet,
 )
 from synthbench.errors import UserError, did_you_mean
-from synthbench.generation.chat.client import ChatClient
-from synthbench.generation.chat.estimate import ChatAmount
-from synthbench.generation.chat.requests import ChatAnswer, ChatRequest
 from synthbench.generation.cost import WritingCost
 from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
 from synthbench.generation.language_model import LanguageModel
@@ -24,6 +21,9 @@ from synthbench.generation.masked_model import Blank, MaskedLanguageModel, Maske
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writing import Writer
 from synthbench.given_files import GivenName, path_of, read_settings
+from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.labelling import length_sorted_units, symmetric_scores
 from synthbench.models.pretrained import Pretrained

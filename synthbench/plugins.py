@@ -14,8 +14,8 @@ from synthbench import plugin_checks, plugin_files
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.generation.chat.client import ChatClient
-from synthbench.generation.chat.estimate import ChatAmount
+from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.work import Expected, Work
 from synthbench.needs import Need

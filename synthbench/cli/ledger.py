@@ -20,7 +20,7 @@ def ledger(
 
     What was under way when a run was killed or a connection lost is in doubt: it may have been paid.
     """
-    from synthbench.generation.chat.ledger import entries
+    from synthbench.llm.ledger import entries
     from synthbench.pipeline.engine.store import Store
 
     folder = Store(home() / "store").answers
@@ -40,6 +40,6 @@ def ledger(
 
 
 def _give_up(folder: Path, batch: str) -> None:
-    from synthbench.generation.chat.batches import give_up_batch
+    from synthbench.llm.batches import give_up_batch
 
     typer.echo(f"given up batch {batch}; of its requests are in doubt now: {give_up_batch(folder, batch):,}")

@@ -10,8 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Discriminator, 
 
 from synthbench.config.local_llm import LocalLLM
 from synthbench.config.wording import NAME_PATTERN
-from synthbench.generation.chat.endpoint import Endpoint, Pacing, Traffic
-from synthbench.generation.chat.prices import price_of
+from synthbench.llm.endpoint import Endpoint, Pacing, Traffic, price_of
 from synthbench.plugins import ChatModel
 from synthbench.sandbox.llm import MODEL
 from synthbench.sandbox.llm.settings import LLMSettings

@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.config.wording import COMMIT_PATTERN
 from synthbench.errors import UserError
-from synthbench.generation.chat.endpoint import BATCHES_AT_ONCE, Endpoint, LocalChat, Pacing
 from synthbench.generation.language_model import LanguageModel
 from synthbench.given_files import GivenName, path_of, read_json_object
+from synthbench.llm.endpoint import BATCHES_AT_ONCE, Endpoint, LocalChat, Pacing
 from synthbench.models import reference
 from synthbench.plugins import ChatModel
 

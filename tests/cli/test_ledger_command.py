@@ -8,9 +8,9 @@ from wording import worded
 
 from synthbench.cli.main import app
 from synthbench.errors import UserError
-from synthbench.generation.chat.batch_book import BatchBook
-from synthbench.generation.chat.cache import Answer, AnswerCache, Cost
-from synthbench.generation.chat.endpoint import Account, Endpoint
+from synthbench.llm.cache import Answer, AnswerCache, Cost
+from synthbench.llm.database import BatchBook
+from synthbench.llm.endpoint import Account, Endpoint
 
 
 def lines(*arguments: str) -> list[str]:

@@ -11,7 +11,7 @@ from wording import worded
 
 from synthbench.config.llm import EndpointLLM, SandboxLLM
 from synthbench.errors import UserError
-from synthbench.generation.chat.ledger import entries
+from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import read_dataset
 from synthbench.pipeline.engine.executors import InProcess
 from synthbench.pipeline.engine.plan import Plan

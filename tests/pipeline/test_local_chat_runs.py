@@ -11,8 +11,8 @@ from wording import worded
 
 from synthbench.config.llm import SandboxLLM
 from synthbench.config.local_llm import LocalLLM
-from synthbench.generation.chat.ledger import entries
 from synthbench.generation.language_model import LanguageModel
+from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import read_dataset
 from synthbench.pipeline.engine.status import statuses
 from synthbench.pipeline.engine.store import Store

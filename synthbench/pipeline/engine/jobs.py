@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from synthbench.errors import PendingError, UserError
-from synthbench.generation.chat.endpoint import Account
+from synthbench.llm.endpoint import Account
 from synthbench.pipeline.engine.progress import about
 from synthbench.pipeline.engine.stage import GroupMember, Stage
 from synthbench.pipeline.engine.store import ArtifactDamagedError, StageBusyError, Store, disk_errors

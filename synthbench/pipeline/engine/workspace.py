@@ -9,7 +9,7 @@ from typing import Any
 
 from synthbench.durability import sync_file
 from synthbench.errors import UserError
-from synthbench.generation.chat.endpoint import Account
+from synthbench.llm.endpoint import Account
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
 

@@ -20,11 +20,11 @@ from synthbench.data.dataset import Manifest, StoredRecords, SyntheticDataset, f
 from synthbench.data.records import Failure, Record, RecordKind
 from synthbench.data.writing import write_records
 from synthbench.errors import PendingError, UserError
-from synthbench.generation.chat.client import ChatClient
-from synthbench.generation.chat.endpoint import Endpoint
-from synthbench.generation.chat.ledger import entries
-from synthbench.generation.chat.local_model import LocalModel
-from synthbench.generation.chat.lookups import check_endpoint
+from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import Endpoint
+from synthbench.llm.endpoint_check import check_endpoint
+from synthbench.llm.ledger import entries
+from synthbench.llm.local_model import LocalModel
 from synthbench.models.device import use_threads
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, dataset_folder, model_folder, read_dataset

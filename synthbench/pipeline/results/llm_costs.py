@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from synthbench.generation.chat.ledger import entries
-from synthbench.generation.chat.prices import price_of
+from synthbench.llm.endpoint import price_of
+from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage, ancestors

@@ -25,8 +25,8 @@ from typing import Any
 import pytest
 from small_experiment import Place, artifact, finished
 
-from synthbench.generation.chat.cache import FILE
-from synthbench.generation.chat.ledger import Amount, entries
+from synthbench.llm.cache import FILE
+from synthbench.llm.ledger import Amount, entries
 
 CONCURRENCY = 16
 NUM_KILLS = 10

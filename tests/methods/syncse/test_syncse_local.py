@@ -11,7 +11,7 @@ from hub_cache import SENTENCES
 from small_experiment import Place, artifact, finished
 
 from synthbench.api import SyntheticDataset
-from synthbench.generation.chat.ledger import entries
+from synthbench.llm.ledger import entries
 
 NUM_SENTENCES = 60
 EXPERIMENT = """\

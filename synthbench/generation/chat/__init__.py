@@ -1,1 +1,0 @@
-"""Asking chat models: many requests at once, each paid for once."""

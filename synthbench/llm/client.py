@@ -1,0 +1,93 @@
+"""Ask a chat model many things at once."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synthbench.errors import PendingError
+from synthbench.llm.cache import Say
+from synthbench.llm.endpoint import Account, Endpoint
+from synthbench.llm.requests import ChatAnswer, ChatRequest
+
+if TYPE_CHECKING:
+    from synthbench.llm.local_model import LocalModel
+
+REQUESTS_PER_SLOT = 4
+"""Requests handed over for each that may be under way: a reserve while the caller is busy."""
+
+
+@dataclass(frozen=True)
+class ChatClient:
+    """Asks an endpoint; whatever was ever answered comes from the cache in `folder`."""
+
+    endpoint: Endpoint
+    folder: Path
+    account: Account = field(default_factory=Account)
+    local: "LocalModel | None" = None
+    """Answers in the endpoint's place."""
+    say: Say = print
+    """Tells of kept answers that are damaged."""
+
+    def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
+        """Yield an answer to each request, in the order of completion.
+
+        Requests are read, in the caller's thread, only as fast as they are answered. What failed for good for
+        a reason that may pass comes last, when it is clear that the run as a whole did not fail.
+
+        Raises UserError if no request can succeed (no key, wrong key, unknown model, nobody there), too many
+        failed, the budget is spent, or the cache lacks an answer and the endpoint is not to be asked;
+        PendingError, in the end, if answers come in a batch that is not done.
+        """
+        from synthbench.llm.batches import answers_in_batches
+
+        if self.endpoint.pacing.batch and not self.endpoint.pacing.offline:
+            yield from answers_in_batches(self.endpoint, self.folder, self.account, requests, self.say)
+        else:
+            yield from self._directly(requests)
+
+    def _directly(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
+        from synthbench.llm.batches import collect_batches
+        from synthbench.llm.dispatcher import Conversation
+
+        pending = collect_batches(self.endpoint, self.folder, self.account, self.say)
+        num_pending = 0
+        waiting = iter(requests)
+        window = REQUESTS_PER_SLOT * self.endpoint.pacing.concurrency
+        failed: list[ChatAnswer] = []
+        error: BaseException | None = None
+        with Conversation(self.endpoint, self.folder, self.account, self.local, self.say) as conversation:
+            num_open, is_more = 0, True
+            while True:
+                while is_more and error is None and num_open < window:
+                    request = next(waiting, None)
+                    if request is None:
+                        is_more = False
+                    else:
+                        conversation.submit(request)
+                        num_open += 1
+                if not num_open:
+                    break
+                outcome = conversation.next()
+                num_open -= 1
+                if isinstance(outcome, BaseException):
+                    error = _worse(error, outcome)
+                elif outcome.is_pending:
+                    num_pending += 1
+                elif not outcome.is_final:
+                    failed.append(outcome.answer)
+                elif error is None:
+                    yield outcome.answer
+        if error is not None:
+            raise error
+        yield from failed
+        if num_pending:
+            name = self.endpoint.name
+            raise PendingError(*pending or (f"{num_pending:,} requests to '{name}' are in another's batch",))
+
+
+def _worse(known: BaseException | None, new: BaseException) -> BaseException:
+    """Return the first error that is no mere consequence of another."""
+    from synthbench.llm.dispatcher import StoppedError
+
+    return new if known is None or isinstance(known, StoppedError) else known

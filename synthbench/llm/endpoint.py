@@ -1,0 +1,156 @@
+"""Where an LLM is asked, how much at a time, and what its tokens cost."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.generation.language_model import LanguageModel
+
+BATCHES_AT_ONCE = 4
+"""A local model is given the requests of so many batches, for batches of prompts of about the same length."""
+
+
+class Price(BaseModel):
+    """US dollars for a million tokens, as of a date."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    input: float = Field(ge=0, description="US dollars for a million tokens of prompts")
+    output: float = Field(ge=0, description="US dollars for a million tokens of answers")
+    date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day on which this was the price")
+    batch: float = Field(1.0, ge=0, description="what a batch costs, as a share of the price")
+
+    def usd(self, prompt_tokens: int, completion_tokens: int, *, is_batch: bool = False) -> float:
+        """Return what so many tokens cost."""
+        share = self.batch if is_batch else 1.0
+        return share * (self.input * prompt_tokens + self.output * completion_tokens) / 1e6
+
+
+class Traffic(BaseModel):
+    """How an endpoint is asked; changes no answer."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    concurrency: int = Field(16, ge=1, le=1024, description="most requests under way; fewer when refused")
+    timeout: float = Field(120.0, gt=0, description="seconds until a request without an answer is given up")
+    tries: int = Field(8, ge=1, description="most attempts at one request, for what can pass")
+    max_failure_rate: float = Field(
+        0.2, ge=0, le=1, description="a larger share of requests that fail for good stops the run"
+    )
+    budget_usd: float | None = Field(
+        None, ge=0, description="what the experiment may cost in all; the run stops before; null: no limit"
+    )
+    offline: bool = Field(False, description="take answers from the cache alone, and ask nobody")
+    price: Price | None = Field(None, description="instead of the shipped table's; null: that one")
+
+
+class Pacing(Traffic):
+    """Traffic with what is a service's own: limits, batches."""
+
+    requests_per_minute: int | None = Field(None, ge=1, description="most requests in a minute; null: any")
+    tokens_per_minute: int | None = Field(None, ge=1, description="most tokens in a minute; null: any")
+    batch: bool = Field(False, description="ask through the Batch API: cheaper, and answered within a day")
+    enqueued_tokens: int | None = Field(
+        None, ge=1, description="most tokens of prompts in batches that are not done; null: any"
+    )
+
+
+@dataclass(frozen=True)
+class LocalChat:
+    """A chat model to be run by transformers, `batch_size` answers side by side.
+
+    An answer to a request that does not say it is at most `max_new_tokens` tokens long.
+    """
+
+    language_model: LanguageModel
+    max_new_tokens: int
+    batch_size: int
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A chat model behind OpenAI's API, or one that is run here.
+
+    `name` is what files call it, and all of it that the cache knows beside `model`. `key_variable` names the
+    environment variable with its key ("": it takes none).
+    """
+
+    name: str
+    base_url: str
+    model: str
+    key_variable: str = ""
+    pacing: Pacing = field(default_factory=Pacing)
+    sends_sample: bool = True
+    """Whether the sample index is sent, as the API's `seed`."""
+    local: LocalChat | None = None
+    """The model that answers in this process, in place of an address; it costs nothing."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """On whose account requests go: the experiment, which has the budget, and the stage."""
+
+    experiment: str = ""
+    stage: str = ""
+
+
+TABLE = "prices.yaml"
+
+
+@cache
+def price_table() -> Mapping[str, Price]:
+    """Return the shipped prices by model."""
+    from ruamel.yaml import YAML
+
+    text = (files("synthbench.llm") / TABLE).read_text(encoding="utf-8")
+    rows = YAML(typ="safe", pure=True).load(text)
+    return {model: Price.model_validate(row) for model, row in rows.items()}
+
+
+def price_of(endpoint: Endpoint) -> Price | None:
+    """Return the endpoint's own price, else its model's in the table; None if nobody knows it."""
+    return endpoint.pacing.price or price_table().get(endpoint.model)
+
+
+@dataclass(frozen=True)
+class ChatAmount:
+    """About so many requests, with the tokens of all their prompts and of all answers."""
+
+    num_requests: int
+    prompt_tokens: int
+    completion_tokens: int
+
+    def __add__(self, other: "ChatAmount") -> "ChatAmount":
+        return ChatAmount(
+            self.num_requests + other.num_requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+
+    def lines(self, endpoint: Endpoint) -> Iterator[str]:
+        """Yield requests and tokens, and money with the date of its prices, in one line each."""
+        yield (
+            f"LLM '{endpoint.name}' ({endpoint.model}): about {self.num_requests:,} requests,"
+            f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, less what"
+            " the cache of answers holds"
+        )
+        if endpoint.local is not None:
+            yield "money: none, the model runs here"
+            return
+        variable = endpoint.key_variable
+        if variable and not os.environ.get(variable, "").strip():
+            yield f"the environment variable {variable} is not set: nobody can be asked without it"
+        price, budget = price_of(endpoint), endpoint.pacing.budget_usd
+        limit = "" if budget is None else f"; budget_usd is {budget:g}"
+        if price is None:
+            yield f"money: nobody knows what {endpoint.model} costs; give llm.price{limit}"
+            return
+        is_batch = endpoint.pacing.batch
+        usd = price.usd(self.prompt_tokens, self.completion_tokens, is_batch=is_batch)
+        prices = "batch prices" if is_batch else "prices"
+        digits = 2 if usd >= 0.1 else 4
+        yield f"money: about {usd:,.{digits}f} US dollars at the {prices} of {price.date}{limit}"

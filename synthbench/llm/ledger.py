@@ -1,0 +1,104 @@
+"""What was asked, and what it cost: read from the attempts that the cache of answers holds."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synthbench.errors import UserError
+from synthbench.llm.cache import FILE
+from synthbench.llm.database import unusable
+
+_HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE name = 'attempts'"
+"""They come a moment after the file, and a kill may come in between."""
+_QUERY = """
+SELECT experiment, stage, endpoint, model,
+  sum(state = 'answered'),
+  sum(iif(state = 'answered', attempts.prompt_tokens, 0)),
+  sum(iif(state = 'answered', attempts.completion_tokens, 0)),
+  total(iif(state = 'answered', usd, 0)),
+  sum(state = 'in doubt'),
+  sum(iif(state = 'in doubt', coalesce(answers.prompt_tokens, attempts.prompt_tokens), 0)),
+  sum(iif(state = 'in doubt', coalesce(answers.completion_tokens, attempts.completion_tokens), 0)),
+  total(iif(state = 'in doubt', usd, 0)),
+  sum(state = 'in a batch'),
+  sum(iif(state = 'in a batch', attempts.prompt_tokens, 0)),
+  sum(iif(state = 'in a batch', attempts.completion_tokens, 0)),
+  total(iif(state = 'in a batch', usd, 0)),
+  sum(state = 'refused')
+FROM (SELECT id, key, experiment, stage, endpoint, model, prompt_tokens, completion_tokens, usd,
+  iif(state = 'sent', iif(session LIKE 'batch-%', 'in a batch', 'in doubt'), state) AS state
+  FROM attempts) AS attempts
+LEFT JOIN answers USING (key)
+WHERE (? = '' OR experiment = ?) AND (? = '' OR stage = ?)
+GROUP BY experiment, stage, endpoint, model ORDER BY min(id)
+"""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Some attempts with their tokens and US dollars."""
+
+    num_attempts: int
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float
+
+    def __str__(self) -> str:
+        tokens = f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
+        return f"{self.num_attempts:,} ({tokens}, {self.usd:.4f} US dollars)"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a stage asked of a model.
+
+    Nobody knows of what is `in_doubt` whether it was answered and paid, as a kill or a lost connection came
+    in between; its tokens are those of the answer that another attempt got, else the most that were expected,
+    and its US dollars always the most. Of what is in a batch that is not collected (`in_batches`) tokens and
+    US dollars are the most that are expected. `num_refused` attempts were turned away and cost nothing.
+    """
+
+    experiment: str
+    stage: str
+    endpoint: str
+    model: str
+    answered: Amount
+    in_doubt: Amount
+    in_batches: Amount
+    num_refused: int
+
+    def __str__(self) -> str:
+        doubt = f"; in doubt: {self.in_doubt}" if self.in_doubt.num_attempts else ""
+        batches = f"; under way in batches: {self.in_batches}" if self.in_batches.num_attempts else ""
+        refused = f"; turned away: {self.num_refused:,}" if self.num_refused else ""
+        return f"answers of '{self.endpoint}' ({self.model}): {self.answered}{batches}{doubt}{refused}"
+
+
+def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
+    """Return the entries of the ledger in `folder`, of one experiment or stage or all, the oldest first.
+
+    Raises UserError if the file is there and can't be read.
+    """
+    file = folder / FILE
+    if not file.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            is_new = not database.execute(_HAS_TABLES).fetchone()
+            rows = (
+                [] if is_new else database.execute(_QUERY, (experiment, experiment, stage, stage)).fetchall()
+            )
+    except sqlite3.Error as error:
+        raise UserError(
+            unusable(file, error) or f"the ledger of LLM answers, {file}, can't be read: {error}"
+        ) from error
+    return [_entry(row) for row in rows]
+
+
+def _entry(row: Sequence[Any]) -> Entry:
+    experiment, stage, endpoint, model, *amounts, num_refused = row
+    answered, in_doubt, in_batches = (Amount(*amounts[first : first + 4]) for first in (0, 4, 8))
+    return Entry(experiment, stage, endpoint, model, answered, in_doubt, in_batches, num_refused)

@@ -1,0 +1,358 @@
+"""Whatever comes over HTTP: an answer, or a failure that is counted and not bought again."""
+
+import gzip
+import json
+import sqlite3
+import tracemalloc
+import zlib
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faulty_server import FaultyServer, Reply, Script, answer, echo, faulty_server
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from synthbench.errors import UserError
+from synthbench.llm import connection
+from synthbench.llm.client import ChatClient
+from synthbench.llm.connection import LONGEST_WAIT, FailedAttemptError, Kind
+from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
+from synthbench.llm.ledger import entries
+from synthbench.llm.replies import LARGEST
+from synthbench.llm.requests import ChatAnswer, ChatRequest
+
+PRICE = Price(input=1, output=1, date="2026-01-01")
+DEEP = b"[" * 100_000
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(connection, "LONGEST_BACKOFF", 0.002)
+
+
+def ask(server: FaultyServer, folder: Path, number: int = 1) -> list[ChatAnswer]:
+    endpoint = Endpoint("mine", server.base_url, "model", "", Pacing(concurrency=4, price=PRICE))
+    requests = (ChatRequest(f"r{i}", ({"role": "user", "content": f"text {i}"},), {}) for i in range(number))
+    return list(ChatClient(endpoint, folder, Account("study", "stage")).answers(requests))
+
+
+def reply(message: Any, usage: Any = None, **choice: Any) -> Reply:
+    return Reply(body=json.dumps({"choices": [{"message": message, **choice}], "usage": usage}).encode())
+
+
+def parts(*content: Any) -> Reply:
+    return reply({"role": "assistant", "content": list(content)})
+
+
+TEXT = {"type": "text", "text": "A man "}
+MORE = {"type": "text", "text": "rides."}
+THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "failure"),
+    [
+        (parts(TEXT, MORE), "A man rides.", ""),
+        (parts(THINKING, TEXT), "A man ", ""),
+        (parts({"type": "refusal", "refusal": "I cannot."}), "I cannot.", ""),
+        (parts(THINKING), None, "thoughts without an answer"),
+        (parts(7, None, {"type": "text"}, {"type": ["text"]}, TEXT), "A man ", ""),
+        (parts(), "", ""),
+        (reply({"content": "A man rides.", "reasoning_content": "Hm."}), "A man rides.", ""),
+        (reply({"content": None, "reasoning_content": "Hm."}), None, "thoughts without an answer"),
+        (reply({"content": "", "reasoning": "Hm."}), None, "thoughts without an answer"),
+        (reply({"content": "<think>Hm.</think>\n\nA man rides."}), "A man rides.", ""),
+        (reply({"content": None, "refusal": "I cannot."}), "I cannot.", ""),
+        (reply({"content": None, "refusal": {"why": "I cannot."}}), None, "its content is no text"),
+        (reply({"content": {"text": "A man"}}), None, "its content is no text"),
+        (reply({"content": 7}), None, "its content is no text"),
+        (reply({"content": "A man \ud83d"}), None, "its text is not valid Unicode"),
+        (reply({"content": "A man"}, finish_reason=["content_filter"]), "A man", ""),
+    ],
+)
+def test_a_completion_of_any_kind_is_an_answer_or_a_failure_that_is_asked_for_once(
+    tmp_path: Path, given: Reply, text: str | None, failure: str
+) -> None:
+    with faulty_server(lambda number, body: given) as server:
+        for _ in range(2):
+            (found,) = ask(server, tmp_path)
+            assert (found.text, found.failure) == (text, failure)
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        [],
+        "many",
+        7,
+        {"prompt_tokens": None, "completion_tokens": "5"},
+        {"prompt_tokens": -5, "completion_tokens": -1},
+        {"prompt_tokens": 10**30, "completion_tokens": 10**30},
+        {"prompt_tokens": True, "completion_tokens": [5]},
+        {"prompt_tokens": 1e300, "completion_tokens": {}},
+    ],
+)
+def test_counts_that_are_none_are_not_believed_and_the_ledger_estimates(tmp_path: Path, usage: Any) -> None:
+    with faulty_server(lambda number, body: reply({"content": "A man rides."}, usage)) as server:
+        (found,) = ask(server, tmp_path)
+    assert found.text == "A man rides."
+    (entry,) = entries(tmp_path)
+    assert (entry.answered.prompt_tokens, entry.answered.completion_tokens) == (2, 4)
+    assert entry.answered.usd == pytest.approx(6e-6)
+
+
+UNREADABLE = [
+    Reply(body=b""),
+    Reply(204),
+    Reply(body=b"null"),
+    Reply(body=b"{}"),
+    Reply(body=b'{"choices": {"0": 1}}'),
+    Reply(body=b'{"choices": [null]}'),
+    Reply(body=b'{"choices": [[]]}'),
+    Reply(body=b'{"choices": [{"message": []}]}'),
+    Reply(body=b'{"choices": [{"message": "text"}]}'),
+    Reply(body=DEEP),
+    Reply(body=b'{"choices": ' + DEEP),
+    Reply(body=b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'),
+    Reply(body=b"9" * 5000),
+    Reply(body=answer("text").body, headers={"Content-Encoding": "gzip"}),
+    Reply(body=gzip.compress(answer("text").body, mtime=0)[:-20], headers={"Content-Encoding": "gzip"}),
+    Reply(body=answer("text").body, headers={"Content-Encoding": "br"}),
+    Reply(body=b"hello", content_type="text/plain; charset=no-such"),
+]
+
+
+@pytest.mark.parametrize("fault", UNREADABLE, ids=lambda fault: repr(fault.body[:40]))
+def test_an_unreadable_reply_is_tried_again_a_few_times_then_counted_and_not_bought_again(
+    tmp_path: Path, fault: Reply
+) -> None:
+    def script(number: int, body: dict[str, Any]) -> Reply:
+        return fault if body["messages"][0]["content"] == "text 0" else echo(number, body)
+
+    with faulty_server(script) as server:
+        first = {each.request.key: each for each in ask(server, tmp_path, 5)}
+        num_asked = len(server.bodies)
+        again = {each.request.key: each for each in ask(server, tmp_path, 5)}
+        assert len(server.bodies) == num_asked == 4 + connection.TRIES_OF_UNLIKELY
+    assert first == again
+    assert first["r0"].text is None
+    assert first["r0"].failure.endswith("given up after 4 tries")
+    (entry,) = entries(tmp_path)
+    assert (entry.answered.num_attempts, entry.in_doubt.num_attempts) == (4, 4)
+
+
+def test_a_web_page_was_never_bought_and_is_asked_again_on_another_day(tmp_path: Path) -> None:
+    page = Reply(200, b"<html>Sign in</html>", "text/html")
+    with faulty_server(lambda number, body: page if number < 4 else echo(number, body)) as server:
+        assert [each.text for each in ask(server, tmp_path)] == [None]
+        assert [each.text for each in ask(server, tmp_path)] == ["echo text 0"]
+
+
+def test_what_was_bought_in_vain_is_kept_though_another_request_ends_the_run(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    def script(number: int, body: dict[str, Any]) -> Reply:
+        text = body["messages"][0]["content"]
+        asked[text] += 1
+        if text == "text 0":
+            return Reply(body=b"{}")
+        if text == "text 1":  # refused, once the other was given up
+            asked["since"] += asked["text 0"] >= 4
+            return Reply(404, b"{}") if asked["since"] > 2 else Reply(429, b"", headers={"Retry-After": "0"})
+        return echo(number, body)
+
+    with faulty_server(script) as server:
+        for _ in range(2):
+            with pytest.raises(UserError):
+                ask(server, tmp_path, 5)
+            assert asked["text 0"] == 4
+
+
+def test_what_was_bought_in_vain_is_kept_before_the_run_ends(tmp_path: Path) -> None:
+    def script(number: int, body: dict[str, Any]) -> Reply:
+        text = body["messages"][0]["content"]
+        asked[text] += 1
+        if text == "text 1" and asked["text 0"] == 4:
+            on_disk.append(num_failures(tmp_path))
+        waits = text == "text 1" and on_disk.count(1) < 1
+        return (
+            Reply(429, b"", headers={"Retry-After": "0"})
+            if waits
+            else (Reply(body=b"{}") if text == "text 0" else echo(number, body))
+        )
+
+    asked: Counter[str] = Counter()
+    on_disk: list[int] = []
+    with faulty_server(script) as server:
+        ask(server, tmp_path, 2)
+    assert on_disk[-1] == 1  # while the other request was still under way
+
+
+def num_failures(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "answers.sqlite")) as database:
+        (number,) = database.execute("SELECT count(*) FROM answers WHERE failure != ''").fetchone()
+    return int(number)
+
+
+def test_where_the_run_as_a_whole_failed_nothing_is_kept_as_a_failure(tmp_path: Path) -> None:
+    with faulty_server(lambda number, body: Reply(body=b"{}")) as server, pytest.raises(UserError):
+        ask(server, tmp_path, 30)
+    with faulty_server(echo) as server:
+        assert all(each.text for each in ask(server, tmp_path, 30))
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Reply(500, b"\xff\xfe", "text/plain; charset=no-such"),
+        Reply(500, b"\xff", "text/plain; charset=hex"),
+        Reply(503, DEEP),
+        Reply(502, json.dumps({"error": {"message": "\ud800", "code": ["a"]}}).encode()),
+        Reply(429, b"", headers={"Retry-After": "Mon, 01 Jan 99999999999 00:00:00 GMT"}),
+        Reply(429, b"", headers={"Retry-After": "nan", "Set-Cookie": "=;;;=", "X": "\xff"}),
+        Reply(200, json.dumps({"error": {"message": "overloaded", "code": 529}}).encode()),
+    ],
+)
+def test_a_refusal_of_any_shape_is_tried_again(tmp_path: Path, fault: Reply) -> None:
+    with faulty_server(lambda number, body: fault if number < 3 else echo(number, body)) as server:
+        assert [each.text for each in ask(server, tmp_path)] == ["echo text 0"]
+    (entry,) = entries(tmp_path)
+    assert (entry.num_refused, entry.in_doubt.num_attempts) == (3, 0)
+
+
+def test_a_service_that_asks_to_wait_for_days_is_asked_by_another_run() -> None:
+    assert FailedAttemptError(Kind.BUSY, "HTTP 429", LONGEST_WAIT).can_pass(1, 8)
+    assert not FailedAttemptError(Kind.BUSY, "HTTP 429", LONGEST_WAIT + 1).can_pass(1, 8)
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["choices", "message", "content", "refusal", "usage", "text", "type", "error", "code"]
+            )
+            | st.text(max_size=3),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+_MESSAGES = st.fixed_dictionaries({}, optional={"content": _JSON, "refusal": _JSON, "reasoning": _JSON})
+_COMPLETIONS = st.fixed_dictionaries(
+    {"choices": st.lists(st.fixed_dictionaries({"message": _MESSAGES | _JSON}) | _JSON, max_size=2)},
+    optional={"usage": _JSON, "error": _JSON},
+)
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(
+        (_COMPLETIONS | _JSON).map(lambda each: json.dumps(each).encode()) | st.binary(),
+        min_size=6,
+        max_size=15,
+    )
+)
+def test_no_body_is_a_traceback_and_none_that_is_kept_is_asked_for_again(
+    tmp_path_factory: pytest.TempPathFactory, bodies: list[bytes]
+) -> None:
+    folder = tmp_path_factory.mktemp("cache")
+
+    def script(number: int, body: dict[str, Any]) -> Reply:
+        place = int(body["messages"][0]["content"].removeprefix("text "))
+        return Reply(body=bodies[place])
+
+    with faulty_server(script) as server:
+        first = {each.request.key: each for each in ask(server, folder, len(bodies))}
+        assert first.keys() == {f"r{i}" for i in range(len(bodies))}
+        assert all((each.text is None) == bool(each.failure) for each in first.values())
+        passing = {key for key, each in first.items() if "HTTP" in each.failure}
+        server.bodies.clear()
+        again = {each.request.key: each for each in ask(server, folder, len(bodies))}
+        asked = {f"r{body['messages'][0]['content'].removeprefix('text ')}" for body in server.bodies}
+    assert asked <= passing
+    assert again == first
+
+
+BOMB = 200 * 2**20
+
+
+def packed(size: int, level: int = 9) -> bytes:
+    """Return a completion whose text has so many letters, packed."""
+    before, after = answer("@").body.split(b"@")
+    packer = zlib.compressobj(level, wbits=31)
+    body = packer.compress(before)
+    for _ in range(size // 2**20):
+        body += packer.compress(b"a" * 2**20)
+    return body + packer.compress(after) + packer.flush()
+
+
+def test_an_answer_larger_than_any_model_writes_is_a_failure_that_is_asked_for_once(tmp_path: Path) -> None:
+    too_large = answer("a" * LARGEST)
+    with faulty_server(lambda number, body: too_large) as server:
+        for _ in range(2):
+            (found,) = ask(server, tmp_path)
+            assert (found.text, found.failure) == (None, "an answer of more than 4 MiB")
+    assert len(server.bodies) == 1
+
+
+def test_a_packed_answer_is_read_and_one_that_unpacks_without_end_is_stopped(tmp_path: Path) -> None:
+    headers = {"Content-Encoding": "gzip"}
+    replies = [Reply(body=packed(2**20), headers=headers), Reply(body=packed(BOMB), headers=headers)]
+    with faulty_server(lambda number, body: replies[number]) as server:
+        (found,) = ask(server, tmp_path / "one")
+        assert found.text == "a" * 2**20
+        tracemalloc.start()
+        (found,) = ask(server, tmp_path / "other")
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert (found.text, found.failure) == (None, "an answer of more than 4 MiB")
+    assert peak < 4 * LARGEST
+
+
+def redirecting(location: str, status: int = 307) -> Script:
+    return lambda number, body: Reply(status, headers={"Location": location})
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_another_server_is_refused_in_one_line_and_nothing_is_sent_there(
+    tmp_path: Path, status: int
+) -> None:
+    with faulty_server(echo) as other:
+        location = f"{other.base_url}/chat/completions?token=abc"
+        script = redirecting(location, status)
+        with faulty_server(script) as server, pytest.raises(UserError) as raised:
+            ask(server, tmp_path)
+    assert other.bodies == []
+    assert str(raised.value) == (
+        f"the LLM 'mine' at {server.base_url} redirects to {other.base_url}/chat/completions, which was"
+        " not asked; if that is the right server, write its address in llm.base_url"
+    )
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_within_the_same_server_is_followed(tmp_path: Path, status: int) -> None:
+    once = redirecting("/v2/chat", status)
+    with faulty_server(lambda number, body: (echo if number else once)(number, body)) as server:
+        assert [each.text for each in ask(server, tmp_path)] == ["echo text 0"]
+
+
+def test_a_redirect_in_circles_is_one_clear_line(tmp_path: Path) -> None:
+    circle = redirecting("/v1/chat/completions")
+    with faulty_server(circle) as server, pytest.raises(UserError, match="redirects in circles"):
+        ask(server, tmp_path)
+    assert len(server.bodies) == connection.MOST_REDIRECTS + 1
+
+
+def test_a_redirect_that_leads_nowhere_is_a_counted_failure(tmp_path: Path) -> None:
+    with faulty_server(redirecting("http://999.999.999.999/")) as server:
+        (found,) = ask(server, tmp_path)
+    assert (found.text, found.failure) == (None, "a redirect to no address")

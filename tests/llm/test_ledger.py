@@ -1,0 +1,75 @@
+"""The ledger: tokens and money of each stage, and what is in doubt."""
+
+from pathlib import Path
+
+from wording import refused
+
+from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost
+from synthbench.llm.endpoint import Account, Endpoint, Price, price_of, price_table
+from synthbench.llm.ledger import Amount, entries
+
+ENDPOINT = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
+EXPECTED = Cost(100, 50, 0.5)
+
+
+def note(folder: Path, account: Account, *, key: str, state: str) -> None:
+    with AnswerCache(folder, ENDPOINT, account) as cache:
+        attempt = cache.send(key, EXPECTED) or 0
+        if state == "answered":
+            cache.answered(attempt, key, Answer("text", "", 10, 5), 0.125)
+        elif state == "refused":
+            cache.refused(attempt, "HTTP 500")
+
+
+def test_without_a_cache_there_is_nothing_in_it(tmp_path: Path) -> None:
+    assert entries(tmp_path) == []
+
+
+def test_a_file_that_a_kill_left_without_tables_has_nothing_in_it(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch()
+    assert entries(tmp_path) == []
+
+
+def test_each_stage_has_an_entry_with_what_is_paid_and_what_is_in_doubt(tmp_path: Path) -> None:
+    one, other = Account("study", "one"), Account("study", "other")
+    note(tmp_path, one, key="a", state="refused")
+    note(tmp_path, one, key="a", state="killed")
+    note(tmp_path, one, key="a", state="answered")
+    note(tmp_path, one, key="b", state="answered")
+    note(tmp_path, other, key="c", state="killed")
+    first, second = entries(tmp_path, "study")
+    assert (first.stage, first.endpoint, first.model) == ("one", "mine", "model")
+    assert first.answered == Amount(2, 20, 10, 0.25)
+    assert first.in_doubt == Amount(1, 10, 5, 0.5)
+    assert first.num_refused == 1
+    assert second.answered == Amount(0, 0, 0, 0.0)
+    assert second.in_doubt == Amount(1, 100, 50, 0.5)
+    assert entries(tmp_path, "study", "other") == [second]
+    assert entries(tmp_path, "another") == []
+
+
+def test_an_entry_is_a_line_for_people(tmp_path: Path) -> None:
+    note(tmp_path, Account(), key="a", state="killed")
+    note(tmp_path, Account(), key="a", state="answered")
+    (entry,) = entries(tmp_path)
+    assert str(entry) == (
+        "answers of 'mine' (model): 1 (10 + 5 tokens, 0.1250 US dollars); in doubt: 1 (10 + 5 tokens,"
+        " 0.5000 US dollars)"
+    )
+
+
+def test_a_file_that_is_none_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"not a database, " * 100)
+    with refused("LLM"):
+        entries(tmp_path)
+
+
+def test_prices_are_dated_and_an_endpoints_own_goes_before_the_table() -> None:
+    assert all(price.date for price in price_table().values())
+    known = Endpoint("openai", "https://api.openai.com/v1", "gpt-4o-mini")
+    assert price_of(known) == price_table()["gpt-4o-mini"]
+    assert price_of(ENDPOINT) is None
+    own = Price(input=1, output=2, date="2026-05-01")
+    overridden = Endpoint("openai", "u", "gpt-4o-mini", pacing=known.pacing.model_copy(update={"price": own}))
+    assert price_of(overridden) == own
+    assert own.usd(1_000_000, 500_000) == 2.0
