@@ -26,8 +26,7 @@ from measure import data_folder, one_thread
 
 from synthbench.cli.encoders import encoder_name, open_encoder
 from synthbench.cli.suites import find_tasks
-from synthbench.data.contamination.index import TestIndex
-from synthbench.data.contamination.search import search
+from synthbench.data.contamination import TestIndex, search
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.inspect import describe
 from synthbench.data.likeness import NUM_PERMUTATIONS, bare

@@ -21,10 +21,10 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+from synthbench.sandbox.llm import LLMSettings
 from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.habits import changed_slots
-from synthbench.sandbox.llm.settings import LLMSettings
-from synthbench.sandbox.llm.wording import heard
+from synthbench.sandbox.parsing import heard
 from synthbench.sources.places import Places
 from synthbench.sources.sandbox import SandboxSource
 from synthbench_syncse.answers import sentences_in

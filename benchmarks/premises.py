@@ -28,9 +28,9 @@ from sentence_transformers import SentenceTransformer
 
 from synthbench.sandbox.domain_groups import domain_groups
 from synthbench.sandbox.events import similarity
-from synthbench.sandbox.forms import REGISTERS
 from synthbench.sandbox.parsing import parse
 from synthbench.sandbox.premises import DEFAULT, Premises
+from synthbench.sandbox.realisation import REGISTERS
 from synthbench.sandbox.streams import Scope, pairs
 
 DATA = Path(os.environ["SYNTHBENCH_DATA"])

@@ -1,8 +1,8 @@
 """All that a plug-in may import."""
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.divergence import kl_divergence
-from synthbench.data.preparing.filters import looks_like_a_refusal
+from synthbench.data.preparing.drops import looks_like_a_refusal
+from synthbench.data.quality import kl_divergence
 from synthbench.data.records import (
     Failure,
     Pair,

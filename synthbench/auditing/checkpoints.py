@@ -11,8 +11,8 @@ from synthbench.auditing.confusion import Confusion, confusion
 from synthbench.auditing.oracle import BANDS, OUTSIDE, band
 from synthbench.sandbox.documents import INSTRUCTIONS, prompt
 from synthbench.sandbox.events import similarity
-from synthbench.sandbox.forms import REGISTERS
 from synthbench.sandbox.parsing import parse
+from synthbench.sandbox.realisation import REGISTERS
 from synthbench.sandbox.streams import Scope, pairs, sentences
 from synthbench.sandbox.vocabulary import domain_names
 

@@ -8,10 +8,10 @@ from statistics import fmean
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.auditing.agreement import Agreement, agreement
-from synthbench.auditing.annotations import Annotation
 from synthbench.auditing.confusion import Confusion, Correlation, Share, confusion, correlation, share
 from synthbench.auditing.items import Item, Items
 from synthbench.auditing.oracle import BAND_EDGES, BANDS, Verdict, judge, labels_for
+from synthbench.auditing.sheets import Annotation
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.runtime import Progress

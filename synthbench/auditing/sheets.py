@@ -4,13 +4,16 @@ The columns are the item's id, its sentences, and the answer, whose header holds
 `Is it safe? Answer: safe | unsafe`. Answers are typed into that column; columns that people add are ignored.
 """
 
-from dataclasses import dataclass
+import csv
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from synthbench.auditing.items import Items
+from synthbench.auditing.items import Item, Items
 from synthbench.data.exchange import replacing
 from synthbench.errors import UserError, did_you_mean
-from synthbench.escaping import CsvWriter
+from synthbench.escaping import CsvWriter, restored
+from synthbench.given_files import check_file
 
 ID = "id"
 ANSWER = " Answer: "
@@ -97,3 +100,155 @@ def _number(text: str) -> float | None:
         return float(text.replace(",", "."))
     except ValueError:
         return None
+
+
+MOST_FAULTS = 10
+# A comma, or what spreadsheets of other countries write instead.
+DELIMITERS = ",;\t"
+
+
+@dataclass(frozen=True)
+class Annotation:
+    """One annotator's answers: item id -> label, None where the answer is missing."""
+
+    annotator: str
+    question: Question
+    answers: Mapping[str, str | None]
+
+
+@dataclass
+class _Sheet:
+    """A sheet while it is read: the items that it may hold, and the lines of the ids found so far."""
+
+    file: Path
+    items: Mapping[str, Item]
+    text_names: tuple[str, ...]
+    known_texts: Set[tuple[str, ...]]
+    lines: dict[str, int] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
+
+    def add_fault(self, line: int, message: str) -> None:
+        self.faults.append(f"{self.file}:{line}: {message}")
+
+    def raise_if_faulty(self) -> None:
+        more = len(self.faults) - MOST_FAULTS
+        if self.faults:
+            raise UserError(*self.faults[:MOST_FAULTS], *([f"... and {more} more"] if more > 0 else []))
+
+
+def read_annotations(files: Sequence[Path], items: Items) -> list[Annotation]:
+    """Read one sheet for each annotator, who is named after the file.
+
+    Raises UserError naming file and line of ids that are no items' or occur twice, rows whose sentences are
+    another item's, answers that are no labels; files without any answer, and files of different questions.
+    """
+    names = [file.stem for file in files]
+    if len(set(names)) < len(names):
+        names = [str(file) for file in files]
+    for position, file in enumerate(files):
+        if file.resolve() in {other.resolve() for other in files[:position]}:
+            raise UserError(f"{file}: is given twice")
+    known = {item.id: item for item in items.items}
+    texts = {item.texts for item in items.items}
+    sheets = [_Sheet(file, known, items.text_names, texts) for file in files]
+    found = [_read(name, sheet) for name, sheet in zip(names, sheets, strict=True)]
+    for file, annotation in zip(files, found, strict=True):
+        if annotation.question != found[0].question:
+            raise UserError(f"{file}: its question or labels are not those of {files[0]}")
+    return found
+
+
+def is_blank(file: Path) -> bool:
+    """Tell whether a file is a sheet as it was written, to which nobody has added anything."""
+    try:
+        rows = _rows(file)
+        _, header = next(rows, (1, []))
+        _, column = _question(header, file)
+        return column == len(header) - 1 and not any("".join(cells[column:]).strip() for _, cells in rows)
+    except UserError:
+        return False
+
+
+def _read(name: str, sheet: _Sheet) -> Annotation:
+    rows = _rows(sheet.file)
+    _, header = next(rows, (1, []))
+    question, column = _question(header, sheet.file)
+    answers: dict[str, str | None] = {}
+    for line, cells in rows:
+        if not any(cell.strip() for cell in cells):
+            continue
+        if len(cells) > len(header) or len(cells) <= header.index(ID):
+            sheet.add_fault(line, f"has {len(cells)} fields, the header {len(header)}")
+            continue
+        row = dict(zip(header, (restored(cell) for cell in cells), strict=False))
+        _check_row(row, line, sheet)
+        answer = " ".join(row.get(header[column], "").split())
+        try:
+            answers[row[ID].strip()] = question.label(answer) if answer else None
+        except ValueError as error:
+            sheet.add_fault(line, str(error))
+    if sheet.lines and not sheet.items.keys() & sheet.lines.keys():
+        raise UserError(f"{sheet.file}: was made from another data set: none of its ids is one of this one's")
+    sheet.raise_if_faulty()
+    if not any(answers.values()):
+        raise UserError(
+            f"{sheet.file}: holds no answers; they belong into the column '{header[column][:40]} ...'"
+        )
+    return Annotation(name, question, answers)
+
+
+def _check_row(row: Mapping[str, str], line: int, sheet: _Sheet) -> None:
+    """Note an unknown or repeated id, and sentences that were moved away from theirs.
+
+    Sentences that a spreadsheet only changed (a dash, a number) are let pass.
+    """
+    identity = row[ID].strip()
+    first = sheet.lines.setdefault(identity, line)
+    item = sheet.items.get(identity)
+    if item is None:
+        sheet.add_fault(line, f"id '{identity}' is none of this data set's")
+        return
+    if first != line:
+        sheet.add_fault(line, f"id '{identity}' stands in line {first} already")
+    texts = tuple(row.get(name, "") for name in sheet.text_names)
+    if texts != item.texts and texts in sheet.known_texts:
+        sheet.add_fault(line, "its sentences belong to another id; was one column sorted without the others?")
+
+
+def _question(header: Sequence[str], file: Path) -> tuple[Question, int]:
+    """Return the question, and the column of the answers."""
+    asked = {column: Question.from_header(cell) for column, cell in enumerate(header)}
+    found = {column: question for column, question in asked.items() if question is not None}
+    if ID not in header or len(found) != 1:
+        raise UserError(
+            f"{file}:1: must be the header that was written, with a column '{ID}' and one like "
+            "'Is it safe? Answer: safe | unsafe'"
+        )
+    column, question = next(iter(found.items()))
+    return question, column
+
+
+def _rows(file: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield each row with its first line's number; the header's cells are stripped and restored."""
+    check_file(file)
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as stream:
+            header = stream.readline()
+            stream.seek(0)
+            reader = csv.reader(stream, delimiter=_delimiter(header), strict=True)
+            line = 1
+            for cells in reader:
+                yield line, [restored(cell.strip()) for cell in cells] if line == 1 else cells
+                line = reader.line_num + 1
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: is not UTF-8; save it as 'CSV UTF-8'") from None
+    except csv.Error as error:
+        raise UserError(f"{file}:{line}: is not CSV: {error}") from error
+    except OSError as error:
+        raise UserError(f"{file}: can't be read: {error.strerror or error}") from error
+
+
+def _delimiter(header: str) -> str:
+    """Return what parts the cells; the question may hold any of the candidates as well."""
+    found = (each for each in DELIMITERS if ID in next(csv.reader([header], delimiter=each), []))
+    return next(found, DELIMITERS[0])

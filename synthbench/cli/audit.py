@@ -110,9 +110,9 @@ def _write(
 def _report(
     dataset: Path, sheets: list[Path], sampling: tuple[int | None, int], json_file: Path | None
 ) -> None:
-    from synthbench.auditing.annotations import read_annotations
     from synthbench.auditing.items import items_of
     from synthbench.auditing.report import audit_by_oracle, audit_by_people
+    from synthbench.auditing.sheets import read_annotations
     from synthbench.data.exchange import check_target, open_dataset, replacing
     from synthbench.pipeline.engine.progress import progress_for_people
     from synthbench.reporting.model.audit_section import audit_block

@@ -15,8 +15,7 @@ from synthbench.errors import UserError, did_you_mean
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from synthbench.data.contamination.index import Row
-    from synthbench.data.contamination.search import Findings, TestOverlap
+    from synthbench.data.contamination import Findings, Row, TestOverlap
 
 LEARNING = ("train", "dev")
 
@@ -61,8 +60,7 @@ def contamination(
     in common (shorter ones: all words); or are nearly equal by MinHash. DATASET may also be a .txt file with
     a sentence a line. Folders are read piece by piece, whatever their size.
     """
-    from synthbench.data.contamination.index import TestIndex
-    from synthbench.data.contamination.search import search
+    from synthbench.data.contamination import TestIndex, search
     from synthbench.data.exchange import replacing
     from synthbench.data.streaming import text_batches
 

@@ -84,8 +84,8 @@ def serve(
 def _serve(host: str, port: int, given: dict[str, object]) -> None:
     from pydantic import ValidationError
 
+    from synthbench.sandbox.llm import LLMSettings
     from synthbench.sandbox.llm.serving import LLMServer
-    from synthbench.sandbox.llm.settings import LLMSettings
 
     try:
         settings = LLMSettings.model_validate(given)

@@ -43,7 +43,7 @@ def _build(folder: Path, seed: int) -> "Figures":
 
     from synthbench.auditing.checkpoints import measure
     from synthbench.quiet import quiet_transformers
-    from synthbench.sandbox.building_processes import CROSS_ENCODER, ENCODER, LM, build_checkpoints
+    from synthbench.sandbox.building import CROSS_ENCODER, ENCODER, LM, build_checkpoints
     from synthbench.sandbox.shipped import write_checksums
 
     build_checkpoints(folder, seed, say=_say)

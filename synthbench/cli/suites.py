@@ -80,7 +80,6 @@ def find_tasks(
 
     Raises UserError if the suite is unknown, none of its tasks is found, or one that is found is faulty.
     """
-    from synthbench.data.learning import with_learning
     from synthbench.sources.places import Places
 
     if suite not in SUITES:
@@ -101,7 +100,7 @@ def find_tasks(
         tasks[name] = source.load(places)
         if learning:
             learnt = ((split, each.load(places)) for split, each in learning.items())
-            tasks[name] = with_learning(tasks[name], learnt)
+            tasks[name] = tasks[name].with_splits(learnt)
     if not tasks:
         where, instead = (f"--data {data}", "--origin hub takes them from the Hugging Face hub")
         if origin == "hub":

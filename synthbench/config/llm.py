@@ -12,8 +12,7 @@ from synthbench.config.local_llm import LocalLLM
 from synthbench.config.wording import NAME_PATTERN
 from synthbench.llm.endpoint import Endpoint, Pacing, Traffic, price_of
 from synthbench.plugins import ChatModel
-from synthbench.sandbox.llm import MODEL
-from synthbench.sandbox.llm.settings import LLMSettings
+from synthbench.sandbox.llm import MODEL, LLMSettings
 
 TRAFFIC = frozenset(Pacing.model_fields) - {"price"}
 """Keys of `llm:` that say how an LLM is asked, and change neither an answer nor what it cost."""

@@ -1,6 +1,7 @@
 """Records on their way into a data set: checked, given ids, counted and hashed, some thousand at a time."""
 
 import hashlib
+import json
 import math
 from array import array
 from bisect import bisect_left
@@ -9,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from synthbench.data.dataset import CANONICAL_JSON, is_unicode, schema, to_row
-from synthbench.data.records import RECORD_TYPES, Ranking, Record, RecordKind, ScoredPair
+from synthbench.data.records import RECORD_TYPES, Ranking, Record, RecordKind, ScoredPair, is_unicode, schema
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 RECORDS_AT_ONCE = 10_000
+_CANONICAL_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 class Fingerprints:
@@ -89,7 +90,7 @@ class CheckedRecords:
             record = replace(record, score=float(record.score))
         is_new = self._ids.add(record.id) if record.id else True
         record = record if record.id else self._with_content_id(record)
-        line = CANONICAL_JSON.encode(to_row(record))
+        line = _CANONICAL_JSON.encode(record.values())
         for fault, detail in self._faults_of(record, line, is_new=is_new):
             self._faults.setdefault(fault, f"record {record.id}: {fault}{detail}")
         if self._faults:

@@ -1,16 +1,17 @@
 """The one dataset schema: an immutable Parquet table of one record kind, with a manifest beside it."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synthbench.data.records import RECORD_TYPES, Record, RecordKind
+from synthbench.data.checking import CheckedRecords, checked_table
+from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row, schema
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ ROWS_AT_A_TIME = 1_000
 RECORDS_FILE = "records.parquet"
 FAILURES_FILE = "failures.parquet"
 MANIFEST_FILE = "manifest.json"
-CANONICAL_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
 
 
 class Manifest(BaseModel):
@@ -78,8 +78,6 @@ class SyntheticDataset:
         Raises UserError naming the first offending record of each fault: another kind, an empty sentence,
         a score or grade that is NaN or outside [0, 1], candidates without grades, an id that occurs twice.
         """
-        from synthbench.data.checking import checked_table
-
         table, checked = checked_table(kind, records)
         failure_table, _ = checked_table(RecordKind.FAILURE, failures)
         complete = Manifest(
@@ -142,6 +140,11 @@ class SyntheticDataset:
         manifest = self.manifest.model_dump(exclude=derived) | changes
         return SyntheticDataset.create(kind or self.kind, records, failures=self.failures(), **manifest)
 
+    def with_splits(self, others: Iterable[tuple[str, "SyntheticDataset"]]) -> "SyntheticDataset":
+        """Return the records as split "test", and behind them those of each (split, data set)."""
+        parts = [("test", self), *others]
+        return self.with_records([replace(record, split=split) for split, data in parts for record in data])
+
     def write(self, folder: Path) -> None:
         """Write records, failures and manifest into `folder`, which must exist."""
         import pyarrow.parquet as pq
@@ -188,6 +191,56 @@ class StoredRecords:
     def _batches(self, columns: list[str] | None) -> "Iterator[pa.RecordBatch]":
         with opened(self._file) as parquet:
             yield from parquet.iter_batches(ROWS_AT_A_TIME, columns=columns)
+
+
+def write_records(
+    folder: Path,
+    kind: RecordKind,
+    records: Iterable[Record],
+    **manifest: Any,  # noqa: ANN401 - the manifest's own fields
+) -> Manifest:
+    """Write records, and the failures among them, as a data set into `folder`, which must exist.
+
+    What is read from there is what `SyntheticDataset.create` makes of them. Raises UserError as that does.
+    """
+    if RECORD_TYPES[kind].optional_fields:
+        # Which columns there are is known at the end only.
+        return _write_at_once(folder, kind, list(records), manifest)
+    import pyarrow.parquet as pq
+
+    with ExitStack() as files:
+
+        def into(name: str, kind: RecordKind) -> CheckedRecords:
+            checked = CheckedRecords(kind, lambda batch: file.write_batch(batch))
+            file = files.enter_context(pq.ParquetWriter(folder / name, checked.schema))
+            return checked
+
+        kept, failures = into(RECORDS_FILE, kind), into(FAILURES_FILE, RecordKind.FAILURE)
+        for record in records:
+            (failures if record.kind == RecordKind.FAILURE else kept).add(record)
+        kept.finish()
+        failures.finish()
+    written = Manifest(
+        kind=kind,
+        num_records=kept.num_records,
+        num_failures=failures.num_records,
+        content_hash=kept.content_hash,
+        **manifest,
+    )
+    write_manifest(written, folder)
+    return written
+
+
+def _write_at_once(
+    folder: Path, kind: RecordKind, records: Iterable[Record], manifest: dict[str, Any]
+) -> Manifest:
+    kept: list[Record] = []
+    failures: list[Record] = []
+    for record in records:
+        (failures if record.kind == RecordKind.FAILURE else kept).append(record)
+    dataset = SyntheticDataset.create(kind, kept, failures=failures, **manifest)
+    dataset.write(folder)
+    return dataset.manifest
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:
@@ -244,42 +297,6 @@ def opened(file: Path) -> "Iterator[pq.ParquetFile]":
     except (pa.ArrowException, OSError) as error:
         reason = str(error).strip().splitlines()[0]
         raise UserError(f"{file}: damaged, not readable as Parquet: {reason}") from error
-
-
-def is_unicode(text: str) -> bool:
-    """Tell whether the text can be stored as UTF-8; half of a surrogate pair can't."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def to_row(record: Record) -> dict[str, Any]:
-    """Return the record's columns and values, without optional columns that hold nothing."""
-    return record.values()
-
-
-def from_row(kind: RecordKind, row: Mapping[str, Any]) -> Record:
-    """Return the record of a row that has this kind's columns."""
-    return RECORD_TYPES[kind](**row)
-
-
-def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
-    """Return the Arrow schema of a record kind: its own columns, then the shared ones, then optional ones."""
-    import pyarrow as pa
-
-    types = {
-        "score": pa.float64(),
-        "seed": pa.int64(),
-        "attempts": pa.int64(),
-        "candidates": pa.list_(pa.string()),
-        "grades": pa.list_(pa.float64()),
-        "further_queries": pa.list_(pa.string()),
-    }
-    names = (*RECORD_TYPES[kind].own_fields(), *(field.name for field in fields(Record)))
-    names += RECORD_TYPES[kind].optional_fields if with_optional else ()
-    return pa.schema([(name, types.get(name, pa.string())) for name in names])
 
 
 def from_table(kind: RecordKind, table: "pa.Table") -> Iterator[Record]:

@@ -9,10 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from synthbench.data.cells import cell_value
 from synthbench.data.conversions import distinct_sentences
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.importing import Faults, Row, content_hash, jsonl_rows, opened
+from synthbench.data.importing import Faults, Row, cell_value, content_hash, jsonl_rows, opened
 from synthbench.data.records import Record, RecordKind, ScoredPair, Sentence
 from synthbench.errors import UserError, did_you_mean
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.near_identity import normalised
+from synthbench.data.likeness import normalised
 from synthbench.data.records import RecordKind
 from synthbench.data.streaming import text_columns
 

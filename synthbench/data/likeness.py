@@ -106,3 +106,8 @@ def _shingles(bare_text: str) -> list[str]:
 @lru_cache(maxsize=4096)
 def _shingle_set(bare_text: str) -> frozenset[str]:
     return frozenset(_shingles(bare_text))
+
+
+def normalised(text: str) -> str:
+    """Return the text without case, and without white space and full stops at its ends."""
+    return text.strip().lower().rstrip(". ")

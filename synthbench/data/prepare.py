@@ -12,9 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.preparing.filters import DropRefusals, Length
-from synthbench.data.preparing.overlap import DropOverlap
-from synthbench.data.preparing.repetition import DropDuplicates, DropIdentical
+from synthbench.data.preparing.drops import DropDuplicates, DropIdentical, DropOverlap, DropRefusals, Length
 from synthbench.data.preparing.sampling import KeepPerGroup, Sample, Split
 from synthbench.data.preparing.scores import AddRandomNegatives, SmoothLabels
 from synthbench.data.preparing.step import Step

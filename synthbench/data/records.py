@@ -1,9 +1,13 @@
 """The records that methods write and trainers and evaluators read."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class RecordKind(StrEnum):
@@ -158,3 +162,34 @@ class Failure(Record):
 RECORD_TYPES: dict[RecordKind, type[Record]] = {
     record_type.kind: record_type for record_type in (ScoredPair, Pair, Triplet, Ranking, Sentence, Failure)
 }
+
+
+def is_unicode(text: str) -> bool:
+    """Tell whether the text can be stored as UTF-8; half of a surrogate pair can't."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def from_row(kind: RecordKind, row: Mapping[str, Any]) -> Record:
+    """Return the record of a row that has this kind's columns."""
+    return RECORD_TYPES[kind](**row)
+
+
+def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
+    """Return the Arrow schema of a record kind: its own columns, then the shared ones, then optional ones."""
+    import pyarrow as pa
+
+    types = {
+        "score": pa.float64(),
+        "seed": pa.int64(),
+        "attempts": pa.int64(),
+        "candidates": pa.list_(pa.string()),
+        "grades": pa.list_(pa.float64()),
+        "further_queries": pa.list_(pa.string()),
+    }
+    names = (*RECORD_TYPES[kind].own_fields(), *(field.name for field in fields(Record)))
+    names += RECORD_TYPES[kind].optional_fields if with_optional else ()
+    return pa.schema([(name, types.get(name, pa.string())) for name in names])

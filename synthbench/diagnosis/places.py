@@ -7,7 +7,7 @@ from pathlib import Path
 
 from synthbench.diagnosis.finding import Finding, fine, note, problem
 from synthbench.errors import UserError
-from synthbench.sources.senteval import task_files
+from synthbench.sources.folders import task_files
 from synthbench.sources.tasks import TASKS
 
 GB = 10**9

@@ -8,9 +8,8 @@ from random import Random
 
 from synthbench.sandbox import VERSION, morphology
 from synthbench.sandbox.events import WEIGHTS, slot_similarities
-from synthbench.sandbox.forms import REGISTERS, Register
 from synthbench.sandbox.premises import Premises
-from synthbench.sandbox.realisation import Told, object_phrase, place_phrase
+from synthbench.sandbox.realisation import REGISTERS, Register, Told, object_phrase, place_phrase
 from synthbench.sandbox.sampling import Relation
 from synthbench.sandbox.streams import Scope
 from synthbench.sandbox.vocabulary import domain_names

@@ -2,13 +2,22 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 
 from synthbench.sandbox import morphology
 from synthbench.sandbox.events import Event, Number
-from synthbench.sandbox.forms import FORMS, QUANTITIES, Form, Register
-from synthbench.sandbox.realisation import Wording, object_phrase, place_phrase, sentence
+from synthbench.sandbox.realisation import (
+    FORMS,
+    QUANTITIES,
+    Form,
+    Register,
+    Wording,
+    object_phrase,
+    place_phrase,
+    sentence,
+)
 from synthbench.sandbox.vocabulary import Concepts, Domain, domains, times
 
 _Named = dict[str, list[tuple[str, str]]]
@@ -32,6 +41,31 @@ def parses(text: str) -> Iterator[tuple[Event, Wording]]:
             for event, wording in _readings(domain, form, match.groupdict()):
                 if sentence(event, wording) == text:
                     yield event, wording
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A sentence of the grammar as it is spelt there, what it tells, and in which words."""
+
+    text: str
+    event: Event
+    wording: Wording
+
+    @property
+    def register(self) -> Register:
+        """The register of its form."""
+        return self.wording.form.register
+
+
+def heard(text: str) -> Heard | None:
+    """Read a sentence whose first letter, full stop or blanks may be wrong; None if the grammar has none."""
+    words = " ".join(text.split())
+    capitalised = words[:1].upper() + words[1:]
+    bare = capitalised.rstrip(".!")
+    for spelling in dict.fromkeys((capitalised, f"{bare}.", bare)):
+        for event, wording in parses(spelling):
+            return Heard(spelling, event, wording)
+    return None
 
 
 def _candidate_domains(text: str) -> list[Domain]:

@@ -2,7 +2,7 @@
 
 Each can be set; its default is chosen so that the world resembles real data in one measure: the table is in
 docs/sandbox.md, `benchmarks/premises.py` measures. The language model's premise is the kind of its prompt
-(`synthbench/sandbox/documents.py`); the LLM's are settings of its own (`synthbench/sandbox/llm/settings.py`).
+(`synthbench/sandbox/documents.py`); the LLM's are settings of its own (`synthbench/sandbox/llm.py`).
 """
 
 from typing import Literal, Self

@@ -8,7 +8,7 @@ from operator import attrgetter
 from random import Random
 
 from synthbench.sandbox.events import Event, similarity
-from synthbench.sandbox.forms import Register
+from synthbench.sandbox.realisation import Register
 from synthbench.sandbox.sampling import Relation
 from synthbench.sandbox.streams import Distinct, Scope, draw_until
 

@@ -13,8 +13,8 @@ from operator import itemgetter
 from random import Random
 
 from synthbench.sandbox.events import Event
-from synthbench.sandbox.forms import Register
 from synthbench.sandbox.premises import Premises
+from synthbench.sandbox.realisation import Register
 from synthbench.sandbox.sampling import Split, draw_event, split_at, split_of
 from synthbench.sandbox.streams import Distinct, Scope, draw_until
 from synthbench.sandbox.vocabulary import domains, people

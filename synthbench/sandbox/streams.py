@@ -11,9 +11,8 @@ from typing import TypeVar
 from synthbench.errors import UserError
 from synthbench.sandbox import VERSION
 from synthbench.sandbox.events import DECIMALS, Event, similarity
-from synthbench.sandbox.forms import Register
 from synthbench.sandbox.premises import DEFAULT, Premises
-from synthbench.sandbox.realisation import Told, draw_wording
+from synthbench.sandbox.realisation import Register, Told, draw_wording
 from synthbench.sandbox.sampling import Relation, Split, draw_event, draw_partner, split_of
 
 Drawn = TypeVar("Drawn")

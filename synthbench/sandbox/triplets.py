@@ -7,7 +7,7 @@ from itertools import count
 from operator import attrgetter
 from random import Random
 
-from synthbench.sandbox.forms import Register
+from synthbench.sandbox.realisation import Register
 from synthbench.sandbox.sampling import Relation
 from synthbench.sandbox.streams import Distinct, Scope
 

@@ -16,8 +16,8 @@ from typing import Literal
 
 from synthbench.errors import UserError
 from synthbench.sandbox.events import Event
-from synthbench.sandbox.forms import Register
 from synthbench.sandbox.premises import Premises
+from synthbench.sandbox.realisation import Register
 from synthbench.sandbox.sampling import draw_event
 from synthbench.sandbox.streams import Distinct, Scope, draw_until
 from synthbench.sandbox.vocabulary import Scene, domains

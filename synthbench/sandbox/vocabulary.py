@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from synthbench.sandbox import words_private, words_public
-from synthbench.sandbox.words_shared import ATTRIBUTES, PEOPLE, TIMES, DomainWords
+from synthbench.sandbox.words import ATTRIBUTES, PEOPLE, PRIVATE_LIFE, PUBLIC_LIFE, TIMES, DomainWords
 
 _ARTICLES = {"a", "an", "the", "some", "no"}
 _PREPOSITIONS = {
@@ -86,7 +85,7 @@ class Domain:
 @cache
 def domains() -> Mapping[str, Domain]:
     """Return all domains by name."""
-    return {words.name: _domain(words) for words in (*words_private.DOMAINS, *words_public.DOMAINS)}
+    return {words.name: _domain(words) for words in (*PRIVATE_LIFE, *PUBLIC_LIFE)}
 
 
 def domain_names() -> tuple[str, ...]:

@@ -13,9 +13,9 @@ from synthbench.data.conversions import convert, why_impossible
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.sources.content import Content
 from synthbench.sources.parts import CONNECTS_PARTS, Part, classes, divide
 from synthbench.sources.places import Places
+from synthbench.sources.reading import Content
 
 NUM_SENTENCES = {RecordKind.SCORED_PAIR: 2, RecordKind.PAIR: 2, RecordKind.TRIPLET: 3}
 

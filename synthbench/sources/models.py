@@ -11,19 +11,11 @@ from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.given_files import PlacedName, path_of, why_no_file
-from synthbench.sources import (
-    files,
-    hub,
-    hub_files,
-    question_pairs,
-    ranking_rows,
-    reranking,
-    senteval,
-    transfer,
-)
-from synthbench.sources.content import Content, hashes
+from synthbench.sources import files, folders, hub, reranking
 from synthbench.sources.description import SourceBase
+from synthbench.sources.hub import COMMIT
 from synthbench.sources.places import Origin, Places
+from synthbench.sources.reading import Content, hashes
 from synthbench.sources.sandbox import SandboxSource
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
 
@@ -33,8 +25,8 @@ IN_DATA_FOLDER = "data:"
 
 _READERS = {
     "reranking": reranking.read_task,
-    "question pairs": question_pairs.read_task,
-    **dict.fromkeys(("semeval", "benchmark", "sick"), senteval.read_task),
+    "question pairs": folders.read_question_pairs,
+    **dict.fromkeys(("semeval", "benchmark", "sick"), folders.read_similarity),
 }
 
 
@@ -82,15 +74,15 @@ class TaskSource(SourceBase):
         if self.is_on_hub(places):
             hub.check_available(task, self.split)
             return {task.hub_id: task.hub_revision}
-        parts = senteval.task_files(task, self.split, places.data)
+        parts = folders.task_files(task, self.split, places.data)
         return hashes({f"{task.folder}/{path.name}": path for paths in parts.values() for path in paths})
 
     def _read(self, places: Places) -> Content:
         task = self._task()
         if self.is_on_hub(places):
             return hub.read_task(task, self.split, hub.resolve(task, self.split), self.expected_size)
-        parts = senteval.task_files(task, self.split, places.data)
-        read_task = _READERS.get(task.layout, transfer.read_task)
+        parts = folders.task_files(task, self.split, places.data)
+        read_task = _READERS.get(task.layout, folders.read_transfer)
         return read_task(task, self.split, parts, self.expected_size)
 
     def _own_records(self, places: Places) -> int | None:
@@ -123,7 +115,7 @@ class FileSource(SourceBase):
     )
     revision: str | None = Field(
         None,
-        pattern=f"^{hub_files.COMMIT.pattern}$",
+        pattern=f"^{COMMIT.pattern}$",
         exclude_if=lambda value: value is None,
         description="with `hub`, the full commit hash; null: the one in the local cache, else the newest",
     )
@@ -204,7 +196,7 @@ class FileSource(SourceBase):
     def _check_columns(self, suffix: str) -> None:
         known = files.known_fields(self.own_kind)
         if self._is_of_candidates:
-            known = (*ranking_rows.FIELDS, *ranking_rows.OPTIONAL_FIELDS)
+            known = (*files.CANDIDATE_FIELDS, *files.OPTIONAL_FIELDS)
         for name, column in self.columns.items():
             if name not in known:
                 raise ValueError(f"{self.own_kind} records have no field '{name}'{did_you_mean(name, known)}")
@@ -235,7 +227,7 @@ class FileSource(SourceBase):
     def fingerprint(self, places: Places) -> dict[str, str]:
         """Return the hash of the file, or the hub's data set and commit; costs no download."""
         if self.hub is not None:
-            return {self.hub: hub_files.commit(self.hub, self.revision)}
+            return {self.hub: hub.commit(self.hub, self.revision)}
         return hashes({self.file: self._path(places)})
 
     def _read(self, places: Places) -> Content:
@@ -246,12 +238,12 @@ class FileSource(SourceBase):
             return Content(list(rows.records), dict(rows.dropped), list(rows.notes))
         if self.format == "reranking":
             return reranking.read_file(self._path(places), self.split)
-        required = ranking_rows.FIELDS if self._is_of_candidates else files.required_fields(self.own_kind)
+        required = files.CANDIDATE_FIELDS if self._is_of_candidates else files.required_fields(self.own_kind)
         names = {name: name for name in required} | dict(self.columns)
         columns = files.Columns(
             self.own_kind, names, self.score_range, self.split, self.scores, self.skip_blank
         )
-        read_file = ranking_rows.read_file if self._is_of_candidates else files.read_file
+        read_file = files.read_candidates if self._is_of_candidates else files.read_file
         return read_file(self._path(places), columns)
 
     @property
@@ -279,7 +271,7 @@ class FileSource(SourceBase):
 
     def _path(self, places: Places) -> Path:
         if self.hub is not None:
-            return hub_files.resolve(self.hub, self.revision, self.file)
+            return hub.resolve_file(self.hub, self.revision, self.file)
         path, start = self.place(places), "file names are relative to the experiment file"
         if self.needs_data_folder(places):
             start = f"{IN_DATA_FOLDER} is the data folder"

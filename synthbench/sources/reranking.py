@@ -6,9 +6,8 @@ from typing import Any
 
 from synthbench.data.records import Ranking
 from synthbench.errors import UserError
-from synthbench.sources.content import Content
 from synthbench.sources.files import json_lines
-from synthbench.sources.problems import Problems, sentence_of
+from synthbench.sources.reading import Content, Problems, sentence_of
 from synthbench.sources.tasks import Split, Task
 
 FIELDS = ("query", "positive", "negative")

@@ -10,9 +10,9 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import did_you_mean
 from synthbench.sandbox import VERSION
 from synthbench.sandbox.premises import DEFAULT, Premises
-from synthbench.sources.content import Content
 from synthbench.sources.description import SourceBase
 from synthbench.sources.places import Places
+from synthbench.sources.reading import Content
 from synthbench.sources.tasks import Split
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class SandboxSource(SourceBase):
 
     def _scope(self) -> "Scope":
         """Return what to draw from, in the order of the vocabulary, however it was listed."""
-        from synthbench.sandbox.forms import REGISTERS
+        from synthbench.sandbox.realisation import REGISTERS
         from synthbench.sandbox.streams import Scope
         from synthbench.sandbox.vocabulary import domain_names
 

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wording import refused
 
-from synthbench.auditing.annotations import read_annotations
 from synthbench.auditing.items import Items, items_of
 from synthbench.auditing.report import TIE, Audit, audit_by_people, majority
-from synthbench.auditing.sheets import SIMILARITY, Question, question_of, write_sheet
+from synthbench.auditing.sheets import SIMILARITY, Question, question_of, read_annotations, write_sheet
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair, Sentence
 from synthbench.errors import UserError

@@ -20,7 +20,7 @@ from wording import worded
 
 from synthbench.auditing import checkpoints
 from synthbench.auditing.checkpoints import Figures
-from synthbench.sandbox import building_processes
+from synthbench.sandbox import building
 from synthbench.sandbox.building import Recipe, Recipes
 
 SANDBOX = [sys.executable, "-c", "from synthbench.cli.main import main; main()", "sandbox"]
@@ -152,7 +152,8 @@ def test_a_build_writes_what_ships_and_prints_its_figures(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny = Recipe(num_steps=1, batch_size=4, learning_rate=1e-3, vocabulary_texts=300)
-    monkeypatch.setattr(building_processes, "Recipes", lambda: Recipes(tiny, tiny, tiny))
+    built_tiny = partial(building.build_checkpoints, recipes=Recipes(tiny, tiny, tiny))
+    monkeypatch.setattr(building, "build_checkpoints", built_tiny)
     monkeypatch.setattr(checkpoints, "measure", partial(checkpoints.measure, num_sentences=2, num_pairs=20))
     threads = torch.get_num_threads()
     try:

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from record_strategies import PROPERTY
 from wording import refused
 
-from synthbench.data.contamination.index import Check, TestIndex
-from synthbench.data.contamination.search import Counts, Findings, TestOverlap, search
+from synthbench.data.contamination import Check, Counts, Findings, TestIndex, TestOverlap, search
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.likeness import bare, grams, similarity
 from synthbench.data.records import Ranking, RecordKind, Triplet

@@ -7,7 +7,8 @@ from pathlib import Path
 from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.excerpts import (
+from synthbench.data.records import Failure, Pair, Record, RecordKind, Sentence
+from synthbench.data.streaming import (
     LONGEST_ANCHOR,
     NUM_ANCHORS,
     NUM_RECORDS,
@@ -16,7 +17,6 @@ from synthbench.data.excerpts import (
     some_anchors,
     some_records,
 )
-from synthbench.data.records import Failure, Pair, Record, RecordKind, Sentence
 
 PAIRS = [Pair(id=str(number), anchor=f"a {number // 2}", positive=f"b {number}") for number in range(11_000)]
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from synthbench.data.contamination import STANDS_IN_GOLD, drop_pairs_in, pair_key
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.overlap import STANDS_IN_GOLD, drop_pairs_in, pair_key
 from synthbench.data.records import RecordKind, ScoredPair, Sentence, Triplet
 from synthbench.sources.models import TaskSource
 from synthbench.sources.places import Places

@@ -6,7 +6,7 @@ import pytest
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.overlap import DropOverlap
+from synthbench.data.preparing.drops import DropOverlap
 from synthbench.data.records import RecordKind, ScoredPair, Sentence, Triplet
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen"

@@ -16,8 +16,7 @@ from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import PrepareStep, apply_steps
-from synthbench.data.preparing.filters import Length
-from synthbench.data.preparing.repetition import DropDuplicates, DropIdentical
+from synthbench.data.preparing.drops import DropDuplicates, DropIdentical, Length
 from synthbench.data.preparing.sampling import Sample, Split
 from synthbench.data.records import Pair, Record, RecordKind, ScoredPair, Sentence, Triplet
 from synthbench.errors import UserError
@@ -233,7 +232,7 @@ PROGRAM = """
 from test_prepare import many, ids
 from synthbench.data.conversions import convert
 from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.repetition import DropDuplicates
+from synthbench.data.preparing.drops import DropDuplicates
 from synthbench.data.preparing.sampling import Sample, Split
 steps = [DropDuplicates(unordered=True), Sample(size=70), Split(dev=0.2, grouped_by="sentence1")]
 result = apply_steps(many(90), steps)

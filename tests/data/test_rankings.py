@@ -8,15 +8,14 @@ from typing import Any
 import pytest
 from wording import refused
 
+from synthbench.data.contamination import drop_pairs_in
 from synthbench.data.conversions import convert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import ExportFormat, export_dataset
 from synthbench.data.importing import import_file
 from synthbench.data.inspect import describe
-from synthbench.data.overlap import drop_pairs_in
 from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.filters import Length
-from synthbench.data.preparing.repetition import DropDuplicates, DropIdentical
+from synthbench.data.preparing.drops import DropDuplicates, DropIdentical, Length
 from synthbench.data.preparing.step import Step
 from synthbench.data.records import Ranking, Record, RecordKind, ScoredPair
 from synthbench.errors import UserError

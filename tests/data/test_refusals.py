@@ -6,7 +6,7 @@ import pytest
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.filters import DropRefusals, looks_like_a_refusal
+from synthbench.data.preparing.drops import DropRefusals, looks_like_a_refusal
 from synthbench.data.records import RecordKind, Triplet
 
 

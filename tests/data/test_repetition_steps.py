@@ -10,7 +10,7 @@ from record_strategies import PROPERTY
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.repetition import DropDuplicates, DropIdentical
+from synthbench.data.preparing.drops import DropDuplicates, DropIdentical
 from synthbench.data.preparing.step import Step
 from synthbench.data.records import RecordKind, ScoredPair
 

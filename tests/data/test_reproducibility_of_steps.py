@@ -9,10 +9,10 @@ PROGRAM = """
 import json, random, sys
 from pathlib import Path
 from dino_steps import dino_pairs, dino_recipe
-from synthbench.data.dataset import SyntheticDataset, to_row
+from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.filters import DropRefusals
-from synthbench.data.preparing.repetition import DropDuplicates
+from synthbench.data.preparing.drops import DropRefusals
+from synthbench.data.preparing.drops import DropDuplicates
 from synthbench.data.preparing.sampling import Sample
 order, folder = int(sys.argv[1]), Path(sys.argv[2])
 rows = [(f"x{n // 9}", f"y{n // 2}" if n % 9 else f"x{n // 9}", ("0", "0.5", "1")[n % 3]) for n in range(450)]
@@ -24,7 +24,7 @@ steps = [*start, *dino_recipe(3, grouped_by="sentence1")[1:], Sample(fraction=0.
 result = apply_steps(SyntheticDataset.create("scored_pair", records), steps)
 folder.mkdir()
 result.write(folder)
-rows = sorted(json.dumps(to_row(record), sort_keys=True) for record in result)
+rows = sorted(json.dumps(record.values(), sort_keys=True) for record in result)
 (folder / "sorted.jsonl").write_text("\\n".join(rows))
 """
 

@@ -12,9 +12,8 @@ from wording import refused, worded
 
 from synthbench.data import checking
 from synthbench.data.checking import Fingerprints
-from synthbench.data.dataset import StoredRecords, SyntheticDataset
+from synthbench.data.dataset import StoredRecords, SyntheticDataset, write_records
 from synthbench.data.records import Failure, RecordKind, ScoredPair
-from synthbench.data.writing import write_records
 from synthbench.errors import UserError
 
 NAMES = ("records.parquet", "failures.parquet", "manifest.json")

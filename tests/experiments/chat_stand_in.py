@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from synthbench.sandbox.llm import LLMSettings
 from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.settings import LLMSettings
 
 KEY = "sk-of-nobody-0815"
 

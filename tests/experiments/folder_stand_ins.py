@@ -9,9 +9,9 @@ from typing import Any
 
 from hub_cache import SENTENCES
 
+from synthbench.sources.folders import TREC_CLASSES
 from synthbench.sources.models import IN_DATA_FOLDER
 from synthbench.sources.tasks import Layout, Task
-from synthbench.sources.transfer import TREC_CLASSES
 
 SIZE = 20
 """Records in each part of a test set."""

@@ -24,8 +24,8 @@ from synthbench.pipeline.experiment_run import llm_on_demand
 from synthbench.pipeline.operations.generation import Generate
 from synthbench.pipeline.planning import make_plan
 from synthbench.runtime import Runtime
+from synthbench.sandbox.llm import LLMSettings
 from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.settings import LLMSettings
 
 
 def sandbox(body: dict[str, Any]) -> Result:

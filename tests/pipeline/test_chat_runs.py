@@ -22,9 +22,8 @@ from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llm_on_demand
 from synthbench.pipeline.planning import make_plan
-from synthbench.sandbox.llm import MODEL
+from synthbench.sandbox.llm import MODEL, LLMSettings
 from synthbench.sandbox.llm.process import RunningServer, running_server
-from synthbench.sandbox.llm.settings import LLMSettings
 
 VARIABLE = "SYNTHBENCH_TEST_LLM_API_KEY"
 KEY = "sk-very-private-4711"

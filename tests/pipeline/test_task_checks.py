@@ -8,7 +8,7 @@ from fake_stages import Data, run_job
 from fakes import Base, FakeEvaluator, FakeTrainer, work_done
 from wording import refused, worded
 
-from synthbench.data.preparing.filters import Length
+from synthbench.data.preparing.drops import Length
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.operations.data import Prepare

@@ -15,8 +15,14 @@ from wording import refused
 
 from synthbench.models import reference
 from synthbench.sandbox import shipped
-from synthbench.sandbox.building import Recipe, Recipes, build_cross_encoder, build_encoder, build_lm
-from synthbench.sandbox.building_processes import build_checkpoints
+from synthbench.sandbox.building import (
+    Recipe,
+    Recipes,
+    build_checkpoints,
+    build_cross_encoder,
+    build_encoder,
+    build_lm,
+)
 from synthbench.sandbox.documents import (
     INSTRUCTIONS,
     RELATION_WEIGHTS,

@@ -13,10 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synthbench.sandbox.events import Event
-from synthbench.sandbox.forms import FORMS, QUANTITIES, REGISTERS, Register
 from synthbench.sandbox.morphology import article, gerund, participle, plural, third_person
 from synthbench.sandbox.parsing import parse, parses
-from synthbench.sandbox.realisation import Wording, draw_wording, num_sentences, sentence
+from synthbench.sandbox.realisation import (
+    FORMS,
+    QUANTITIES,
+    REGISTERS,
+    Register,
+    Wording,
+    draw_wording,
+    num_sentences,
+    sentence,
+)
 from synthbench.sandbox.streams import Scope, pairs, sentences
 from synthbench.sandbox.vocabulary import Concept, Domain, Scene, content_words, domain_names, domains, times
 
@@ -24,7 +32,7 @@ EVERYTHING = Scope("test", 0, REGISTERS, domain_names())
 SLICING = Event("cooking", "two", "young", "chef", "slice", "potatoes", "in the kitchen", "at noon")
 GOLDEN_SCRIPT = """
 from itertools import islice
-from synthbench.sandbox.forms import REGISTERS
+from synthbench.sandbox.realisation import REGISTERS
 from synthbench.sandbox.streams import Scope, pairs
 from synthbench.sandbox.vocabulary import domain_names
 for pair in islice(pairs(Scope("test", 0, REGISTERS, domain_names())), 200):

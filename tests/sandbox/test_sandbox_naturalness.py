@@ -17,8 +17,8 @@ from synthbench.models.loading import open_model
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.runtime import Runtime
 from synthbench.sandbox.duplicates import duplicates
-from synthbench.sandbox.forms import REGISTERS
 from synthbench.sandbox.rankings import rankings
+from synthbench.sandbox.realisation import REGISTERS
 from synthbench.sandbox.six_classes import six_classes
 from synthbench.sandbox.streams import SandboxPair, Scope, pairs
 from synthbench.sandbox.two_classes import two_classes

@@ -18,11 +18,10 @@ from synthbench.config.load import load_experiment
 from synthbench.pipeline.planning import make_plan
 from synthbench.sandbox.duplicates import duplicates
 from synthbench.sandbox.events import Event, similarity
-from synthbench.sandbox.forms import REGISTERS
 from synthbench.sandbox.parsing import parse, parses
 from synthbench.sandbox.premises import DEFAULT, Premises
 from synthbench.sandbox.rankings import rankings
-from synthbench.sandbox.realisation import Wording
+from synthbench.sandbox.realisation import REGISTERS, Wording
 from synthbench.sandbox.sampling import Relation, Split, draw_event, split_of
 from synthbench.sandbox.six_classes import six_classes
 from synthbench.sandbox.streams import SandboxPair, Scope, pairs, sentences

@@ -16,9 +16,9 @@ from synthbench.sandbox import two_classes as two
 from synthbench.sandbox.domain_groups import HELD_OUT, KNOWN_BY_NAME, domain_groups
 from synthbench.sandbox.duplicates import duplicates, topic_of
 from synthbench.sandbox.events import Event, similarity
-from synthbench.sandbox.forms import REGISTERS
 from synthbench.sandbox.parsing import parse
 from synthbench.sandbox.rankings import RELEVANT, SandboxRanking, rankings
+from synthbench.sandbox.realisation import REGISTERS
 from synthbench.sandbox.sampling import Split, split_of
 from synthbench.sandbox.six_classes import object_splits, six_classes
 from synthbench.sandbox.streams import Distinct, Scope, pairs, sentences

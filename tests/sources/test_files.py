@@ -15,7 +15,7 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.sources.models import FileSource
 from synthbench.sources.places import Places
-from synthbench.sources.problems import score_of
+from synthbench.sources.reading import score_of
 
 SKIP = "`skip_blank: true` leaves out rows with a blank text"
 KINDS = {"kind": RecordKind.SCORED_PAIR}

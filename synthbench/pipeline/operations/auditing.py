@@ -12,7 +12,7 @@ from synthbench.pipeline.engine.artifacts import read_dataset, write_json
 from synthbench.pipeline.engine.stage import Operation
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.runtime import Progress
-from synthbench.sources.content import hashes
+from synthbench.sources.reading import hashes
 
 if TYPE_CHECKING:
     from synthbench.auditing.items import Items
@@ -72,8 +72,8 @@ class AuditLabels(Operation):
         write_json(work.output / AUDIT_FILE, recorded)
 
     def _judged(self, dataset: SyntheticDataset, items: "Items", progress: Progress) -> "Audit | None":
-        from synthbench.auditing.annotations import read_annotations
         from synthbench.auditing.report import audit_by_oracle, audit_by_people
+        from synthbench.auditing.sheets import read_annotations
 
         if self.plan.oracle is not None:
             return audit_by_oracle(dataset, items, progress)

@@ -68,7 +68,7 @@ class ExcludePairs(Operation):
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Drop and count."""
-        from synthbench.data.overlap import drop_pairs_in
+        from synthbench.data.contamination import drop_pairs_in
 
         gold = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("gold:")]
         kept = drop_pairs_in(read_dataset(inputs["task"]), gold)
@@ -92,12 +92,10 @@ class JoinLearning(Operation):
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Mark every record with what it is for."""
-        from synthbench.data.learning import with_learning
-
         learning = [
             (name.partition(":")[0], read_dataset(folder)) for name, folder in inputs.items() if ":" in name
         ]
-        write_dataset(with_learning(read_dataset(inputs["task"]), learning), work)
+        write_dataset(read_dataset(inputs["task"]).with_splits(learning), work)
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,7 @@ def _evaluator(member: GroupMember) -> Evaluator:
 
 
 def _write_evaluation(result: Evaluation, task: SyntheticDataset, work: Workspace) -> None:
-    from synthbench.data.overlap import STANDS_IN_GOLD
+    from synthbench.data.contamination import STANDS_IN_GOLD
 
     scores = {
         "main_score": result.main_score,

@@ -16,9 +16,8 @@ from urllib.parse import urlsplit
 from synthbench.config.llm import LLM
 from synthbench.config.local_llm import LocalLLM
 from synthbench.data.checking import Fingerprints
-from synthbench.data.dataset import Manifest, StoredRecords, SyntheticDataset, from_row, to_row
-from synthbench.data.records import Failure, Record, RecordKind
-from synthbench.data.writing import write_records
+from synthbench.data.dataset import Manifest, StoredRecords, SyntheticDataset, write_records
+from synthbench.data.records import Failure, Record, RecordKind, from_row
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Endpoint
@@ -321,7 +320,7 @@ def _to_entry(unit: Unit) -> dict[str, Any]:
 def _to_row(record: Record) -> dict[str, Any]:
     """Return the kind and the columns that differ from their defaults, to keep the journal small."""
     defaults = {known.name: known.default for known in fields(record)}
-    given = {name: value for name, value in to_row(record).items() if value != defaults[name]}
+    given = {name: value for name, value in record.values().items() if value != defaults[name]}
     return {"kind": record.kind.value, **given}
 
 

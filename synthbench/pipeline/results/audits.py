@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from synthbench.auditing.annotations import is_blank
+from synthbench.auditing.sheets import is_blank
 from synthbench.data.exchange import replacing
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import Plan, PlannedRun

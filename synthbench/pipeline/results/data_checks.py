@@ -18,7 +18,7 @@ from synthbench.pipeline.operations.data import JoinLearning
 from synthbench.reporting.results import Overlap, RunResult
 
 if TYPE_CHECKING:
-    from synthbench.data.contamination.index import TestIndex
+    from synthbench.data.contamination import TestIndex
 
 VERSION = 2
 """Raise it whenever the same data give other figures."""
@@ -95,8 +95,7 @@ class _Examiner:
         return tuple(map(Overlap.model_validate, known))
 
     def _search(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> list[Overlap]:
-        from synthbench.data.contamination.index import Check
-        from synthbench.data.contamination.search import Findings, search
+        from synthbench.data.contamination import Check, Findings, search
         from synthbench.data.streaming import text_batches
 
         index = self._index(tests)
@@ -121,7 +120,7 @@ class _Examiner:
 
     def _index(self, tests: Mapping[str, str]) -> "TestIndex":
         """Return the index of these test sets; the last one is kept, as rows mostly share their tests."""
-        from synthbench.data.contamination.index import TestIndex
+        from synthbench.data.contamination import TestIndex
 
         key = tuple(tests.items())
         if key not in self._indexes:

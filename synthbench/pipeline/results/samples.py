@@ -6,7 +6,8 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any
 
-from synthbench.data.excerpts import (
+from synthbench.data.records import Ranking, Record, ScoredPair
+from synthbench.data.streaming import (
     anchor_column,
     failure_reasons,
     records_where,
@@ -14,7 +15,6 @@ from synthbench.data.excerpts import (
     some_records,
     text_key,
 )
-from synthbench.data.records import Ranking, Record, ScoredPair
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.result_cache import LookedAt

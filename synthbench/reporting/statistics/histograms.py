@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from synthbench.data.divergence import kl_divergence
+from synthbench.data.quality import kl_divergence
 
 if TYPE_CHECKING:
     import numpy as np

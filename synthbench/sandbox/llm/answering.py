@@ -2,8 +2,9 @@
 
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -12,16 +13,104 @@ from random import Random
 from typing import Any
 
 from synthbench.sandbox.events import Event
-from synthbench.sandbox.forms import Register
-from synthbench.sandbox.llm import VERSION, phrasing
+from synthbench.sandbox.llm import VERSION, LLMSettings
 from synthbench.sandbox.llm.habits import Habits, prompt_of
 from synthbench.sandbox.llm.rewriting import denied, reworded
-from synthbench.sandbox.llm.settings import LLMSettings
-from synthbench.sandbox.llm.topics import domains_of, register_of
-from synthbench.sandbox.llm.understanding import Ask, Message, Task, understand
-from synthbench.sandbox.llm.wording import heard, tell
+from synthbench.sandbox.llm.understanding import Ask, Message, Task, domains_of, register_of, understand
+from synthbench.sandbox.parsing import heard
+from synthbench.sandbox.realisation import Register, tell
 from synthbench.sandbox.sampling import Relation, draw_event, draw_partner, split_of
 from synthbench.sandbox.vocabulary import domain_names
+
+_REFUSALS = {
+    Task.PARAPHRASE: (
+        "I cannot paraphrase this sentence.",
+        "I'm sorry, but I can't paraphrase that for you.",
+        "Sorry, I am unable to rephrase the given sentence without more context.",
+        "As an AI language model, I cannot provide a paraphrase of this input.",
+    ),
+    Task.CONTRADICTION: (
+        "I cannot contradict this sentence.",
+        "I'm sorry, but I can't write a sentence that contradicts this one.",
+        "Sorry, I am unable to produce a contradicting sentence without more context.",
+        "As an AI language model, I cannot provide a contradiction of this input.",
+    ),
+    Task.SENTENCES: (
+        "I'm sorry, but I can't write these sentences.",
+        "As an AI language model, I cannot generate this content.",
+        "Sorry, I am unable to help with this list.",
+    ),
+    Task.UNCLEAR: ("I'm sorry, but I can't help with that.",),
+}
+_QUESTIONS = (
+    "Happy to help! Which sentence should I work on, and what would you like me to do with it?",
+    "Sure, I can paraphrase or contradict a sentence, or write new ones. What do you have in mind?",
+    "Could you tell me a little more about what you need? A sentence and an instruction would be enough.",
+    "I'm here to help with sentences. Please give me one and say what it should become.",
+)
+_PREAMBLES = {
+    Task.PARAPHRASE: (
+        "Sure! Here is a paraphrase:\n\n",
+        "Of course. Here's another way to say it: ",
+        "Paraphrase: ",
+    ),
+    Task.CONTRADICTION: (
+        "Sure! Here is a sentence with a different meaning:\n\n",
+        "Certainly. Here's a contradiction: ",
+        "Contradiction: ",
+    ),
+    Task.SENTENCES: (
+        "Sure! Here are the sentences you asked for:\n\n",
+        "Certainly! Below is a list of diverse sentences.\n\n",
+    ),
+}
+_NOTES = ("\n\nLet me know if you need anything else!", "\n\n(Note: the wording was changed on purpose.)")
+_NUMBERINGS = ("{number}) {text}", "- {text}", "{text}", "Sentence {number}: {text}", "**{number}.** {text}")
+_NUMBERED = re.compile(r"^\d+\. ")
+
+
+def refusal(ask: Ask, random: Random) -> str:
+    """Return a polite refusal."""
+    return random.choice(_REFUSALS[ask.task])
+
+
+def question(random: Random) -> str:
+    """Return what a chat model says that did not understand what is wanted."""
+    return random.choice(_QUESTIONS)
+
+
+def numbered(sentences: Sequence[str]) -> str:
+    """Return "1. ...", one sentence on a line."""
+    return "\n".join(f"{number}. {text}" for number, text in enumerate(sentences, 1))
+
+
+def malformed(answer: str, ask: Ask, random: Random) -> str:
+    """Return an answer in a form that nobody asked for: never the given text, never without its words.
+
+    A list may come in another numbering, with a sentence less or with one twice.
+    """
+    if ask.task is Task.UNCLEAR:
+        return answer + random.choice(_NOTES)
+    lines = answer.split("\n")
+    if len(lines) > 1:
+        return _malformed_list([_NUMBERED.sub("", line) for line in lines], ask, random)
+    how = random.randrange(3)
+    if how == 0:
+        return f'"{answer}"'
+    return random.choice(_PREAMBLES[ask.task]) + answer if how == 1 else answer + random.choice(_NOTES)
+
+
+def _malformed_list(sentences: list[str], ask: Ask, random: Random) -> str:
+    how = random.randrange(4)
+    if how == 0:
+        return random.choice(_PREAMBLES[ask.task]) + numbered(sentences)
+    if how == 1:
+        numbering = random.choice(_NUMBERINGS)
+        return "\n".join(numbering.format(number=n, text=text) for n, text in enumerate(sentences, 1))
+    if how == 2:
+        return numbered(sentences[: random.randrange(1, len(sentences))])
+    return numbered([*sentences, random.choice(sentences)])
+
 
 # They say who asks, how the answer is sent, how many there are, or where they are cut; not what is answered.
 NOT_OF_CONTENT = frozenset(
@@ -71,11 +160,11 @@ class Answers:
         """Return one choice's text; at temperature 0 all are the same."""
         kind, random = self._drawn(index)
         if kind is Kind.REFUSAL:
-            return phrasing.refusal(self.ask, random)
+            return refusal(self.ask, random)
         if kind is Kind.EMPTY:
             return ""
         answer = self._answer(random)
-        return phrasing.malformed(answer, self.ask, random) if kind is Kind.MALFORMED else answer
+        return malformed(answer, self.ask, random) if kind is Kind.MALFORMED else answer
 
     def summary(self, num_choices: int) -> str:
         """Return what the choices are, without their contents: "paraphrase", "2 refusal, 1 paraphrase"."""
@@ -102,9 +191,9 @@ class Answers:
     def _answer(self, random: Random) -> str:
         ask = self.ask
         if ask.task is Task.UNCLEAR:
-            return phrasing.question(random)
+            return question(random)
         if ask.task is Task.SENTENCES:
-            return phrasing.numbered(self._new_sentences(random))
+            return numbered(self._new_sentences(random))
         if random.random() < self.settings.noise:
             wrong = Task.CONTRADICTION if ask.task is Task.PARAPHRASE else Task.PARAPHRASE
             ask = replace(ask, task=wrong)
@@ -115,7 +204,7 @@ class Answers:
             return _related(ask, random, self._drawn_habits(share, random))
 
         share = self.settings.habits
-        return related(share) if ask.count == 1 else phrasing.numbered(_distinct(ask.count, share, related))
+        return related(share) if ask.count == 1 else numbered(_distinct(ask.count, share, related))
 
     def _new_sentences(self, random: Random) -> list[str]:
         """Return distinct sentences on the topics; of each, the chance to be off topic is `noise`.

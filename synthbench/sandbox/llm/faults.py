@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from random import Random
 
-from synthbench.sandbox.llm.settings import LLMSettings
+from synthbench.sandbox.llm import LLMSettings
 
 _MINUTE = 60.0
 

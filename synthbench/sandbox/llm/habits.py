@@ -13,10 +13,9 @@ from random import Random
 from typing import Any, TypeVar
 
 from synthbench.sandbox.events import Event
-from synthbench.sandbox.forms import FORMS, Form, Register
 from synthbench.sandbox.llm.understanding import Message
-from synthbench.sandbox.llm.wording import Heard, tell
-from synthbench.sandbox.realisation import Wording, draw_wording, sentence
+from synthbench.sandbox.parsing import Heard
+from synthbench.sandbox.realisation import FORMS, Form, Register, Wording, draw_wording, sentence, tell
 from synthbench.sandbox.sampling import DECISIVE_CHANGES, draw_event
 from synthbench.sandbox.vocabulary import domain_names, domains
 

@@ -1,7 +1,8 @@
-"""The server in a process of its own, for as long as somebody needs it."""
+"""The server in a process of its own, which ends with the one that needs it."""
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -10,8 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from synthbench.errors import UserError
-from synthbench.sandbox.llm import MODEL
-from synthbench.sandbox.llm.settings import LLMSettings
+from synthbench.sandbox.llm import MODEL, LLMSettings
 
 HOST = "127.0.0.1"
 SECONDS_TO_START = 60.0
@@ -42,7 +42,7 @@ def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterat
 
 def start_server(settings: LLMSettings, port: int = 0) -> RunningServer:
     """Start a server and wait until it listens; raises UserError if it won't."""
-    command = [sys.executable, "-m", "synthbench.sandbox.llm", str(port), settings.model_dump_json()]
+    command = [sys.executable, "-m", "synthbench.sandbox.llm.process", str(port), settings.model_dump_json()]
     process = subprocess.Popen(
         command,
         # It waits for the end of its input, which comes with our own, however we end.
@@ -85,3 +85,33 @@ def _environment() -> Mapping[str, str]:
     """Return an environment in which the child imports the same package as we do."""
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)  # noqa: PTH109 - "" is the current folder
     return {**os.environ, "PYTHONPATH": paths}
+
+
+def main() -> int:
+    """Serve until the parent ends, or ends us; its one line of output tells the address, or a fault."""
+    from synthbench.sandbox.llm.serving import LLMServer
+
+    try:
+        server = LLMServer(LLMSettings.model_validate_json(sys.argv[2]), HOST, int(sys.argv[1]))
+    except UserError as error:
+        _say({"error": str(error)})
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _say({"base_url": server.base_url})
+    server.serve_forever()
+    return 0
+
+
+def _say(what: dict[str, str]) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def _end_with_parent() -> None:
+    sys.stdin.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -15,11 +15,11 @@ from llm_prompts import LISTS, OUTSIDE
 from pydantic import ValidationError
 
 from synthbench.sandbox.events import similarity
-from synthbench.sandbox.forms import REGISTERS
+from synthbench.sandbox.llm import LLMSettings
 from synthbench.sandbox.llm.answering import Answers
-from synthbench.sandbox.llm.settings import LLMSettings
-from synthbench.sandbox.llm.topics import domains_of, domains_of_topic, register_of
-from synthbench.sandbox.llm.wording import Heard, heard
+from synthbench.sandbox.llm.understanding import domains_of, domains_of_topic, register_of
+from synthbench.sandbox.parsing import Heard, heard
+from synthbench.sandbox.realisation import REGISTERS
 from synthbench.sandbox.sampling import split_of
 from synthbench.sandbox.streams import Scope, sentences
 from synthbench.sandbox.vocabulary import domain_names

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_prompts import LISTS
 
-from synthbench.sandbox.forms import REGISTERS
+from synthbench.sandbox.llm import LLMSettings
 from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.habits import changed_slots, prompt_of
-from synthbench.sandbox.llm.settings import LLMSettings
-from synthbench.sandbox.llm.wording import Heard, heard
+from synthbench.sandbox.parsing import Heard, heard
+from synthbench.sandbox.realisation import REGISTERS
 from synthbench.sandbox.sampling import DECISIVE_CHANGES, split_of
 from synthbench.sandbox.streams import Scope, sentences
 from synthbench.sandbox.vocabulary import domain_names

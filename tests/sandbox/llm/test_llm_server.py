@@ -19,10 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wording import refused
 
-from synthbench.sandbox.llm import MODEL
+from synthbench.sandbox.llm import MODEL, LLMSettings
 from synthbench.sandbox.llm.faults import Fault, Faults
 from synthbench.sandbox.llm.process import RunningServer, running_server, stop_server
-from synthbench.sandbox.llm.settings import LLMSettings
 from synthbench.sandbox.parsing import parse
 
 HARP = "A man plays a harp."
@@ -344,7 +343,7 @@ def test_a_server_ends_with_the_process_that_started_it_however_that_ends() -> N
     script = """
         import os
         from synthbench.sandbox.llm.process import start_server
-        from synthbench.sandbox.llm.settings import LLMSettings
+        from synthbench.sandbox.llm import LLMSettings
         print(start_server(LLMSettings()).base_url, flush=True)
         os.kill(os.getpid(), 9)
     """

@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_prompts import FORMATS, LISTS, NEGATIVE, OUTSIDE, POSITIVE
 
-from synthbench.sandbox.forms import REGISTERS, Register
 from synthbench.sandbox.llm.understanding import Ask, Message, Task, understand
-from synthbench.sandbox.llm.wording import tell
+from synthbench.sandbox.realisation import REGISTERS, Register, tell
 from synthbench.sandbox.sampling import Relation, draw_event, draw_partner
 from synthbench.sandbox.vocabulary import domain_names
 

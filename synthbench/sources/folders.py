@@ -1,14 +1,25 @@
-"""Finding tasks in the folders of the SentEval toolkit, or of organisers; reading those of similarity."""
+"""Standard tasks from the folders of the SentEval toolkit, or of their organisers."""
 
-from collections.abc import Iterator, Mapping
+import gzip
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from synthbench.data.records import ScoredPair
+from synthbench.data.records import Record, ScoredPair, Sentence
 from synthbench.errors import UserError
-from synthbench.sources.content import NO_GOLD_SCORE, Content, missing
-from synthbench.sources.problems import Problems, is_blank, read_lines, score_of, sentence_of
-from synthbench.sources.tasks import Split, Task
+from synthbench.sources.reading import (
+    NO_GOLD_SCORE,
+    Content,
+    NotUTF8Error,
+    Problems,
+    is_blank,
+    missing,
+    read_lines,
+    score_of,
+    sentence_of,
+)
+from synthbench.sources.tasks import Layout, Split, Task
 
 _PREFIXES = ("senteval/STS", "senteval", "STS", "", "downstream/STS", "downstream")
 _SICK_HEADER = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "entailment_judgment"]
@@ -41,7 +52,7 @@ def task_files(task: Task, split: Split, data: Path | None) -> dict[str, tuple[P
     return files
 
 
-def read_task(
+def read_similarity(
     task: Task, split: Split, files: Mapping[str, tuple[Path, ...]], expected: int | None
 ) -> Content:
     """Read a task's split.
@@ -199,3 +210,183 @@ def check_sizes(
         raise UserError(
             f"{folder}: {sum(sizes.values())} {task.items} in {task.name} {split}, {expected} expected"
         )
+
+
+TREC_CLASSES = ("ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM")
+EMPTY = "."
+_MRPC_HEADER = ["Quality", "#1 ID", "#2 ID", "#1 String", "#2 String"]
+_Shared = Mapping[str, Any]
+
+
+def read_transfer(
+    task: Task, split: Split, files: Mapping[str, tuple[Path, ...]], expected: int | None
+) -> Content:
+    """Read a task's split: sentences whose `label` is the class; of MRPC, pairs with score 1 or 0.
+
+    As in SentEval a sentence is its words with one blank between, and an empty one of a file per class (CR
+    has four) counts and is a full stop. Files are UTF-8; one that is not is read as latin-1. Both leave a
+    note. `expected` is the number of records to be found: None is the published number of every part, 0 any.
+
+    Raises UserError naming, all together and by file and line, what is wrong with a line, or other sizes.
+    """
+    content, problems = Content(), Problems()
+    sizes = {}
+    for part, (path,) in files.items():
+        before = len(content.records)
+        lines = _decoded_lines(path, content)
+        for number, line in enumerate(lines, start=1):
+            if task.layout == "mrpc" and number == 1:
+                _check_header(path, line, problems)
+                continue
+            shared = {"id": record_id(task, split, part, number), "split": split}
+            try:
+                content.records.append(_READERS[task.layout](line, part, shared))
+            except ValueError as error:
+                problems.add(f"{path}:{number}: {error}")
+        sizes[part] = len(content.records) - before
+        _note_empty(path, content, before)
+    problems.raise_if_any()
+    check_sizes(task, split, files, sizes, expected)
+    return content
+
+
+def _decoded_lines(path: Path, content: Content) -> list[str]:
+    try:
+        return read_lines(path)
+    except NotUTF8Error:
+        content.notes.append(f"{path.name} is not UTF-8: read as latin-1")
+        return read_lines(path, "latin-1")
+
+
+def _note_empty(path: Path, content: Content, first: int) -> None:
+    number = sum(record.texts() == (EMPTY,) for record in content.records[first:])
+    if number:
+        content.notes.append(f"{path.name}: {number} empty sentences are '{EMPTY}', as SentEval encodes them")
+
+
+def _check_header(path: Path, line: str, problems: Problems) -> None:
+    cells = line.split("\t")
+    if cells != _MRPC_HEADER:
+        problems.add(f"{path}:1: the header is {', '.join(cells)}; it must be {', '.join(_MRPC_HEADER)}")
+
+
+def _of_class(line: str, part: str, shared: _Shared) -> Record:
+    return Sentence(sentence=" ".join(line.split()) or EMPTY, label=part, **shared)
+
+
+def _of_sst(line: str, part: str, shared: _Shared) -> Record:
+    text, label = _exactly(line, 2)
+    return Sentence(sentence=_words(text), label=_binary(label), **shared)
+
+
+def _of_trec(line: str, part: str, shared: _Shared) -> Record:
+    fine, _, text = line.partition(" ")
+    label, colon, _ = fine.partition(":")
+    if not colon or label not in TREC_CLASSES:
+        raise ValueError(f"begins with '{fine}', not with a class ({', '.join(TREC_CLASSES)}) as LOC:city")
+    return Sentence(sentence=_words(text), label=label, **shared)
+
+
+def _of_mrpc(line: str, part: str, shared: _Shared) -> Record:
+    label, _, _, first, second = _exactly(line, 5)
+    return ScoredPair(
+        sentence1=_words(first), sentence2=_words(second), score=float(_binary(label)), **shared
+    )
+
+
+_READERS: Mapping[Layout, Callable[[str, str, _Shared], Record]] = {
+    "file per class": _of_class,
+    "sst": _of_sst,
+    "trec": _of_trec,
+    "mrpc": _of_mrpc,
+}
+
+
+def _exactly(line: str, number: int) -> list[str]:
+    cells = line.split("\t")
+    if len(cells) != number:
+        raise ValueError(f"{len(cells)} tab-separated columns, {number} expected")
+    return cells
+
+
+def _binary(label: str) -> str:
+    if label.strip() not in ("0", "1"):
+        raise ValueError(f"class '{label}' is neither 0 nor 1")
+    return label.strip()
+
+
+def _words(text: str) -> str:
+    words = text.split()
+    if not words:
+        raise ValueError("the sentence is empty")
+    return " ".join(words)
+
+
+QUESTION_LABELS = {"pos": "duplicate", "neg": "different"}
+NO_TITLE = "a question without a title"
+
+
+def read_question_pairs(
+    task: Task, split: Split, files: Mapping[str, tuple[Path, ...]], expected: int | None
+) -> Content:
+    """Read a forum's split: pairs of titles, score 1 (of the file `pos`) or 0 (`neg`), positives first.
+
+    A line of the corpus is id, title and body, a tab between; the body is not read. A line of pairs begins
+    with two ids, white space between. Pairs with a question whose title is blank are left out and counted;
+    `expected` counts them, too: None is the published number, 0 any.
+
+    Raises UserError naming, all together and by file and line, ids that the corpus lacks and lines that are
+    not as above, or another size.
+    """
+    ((part, (*pair_files, corpus)),) = files.items()
+    content, problems = Content(), Problems()
+    titles = _titles(corpus, problems)
+    for path, (kind, label) in zip(pair_files, QUESTION_LABELS.items(), strict=True):
+        for number, line in enumerate(read_lines(path), start=1):
+            try:
+                texts = [titles[name] for name in _ids(line)]
+            except KeyError as error:
+                problems.add(f"{path}:{number}: {corpus.name} has no question {error}")
+                continue
+            except ValueError as error:
+                problems.add(f"{path}:{number}: {error}")
+                continue
+            if not all(texts):
+                content.drop(NO_TITLE)
+                continue
+            content.records.append(
+                ScoredPair(
+                    id=f"{task.name}/{split}/{kind}/{number:06d}",
+                    split=split,
+                    label=label,
+                    sentence1=texts[0],
+                    sentence2=texts[1],
+                    score=float(kind == "pos"),
+                )
+            )
+    problems.raise_if_any()
+    size = len(content.records) + sum(content.dropped.values())
+    check_sizes(task, split, files, {part: size}, expected)
+    return content
+
+
+def _ids(line: str) -> list[str]:
+    ids = line.split()[:2]
+    if len(ids) < 2:
+        raise ValueError(f"{len(ids)} ids, 2 expected")
+    return ids
+
+
+def _titles(path: Path, problems: Problems) -> dict[str, str]:
+    """Return the title of each id, with one blank between its words."""
+    try:
+        text = gzip.decompress(path.read_bytes()).decode("utf-8")
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: can't be read as text in UTF-8, compressed by gzip: {error}") from error
+    titles = {}
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        name, tab, rest = line.partition("\t")
+        if not tab:
+            problems.add(f"{path}:{number}: no tab; a line is id, title and body")
+        titles[name] = " ".join(rest.partition("\t")[0].split())
+    return titles

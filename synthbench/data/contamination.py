@@ -1,0 +1,310 @@
+"""Test sentences in training data: what finds them, how many there are, and test sets without them."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.likeness import NEAR, NearDuplicates, bare, directions, grams
+from synthbench.data.records import RecordKind
+
+if TYPE_CHECKING:
+    from synthbench.data.likeness import Encode
+
+Row = tuple[str, ...]
+SIMILAR = 0.95
+_AT_ONCE = 512
+"""Sentences whose cosines with all test sentences are in memory together."""
+
+
+class Check(StrEnum):
+    """How a test sentence is recognised; what the first finds, the second does, that the third and fourth."""
+
+    EXACT = "exact"
+    NORMALISED = "normalised"
+    GRAMS = "13-gram"
+    NEAR = "near-duplicate"
+    EMBEDDING = "embedding"
+
+
+class Finder(Protocol):
+    """Finds test sentences in texts."""
+
+    def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
+        """Yield for each text the numbers of the test sentences that stand in it."""
+
+
+class TestIndex:
+    """Distinct test sentences, numbered, of test sets each of whose items is a row of sentences.
+
+    The checks are: equal but for white space at the ends; equal without case, punctuation and white space; a
+    common 13-gram of words, or the whole sentence where it is shorter; a Jaccard similarity of 5-grams of
+    characters of at least `near`, found by MinHash; and, with `encode`, a cosine of at least `similar`.
+    Of the first four only those in `checks` are prepared.
+    """
+
+    __test__ = False
+
+    def __init__(
+        self,
+        tests: Mapping[str, Iterable[Row]],
+        *,
+        checks: Collection[Check] = (Check.EXACT, Check.NORMALISED, Check.GRAMS, Check.NEAR),
+        near: float = NEAR,
+        encode: "Encode | None" = None,
+        similar: float = SIMILAR,
+    ) -> None:
+        numbers: dict[str, int] = {}
+        self.items = {
+            name: tuple(tuple(numbers.setdefault(text.strip(), len(numbers)) for text in row) for row in rows)
+            for name, rows in tests.items()
+        }
+        self.sentences = tuple(numbers)
+        self.sets_of = self._sets_of()
+        bare_sentences = [bare(text) for text in self.sentences]
+        makers: dict[Check, Callable[[], Finder]] = {
+            Check.EXACT: lambda: _Lookup(lambda text: (text.strip(),), self.sentences),
+            Check.NORMALISED: lambda: _Lookup(lambda text: (bare(text),), self.sentences),
+            Check.GRAMS: lambda: _Lookup(lambda text: grams(bare(text)), self.sentences),
+            Check.NEAR: lambda: _Near(bare_sentences, near),
+        }
+        self.finders = {check: make() for check, make in makers.items() if check in checks}
+        if encode is not None:
+            self.finders[Check.EMBEDDING] = _Nearest(encode, self.sentences, similar)
+        self._groups: dict[str, int] = {}
+        self._group_of = [self._groups.setdefault(text, len(self._groups)) for text in bare_sentences]
+        self.pairs = self._pairs()
+
+    def group(self, text: str) -> int | None:
+        """Return the number of the test sentences that are equal to a text once normalised."""
+        return self._groups.get(bare(text))
+
+    def has_pair(self, row: Row) -> bool:
+        """Tell whether the first sentence of a row is, with another one, a pair of the test sets."""
+        first, *others = (self.group(text) for text in row)
+        pairs = (ordered(first, other) for other in others if first is not None and other is not None)
+        return any(pair in self.pairs for pair in pairs)
+
+    def _sets_of(self) -> list[tuple[str, ...]]:
+        found: list[dict[str, None]] = [{} for _ in self.sentences]
+        for name, items in self.items.items():
+            for item in items:
+                for number in item:
+                    found[number][name] = None
+        return [tuple(names) for names in found]
+
+    def _pairs(self) -> dict[tuple[int, int], list[tuple[str, int]]]:
+        """Return for each pair of the test sets, normalised and in one order, the items that it is in."""
+        found: dict[tuple[int, int], list[tuple[str, int]]] = {}
+        for name, items in self.items.items():
+            for place, (first, *others) in enumerate(items):
+                for other in others:
+                    key = ordered(self._group_of[first], self._group_of[other])
+                    found.setdefault(key, []).append((name, place))
+        return found
+
+
+def ordered(first: int, second: int) -> tuple[int, int]:
+    """Return the same pair for both orders."""
+    return (first, second) if first <= second else (second, first)
+
+
+class _Lookup:
+    """Finds sentences that have a key in common with a text."""
+
+    def __init__(self, keys: Callable[[str], Iterable[str]], sentences: Sequence[str]) -> None:
+        self._keys = keys
+        self._known: dict[str, set[int]] = {}
+        for number, sentence in enumerate(sentences):
+            for key in keys(sentence):
+                self._known.setdefault(key, set()).add(number)
+
+    def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
+        for text in texts:
+            found = [self._known[key] for key in self._keys(text) if key in self._known]
+            yield set().union(*found) if len(found) > 1 else (found[0] if found else ())
+
+
+class _Near:
+    """Finds sentences that are nearly the same."""
+
+    def __init__(self, bare_sentences: Sequence[str], threshold: float) -> None:
+        self._index = NearDuplicates(bare_sentences, threshold)
+
+    def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
+        return self._index.find([bare(text) for text in texts])
+
+
+class _Nearest:
+    """Finds sentences whose embeddings have at least a given cosine with a text's."""
+
+    def __init__(self, encode: "Encode", sentences: Sequence[str], threshold: float) -> None:
+        self._encode = encode
+        self._matrix = directions(encode(sentences)) if sentences else None
+        self._threshold = threshold
+
+    def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
+        for start in range(0, len(texts), _AT_ONCE):
+            some = texts[start : start + _AT_ONCE]
+            if self._matrix is None:
+                yield from (() for _ in some)
+                continue
+            for cosines in directions(self._encode(some)) @ self._matrix.T:
+                yield tuple((cosines >= self._threshold).nonzero()[0].tolist())
+
+
+class Counts(BaseModel):
+    """What one check found of one test set."""
+
+    model_config = ConfigDict(frozen=True)
+
+    training_sentences: int = Field(description="distinct sentences of the training data that stand there")
+    sentences: int = Field(description="distinct sentences of the test set that were found")
+    items: int = Field(description="its items (pairs, queries) of which a sentence was found")
+    whole_items: int = Field(description="its items of which every sentence was found")
+
+
+class TestOverlap(BaseModel):
+    """What of one test set stands in the training data."""
+
+    __test__ = False
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    num_items: int
+    num_sentences: int = Field(description="distinct sentences")
+    items_as_pairs: int = Field(
+        description="items with a pair that is a pair of the training data, normalised, in either order"
+    )
+    checks: dict[Check, Counts]
+
+
+@dataclass
+class Findings:
+    """What was found of an index's sentences and pairs; findings in several data sets can be put together."""
+
+    checks: tuple[Check, ...]
+    sentences: dict[Check, set[int]] = field(default_factory=dict)
+    pairs: set[tuple[int, int]] = field(default_factory=set)
+    training: dict[Check, Counter[str]] = field(default_factory=dict)
+    anywhere: Counter[Check] = field(default_factory=Counter)
+    """Distinct training sentences that stand in any of the test sets."""
+    num_records: int = 0
+
+    def __post_init__(self) -> None:
+        for check in self.checks:
+            self.sentences.setdefault(check, set())
+            self.training.setdefault(check, Counter())
+
+    def together(self, other: "Findings") -> "Findings":
+        """Return what was found in either data set; training sentences of both count twice."""
+        return Findings(
+            self.checks,
+            {check: self.sentences[check] | other.sentences[check] for check in self.checks},
+            self.pairs | other.pairs,
+            {check: self.training[check] + other.training[check] for check in self.checks},
+            self.anywhere + other.anywhere,
+            self.num_records + other.num_records,
+        )
+
+    def overlaps(self, index: TestIndex) -> tuple[TestOverlap, ...]:
+        """Return the figures of each test set of the index that was searched for."""
+        return tuple(self._overlap(index, name) for name in index.items)
+
+    def _overlap(self, index: TestIndex, name: str) -> TestOverlap:
+        items = index.items[name]
+        numbers = {number for item in items for number in item}
+        as_pairs = {place for pair in self.pairs for of, place in index.pairs[pair] if of == name}
+        return TestOverlap(
+            name=name,
+            num_items=len(items),
+            num_sentences=len(numbers),
+            items_as_pairs=len(as_pairs),
+            checks={
+                check: Counts(
+                    training_sentences=self.training[check][name],
+                    sentences=len(numbers & found),
+                    items=sum(not found.isdisjoint(item) for item in items),
+                    whole_items=sum(found.issuperset(item) for item in items),
+                )
+                for check, found in self.sentences.items()
+            },
+        )
+
+
+def search(batches: Iterable[Sequence[Row]], index: TestIndex) -> Findings:
+    """Go through batches of training records, each a row of its sentences, the first paired with the others.
+
+    Memory grows with the number of training sentences that are found, not with that of all.
+    """
+    running = _Search(index)
+    for rows in batches:
+        running.go_through(rows)
+    return running.findings
+
+
+class _Search:
+    def __init__(self, index: TestIndex) -> None:
+        self.index = index
+        self.findings = Findings(tuple(index.finders))
+        self.counted: dict[Check, set[str]] = {check: set() for check in index.finders}
+
+    def go_through(self, rows: Sequence[Row]) -> None:
+        self.findings.num_records += len(rows)
+        texts = list(dict.fromkeys(text for row in rows for text in row))
+        for check, finder in self.index.finders.items():
+            for text, numbers in zip(texts, finder.find(texts), strict=True):
+                if numbers:
+                    self._note(check, text, numbers)
+        groups = {text: group for text in texts if (group := self.index.group(text)) is not None}
+        for first, *others in rows:
+            if first in groups:
+                self._note_pairs(groups[first], (groups[other] for other in others if other in groups))
+
+    def _note(self, check: Check, text: str, numbers: Collection[int]) -> None:
+        self.findings.sentences[check].update(numbers)
+        if text not in self.counted[check]:
+            self.counted[check].add(text)
+            self.findings.anywhere[check] += 1
+            names = {name for number in numbers for name in self.index.sets_of[number]}
+            self.findings.training[check].update(names)
+
+    def _note_pairs(self, first: int, others: Iterable[int]) -> None:
+        keys = (ordered(first, other) for other in others)
+        self.findings.pairs.update(key for key in keys if key in self.index.pairs)
+
+
+STANDS_IN_GOLD = "stands in the gold data"
+
+
+def pair_key(first: str, second: str) -> tuple[str, str]:
+    """Return the same key for both orders of a pair; sentences are equal if their text is, ends stripped."""
+    first, second = first.strip(), second.strip()
+    return (first, second) if first <= second else (second, first)
+
+
+def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> SyntheticDataset:
+    """Return `test` without the pairs that stand in any of the `gold` sets, in either order.
+
+    The number dropped is in the manifest under `STANDS_IN_GOLD`, 0 if none. Whoever trains on STSb drops its
+    training and dev pairs this way: it was drawn from the shared tasks of 2012 to 2017, and 1,002 of STS12's
+    and 597 of STS13's test pairs stand in its training part.
+    """
+    known = {key for data in gold for keys in _pairs(data) for key in keys}
+    kept = [record for record, keys in zip(test, _pairs(test), strict=True) if known.isdisjoint(keys)]
+    dropped = test.manifest.dropped.get(STANDS_IN_GOLD, 0) + len(test) - len(kept)
+    return test.with_records(kept, dropped={**test.manifest.dropped, STANDS_IN_GOLD: dropped})
+
+
+def _pairs(data: SyntheticDataset) -> Iterator[list[tuple[str, str]]]:
+    """Yield each record's pairs: the first sentence, or each of several queries, with each of the others."""
+    if data.kind == RecordKind.RANKING:
+        for each in data:
+            yield [pair_key(query, text) for query in each.queries for text in each.candidates]
+        return
+    for anchor, *others in data.text_rows():
+        yield [pair_key(anchor, text) for text in others]

@@ -1,0 +1,209 @@
+"""Steps that drop records for what their sentences are like."""
+
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PrivateAttr, model_validator
+
+from synthbench.data.contamination import Check, TestIndex
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.likeness import normalised
+from synthbench.data.preparing.step import Step
+from synthbench.data.records import Record, RecordKind
+from synthbench.errors import UserError
+
+
+class Length(Step):
+    """Drop records with a sentence of fewer or more words (separated by white space) than allowed."""
+
+    version = 1
+
+    step: Literal["length"] = "length"
+    min_words: int | None = Field(None, ge=1, description="fewest words of a sentence; null: no limit")
+    max_words: int | None = Field(None, ge=1, description="most words of a sentence; null: no limit")
+
+    @model_validator(mode="after")
+    def _limits(self) -> Self:
+        if self.min_words is None and self.max_words is None:
+            raise ValueError("give min_words, max_words or both")
+        if self.min_words and self.max_words and self.min_words > self.max_words:
+            raise ValueError(f"min_words {self.min_words} is more than max_words {self.max_words}")
+        return self
+
+    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the records all of whose sentences are of allowed length."""
+        return [record for record in records if all(map(self._is_allowed, record.texts()))]
+
+    def _is_allowed(self, sentence: str) -> bool:
+        num_words = len(sentence.split())
+        return (self.min_words or 0) <= num_words and (self.max_words is None or num_words <= self.max_words)
+
+
+_CANNOT = r"(?:cannot|can't|can not|could not|couldn't|won't|(?:am|'m|was) (?:unable|not able) to)"
+_TASK = "(?:rewrite|contradict|write|generate|provide|produce|create|complete|fulfil+|carry out)"
+_REFUSALS = re.compile(
+    "|".join(
+        (
+            r"\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b",
+            r"\bi(?:'m| am) (?:just |only )?an? (?:ai|artificial intelligence|(?:large )?language model)\b",
+            rf"\b{_CANNOT} (?:\w+ )?(?:paraphrase|rephrase|reword)\b",
+            rf"\bi ?{_CANNOT} (?:assist|help)(?: you)? with (?:this|that|the|your)\b",
+            rf"\bi ?{_CANNOT} {_TASK}\b"
+            r".*\b(?:sentences?|text|input|content|paraphrase|contradiction|premise|hypothes[ei]s|request|list)\b",
+            rf"\bi ?{_CANNOT} (?:provide|give|share|generate) (?:\w+ )?(?:information|guidance)\b"
+            r".*\b(?:that|this|explicit|illegal|harmful|promotes?)\b",
+        )
+    )
+)
+
+
+def looks_like_a_refusal(text: str) -> bool:
+    """Tell whether a chat model seems to decline its task: "I cannot paraphrase ...", "As an AI ..."."""
+    return _REFUSALS.search(" ".join(text.lower().replace("\u2019", "'").split())) is not None
+
+
+class DropRefusals(Step):
+    """Drop records with a sentence in which a chat model declines its task ("I cannot paraphrase ...")."""
+
+    version = 2
+
+    step: Literal["drop-refusals"] = "drop-refusals"
+
+    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the records of which no sentence looks like a refusal."""
+        return [record for record in records if not any(map(looks_like_a_refusal, record.texts()))]
+
+
+SEVERAL_SENTENCES = frozenset(
+    {RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET, RecordKind.RANKING}
+)
+BUT_FOR = "but for case, and full stops and blanks at the ends"
+
+
+class DropIdentical(Step):
+    """Drop records in which two sentences are the same, to the letter or (`normalised`) nearly so.
+
+    Both numbers are told: of those that are the same to the letter, and of those that are but for case and
+    full stop.
+    """
+
+    version = 1
+    kinds = SEVERAL_SENTENCES
+
+    step: Literal["drop-identical"] = "drop-identical"
+    # Left out of what identifies a step without it, as it was before there was this option.
+    normalised: bool = Field(
+        False,
+        exclude_if=lambda value: value is False,
+        description="case, and full stops and blanks at the ends, make no difference",
+    )
+
+    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the records whose sentences all differ."""
+        is_identical = _is_nearly_identical if self.normalised else _is_identical
+        return [record for record in records if not is_identical(record)]
+
+    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+        """Return the numbers of the same to the letter and of the nearly same."""
+        num_same = sum(map(_is_identical, before))
+        num_nearly = sum(map(_is_nearly_identical, before)) - num_same
+        return f"{num_same} identical to the letter, {num_nearly} more {BUT_FOR}"
+
+
+def _is_identical(record: Record) -> bool:
+    return len(set(record.texts())) < len(record.texts())
+
+
+def _is_nearly_identical(record: Record) -> bool:
+    return len(set(map(normalised, record.texts()))) < len(record.texts())
+
+
+class DropDuplicates(Step):
+    """Of records with the same sentences keep the first, whatever their scores (unless `same_label`)."""
+
+    version = 1
+
+    step: Literal["drop-duplicates"] = "drop-duplicates"
+    unordered: bool = Field(False, description="scored pairs: (a, b) and (b, a) are the same")
+    # Left out of what identifies a step without them, as it was before there were these options.
+    normalised: bool = Field(
+        False,
+        exclude_if=lambda value: value is False,
+        description="case, and full stops and blanks at the ends, make no difference",
+    )
+    same_label: bool = Field(
+        False,
+        exclude_if=lambda value: value is False,
+        description="records of another label or score are no duplicates",
+    )
+
+    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the first record of each combination of sentences."""
+        if self.unordered and any(record.kind != RecordKind.SCORED_PAIR for record in records):
+            raise UserError(
+                "drop-duplicates: 'unordered' is for scored pairs only; other kinds have an order"
+            )
+        first: dict[Hashable, Record] = {}
+        for record in records:
+            first.setdefault(self._key(record, normalised if self.normalised else str), record)
+        return tuple(first.values())
+
+    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+        """Return the numbers of the same to the letter and of the nearly same."""
+        num_same, num_nearly = (
+            len(before) - len({self._key(record, form) for record in before}) for form in (str, normalised)
+        )
+        return f"{num_same} duplicates to the letter, {num_nearly - num_same} more {BUT_FOR}"
+
+    def _key(self, record: Record, form: Callable[[str], str]) -> Hashable:
+        texts = [form(text) for text in record.texts()]
+        label = (record.label, getattr(record, "score", None)) if self.same_label else ()
+        return (*(sorted(texts) if self.unordered else texts), label)
+
+
+PAIR = "pair"
+
+
+class DropOverlap(Step):
+    """Drop records that have a sentence, or a pair, in common with other sources, such as the test sets.
+
+    Trained with it and without, a row shows what the overlap is worth (docs/data_quality.md).
+    """
+
+    version = 2
+
+    step: Literal["drop-overlap"] = "drop-overlap"
+    sources: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="sources that the data may have nothing in common with; of `if_found` tasks those whose"
+        " data are there"
+    )
+    by: Literal["exact", "normalised", "13-gram", "near-duplicate", "pair"] = Field(
+        "normalised",
+        description="how a sentence is recognised, as in `data contamination`; pair: the first sentence with"
+        " another one of the record, normalised, in either order",
+    )
+
+    _index: TestIndex | None = PrivateAttr(None)
+
+    def others(self) -> tuple[str, ...]:
+        """Return the sources that it compares with."""
+        return self.sources
+
+    def with_others(self, others: Mapping[str, SyntheticDataset]) -> Self:
+        """Return the step with the sentences that it looks for."""
+        bound = self.model_copy()
+        rows = {name: others[name].text_rows() for name in self.sources if name in others}
+        checks = () if self.by == PAIR else (Check(self.by),)
+        bound._index = TestIndex(rows, checks=checks)
+        return bound
+
+    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+        """Return the records that have nothing in common with the sources."""
+        assert self._index is not None
+        if self.by == PAIR:
+            return [record for record in records if not self._index.has_pair(record.texts())]
+        texts = list(dict.fromkeys(text for record in records for text in record.texts()))
+        finder = self._index.finders[Check(self.by)]
+        known = {text for text, found in zip(texts, finder.find(texts), strict=True) if found}
+        return [record for record in records if known.isdisjoint(record.texts())]
