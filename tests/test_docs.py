@@ -1,0 +1,54 @@
+"""Links, headings, files and code that the docs name exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NAMES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "reports/published/README.md")
+PAGES = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
+FOLDERS = "synthbench|methods|evaluators|benchmarks|experiments|examples|tests|docs"
+MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+
+
+def without_code(page: Path) -> str:
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the page's headings."""
+    headings = re.findall(r"^#+ (.*)$", without_code(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", without_code(page)):
+        name, _, anchor = link.partition("#")
+        if "://" in name:
+            continue
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_are_named_exist(page: Path) -> None:
+    for name in re.findall(rf"`((?:{FOLDERS})/[\w/.*-]+)`", without_code(page)):
+        assert any(ROOT.glob(name.rstrip("/"))), name
+
+
+def test_the_map_names_code_that_is_there() -> None:
+    """In "Where is ...?" every module, class and function exists."""
+    section = MAP.partition("## Where is ...?")[2].partition("\n## ")[0]
+    modules = [path for folder in ("synthbench", "methods") for path in (ROOT / folder).rglob("*.py")]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in modules)
+    names = re.findall(r"`([\w./]+)`", section)
+    assert len(names) > 30
+    for name in names:
+        if name.endswith(".py"):
+            assert any(path.as_posix().endswith(f"/{name}") for path in modules), name
+        elif "/" not in name:
+            for part in name.split("."):
+                assert re.search(rf"^\s*(?:class|(?:async )?def) {part}\b", code, re.MULTILINE), name
