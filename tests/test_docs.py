@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NAMES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "reports/published/README.md")
+NAMES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "benchmarks/README.md",
+    "reports/published/README.md",
+)
 PAGES = [*(ROOT / name for name in NAMES), *sorted((ROOT / "docs").glob("*.md"))]
 FOLDERS = "synthbench|methods|evaluators|benchmarks|experiments|examples|tests|docs"
 MAP = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
