@@ -1,4 +1,4 @@
-"""A valid experiment file that tests break in one place or another."""
+"""A valid experiment file that tests break here or there."""
 
 from pathlib import Path
 

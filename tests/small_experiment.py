@@ -79,7 +79,7 @@ class Called:
 
 
 @dataclass(frozen=True)
-class Place:
+class Project:
     """A folder with an experiment in it, and the home of its store."""
 
     folder: Path
@@ -114,7 +114,7 @@ class Place:
         return Called(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
     def start(self, *arguments: str | Path) -> "subprocess.Popen[str]":
-        """Start the real command in a process of its own, with the store of this place."""
+        """Start the real command in a process of its own, with the store of this project."""
         return subprocess.Popen(
             [str(Path(sys.executable).with_name("synthbench")), *map(str, arguments)],
             cwd=self.folder,
@@ -158,15 +158,15 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path, bert: Path) -> Place:
+def project(tmp_path: Path, bert: Path) -> Project:
     """A small experiment of the test's own."""
-    return new_place(tmp_path, bert)
+    return new_project(tmp_path, bert)
 
 
-def new_place(folder: Path, bert: Path) -> Place:
+def new_project(folder: Path, bert: Path) -> Project:
     """Write a small experiment into `folder`, with a home beside it."""
     write_experiment(folder / "experiment", bert)
-    return Place(folder / "experiment", folder / "home")
+    return Project(folder / "experiment", folder / "home")
 
 
 def write_experiment(folder: Path, bert: Path, *, num_gold: int = 60, steps: int = 8) -> Path:
@@ -190,14 +190,14 @@ def write_pairs(file: Path, draw: random.Random, size: int) -> None:
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def tables(place: Place, output: str = "reports", part: str = "") -> dict[str, bytes]:
+def tables(project: Project, output: str = "reports", part: str = "") -> dict[str, bytes]:
     """Return the tables and the plot that a run wrote, or the run of a part."""
-    return {name: (place.folder / output / "small" / part / name).read_bytes() for name in TABLES}
+    return {name: (project.folder / output / "small" / part / name).read_bytes() for name in TABLES}
 
 
-def artifact(place: Place, label: str) -> Path:
+def artifact(project: Project, label: str) -> Path:
     """Return the folder of the artifact of the stage with this label."""
-    stages = (place.home / "store" / "artifacts").glob("*/*/stage.json")
+    stages = (project.home / "store" / "artifacts").glob("*/*/stage.json")
     found = [file.parent for file in stages if json.loads(file.read_text("utf-8")).get("label") == label]
     assert len(found) == 1, label
     return found[0]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 
 import synthbench.api
 
@@ -49,9 +49,11 @@ def test_imports_go_in_the_directions_that_the_contracts_allow() -> None:
     ],
     ids=" ".join,
 )
-def test_commands_that_compute_nothing_load_nothing_heavy(place: Place, arguments: tuple[str, ...]) -> None:
+def test_commands_that_compute_nothing_load_nothing_heavy(
+    project: Project, arguments: tuple[str, ...]
+) -> None:
     command = [sys.executable, "-c", PROBE.format(heavy=HEAVY), *arguments]
-    done = subprocess.run(command, cwd=place.folder, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=True)
     assert done.stderr == "ended 0 with []"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 from wording import refused
 
 import synthbench
@@ -17,25 +17,25 @@ OWN_PLOT = Path(__file__).parent.parent / "examples" / "own_plot.py"
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path) -> Place:
+def finished(tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path) -> Project:
     """A small experiment that was run on the command line."""
-    from small_experiment import new_place
+    from small_experiment import new_project
 
-    place = new_place(tmp_path_factory.mktemp("frames"), bert)
-    place.home.mkdir()
-    (place.home / "mlflow.db").write_bytes(empty_database.read_bytes())
-    called = place.call("run", place.file)
+    project = new_project(tmp_path_factory.mktemp("frames"), bert)
+    project.home.mkdir()
+    (project.home / "mlflow.db").write_bytes(empty_database.read_bytes())
+    called = project.call("run", project.file)
     assert called.code == 0, called.err
-    return place
+    return project
 
 
 @pytest.fixture(autouse=True)
-def home_of_the_finished(finished: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def home_of_the_finished(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYNTHBENCH_HOME", str(finished.home))
     monkeypatch.chdir(finished.folder)
 
 
-def test_scores_are_those_of_the_table(finished: Place) -> None:
+def test_scores_are_those_of_the_table(finished: Project) -> None:
     scores = synthbench.load(finished.file).scores
     assert list(scores.columns) == (
         ["variant", "seed", "task", "split", "evaluator", "metric", "is_main", "score", "num_items"]
@@ -49,7 +49,7 @@ def test_scores_are_those_of_the_table(finished: Place) -> None:
         assert means[variant] == pytest.approx(mean, abs=1e-4)
 
 
-def test_item_scores_give_the_score(finished: Place) -> None:
+def test_item_scores_give_the_score(finished: Project) -> None:
     results = synthbench.load(finished.file)
     items = results.items("test")
     assert list(items.columns[:3]) == ["variant", "seed", "evaluator"]
@@ -62,7 +62,7 @@ def test_item_scores_give_the_score(finished: Place) -> None:
         results.items("nowhere")
 
 
-def test_comparisons_and_costs_are_those_of_the_report(finished: Place) -> None:
+def test_comparisons_and_costs_are_those_of_the_report(finished: Project) -> None:
     results = synthbench.load(finished.file)
     [comparison] = results.comparisons.to_dict("records")
     assert (comparison["row"], comparison["against"]) == ("augsbert", "gold-only")
@@ -72,14 +72,14 @@ def test_comparisons_and_costs_are_those_of_the_report(finished: Place) -> None:
 
 
 def test_a_run_from_python_takes_from_the_store_what_the_command_line_computed(
-    finished: Place, capsys: pytest.CaptureFixture[str]
+    finished: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = synthbench.run("small.yaml")
     assert " 0 stages executed" in capsys.readouterr().err
     assert results.result.identity == synthbench.load("small.yaml").result.identity
 
 
-def test_a_part_is_another_result(finished: Place) -> None:
+def test_a_part_is_another_result(finished: Project) -> None:
     with refused("'small'"):
         synthbench.load("small.yaml", seeds=(1,))
     part = synthbench.run("small.yaml", seeds=(1,), assignments={"table.caption": "one seed"})
@@ -88,14 +88,14 @@ def test_a_part_is_another_result(finished: Place) -> None:
     assert np.array_equal(again.scores["score"], part.scores["score"])
 
 
-def test_a_fault_of_the_file_is_an_error_with_its_line(finished: Place, tmp_path: Path) -> None:
+def test_a_fault_of_the_file_is_an_error_with_its_line(finished: Project, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text(finished.file.read_text(encoding="utf-8").replace("seeds: [0, 1]", "seeds: [0, a]"))
     with refused("wrong.yaml", "seeds"):
         synthbench.load(wrong)
 
 
-def test_the_example_plots_gains(finished: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_plots_gains(finished: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     picture = tmp_path / "gains.png"
     monkeypatch.setattr(sys, "argv", ["own_plot.py", str(finished.file), str(picture)])
     with contextlib.chdir(finished.folder):

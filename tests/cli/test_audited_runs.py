@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 
 AUDITED = """\
 experiment: small
@@ -21,17 +21,17 @@ defaults:
 
 
 @pytest.fixture
-def audited(place: Place, empty_database: Path) -> Place:
+def audited(project: Project, empty_database: Path) -> Project:
     """An experiment without training whose labels people are to judge, and a profile that has an oracle."""
-    place.home.mkdir()
-    shutil.copyfile(empty_database, place.home / "mlflow.db")
-    place.file.write_text(AUDITED, encoding="utf-8")
-    (place.folder / "profiles").mkdir()
-    (place.folder / "profiles" / "sandbox.yaml").write_text("substitute: {oracle: sandbox}\n")
-    return place
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    project.file.write_text(AUDITED, encoding="utf-8")
+    (project.folder / "profiles").mkdir()
+    (project.folder / "profiles" / "sandbox.yaml").write_text("substitute: {oracle: sandbox}\n")
+    return project
 
 
-def test_what_will_be_audited_is_told_before(audited: Place) -> None:
+def test_what_will_be_audited_is_told_before(audited: Project) -> None:
     called = audited.call("validate", audited.file)
     assert (called.code, called.errors) == (0, [])
     assert "valid: 1 variant" in called.out
@@ -39,7 +39,7 @@ def test_what_will_be_audited_is_told_before(audited: Place) -> None:
     assert "audit labels of pairs for small seed 0" in audited.call("plan", audited.file, "--stages").out
 
 
-def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Place) -> None:
+def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Project) -> None:
     called = audited.call("run", audited.file, "--profile", "sandbox")
     assert (called.code, called.errors) == (0, [])
     confusion = called.out[: called.out.index("page: ")]
@@ -57,7 +57,7 @@ def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Place
     assert len({file.read_bytes() for file in written}) == 1
 
 
-def test_people_get_a_sheet_and_their_answers_are_read_and_kept(audited: Place) -> None:
+def test_people_get_a_sheet_and_their_answers_are_read_and_kept(audited: Project) -> None:
     called = audited.call("run", audited.file)
     assert (called.code, called.errors) == (0, [])
     assert "sheet: reports/small/audit-labels-small.csv: " in called.out

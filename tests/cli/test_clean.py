@@ -2,7 +2,7 @@
 
 import pytest
 from disks import flip
-from small_experiment import Place
+from small_experiment import Project
 from wording import worded
 
 from synthbench.pipeline.engine.cleaning import run_in_progress
@@ -12,9 +12,9 @@ SPEC = {"label": "train gold seed 0", "spec": {"kind": "train", "inputs": {}}}
 
 
 @pytest.fixture
-def store(place: Place) -> Store:
+def store(project: Project) -> Store:
     """A store with one artifact of an experiment and one of nobody."""
-    store = Store(place.home / "store")
+    store = Store(project.home / "store")
     for identity in ("a" * 64, "b" * 64):
         (store.workspace(identity) / "output" / "model").write_bytes(b"x" * 10_000_000)
         store.commit(identity, SPEC)
@@ -22,8 +22,8 @@ def store(place: Place) -> Store:
     return store
 
 
-def test_it_shows_what_there_is_and_removes_nothing(place: Place, store: Store) -> None:
-    called = place.call("clean", "--unused-for", "0")
+def test_it_shows_what_there_is_and_removes_nothing(project: Project, store: Store) -> None:
+    called = project.call("clean", "--unused-for", "0")
     assert called.code == 0
     lines = [" ".join(line.split()) for line in called.out.splitlines()]
     assert lines[0].endswith("store: 2 artifacts, 20.0 MB")
@@ -35,26 +35,28 @@ def test_it_shows_what_there_is_and_removes_nothing(place: Place, store: Store) 
     assert store.has("a" * 64) and store.has("b" * 64)
 
 
-def test_where_nothing_can_go_it_says_how_an_experiment_is_given_up(place: Place, store: Store) -> None:
-    out = place.call("clean").out
+def test_where_nothing_can_go_it_says_how_an_experiment_is_given_up(project: Project, store: Store) -> None:
+    out = project.call("clean").out
     assert out.endswith("0 artifacts, 0 bytes\n--experiment NAME removes what NAME alone uses\n")
 
 
-def test_it_removes_what_nobody_uses(place: Place, store: Store) -> None:
-    assert place.call("clean", "--unused-for", "0", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
+def test_it_removes_what_nobody_uses(project: Project, store: Store) -> None:
+    assert project.call("clean", "--unused-for", "0", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
     assert store.has("a" * 64) and not store.has("b" * 64)
 
 
-def test_it_removes_an_experiment(place: Place, store: Store) -> None:
-    assert place.call("clean", "--experiment", "study", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
+def test_it_removes_an_experiment(project: Project, store: Store) -> None:
+    assert project.call("clean", "--experiment", "study", "--yes").out == "removed: 1 artifact, 10.0 MB\n"
     assert not store.has("a" * 64) and store.has("b" * 64)
 
 
-def test_what_is_damaged_is_named_and_discarded_when_everything_is_read(place: Place, store: Store) -> None:
-    assert "verified: 2 artifacts, 0 damaged\n" in place.call("clean", "--verify").out
+def test_what_is_damaged_is_named_and_discarded_when_everything_is_read(
+    project: Project, store: Store
+) -> None:
+    assert "verified: 2 artifacts, 0 damaged\n" in project.call("clean", "--verify").out
     flip(store.folder("a" * 64) / "model")
-    assert place.call("clean").code == 0
-    called = place.call("clean", "--verify")
+    assert project.call("clean").code == 0
+    called = project.call("clean", "--verify")
     assert called.code == 3
     assert called.out.splitlines()[:2] == [
         f"damaged: {'a' * 8} train gold seed 0: the checksum of model differs",
@@ -62,40 +64,42 @@ def test_what_is_damaged_is_named_and_discarded_when_everything_is_read(place: P
         "again",
     ]
     assert not store.has("a" * 64) and store.has("b" * 64)
-    assert place.call("clean", "--verify").code == 0
+    assert project.call("clean", "--verify").code == 0
 
 
-def test_nothing_damaged_is_taken_from_under_a_run(place: Place, store: Store) -> None:
+def test_nothing_damaged_is_taken_from_under_a_run(project: Project, store: Store) -> None:
     flip(store.folder("a" * 64) / "model")
     with run_in_progress(store, "experiment other", []):
-        called = place.call("clean", "--verify")
+        called = project.call("clean", "--verify")
     assert (called.code, len(called.errors)) == (2, 1)
     assert "works there; nothing was removed" in called.errors[0]
     assert store.has("a" * 64)
 
 
-def test_damaged_data_are_not_shown_to_people(place: Place, store: Store) -> None:
+def test_damaged_data_are_not_shown_to_people(project: Project, store: Store) -> None:
     flip(store.folder("b" * 64) / "model")
-    called = place.call("data", "inspect", "b" * 12)
+    called = project.call("data", "inspect", "b" * 12)
     assert called.code == 2
     worded(called.errors, "b" * 12, "checksum", "--verify`")
 
 
-def test_while_nobody_can_tell_what_an_experiment_uses_nothing_is_removed(place: Place, store: Store) -> None:
+def test_while_nobody_can_tell_what_an_experiment_uses_nothing_is_removed(
+    project: Project, store: Store
+) -> None:
     flip(store.addresses_file("study"))
-    called = place.call("clean", "--yes", "--unused-for", "0")
+    called = project.call("clean", "--yes", "--unused-for", "0")
     assert (called.code, len(called.errors)) == (2, 1)
     assert "nobody can tell what study uses; run it again, or remove the file" in called.errors[0]
     assert store.has("a" * 64) and store.has("b" * 64)
 
 
-def test_mistakes_are_said_in_one_line(place: Place, store: Store) -> None:
-    called = place.call("clean", "--experiment", "studi")
+def test_mistakes_are_said_in_one_line(project: Project, store: Store) -> None:
+    called = project.call("clean", "--experiment", "studi")
     assert (called.code, len(called.errors)) == (2, 1)
     assert called.errors[0].startswith("studi: the store knows no such experiment")
 
 
-def test_without_a_store_it_says_so(place: Place) -> None:
-    called = place.call("clean")
+def test_without_a_store_it_says_so(project: Project) -> None:
+    called = project.call("clean")
     assert called.code == 2
     assert "there is no store" in called.errors[0]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 
 LEVELS = "abcdefgh"
 
@@ -35,15 +35,15 @@ def bomb() -> str:
 )
 @pytest.mark.parametrize("role", ["experiment", "include", "profile"])
 def test_yaml_that_stands_for_too_much_is_refused_with_its_line(
-    place: Place, role: str, text: str, fault: str
+    project: Project, role: str, text: str, fault: str
 ) -> None:
-    (place.folder / "profiles").mkdir()
-    other = place.folder / ("profiles/x.yaml" if role == "profile" else "x.yaml")
-    evil = place.file if role == "experiment" else other
+    (project.folder / "profiles").mkdir()
+    other = project.folder / ("profiles/x.yaml" if role == "profile" else "x.yaml")
+    evil = project.file if role == "experiment" else other
     if role == "include":
-        place.change("experiment: small\n", "include: [x.yaml]\nexperiment: small\n")
+        project.change("experiment: small\n", "include: [x.yaml]\nexperiment: small\n")
     evil.write_text(text, encoding="utf-8")
-    called = place.call("validate", place.file, *(["--profile", "x"] if role == "profile" else []))
+    called = project.call("validate", project.file, *(["--profile", "x"] if role == "profile" else []))
     assert (called.code, called.out, called.errors) == (2, "", [f"{evil}{fault}"])
 
 
@@ -71,10 +71,10 @@ def test_yaml_that_stands_for_too_much_is_refused_with_its_line(
     ids=["seeds", "list", "long name", "text", "long path", "nobody", "grid", "select"],
 )
 def test_amounts_and_shapes_that_no_experiment_has_are_refused(
-    place: Place, old: str, new: str, fault: str
+    project: Project, old: str, new: str, fault: str
 ) -> None:
-    place.change(old, new)
-    called = place.call("validate", place.file)
+    project.change(old, new)
+    called = project.call("validate", project.file)
     assert (called.code, called.out) == (2, "")
     assert any(fault in error for error in called.errors), called.errors
     assert max(map(len, called.errors)) < 2_200
@@ -110,49 +110,49 @@ NO_FILES: tuple[Callable[[Path], None], ...] = (pipe, device, Path.mkdir)
     ids=["experiment", "include", "data", "published", "costs", "sheet"],
 )
 def test_what_is_no_file_is_never_read_from(
-    place: Place, make: Callable[[Path], None], name: str, old: str, new: str
+    project: Project, make: Callable[[Path], None], name: str, old: str, new: str
 ) -> None:
     if old:
-        place.change(old, new)
-    evil = place.folder / name
+        project.change(old, new)
+    evil = project.folder / name
     evil.unlink(missing_ok=True)
     make(evil)
-    called = place.call("validate", place.file)
+    called = project.call("validate", project.file)
     assert (called.code, called.out) == (2, "")
     what = "is a folder, not a file" if make is Path.mkdir else "is a pipe or a device, not a file"
     assert any(what in error and name in error for error in called.errors), called.errors
 
 
 @pytest.mark.parametrize("name", ["gold.tsv", "small.yaml"])
-def test_a_file_larger_than_the_machine_is_refused(place: Place, name: str) -> None:
-    (place.folder / name).unlink()
-    sparse(place.folder / name)
-    called = place.call("validate", place.file)
+def test_a_file_larger_than_the_machine_is_refused(project: Project, name: str) -> None:
+    (project.folder / name).unlink()
+    sparse(project.folder / name)
+    called = project.call("validate", project.file)
     assert called.code == 2
     assert any("has 10,000 GB, more than this machine's memory" in error for error in called.errors)
 
 
-def test_lines_of_json_that_no_parser_holds_are_named(place: Place) -> None:
+def test_lines_of_json_that_no_parser_holds_are_named(project: Project) -> None:
     lines = ["[" * 100_000, f'{{"sentence1": {"9" * 5_000}}}', '{"sentence1": 1}']
-    (place.folder / "gold.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    place.change("file: gold.tsv", "file: gold.jsonl")
-    called = place.call("validate", place.file)
+    (project.folder / "gold.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    project.change("file: gold.tsv", "file: gold.jsonl")
+    called = project.call("validate", project.file)
     assert called.code == 2
     assert [error.split(": ")[2].rpartition(":")[2] for error in called.errors] == ["1", "2", "3"]
 
 
-def test_escapes_in_names_are_written_out(place: Place) -> None:
-    place.change("description: What", 'description: "\\e]0;title\\a\\e[2J What')
-    place.change("smallest world", 'smallest world"')
-    place.change("  augsbert:\n", '  "\\e[31maugsbert":\n')
-    called = place.call("validate", place.file)
+def test_escapes_in_names_are_written_out(project: Project) -> None:
+    project.change("description: What", 'description: "\\e]0;title\\a\\e[2J What')
+    project.change("smallest world", 'smallest world"')
+    project.change("  augsbert:\n", '  "\\e[31maugsbert":\n')
+    called = project.call("validate", project.file)
     assert called.code == 2
     assert "\x1b" not in called.err
     assert "\\u001b[31maugsbert" in called.err
 
 
-def test_of_thousands_of_faults_a_hundred_are_told_and_the_others_counted(place: Place) -> None:
+def test_of_thousands_of_faults_a_hundred_are_told_and_the_others_counted(project: Project) -> None:
     wrong = "".join(f"k{number}: 1\n" for number in range(150))
-    place.file.write_text(place.file.read_text(encoding="utf-8") + wrong, encoding="utf-8")
-    called = place.call("validate", place.file)
+    project.file.write_text(project.file.read_text(encoding="utf-8") + wrong, encoding="utf-8")
+    called = project.call("validate", project.file)
     assert (called.code, len(called.errors), called.errors[-1]) == (2, 101, "... and 50 more")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 
 from synthbench import plugins
 
@@ -46,57 +46,57 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     ],
 )
 def test_plugins_are_listed_with_version_place_and_settings(
-    place: Place, group: str, name: str, field: str
+    project: Project, group: str, name: str, field: str
 ) -> None:
-    called = place.call("list", group)
+    called = project.call("list", group)
     assert (called.code, called.err) == (0, "")
     assert f"\n{name}  version 1  [" in f"\n{called.out}"
     assert any(" ".join(line.split()).startswith(field) for line in called.out.splitlines())
 
 
-def test_a_listing_fits_into_100_columns(place: Place) -> None:
-    assert max(len(line.rstrip()) for line in place.call("list").out.splitlines()) <= 100
+def test_a_listing_fits_into_100_columns(project: Project) -> None:
+    assert max(len(line.rstrip()) for line in project.call("list").out.splitlines()) <= 100
 
 
-def test_without_a_group_all_are_listed(place: Place) -> None:
-    called = place.call("list")
+def test_without_a_group_all_are_listed(project: Project) -> None:
+    called = project.call("list")
     assert called.code == 0
     for text in ("METHODS\n", "augsbert  ", "TRAINERS\n", "cross-encoder  ", "EVALUATORS\n", "sts  "):
         assert f"\n{text}" in f"\n{called.out}"
 
 
-def test_a_method_says_what_it_makes_of_which_sources(place: Place) -> None:
-    out = place.call("list", "methods").out
+def test_a_method_says_what_it_makes_of_which_sources(project: Project) -> None:
+    out = project.call("list", "methods").out
     assert "Makes: scored_pair. Roles in `sources:`: gold (scored_pair); dev (scored_pair, may be left" in out
 
 
 def test_a_plugin_that_does_not_load_is_named_beside_the_others(
-    place: Place, install: Callable[..., None]
+    project: Project, install: Callable[..., None]
 ) -> None:
     install(("broken", "nowhere:Method"), ("augsbert", "synthbench_augsbert:AugSBERT"))
-    called = place.call("list", "methods")
+    called = project.call("list", "methods")
     assert called.code == 0
     assert "broken  left out: method 'broken' (nowhere:Method) can't be loaded: No module" in called.out
     assert "augsbert  version 1" in called.out
 
 
-def test_something_else_than_a_method_is_refused(place: Place, install: Callable[..., None]) -> None:
+def test_something_else_than_a_method_is_refused(project: Project, install: Callable[..., None]) -> None:
     install(("augsbert", "pathlib:Path"))
-    called = place.call("validate", place.file)
+    called = project.call("validate", project.file)
     assert called.code == 2
     assert "pathlib:Path is not a Method, as 'augsbert' must be" in called.errors[0]
 
 
-def test_two_packages_may_not_offer_one_name(place: Place, install: Callable[..., None]) -> None:
+def test_two_packages_may_not_offer_one_name(project: Project, install: Callable[..., None]) -> None:
     install(
         ("augsbert", "synthbench_augsbert:AugSBERT"),
         ("augsbert", "pathlib:Path"),
         ("dino", "synthbench_dino:DINO"),
     )
     both = "the method 'augsbert': synthbench_augsbert:AugSBERT and pathlib:Path; uninstall one"
-    listed = place.call("list", "methods")
+    listed = project.call("list", "methods")
     assert (listed.code, listed.err) == (0, "")
     assert f"augsbert  left out: two installed packages offer {both}" in listed.out
     assert "dino  version " in listed.out
-    called = place.call("validate", place.file)
+    called = project.call("validate", project.file)
     assert (called.code, both in called.errors[0]) == (2, True)

@@ -4,26 +4,26 @@ import importlib.metadata
 from pathlib import Path
 
 import pytest
-from small_experiment import Place, finished
+from small_experiment import Project, finished
 
 from synthbench.errors import UserError
 
 
-def test_version_is_the_installed_one(place: Place) -> None:
-    called = place.call("--version")
+def test_version_is_the_installed_one(project: Project) -> None:
+    called = project.call("--version")
     assert (called.code, called.out) == (0, f"synthbench {importlib.metadata.version('synthbench')}\n")
 
 
-def test_help_names_every_command(place: Place) -> None:
-    called = place.call("--help")
+def test_help_names_every_command(project: Project) -> None:
+    called = project.call("--help")
     assert called.code == 0
     for command in ("run", "plan", "validate", "report", "evaluate", "list", "data"):
         assert f"\n  {command} " in called.out
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "validate", "report", "evaluate", "list", "data"])
-def test_every_command_explains_itself(place: Place, command: str) -> None:
-    called = place.call(command, "--help")
+def test_every_command_explains_itself(project: Project, command: str) -> None:
+    called = project.call(command, "--help")
     assert called.code == 0
     assert called.out.startswith("Usage: ")
     assert f" {command} [OPTIONS]" in called.out.splitlines()[0]
@@ -40,8 +40,8 @@ def test_every_command_explains_itself(place: Place, command: str) -> None:
         (("list", "methodz"), "'methods', 'trainers', 'evaluators'"),
     ],
 )
-def test_a_wrong_command_line_ends_with_2(place: Place, arguments: tuple[str, ...], said: str) -> None:
-    called = place.call(*arguments)
+def test_a_wrong_command_line_ends_with_2(project: Project, arguments: tuple[str, ...], said: str) -> None:
+    called = project.call(*arguments)
     assert (called.code, called.out) == (2, "")
     assert said in called.err
 
@@ -62,9 +62,9 @@ def test_a_wrong_command_line_ends_with_2(place: Place, arguments: tuple[str, ..
     ],
 )
 def test_a_wrong_command_line_is_one_line_as_every_mistake_is(
-    place: Place, arguments: tuple[str, ...], message: str
+    project: Project, arguments: tuple[str, ...], message: str
 ) -> None:
-    assert place.call(*arguments).err == f"error: {message}\n"
+    assert project.call(*arguments).err == f"error: {message}\n"
 
 
 @pytest.mark.parametrize("command", ["run", "plan", "validate", "report"])
@@ -81,44 +81,44 @@ def test_a_wrong_command_line_is_one_line_as_every_mistake_is(
     ],
 )
 def test_a_file_that_is_no_experiment_is_refused_by_every_command(
-    place: Place, command: str, name: str, content: bytes | None, message: str
+    project: Project, command: str, name: str, content: bytes | None, message: str
 ) -> None:
     if content is not None:
-        (place.folder / name).write_bytes(content)
-    called = place.call(command, name)
+        (project.folder / name).write_bytes(content)
+    called = project.call(command, name)
     assert (called.code, called.out) == (2, "")
     assert called.errors[0].startswith(message)
-    assert not place.home.exists()
+    assert not project.home.exists()
 
 
 def test_every_message_of_a_user_error_stands_on_a_line_of_its_own(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise UserError("first", "second")
 
     monkeypatch.setattr("synthbench.config.load.load_experiment", fail)
-    called = place.call("validate", place.file)
+    called = project.call("validate", project.file)
     assert (called.code, called.out, called.err) == (2, "", "error: first\nerror: second\n")
 
 
-def test_interruption_ends_with_130(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interruption_ends_with_130(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("synthbench.config.load.load_experiment", interrupt)
-    called = place.call("validate", place.file)
+    called = project.call("validate", project.file)
     assert called.code == 130
     assert "Traceback" not in called.err
 
 
-def test_our_own_bugs_show_a_traceback(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_bugs_show_a_traceback(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
     monkeypatch.setattr("synthbench.config.load.load_experiment", fail)
     with pytest.raises(ZeroDivisionError):
-        place.call("validate", place.file)
+        project.call("validate", project.file)
 
 
 def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(
@@ -134,9 +134,9 @@ def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(
     assert home() == Path(".synthbench")
 
 
-def test_what_the_terminal_can_not_show_is_replaced(place: Place) -> None:
-    file = place.file.rename(place.folder / "größe.yaml")
-    elsewhere = Place(place.folder, place.home, {"PYTHONIOENCODING": "ascii"})
+def test_what_the_terminal_can_not_show_is_replaced(project: Project) -> None:
+    file = project.file.rename(project.folder / "größe.yaml")
+    elsewhere = Project(project.folder, project.home, {"PYTHONIOENCODING": "ascii"})
     called = finished(elsewhere.start("validate", file.name))
     assert (called.code, called.err) == (0, "")
     assert called.out == "gr??e.yaml: valid: 2 variants, seeds 0, 1\n"

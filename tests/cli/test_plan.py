@@ -5,25 +5,25 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 from wording import worded
 
 
-def test_every_stage_is_listed_once_and_nothing_is_written(place: Place) -> None:
-    called = place.call("plan", place.file, "--stages")
+def test_every_stage_is_listed_once_and_nothing_is_written(project: Project) -> None:
+    called = project.call("plan", project.file, "--stages")
     assert (called.code, called.err) == (0, "")
     store, *lines = called.out.splitlines()
-    assert store == f"store: {place.home / 'store'}"
+    assert store == f"store: {project.home / 'store'}"
     assert ["id", "stage", "runs", "state", "why"] in [line.split() for line in lines]
     assert lines[-1] == "19 stages for 4 runs: 19 to run"
     stages = [line for line in lines if re.match(r"[0-9a-f]{8} .* to run", line)]
     assert len(stages) == 19
     assert len({line.split()[0] for line in stages}) == 19
-    assert not place.home.exists()
+    assert not project.home.exists()
 
 
-def test_the_labeller_is_trained_once_for_all_seeds_and_values(place: Place) -> None:
-    listed = place.call("plan", place.file, "--stages").out
+def test_the_labeller_is_trained_once_for_all_seeds_and_values(project: Project) -> None:
+    listed = project.call("plan", project.file, "--stages").out
     stages = [line[10:] for line in listed.splitlines() if re.match(r"[0-9a-f]{8} ", line)]
     assert sum(stage.startswith("train cross_encoder") for stage in stages) == 1
     assert sum(stage.startswith("generate augsbert") for stage in stages) == 2
@@ -36,8 +36,8 @@ def planned(out: str) -> str:
     return "".join(line for line in lines if not line.startswith(("store: ", "reads outside ")))
 
 
-def test_the_total_comes_first_then_each_kind_and_stages_only_on_demand(place: Place) -> None:
-    lines = planned(place.call("plan", place.file).out).splitlines()
+def test_the_total_comes_first_then_each_kind_and_stages_only_on_demand(project: Project) -> None:
+    lines = planned(project.call("plan", project.file).out).splitlines()
     assert re.match(
         r"time: about .+ on this CPU, 1 thread, .+ measured, if nothing else runs on it", lines[0]
     )
@@ -48,28 +48,28 @@ def test_the_total_comes_first_then_each_kind_and_stages_only_on_demand(place: P
     assert not [line for line in lines if re.match(r"[0-9a-f]{8} ", line)]
 
 
-def test_what_nobody_can_tell_is_called_unknown(place: Place) -> None:
+def test_what_nobody_can_tell_is_called_unknown(project: Project) -> None:
     commit = "0" * 40
     model = f'model: some-org/some-model, revision: "{commit}"'
-    text = place.file.read_text(encoding="utf-8")
-    place.file.write_text(re.sub(r'model: "[^"]*"', model, text), encoding="utf-8")
-    out = planned(place.call("plan", place.file).out)
+    text = project.file.read_text(encoding="utf-8")
+    project.file.write_text(re.sub(r'model: "[^"]*"', model, text), encoding="utf-8")
+    out = planned(project.call("plan", project.file).out)
     assert out.startswith("time: at least ")
     assert "unknown: time of 1 × train cross-encoder: the size of some-org/some-model, 1 layers" in out
     (labeller,) = (line for line in out.splitlines() if line.startswith("train cross-encoder"))
     assert labeller.endswith("unknown")
     assert re.search(
         r"generate augsbert:\n  at most 120 pairs to label, .* of some-org/some-model",
-        re.sub(r" for augsbert.*:", ":", place.call("plan", place.file, "--stages").out),
+        re.sub(r" for augsbert.*:", ":", project.call("plan", project.file, "--stages").out),
     )
 
 
-def test_stages_that_were_run_before_tell_how_long_others_take(place: Place) -> None:
-    assert place.call("run", place.file, "--variant", "gold-only", "--seeds", "0").code == 0
-    out = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "1").out
+def test_stages_that_were_run_before_tell_how_long_others_take(project: Project) -> None:
+    assert project.call("run", project.file, "--variant", "gold-only", "--seeds", "0").code == 0
+    out = project.call("plan", project.file, "--variant", "gold-only", "--seeds", "1").out
     first = planned(out).splitlines()[0]
     assert "; 2 of 2 stages as such stages took before" in first
-    done = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "0").out
+    done = project.call("plan", project.file, "--variant", "gold-only", "--seeds", "0").out
     assert planned(done).startswith("time: none, nothing is to run\n")
 
 
@@ -78,33 +78,33 @@ def rows(out: str) -> list[list[str]]:
     return [line.split() for line in out.split("\n\n")[2].splitlines() if not line[0].isdigit()]
 
 
-def test_each_row_is_summed_up_and_shared_stages_count_in_every_one(place: Place) -> None:
+def test_each_row_is_summed_up_and_shared_stages_count_in_every_one(project: Project) -> None:
     heading = ["row", "runs", "to", "run", "cached"]
-    assert rows(place.call("plan", place.file).out) == [
+    assert rows(project.call("plan", project.file).out) == [
         heading,
         ["gold-only", "2", "8", "0"],
         ["augsbert", "2", "15", "0"],
     ]
-    assert place.call("run", place.file, "--variant", "gold-only", "--seeds", "0").code == 0
-    assert rows(place.call("plan", place.file).out) == [
+    assert project.call("run", project.file, "--variant", "gold-only", "--seeds", "0").code == 0
+    assert rows(project.call("plan", project.file).out) == [
         heading,
         ["gold-only", "2", "2", "6"],
         ["augsbert", "2", "11", "4"],
     ]
 
 
-def test_what_a_profile_replaced_is_said_by_plan_and_validate(place: Place) -> None:
-    (place.folder / "profiles").mkdir()
-    (place.folder / "profiles" / "sandbox.yaml").write_text(
+def test_what_a_profile_replaced_is_said_by_plan_and_validate(project: Project) -> None:
+    (project.folder / "profiles").mkdir()
+    (project.folder / "profiles" / "sandbox.yaml").write_text(
         "substitute:\n  models: {'*': sandbox/encoder}\n  tasks: {'STSb/*': {sandbox: pairs, size: 20}}\n",
         encoding="utf-8",
     )
-    place.change("dev: {file: dev.tsv, kind: scored_pair, split: dev}", "dev: {task: STSb, split: dev}")
-    place.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STSb}")
+    project.change("dev: {file: dev.tsv, kind: scored_pair, split: dev}", "dev: {task: STSb, split: dev}")
+    project.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STSb}")
     for command in ("plan", "validate"):
         notes = [
             line
-            for line in place.call(command, place.file, "--profile", "sandbox").out.splitlines()
+            for line in project.call(command, project.file, "--profile", "sandbox").out.splitlines()
             if line.startswith("note: --profile sandbox: ")
         ]
         assert notes[0] == "note: --profile sandbox: STSb/dev, STSb/test -> sandbox pairs"
@@ -112,8 +112,8 @@ def test_what_a_profile_replaced_is_said_by_plan_and_validate(place: Place) -> N
         assert len(notes) == 2
 
 
-def test_overrides_change_the_plan(place: Place) -> None:
-    called = place.call("plan", place.file, "--variant", "gold-only", "--seeds", "5")
+def test_overrides_change_the_plan(project: Project) -> None:
+    called = project.call("plan", project.file, "--variant", "gold-only", "--seeds", "5")
     assert called.out.splitlines()[-1] == "6 stages for 1 run: 6 to run"
 
 
@@ -125,11 +125,11 @@ def test_overrides_change_the_plan(place: Place) -> None:
     ],
 )
 def test_missing_data_is_named_with_its_files_and_where_to_get_them(
-    place: Place, arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+    project: Project, arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
-    place.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STSb}")
-    called = place.call("plan", place.file, *arguments)
+    project.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STSb}")
+    called = project.call("plan", project.file, *arguments)
     assert (called.code, called.out) == (2, "")
     assert len(called.errors) == 1
     assert called.errors[0].startswith("sources.test: STSb test: ")
@@ -141,29 +141,31 @@ def test_missing_data_is_named_with_its_files_and_where_to_get_them(
     ("folder", "message"),
     [("/nowhere", "no such folder: /nowhere"), ("small.yaml", "is no folder: small.yaml")],
 )
-def test_a_data_folder_that_is_not_there_is_said_in_one_line(place: Place, folder: str, message: str) -> None:
-    called = place.call("plan", place.file, "--data", folder)
+def test_a_data_folder_that_is_not_there_is_said_in_one_line(
+    project: Project, folder: str, message: str
+) -> None:
+    called = project.call("plan", project.file, "--data", folder)
     assert (called.code, called.errors) == (2, [f"--data: {message}"])
 
 
-def test_everything_missing_is_named_at_once(place: Place) -> None:
-    (place.folder / "gold.tsv").unlink()
-    (place.folder / "dev.tsv").unlink()
-    (place.folder / "dev.tsv").mkdir()
-    called = place.call("plan", place.file)
+def test_everything_missing_is_named_at_once(project: Project) -> None:
+    (project.folder / "gold.tsv").unlink()
+    (project.folder / "dev.tsv").unlink()
+    (project.folder / "dev.tsv").mkdir()
+    called = project.call("plan", project.file)
     assert called.code == 2
     assert [error.split(": ")[0] for error in called.errors] == ["sources.gold", "sources.dev"]
     assert "is a folder, not a file" in called.errors[1]
 
 
-def test_a_model_folder_without_weights_is_found_out(place: Place, bert: Path) -> None:
-    bare = place.folder / "bare"
+def test_a_model_folder_without_weights_is_found_out(project: Project, bert: Path) -> None:
+    bare = project.folder / "bare"
     shutil.copytree(bert, bare)
     (bare / "model.safetensors").unlink()
-    place.change(f'base: {{model: "{bert}", static', f'base: {{model: "{bare}", static')
-    called = place.call("plan", place.file)
+    project.change(f'base: {{model: "{bert}", static', f'base: {{model: "{bare}", static')
+    called = project.call("plan", project.file)
     assert called.code == 2
-    worded(called.errors, f"{place.file}:13", "train.base.model", str(bare), "pytorch_model*.bin")
+    worded(called.errors, f"{project.file}:13", "train.base.model", str(bare), "pytorch_model*.bin")
 
 
 @pytest.mark.parametrize(
@@ -174,8 +176,10 @@ def test_a_model_folder_without_weights_is_found_out(place: Place, bert: Path) -
         ("some-org/some-model", "neither a folder nor in the local hub cache"),
     ],
 )
-def test_a_model_that_is_not_there_is_found_out(place: Place, bert: Path, model: str, message: str) -> None:
-    place.change(f'base: {{model: "{bert}", static', f'base: {{model: "{model}", static')
-    called = place.call("plan", place.file)
+def test_a_model_that_is_not_there_is_found_out(
+    project: Project, bert: Path, model: str, message: str
+) -> None:
+    project.change(f'base: {{model: "{bert}", static', f'base: {{model: "{model}", static')
+    called = project.call("plan", project.file)
     assert called.code == 2
     assert message in called.errors[0]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from hub_cache import SENTENCES
-from small_experiment import Place
+from small_experiment import Project
 from wording import worded
 
 from synthbench.pipeline.engine.store import Store
@@ -34,30 +34,30 @@ RUN = "synthbench.pipeline.experiment_run.make_plan"
     ],
 )
 def test_faulty_data_is_named_by_file_and_line_before_anything_is_spent(
-    place: Place, row: bytes, message: str
+    project: Project, row: bytes, message: str
 ) -> None:
-    test = place.folder / "test.tsv"
+    test = project.folder / "test.tsv"
     lines = test.read_bytes().split(b"\n")
     test.write_bytes(b"\n".join([*lines[:3], row, *lines[4:]]))
-    called = place.call("run", place.file)
+    called = project.call("run", project.file)
     assert (called.code, called.out) == (2, "")
     assert len(called.errors) == 1
     assert called.errors[0].startswith(f"{test}:4: ")
     assert message in called.errors[0]
     assert not [stage for stage in called.executed if not stage.startswith(("source", "exclude"))]
     test.write_bytes(b"\n".join(lines))
-    assert " to run" in place.call("plan", place.file).out
+    assert " to run" in project.call("plan", project.file).out
 
 
-def test_a_gold_file_one_line_short_is_named(place: Place) -> None:
-    folder = place.folder / "data" / "STS13-en-test"
+def test_a_gold_file_one_line_short_is_named(project: Project) -> None:
+    folder = project.folder / "data" / "STS13-en-test"
     folder.mkdir(parents=True)
     for part, size in (("FNWN", 189), ("headlines", 750), ("OnWN", 561)):
         pairs = "".join(f"{SENTENCES[0]}\t{SENTENCES[1]}\n" for _ in range(size))
         (folder / f"STS.input.{part}.txt").write_text(pairs, encoding="utf-8")
         (folder / f"STS.gs.{part}.txt").write_text("2.5\n" * (size - (part == "OnWN")), encoding="utf-8")
-    place.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STS13}")
-    called = place.call("run", place.file, "--data", "data")
+    project.change("test: {file: test.tsv, kind: scored_pair, split: test}", "test: {task: STS13}")
+    called = project.call("run", project.file, "--data", "data")
     assert (called.code, called.out) == (2, "")
     assert len(called.errors) == 1
     assert "STS.gs.OnWN.txt" in called.errors[0]
@@ -65,9 +65,9 @@ def test_a_gold_file_one_line_short_is_named(place: Place) -> None:
     assert "561" in called.errors[0]
 
 
-def test_a_sample_larger_than_its_source_is_refused(place: Place) -> None:
-    place.change("gold.tsv, kind: scored_pair", "gold.tsv, kind: scored_pair, sample: {size: 61}")
-    called = place.call("run", place.file)
+def test_a_sample_larger_than_its_source_is_refused(project: Project) -> None:
+    project.change("gold.tsv, kind: scored_pair", "gold.tsv, kind: scored_pair, sample: {size: 61}")
+    called = project.call("run", project.file)
     assert called.code == 2
     worded(called.errors, "gold.tsv", "61", "60")
 
@@ -82,69 +82,69 @@ def test_a_sample_larger_than_its_source_is_refused(place: Place) -> None:
     ],
 )
 def test_a_damaged_model_is_one_line(
-    place: Place, bert: Path, file: str, content: bytes | None, message: str
+    project: Project, bert: Path, file: str, content: bytes | None, message: str
 ) -> None:
-    damaged = place.folder / "damaged"
+    damaged = project.folder / "damaged"
     shutil.copytree(bert, damaged)
     (damaged / file).unlink()
     if content is not None:
         (damaged / file).write_bytes(content)
     base = f'{{model: "{bert}", static: true, static_dimension: 16}}'
-    place.change(base, f'{{model: "{damaged}", static: true}}')
-    called = place.call("run", place.file, "--variant", "gold-only", "--seeds", "0")
+    project.change(base, f'{{model: "{damaged}", static: true}}')
+    called = project.call("run", project.file, "--variant", "gold-only", "--seeds", "0")
     assert (called.code, called.out) == (2, "")
     assert len(called.errors) == 1
     assert called.errors[0].startswith(f"train gold-only seed 0: {damaged}: ")
     assert message in called.errors[0]
 
 
-def test_force_must_match_a_stage(place: Place) -> None:
-    called = place.call("run", place.file, "--force", "trian")
+def test_force_must_match_a_stage(project: Project) -> None:
+    called = project.call("run", project.file, "--force", "trian")
     assert called.code == 2
     worded(called.errors, "--force", "'train'")
 
 
 @pytest.mark.parametrize("home", ["small.yaml", "small.yaml/inside", "/proc/nowhere"])
-def test_a_home_that_can_not_be_one_is_named(place: Place, home: str) -> None:
-    elsewhere = Place(place.folder, place.folder / home)
-    called = elsewhere.call("run", place.file)
+def test_a_home_that_can_not_be_one_is_named(project: Project, home: str) -> None:
+    elsewhere = Project(project.folder, project.folder / home)
+    called = elsewhere.call("run", project.file)
     assert (called.code, called.out) == (2, "")
     assert len(called.errors) == 1
-    assert called.errors[0].startswith(f"{place.folder / home}/store: the store can't be made: ")
+    assert called.errors[0].startswith(f"{project.folder / home}/store: the store can't be made: ")
     assert "set SYNTHBENCH_HOME" in called.errors[0]
 
 
 @pytest.mark.parametrize("output", ["small.yaml", "small.yaml/inside", "/proc/nowhere"])
 def test_an_output_that_can_not_be_written_is_named_before_anything_is_spent(
-    place: Place, output: str
+    project: Project, output: str
 ) -> None:
-    called = place.call("run", place.file, "--output", output)
+    called = project.call("run", project.file, "--output", output)
     assert (called.code, called.out, called.executed) == (2, "", [])
     assert len(called.errors) == 1
     assert called.errors[0].startswith(f"can't write the report to {output}/small: ")
     assert called.errors[0].endswith("; name another folder with --output")
 
 
-def test_an_unreachable_tracking_server_is_named_before_anything_is_spent(place: Place) -> None:
+def test_an_unreachable_tracking_server_is_named_before_anything_is_spent(project: Project) -> None:
     environment = {"MLFLOW_TRACKING_URI": "http://127.0.0.1:9", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"}
-    called = Place(place.folder, place.home, environment).call("run", place.file)
+    called = Project(project.folder, project.home, environment).call("run", project.file)
     assert (called.code, called.out, called.executed) == (2, "", [])
     worded(called.errors, "MLflow", "http://127.0.0.1:9", "MLFLOW_TRACKING_URI")
 
 
 def test_a_full_disk_is_one_line_and_leaves_no_artifact(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Store, "commit", fail)
-    called = place.call("run", place.file)
+    called = project.call("run", project.file)
     assert (called.code, called.out) == (2, "")
-    worded(called.errors, f"{place.home}/store")
-    assert not list((place.home / "store").glob("artifacts/*/*"))
+    worded(called.errors, f"{project.home}/store")
+    assert not list((project.home / "store").glob("artifacts/*/*"))
     monkeypatch.undo()
-    assert "19 to run" in place.call("plan", place.file).out
+    assert "19 to run" in project.call("plan", project.file).out
 
 
 @pytest.fixture
@@ -161,21 +161,21 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     pytest.skip("needs the right to mount a file system")
 
 
-def test_a_disk_that_is_really_full(place: Place, small_disk: Path) -> None:
+def test_a_disk_that_is_really_full(project: Project, small_disk: Path) -> None:
     (small_disk / "ballast").write_bytes(bytes(48 * 1024))
     home = small_disk / "home"
-    called = Place(place.folder, home).call("run", place.file)
+    called = Project(project.folder, home).call("run", project.file)
     assert (called.code, called.out) == (2, "")
     assert set(called.errors) == {
         f"no space left on the disk of {home}/store; free some and run the same command again"
     }
 
 
-def test_data_that_suit_one_row_alone_end_the_whole_run_and_it_says_so(place: Place) -> None:
-    lines = (place.folder / "gold.tsv").read_text(encoding="utf-8").splitlines()
+def test_data_that_suit_one_row_alone_end_the_whole_run_and_it_says_so(project: Project) -> None:
+    lines = (project.folder / "gold.tsv").read_text(encoding="utf-8").splitlines()
     equal = [lines[0], *("\t".join((*line.split("\t")[:2], "0.5")) for line in lines[1:])]
-    (place.folder / "gold.tsv").write_text("\n".join(equal) + "\n", encoding="utf-8")
-    called = place.call("run", place.file)
+    (project.folder / "gold.tsv").write_text("\n".join(equal) + "\n", encoding="utf-8")
+    called = project.call("run", project.file)
     assert (called.code, called.out) == (2, "")
     worded(called.errors, "augsbert", "'gold'", "split", "'train'", "0.5", "pairs")
     assert "nothing was generated or trained, in any row" in called.err
@@ -183,35 +183,35 @@ def test_data_that_suit_one_row_alone_end_the_whole_run_and_it_says_so(place: Pl
 
 
 def test_our_own_bug_ends_with_3_and_keeps_what_was_done(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(Train, "run", fail)
-    called = place.call("run", place.file, "--variant", "gold-only", "--seeds", "0")
+    called = project.call("run", project.file, "--variant", "gold-only", "--seeds", "0")
     assert (called.code, called.out) == (3, "")
     assert "ZeroDivisionError: a bug" in called.err
     assert "left out: evaluate gold-only seed 0 on test: it depends on a failed stage" in called.err
     assert "4 stages executed, 0 reused, 1 failed, 1 left out" in called.err
 
 
-def test_a_run_speaks_before_it_loads_anything(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_speaks_before_it_loads_anything(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(RUN, interrupt)
-    store, reading, *_ = place.call("run", "small.yaml").err.splitlines()
-    assert store.endswith(f" store: {place.home / 'store'}")
+    store, reading, *_ = project.call("run", "small.yaml").err.splitlines()
+    assert store.endswith(f" store: {project.home / 'store'}")
     assert reading.endswith(" reading small.yaml")
 
 
-def test_interruption_says_how_to_resume(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interruption_says_how_to_resume(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Train, "run", interrupt)
-    called = place.call("run", "small.yaml", "--set", "table.caption=two words")
+    called = project.call("run", "small.yaml", "--set", "table.caption=two words")
     assert (called.code, called.out) == (130, "")
     last = called.err.splitlines()[-1]
     assert last.startswith("interrupted; finished work is kept. To resume: ")
@@ -220,35 +220,35 @@ def test_interruption_says_how_to_resume(place: Place, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("command", "after"), [("run", "To resume: "), ("validate", "interrupted")])
 def test_being_terminated_is_an_interruption_with_its_own_exit_code(
-    place: Place, monkeypatch: pytest.MonkeyPatch, command: str, after: str
+    project: Project, monkeypatch: pytest.MonkeyPatch, command: str, after: str
 ) -> None:
     def terminate(*_: object, **__: object) -> None:
         signal.raise_signal(signal.SIGTERM)
 
     former = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr("synthbench.config.load.load_experiment" if command == "validate" else RUN, terminate)
-    called = place.call(command, "small.yaml")
+    called = project.call(command, "small.yaml")
     assert (called.code, called.out) == (143, "")
     assert after in called.err.splitlines()[-1]
     assert signal.getsignal(signal.SIGTERM) == former
 
 
-def test_equal_variants_are_computed_once_and_that_is_said(place: Place) -> None:
-    place.change(
+def test_equal_variants_are_computed_once_and_that_is_said(project: Project) -> None:
+    project.change(
         "variants:\n",
         "variants:\n  twin: {data.copy: {source: gold}}\n  twin2: {data.copy: {source: gold}}\n",
     )
-    called = place.call("plan", place.file)
+    called = project.call("plan", project.file)
     assert "note: twin2 is the same as twin; it is shown once" in called.out
 
 
-def test_a_run_says_at_once_what_it_does_and_names_its_last_steps(place: Place) -> None:
-    called = place.call("run", place.file, "--variant", "gold-only", "--seeds", "0")
+def test_a_run_says_at_once_what_it_does_and_names_its_last_steps(project: Project) -> None:
+    called = project.call("run", project.file, "--variant", "gold-only", "--seeds", "0")
     said = [line[9:] for line in called.err.splitlines()]
     first = said.index("running source gold [1/6]")
     assert [line for line in said[:first] if not line.startswith("reads outside ")] == [
-        f"store: {place.home / 'store'}",
-        f"reading {place.file}",
+        f"store: {project.home / 'store'}",
+        f"reading {project.file}",
         "small: planning, by hashes of its files and models",
         "trying where results go: report folder and tracking",
         "looking at what is there of 6 stages",

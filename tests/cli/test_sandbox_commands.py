@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from small_experiment import Place, heed_interrupts
+from small_experiment import Project, heed_interrupts
 from wording import worded
 
 from synthbench.auditing import checkpoints
@@ -149,7 +149,7 @@ def test_a_build_that_is_ended_ends_its_processes_and_leaves_no_checkpoints(
 
 
 def test_a_build_writes_what_ships_and_prints_its_figures(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tiny = Recipe(num_steps=1, batch_size=4, learning_rate=1e-3, vocabulary_texts=300)
     built_tiny = partial(building.build_checkpoints, recipes=Recipes(tiny, tiny, tiny))
@@ -157,10 +157,10 @@ def test_a_build_writes_what_ships_and_prints_its_figures(
     monkeypatch.setattr(checkpoints, "measure", partial(checkpoints.measure, num_sentences=2, num_pairs=20))
     threads = torch.get_num_threads()
     try:
-        called = place.call("sandbox", "build", "--output", "built")
+        called = project.call("sandbox", "build", "--output", "built")
     finally:
         torch.set_num_threads(threads)
-    built = place.folder / "built"
+    built = project.folder / "built"
     assert (called.code, called.errors) == (0, [])
     files = {"lm", "encoder", "cross-encoder", "checksums.json", "figures.json"}
     assert {path.name for path in built.iterdir()} == files

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 from wording import worded
 
 SERVICE = "https://llm.example/v1"
@@ -27,68 +27,68 @@ defaults:
 """
 
 
-def ask(place: Place, llm: str) -> None:
-    """Make the place's experiment one whose method asks this LLM."""
-    place.file.write_text(f"{ASKING}llm: {llm}\n", encoding="utf-8")
+def ask(project: Project, llm: str) -> None:
+    """Make the project's experiment one whose method asks this LLM."""
+    project.file.write_text(f"{ASKING}llm: {llm}\n", encoding="utf-8")
 
 
-def opening_of(place: Place, *arguments: str) -> list[str]:
-    called = place.call("plan", place.file, *arguments)
+def opening_of(project: Project, *arguments: str) -> list[str]:
+    called = project.call("plan", project.file, *arguments)
     assert (called.code, called.err) == (0, "")
     lines = called.out.splitlines()
     return lines[: next(number for number, line in enumerate(lines) if line.startswith("time: "))]
 
 
 @pytest.fixture
-def own_model(place: Place, bert: Path) -> Path:
+def own_model(project: Project, bert: Path) -> Path:
     """Let the model lie beside the experiment file, which names it so."""
-    shutil.copytree(bert, place.folder / "models" / "bert")
-    place.change(str(bert), "./models/bert")
-    return place.folder / "models" / "bert"
+    shutil.copytree(bert, project.folder / "models" / "bert")
+    project.change(str(bert), "./models/bert")
+    return project.folder / "models" / "bert"
 
 
-def test_plan_begins_with_the_store(place: Place, own_model: Path) -> None:
-    assert opening_of(place) == [f"store: {place.home / 'store'}"]
+def test_plan_begins_with_the_store(project: Project, own_model: Path) -> None:
+    assert opening_of(project) == [f"store: {project.home / 'store'}"]
 
 
 def test_the_folder_that_a_command_is_run_in_is_not_read(
-    place: Place, own_model: Path, tmp_path: Path
+    project: Project, own_model: Path, tmp_path: Path
 ) -> None:
-    elsewhere = Place(tmp_path, place.home)
-    called = elsewhere.call("plan", place.file, "--set", "seeds=[0]")
+    elsewhere = Project(tmp_path, project.home)
+    called = elsewhere.call("plan", project.file, "--set", "seeds=[0]")
     assert called.code == 0
     assert "reads outside" not in called.out
 
 
 def test_a_relative_model_lies_beside_the_file_wherever_the_command_is_run(
-    place: Place, own_model: Path, tmp_path: Path
+    project: Project, own_model: Path, tmp_path: Path
 ) -> None:
-    place.file.write_text(UNTRAINED, encoding="utf-8")
-    elsewhere = Place(tmp_path, place.home)
-    assert elsewhere.call("validate", place.file).code == 0
-    assert elsewhere.call("run", place.file, "--jobs", "2").code == 0
-    assert place.call("run", "small.yaml").executed == []
-    scored_again = elsewhere.call("run", place.file, "--force", "evaluate")
+    project.file.write_text(UNTRAINED, encoding="utf-8")
+    elsewhere = Project(tmp_path, project.home)
+    assert elsewhere.call("validate", project.file).code == 0
+    assert elsewhere.call("run", project.file, "--jobs", "2").code == 0
+    assert project.call("run", "small.yaml").executed == []
+    scored_again = elsewhere.call("run", project.file, "--force", "evaluate")
     assert (scored_again.code, len(scored_again.executed)) == (0, 1)
 
 
 def test_a_model_that_lies_in_the_working_folder_is_told_how_to_be_written(
-    place: Place, own_model: Path, tmp_path: Path
+    project: Project, own_model: Path, tmp_path: Path
 ) -> None:
-    shutil.move(place.folder / "models", tmp_path / "models")
-    errors = Place(tmp_path, place.home).call("validate", place.file).errors
+    shutil.move(project.folder / "models", tmp_path / "models")
+    errors = Project(tmp_path, project.home).call("validate", project.file).errors
     (fault,) = [error for error in errors if "train.base" in error]
     assert fault.endswith(f"this is {own_model}; the one in the working folder is ../models/bert")
 
 
 @pytest.mark.parametrize("command", ["validate", "plan", "run"])
-def test_a_file_can_not_have_any_variable_sent(place: Place, command: str) -> None:
-    ask(place, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: MY_BANK_PASSWORD}}")
-    called = place.call(command, place.file)
+def test_a_file_can_not_have_any_variable_sent(project: Project, command: str) -> None:
+    ask(project, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: MY_BANK_PASSWORD}}")
+    called = project.call(command, project.file)
     assert called.code == 2
     worded(
         called.errors,
-        f"{place.file}:7",
+        f"{project.file}:7",
         "llm.key_variable",
         "_API_KEY",
         "--set",
@@ -98,25 +98,25 @@ def test_a_file_can_not_have_any_variable_sent(place: Place, command: str) -> No
     )
 
 
-def test_neither_a_profile_nor_an_include_named_like_an_option_allows_a_variable(place: Place) -> None:
+def test_neither_a_profile_nor_an_include_named_like_an_option_allows_a_variable(project: Project) -> None:
     llm = f"llm: {{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}\n"
-    (place.folder / "profiles").mkdir()
-    (place.folder / "profiles" / "fast.yaml").write_text(f"experiment:\n  {llm}", encoding="utf-8")
-    place.file.write_text(ASKING, encoding="utf-8")
-    (refused,) = place.call("validate", "small.yaml", "--profile", "fast").errors
+    (project.folder / "profiles").mkdir()
+    (project.folder / "profiles" / "fast.yaml").write_text(f"experiment:\n  {llm}", encoding="utf-8")
+    project.file.write_text(ASKING, encoding="utf-8")
+    (refused,) = project.call("validate", "small.yaml", "--profile", "fast").errors
     assert "llm.key_variable: a file may only name" in refused
-    (place.folder / "--set x").write_text(llm, encoding="utf-8")
-    place.file.write_text(f"include: ['--set x']\n{ASKING}", encoding="utf-8")
-    (refused,) = place.call("validate", "small.yaml").errors
+    (project.folder / "--set x").write_text(llm, encoding="utf-8")
+    project.file.write_text(f"include: ['--set x']\n{ASKING}", encoding="utf-8")
+    (refused,) = project.call("validate", "small.yaml").errors
     assert "llm.key_variable: a file may only name" in refused
 
 
-def test_users_allow_a_variable_themselves(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask(place, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}")
+def test_users_allow_a_variable_themselves(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(project, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}")
     allowed = "sends to llm.example: prompts and the key in SECRET, for the LLM 'x'"
-    assert opening_of(place, "--set", "llm.key_variable=SECRET")[1:] == [allowed]
+    assert opening_of(project, "--set", "llm.key_variable=SECRET")[1:] == [allowed]
     monkeypatch.setenv("SYNTHBENCH_KEY_VARIABLES", "OTHER, SECRET")
-    assert opening_of(place)[1:] == [allowed]
+    assert opening_of(project)[1:] == [allowed]
 
 
 @pytest.mark.parametrize(
@@ -136,17 +136,17 @@ def test_users_allow_a_variable_themselves(place: Place, monkeypatch: pytest.Mon
         ),
     ],
 )
-def test_a_host_is_named_before_anything_is_sent_to_it(place: Place, llm: str, line: str) -> None:
-    ask(place, llm)
-    assert opening_of(place)[1:] == [line]
-    said = [text[9:] for text in place.call("run", place.file).err.splitlines()]
-    assert (said[0], said[2]) == (f"store: {place.home / 'store'}", line)
+def test_a_host_is_named_before_anything_is_sent_to_it(project: Project, llm: str, line: str) -> None:
+    ask(project, llm)
+    assert opening_of(project)[1:] == [line]
+    said = [text[9:] for text in project.call("run", project.file).err.splitlines()]
+    assert (said[0], said[2]) == (f"store: {project.home / 'store'}", line)
 
 
-def test_who_is_not_asked_is_not_named(place: Place) -> None:
+def test_who_is_not_asked_is_not_named(project: Project) -> None:
     for llm in (f"{{name: x, base_url: '{SERVICE}', model: m, offline: true}}", "sandbox"):
-        ask(place, llm)
-        assert len(opening_of(place)) == 1
+        ask(project, llm)
+        assert len(opening_of(project)) == 1
 
 
 @pytest.mark.parametrize(
@@ -160,40 +160,40 @@ def test_who_is_not_asked_is_not_named(place: Place) -> None:
         "https://evil.example/\\e[2K",
     ],
 )
-def test_an_address_that_looks_like_another_is_refused(place: Place, address: str) -> None:
-    ask(place, f'{{name: x, base_url: "{address}", model: m}}')
-    called = place.call("validate", place.file)
+def test_an_address_that_looks_like_another_is_refused(project: Project, address: str) -> None:
+    ask(project, f'{{name: x, base_url: "{address}", model: m}}')
+    called = project.call("validate", project.file)
     assert called.code == 2
     assert "llm.base_url: must " in called.errors[0]
 
 
-def test_files_elsewhere_are_named_whatever_the_way_to_them(place: Place, tmp_path: Path) -> None:
+def test_files_elsewhere_are_named_whatever_the_way_to_them(project: Project, tmp_path: Path) -> None:
     own = tmp_path / "private"
     own.mkdir()
     for name in ("gold.tsv", "test.tsv", "dev.tsv"):
-        shutil.move(place.folder / name, own / name)
+        shutil.move(project.folder / name, own / name)
     (own / "more.yaml").write_text("description: mine\n", encoding="utf-8")
-    (place.folder / "gold.tsv").symlink_to(own / "gold.tsv")
-    (place.folder / "dev.tsv").hardlink_to(own / "dev.tsv")
-    place.change("test: {file: test.tsv", f"test: {{file: {own}/test.tsv")
-    above = os.path.relpath(own / "more.yaml", place.folder)
-    place.change("description: What silver pairs do in the smallest world", f"include: [{above}]")
-    _, line = opening_of(place)
-    named = line.removeprefix(f"reads outside {place.folder}: ").split(", ")
+    (project.folder / "gold.tsv").symlink_to(own / "gold.tsv")
+    (project.folder / "dev.tsv").hardlink_to(own / "dev.tsv")
+    project.change("test: {file: test.tsv", f"test: {{file: {own}/test.tsv")
+    above = os.path.relpath(own / "more.yaml", project.folder)
+    project.change("description: What silver pairs do in the smallest world", f"include: [{above}]")
+    _, line = opening_of(project)
+    named = line.removeprefix(f"reads outside {project.folder}: ").split(", ")
     assert set(named) >= {f"{own}/gold.tsv", f"{own}/test.tsv", f"{own}/more.yaml"}
     assert f"{own}/dev.tsv" not in named
 
 
 def test_a_data_folder_is_named_unless_the_user_gave_it(
-    place: Place, own_model: Path, tmp_path: Path
+    project: Project, own_model: Path, tmp_path: Path
 ) -> None:
     own = tmp_path / "private"
     own.mkdir()
-    shutil.move(place.folder / "test.tsv", own / "test.tsv")
-    place.change("test: {file: test.tsv", "test: {file: 'data:test.tsv'")
-    assert len(opening_of(place, "--data", str(own))) == 1
-    place.change("seeds: [0, 1]", f"seeds: [0, 1]\ncorpora: {{folder: {own}}}")
-    assert opening_of(place)[1:] == [f"reads outside {place.folder}: {own}/test.tsv"]
-    place.change("'data:test.tsv'", f"'data:../{place.folder.name}/x/../../private/test.tsv'")
-    (place.folder / "x").mkdir()
-    assert "private/test.tsv" in opening_of(place, "--data", str(place.folder))[1]
+    shutil.move(project.folder / "test.tsv", own / "test.tsv")
+    project.change("test: {file: test.tsv", "test: {file: 'data:test.tsv'")
+    assert len(opening_of(project, "--data", str(own))) == 1
+    project.change("seeds: [0, 1]", f"seeds: [0, 1]\ncorpora: {{folder: {own}}}")
+    assert opening_of(project)[1:] == [f"reads outside {project.folder}: {own}/test.tsv"]
+    project.change("'data:test.tsv'", f"'data:../{project.folder.name}/x/../../private/test.tsv'")
+    (project.folder / "x").mkdir()
+    assert "private/test.tsv" in opening_of(project, "--data", str(project.folder))[1]

@@ -1,21 +1,21 @@
-"""`synthbench validate`: every fault at once, with its place and what would be right."""
+"""`synthbench validate`: every fault at once, with its location and what would be right."""
 
 from pathlib import Path
 
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 from wording import worded
 
 
-def test_a_valid_file_is_summed_up(place: Place) -> None:
-    called = place.call("validate", place.file)
+def test_a_valid_file_is_summed_up(project: Project) -> None:
+    called = project.call("validate", project.file)
     assert (called.code, called.err) == (0, "")
-    assert called.out == f"{place.file}: valid: 2 variants, seeds 0, 1\n"
+    assert called.out == f"{project.file}: valid: 2 variants, seeds 0, 1\n"
 
 
-def test_overrides_are_validated_with_the_file(place: Place) -> None:
-    called = place.call(
-        "validate", place.file, "--seeds", "3,4", "--variant", "gold-only", "--set", "train.batch_size=4"
+def test_overrides_are_validated_with_the_file(project: Project) -> None:
+    called = project.call(
+        "validate", project.file, "--seeds", "3,4", "--variant", "gold-only", "--set", "train.batch_size=4"
     )
     assert (called.code, called.err) == (0, "")
     assert called.out.endswith("valid: 1 variant, seeds 3, 4\n")
@@ -39,23 +39,23 @@ def test_overrides_are_validated_with_the_file(place: Place) -> None:
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_with_file_line_and_cure(
-    place: Place, old: str, new: str, line: int, message: str
+    project: Project, old: str, new: str, line: int, message: str
 ) -> None:
-    place.change(old, new)
-    called = place.call("validate", place.file)
+    project.change(old, new)
+    called = project.call("validate", project.file)
     assert (called.code, called.out) == (2, "")
     assert called.errors
-    assert all(error.startswith(f"{place.file}:{line}: ") for error in called.errors)
+    assert all(error.startswith(f"{project.file}:{line}: ") for error in called.errors)
     assert message in called.errors[0]
 
 
-def test_all_mistakes_are_said_at_once(place: Place) -> None:
-    place.change("method: augsbert", "method: augsbrt")
-    place.change("max_steps: 8\n    eval", 'max_steps: "8"\n    eval')
-    place.change("seeds: [0, 1]", "seeds: [0, 1]\nsedes: 3")
-    called = place.call("validate", place.file)
+def test_all_mistakes_are_said_at_once(project: Project) -> None:
+    project.change("method: augsbert", "method: augsbrt")
+    project.change("max_steps: 8\n    eval", 'max_steps: "8"\n    eval')
+    project.change("seeds: [0, 1]", "seeds: [0, 1]\nsedes: 3")
+    called = project.call("validate", project.file)
     assert called.code == 2
-    assert [error.removeprefix(f"{place.file}:").split(":")[0] for error in called.errors] == [
+    assert [error.removeprefix(f"{project.file}:").split(":")[0] for error in called.errors] == [
         "8",
         "17",
         "26",
@@ -80,33 +80,33 @@ def test_all_mistakes_are_said_at_once(place: Place) -> None:
     ],
 )
 def test_wrong_overrides_are_said_like_wrong_files(
-    place: Place, arguments: tuple[str, str], message: str
+    project: Project, arguments: tuple[str, str], message: str
 ) -> None:
-    called = place.call("validate", place.file, *arguments)
+    called = project.call("validate", project.file, *arguments)
     assert (called.code, called.out) == (2, "")
     assert len(called.errors) == 1
     assert message in called.errors[0]
 
 
-def test_nothing_is_written(place: Place) -> None:
-    before = sorted(place.folder.iterdir())
-    assert place.call("validate", place.file).code == 0
-    assert sorted(place.folder.iterdir()) == before
-    assert not place.home.exists()
+def test_nothing_is_written(project: Project) -> None:
+    before = sorted(project.folder.iterdir())
+    assert project.call("validate", project.file).code == 0
+    assert sorted(project.folder.iterdir()) == before
+    assert not project.home.exists()
 
 
-def test_data_and_models_are_looked_at_together_with_the_file(place: Place, bert: Path) -> None:
-    place.change("learning_rate: 0.02", "learning_rate: 2")
-    place.change("num_layers: 1", "num_layers: 9")
-    place.change(f'base: {{model: "{bert}", static', "base: {model: ./nowhere, static")
-    (place.folder / "gold.tsv").write_text("a\tb\tc\n", encoding="utf-8")
-    (place.folder / "dev.tsv").write_bytes(b"sentence1\tsentence2\tscore\na\tb\t0.5\n\xe9\tb\t0.5\n")
+def test_data_and_models_are_looked_at_together_with_the_file(project: Project, bert: Path) -> None:
+    project.change("learning_rate: 0.02", "learning_rate: 2")
+    project.change("num_layers: 1", "num_layers: 9")
+    project.change(f'base: {{model: "{bert}", static', "base: {model: ./nowhere, static")
+    (project.folder / "gold.tsv").write_text("a\tb\tc\n", encoding="utf-8")
+    (project.folder / "dev.tsv").write_bytes(b"sentence1\tsentence2\tscore\na\tb\t0.5\n\xe9\tb\t0.5\n")
     text = "sentence1\tsentence2\tscore\na\tb\tnan\na\tb\t1.5\n\tb\t0.5\n"
-    (place.folder / "test.tsv").write_text(text, encoding="utf-8")
-    called = place.call("validate", place.file)
+    (project.folder / "test.tsv").write_text(text, encoding="utf-8")
+    called = project.call("validate", project.file)
     assert (called.code, called.out) == (2, "")
     worded(
-        [error.removeprefix(f"{place.file}:").replace(f"{place.folder}/", "") for error in called.errors],
+        [error.removeprefix(f"{project.file}:").replace(f"{project.folder}/", "") for error in called.errors],
         "train.learning_rate",
         "train.base.model",
         "data.silver.cross_encoder.base.num_layers",
@@ -135,22 +135,22 @@ def test_data_and_models_are_looked_at_together_with_the_file(place: Place, bert
     )
 
 
-def test_a_missing_file_and_a_sample_too_large_are_named(place: Place) -> None:
-    (place.folder / "gold.tsv").unlink()
-    place.change("split: dev}", "split: dev, sample: {size: 31}}")
-    errors = place.call("validate", place.file).errors
-    worded([error.split(": ", 2)[2] for error in errors], f"{place.folder}/gold.tsv", "dev.tsv", "31", "30")
+def test_a_missing_file_and_a_sample_too_large_are_named(project: Project) -> None:
+    (project.folder / "gold.tsv").unlink()
+    project.change("split: dev}", "split: dev, sample: {size: 31}}")
+    errors = project.call("validate", project.file).errors
+    worded([error.split(": ", 2)[2] for error in errors], f"{project.folder}/gold.tsv", "dev.tsv", "31", "30")
 
 
-def test_two_parts_of_one_faulty_file_are_one_fault(place: Place) -> None:
-    place.change("{file: dev.tsv, kind", "{file: gold.tsv, kind")
-    (place.folder / "gold.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t7\n", encoding="utf-8")
-    assert len(place.call("validate", place.file).errors) == 1
+def test_two_parts_of_one_faulty_file_are_one_fault(project: Project) -> None:
+    project.change("{file: dev.tsv, kind", "{file: gold.tsv, kind")
+    (project.folder / "gold.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t7\n", encoding="utf-8")
+    assert len(project.call("validate", project.file).errors) == 1
 
 
-def test_a_test_set_is_refused_wherever_something_would_learn_from_it(place: Place) -> None:
-    place.change("split: dev", "split: test")
-    called = place.call("validate", place.file)
+def test_a_test_set_is_refused_wherever_something_would_learn_from_it(project: Project) -> None:
+    project.change("split: dev", "split: test")
+    called = project.call("validate", project.file)
     assert called.code == 2
     worded(
         [error.partition(": ")[2] for error in called.errors],
@@ -168,13 +168,13 @@ TASKS = (
 
 
 def test_tasks_are_not_looked_at_without_a_folder_or_on_the_hub(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SYNTHBENCH_DATA", raising=False)
-    place.change(*TASKS)
-    place.change("{file: dev.tsv, kind", '{file: "data:dev.tsv", kind')
-    place.change("tasks: [test]", "tasks: [test, far], if_found: [more]")
-    called = place.call("validate", place.file)
+    project.change(*TASKS)
+    project.change("{file: dev.tsv, kind", '{file: "data:dev.tsv", kind')
+    project.change("tasks: [test]", "tasks: [test, far], if_found: [more]")
+    called = project.call("validate", project.file)
     assert (called.code, called.err) == (0, "")
     assert called.out.splitlines()[:-1] == [
         "note: not looked at: dev, test, more (no data folder: give --data or set SYNTHBENCH_DATA)",
@@ -182,30 +182,35 @@ def test_tasks_are_not_looked_at_without_a_folder_or_on_the_hub(
     ]
 
 
-def test_folders_of_tasks_are_read(place: Place) -> None:
-    place.change(*TASKS)
-    place.change("tasks: [test]", "tasks: [test, far], if_found: [more]")
-    folder = place.folder / "data" / "STSBenchmark"
+def test_folders_of_tasks_are_read(project: Project) -> None:
+    project.change(*TASKS)
+    project.change("tasks: [test]", "tasks: [test, far], if_found: [more]")
+    folder = project.folder / "data" / "STSBenchmark"
     folder.mkdir(parents=True)
     (folder / "sts-test.csv").write_text("one\tline\n", encoding="utf-8")
-    called = place.call("validate", place.file, "--data", "data")
+    called = project.call("validate", project.file, "--data", "data")
     assert called.code == 2
-    worded(called.errors, f"{place.file}:6", "sources.test", "data/STSBenchmark/sts-test.csv:1")
-    place.change("test: {task: STSb}", "test: {file: test.tsv, kind: scored_pair}")
-    assert "note: more: no data found, left out\n" in place.call("validate", place.file, "--data", "data").out
+    worded(called.errors, f"{project.file}:6", "sources.test", "data/STSBenchmark/sts-test.csv:1")
+    project.change("test: {task: STSb}", "test: {file: test.tsv, kind: scored_pair}")
+    assert (
+        "note: more: no data found, left out\n"
+        in project.call("validate", project.file, "--data", "data").out
+    )
 
 
-def test_a_data_folder_that_is_not_there_is_one_line(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_data_folder_that_is_not_there_is_one_line(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SYNTHBENCH_DATA", "/nowhere")
-    assert place.call("validate", place.file).code == 0, "no source needs it"
-    place.change(*TASKS)
-    place.change("tasks: [test]", "tasks: [test, far, more]")
-    assert place.call("validate", place.file).errors == ["SYNTHBENCH_DATA: no such folder: /nowhere"]
-    called = place.call("validate", place.file, "--data", "/elsewhere")
+    assert project.call("validate", project.file).code == 0, "no source needs it"
+    project.change(*TASKS)
+    project.change("tasks: [test]", "tasks: [test, far, more]")
+    assert project.call("validate", project.file).errors == ["SYNTHBENCH_DATA: no such folder: /nowhere"]
+    called = project.call("validate", project.file, "--data", "/elsewhere")
     assert called.errors == ["--data: no such folder: /elsewhere"]
-    place.change("seeds:", "corpora: {folder: here}\nseeds:")
-    called = place.call("validate", place.file)
-    worded(called.errors, f"{place.file}:9", "corpora.folder", f"{place.folder}/here")
+    project.change("seeds:", "corpora: {folder: here}\nseeds:")
+    called = project.call("validate", project.file)
+    worded(called.errors, f"{project.file}:9", "corpora.folder", f"{project.folder}/here")
 
 
 @pytest.mark.parametrize(
@@ -228,6 +233,6 @@ def test_a_data_folder_that_is_not_there_is_one_line(place: Place, monkeypatch: 
         ("evaluations: 2", "precision: fp16", "must be 'fp32' or 'bf16', is \"fp16\"; did you mean 'bf16'?"),
     ],
 )  # fmt: skip
-def test_messages_are_in_plain_words(place: Place, old: str, new: str, message: str) -> None:
-    place.change(old, new)
-    assert any(error.endswith(message) for error in place.call("validate", place.file).errors)
+def test_messages_are_in_plain_words(project: Project, old: str, new: str, message: str) -> None:
+    project.change(old, new)
+    assert any(error.endswith(message) for error in project.call("validate", project.file).errors)

@@ -6,7 +6,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
@@ -22,7 +22,7 @@ def test_a_store_that_an_earlier_version_wrote_serves_the_same_experiment(tmp_pa
     """`store.tar.xz` was written in November 2026, before the modules got their present names."""
     with tarfile.open(BEFORE / "store.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
-    called = Place(tmp_path / "experiment", tmp_path / "home").call("run", "small.yaml")
+    called = Project(tmp_path / "experiment", tmp_path / "home").call("run", "small.yaml")
     assert called.code == 0
     assert "0 stages executed, 19 reused" in called.err
 

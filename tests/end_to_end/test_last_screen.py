@@ -11,20 +11,20 @@ import termios
 from pathlib import Path
 
 import pytest
-from small_experiment import Called, Place
+from small_experiment import Called, Project
 
 WIDTH, HEIGHT = 80, 24
 
 
-def on_a_terminal(place: Place, *arguments: str) -> list[str]:
+def on_a_terminal(project: Project, *arguments: str) -> list[str]:
     """Run a command on a terminal of its own and return the lines that it wrote, without colours."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
     plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
     process = subprocess.Popen(
         [str(Path(sys.executable).with_name("synthbench")), *arguments],
-        cwd=place.folder,
-        env={**plain, "SYNTHBENCH_HOME": str(place.home), "TERM": "xterm-256color"},
+        cwd=project.folder,
+        env={**plain, "SYNTHBENCH_HOME": str(project.home), "TERM": "xterm-256color"},
         stdin=follower,
         stdout=follower,
         stderr=follower,
@@ -51,10 +51,10 @@ def height_of(lines: list[str]) -> int:
 
 @pytest.mark.parametrize("command", ["run", "report"])
 def test_the_last_screen_is_the_table_and_three_lines(
-    finished_run: tuple[Place, Called], command: str
+    finished_run: tuple[Project, Called], command: str
 ) -> None:
-    place, _ = finished_run
-    *lines, prompt = on_a_terminal(place, command, "small.yaml", "--output", "screens")
+    project, _ = finished_run
+    *lines, prompt = on_a_terminal(project, command, "small.yaml", "--output", "screens")
     assert prompt == ""
     caption = next(number for number, line in enumerate(lines) if line.startswith("What silver pairs do"))
     header, rule, gold, augsbert, *closing = lines[caption + 1 :]

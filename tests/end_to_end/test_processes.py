@@ -14,18 +14,18 @@ from typing import IO
 
 import psutil
 import pytest
-from small_experiment import Called, Place, finished, new_place, tables
+from small_experiment import Called, Project, finished, new_project, tables
 
 SECONDS_OF_PATIENCE = 120
 
 
 @pytest.fixture
-def shared(tmp_path: Path, bert: Path, empty_database: Path) -> Place:
-    """A place where nothing has run yet, its tracking database set up."""
-    place = new_place(tmp_path, bert)
-    place.home.mkdir()
-    shutil.copyfile(empty_database, place.home / "mlflow.db")
-    return place
+def shared(tmp_path: Path, bert: Path, empty_database: Path) -> Project:
+    """A project where nothing has run yet, its tracking database set up."""
+    project = new_project(tmp_path, bert)
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    return project
 
 
 def read_until(process: "subprocess.Popen[str]", text: str) -> str:
@@ -69,7 +69,7 @@ def _session(pid: int) -> int:
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interruption_says_so_and_leaves_a_store_to_go_on_with(
-    shared: Place, jobs: str, sign: signal.Signals, code: int
+    shared: Project, jobs: str, sign: signal.Signals, code: int
 ) -> None:
     arguments = ("run", "small.yaml", "--variant", "gold-only", "--jobs", jobs)
     process = shared.start(*arguments)
@@ -89,7 +89,7 @@ def test_an_interruption_says_so_and_leaves_a_store_to_go_on_with(
 
 
 @pytest.mark.experiments
-def test_workers_that_are_ended_at_once_leave_no_semaphores(shared: Place) -> None:
+def test_workers_that_are_ended_at_once_leave_no_semaphores(shared: Project) -> None:
     """The cross-encoder's training counts with tqdm, whose lock would be one."""
     shared.change("max_steps: 8\n        batch_size", "max_steps: 4000\n        batch_size")
     process = shared.start("run", "small.yaml", "--variant", "augsbert", "--seeds", "0", "--jobs", "2")
@@ -104,7 +104,7 @@ def test_workers_that_are_ended_at_once_leave_no_semaphores(shared: Place) -> No
 
 
 @pytest.mark.experiments
-def test_two_runs_at_once_share_the_work_and_both_finish(shared: Place) -> None:
+def test_two_runs_at_once_share_the_work_and_both_finish(shared: Project) -> None:
     arguments = ("run", "small.yaml", "--variant", "gold-only", "--output")
     both = [shared.start(*arguments, f"reports{number}") for number in (1, 2)]
     first, second = _all_finished(both)
@@ -118,7 +118,7 @@ def test_two_runs_at_once_share_the_work_and_both_finish(shared: Place) -> None:
 
 @pytest.mark.experiments
 def test_several_processes_give_the_same_table_as_one(
-    shared: Place, finished_run: tuple[Place, Called]
+    shared: Project, finished_run: tuple[Project, Called]
 ) -> None:
     process = shared.start("run", "small.yaml", "--jobs", "2")
     with no_process_left(process):
@@ -128,7 +128,7 @@ def test_several_processes_give_the_same_table_as_one(
     assert tables(shared) == tables(finished_run[0])
 
 
-def test_a_killed_run_is_taken_over(shared: Place) -> None:
+def test_a_killed_run_is_taken_over(shared: Project) -> None:
     process = shared.start("run", "small.yaml", "--variant", "gold-only", "--seeds", "0")
     read_until(process, "running train gold-only seed 0")
     while not any((shared.home / "store" / "partial").glob("*/checkpoints")):
@@ -145,7 +145,7 @@ def test_a_killed_run_is_taken_over(shared: Place) -> None:
 @pytest.mark.experiments
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_five_kills_at_random_moments_change_nothing(
-    shared: Place, finished_run: tuple[Place, Called], jobs: str
+    shared: Project, finished_run: tuple[Project, Called], jobs: str
 ) -> None:
     draw = random.Random(int(jobs))
     kills = 0

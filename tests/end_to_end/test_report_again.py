@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from small_experiment import Place, finished
+from small_experiment import Project, finished
 
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
@@ -55,22 +55,22 @@ FILES = {
 
 
 @pytest.fixture
-def place_to_report(place: Place, empty_database: Path) -> Place:
-    """A place where nothing was run: there is no store."""
-    place.home.mkdir()
-    shutil.copyfile(empty_database, place.home / "mlflow.db")
-    return place
+def project_to_report(project: Project, empty_database: Path) -> Project:
+    """A project where nothing was run: there is no store."""
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    return project
 
 
-def reported(place: Place, table: str) -> dict[str, bytes]:
+def reported(project: Project, table: str) -> dict[str, bytes]:
     """Track a result and write its report; return all that it consists of."""
-    place.change("seeds: [0, 1]", "seeds: [0, 1, 2]")
-    place.file.write_text(place.file.read_text(encoding="utf-8") + table, encoding="utf-8")
-    result = whole_result(load_experiment(place.file))
-    folder = place.folder / "reports" / "small"
+    project.change("seeds: [0, 1]", "seeds: [0, 1, 2]")
+    project.file.write_text(project.file.read_text(encoding="utf-8") + table, encoding="utf-8")
+    result = whole_result(load_experiment(project.file))
+    folder = project.folder / "reports" / "small"
     write_report(redacted(result), folder)
-    MlflowTracker(place.home).log(result, folder)
-    return contents(place)
+    MlflowTracker(project.home).log(result, folder)
+    return contents(project)
 
 
 def whole_result(experiment: Experiment) -> ExperimentResult:
@@ -164,30 +164,30 @@ def audit(row: str, *, is_judged: bool = True) -> AuditResult:
     return waiting.model_copy(update={"audit": judged}) if is_judged else waiting
 
 
-def contents(place: Place) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in (place.folder / "reports" / "small").iterdir()}
+def contents(project: Project) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in (project.folder / "reports" / "small").iterdir()}
 
 
-def test_every_file_comes_back_byte_for_byte(place_to_report: Place) -> None:
-    before = reported(place_to_report, TABLE)
+def test_every_file_comes_back_byte_for_byte(project_to_report: Project) -> None:
+    before = reported(project_to_report, TABLE)
     assert before.keys() >= FILES
     assert b"sk-1" not in b"".join(before.values())
-    shutil.rmtree(place_to_report.folder / "reports")
-    called = place_to_report.call("report", place_to_report.file)
+    shutil.rmtree(project_to_report.folder / "reports")
+    called = project_to_report.call("report", project_to_report.file)
     assert (called.code, called.err) == (0, "")
-    assert_same(before, contents(place_to_report))
+    assert_same(before, contents(project_to_report))
 
 
 @pytest.mark.experiments
-def test_another_process_with_other_hashes_and_locale_writes_the_same(place_to_report: Place) -> None:
-    before = reported(place_to_report, TABLE + MORE_FIGURES)
+def test_another_process_with_other_hashes_and_locale_writes_the_same(project_to_report: Project) -> None:
+    before = reported(project_to_report, TABLE + MORE_FIGURES)
     assert before.keys() >= {"frontier.csv", "frontier.png", "early_dev.pdf"}
-    shutil.rmtree(place_to_report.folder / "reports")
+    shutil.rmtree(project_to_report.folder / "reports")
     other = {"PYTHONHASHSEED": "4", "LC_ALL": "C", "TZ": "Asia/Tokyo", "COLUMNS": "40"}
-    place = replace(place_to_report, environment=other)
-    called = finished(place.start("report", place.file))
+    project = replace(project_to_report, environment=other)
+    called = finished(project.start("report", project.file))
     assert called.code == 0, called.err
-    assert_same(before, contents(place))
+    assert_same(before, contents(project))
 
 
 def assert_same(before: dict[str, bytes], after: dict[str, bytes]) -> None:

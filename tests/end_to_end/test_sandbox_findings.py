@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from sandbox_findings import EXPERIMENTS, Check, Evidence, scores, verdict_off, verdict_on
-from small_experiment import Place
+from small_experiment import Project
 
 from synthbench.config.overrides import Overrides
 from synthbench.pipeline.invocation import load_invocation
@@ -21,12 +21,12 @@ SEEDS = (0, 1, 2)
 
 def ran(folder: Path, name: str, rows: list[str]) -> ExperimentResult:
     """Run these rows of a shipped experiment by the command line, and return what it tracked."""
-    file, place = EXPERIMENTS / f"{name}.yaml", Place(folder, folder / "home")
+    file, project = EXPERIMENTS / f"{name}.yaml", Project(folder, folder / "home")
     options = [text for row in rows for text in ("--variant", row)]
-    called = place.call("run", file, *options, "--seeds", ",".join(map(str, SEEDS)), "--jobs", "2")
+    called = project.call("run", file, *options, "--seeds", ",".join(map(str, SEEDS)), "--jobs", "2")
     assert called.code == 0, called.err
     given = load_invocation(file, Overrides(variants=tuple(rows), seeds=SEEDS))
-    return MlflowTracker(place.home).load(given.experiment.name, request(given.experiment, given.overrides))
+    return MlflowTracker(project.home).load(given.experiment.name, request(given.experiment, given.overrides))
 
 
 def evidence(result: ExperimentResult, check: Check, premise: str) -> Evidence:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from disks import DAMAGES, cut, flip
-from small_experiment import PAGE, TABLES, Called, Place, artifact, kinds, tables
+from small_experiment import PAGE, TABLES, Called, Project, artifact, kinds, tables
 
 from synthbench.errors import UserError
 from synthbench.tracking.mlflow_runs import RunWriter
@@ -16,27 +16,27 @@ from synthbench.tracking.mlflow_tracker import MlflowTracker
 
 
 @pytest.fixture
-def copy(finished_run: tuple[Place, Called], empty_database: Path, tmp_path: Path) -> Place:
-    """A place of the test's own whose store holds everything; nothing is tracked there yet."""
+def copy(finished_run: tuple[Project, Called], empty_database: Path, tmp_path: Path) -> Project:
+    """A project of the test's own whose store holds everything; nothing is tracked there yet."""
     original, _ = finished_run
     shutil.copytree(
         original.folder, tmp_path / "experiment", ignore=shutil.ignore_patterns("reports", "again")
     )
     shutil.copytree(original.home / "store", tmp_path / "home" / "store")
     shutil.copyfile(empty_database, tmp_path / "home" / "mlflow.db")
-    return Place(tmp_path / "experiment", tmp_path / "home")
+    return Project(tmp_path / "experiment", tmp_path / "home")
 
 
 @pytest.fixture
-def tracking(finished_run: tuple[Place, Called]) -> Any:
+def tracking(finished_run: tuple[Project, Called]) -> Any:
     """The tracking database of the finished run."""
     return _client(finished_run[0])
 
 
-def _client(place: Place) -> Any:
+def _client(project: Project) -> Any:
     from mlflow import MlflowClient
 
-    uri = f"sqlite:///{place.home}/mlflow.db"
+    uri = f"sqlite:///{project.home}/mlflow.db"
     return MlflowClient(uri, uri)
 
 
@@ -45,7 +45,7 @@ def _runs(client: Any, kind: str) -> list[Any]:
     return list(client.search_runs([experiment.experiment_id], f"tags.`synthbench.kind` = '{kind}'"))
 
 
-def test_the_first_run_computes_every_stage_once(finished_run: tuple[Place, Called]) -> None:
+def test_the_first_run_computes_every_stage_once(finished_run: tuple[Project, Called]) -> None:
     _, called = finished_run
     assert called.code == 0
     assert called.errors == []
@@ -54,20 +54,20 @@ def test_the_first_run_computes_every_stage_once(finished_run: tuple[Place, Call
     assert "19 stages executed, 0 reused" in called.err
 
 
-def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Place, Called]) -> None:
-    place, called = finished_run
+def test_it_prints_the_table_and_says_where_everything_is(finished_run: tuple[Project, Called]) -> None:
+    project, called = finished_run
     for text in ("gold-only", "augsbert", "test", "±"):
         assert text in called.out
-    number = tables(place)["table.md"].decode().count("\n- ")
+    number = tables(project)["table.md"].decode().count("\n- ")
     assert called.out.splitlines()[-3:] == [
         "page: reports/small/report.html; tables and plots beside it",
         f"notes: {number} in reports/small/table.md; read first: 2 warnings",
-        f"next: synthbench dashboard {place.file} (every run in MLflow)",
+        f"next: synthbench dashboard {project.file} (every run in MLflow)",
     ]
     assert "seeds (0, 1)" not in called.out
 
 
-def test_tables_are_written_in_three_formats(finished_run: tuple[Place, Called]) -> None:
+def test_tables_are_written_in_three_formats(finished_run: tuple[Project, Called]) -> None:
     files = tables(finished_run[0]).items()
     written = {name: content.decode() for name, content in files if name.startswith("table.")}
     assert "\\toprule" in written["table.tex"]
@@ -91,44 +91,46 @@ def test_results_are_tracked_as_a_parent_with_rows_and_a_child_for_each_seed(tra
     assert sorted(Path(file.path).name for file in report) == sorted([*TABLES, *comparisons, PAGE])
 
 
-def test_a_second_run_computes_and_tracks_nothing(finished_run: tuple[Place, Called], tracking: Any) -> None:
-    place, first = finished_run
+def test_a_second_run_computes_and_tracks_nothing(
+    finished_run: tuple[Project, Called], tracking: Any
+) -> None:
+    project, first = finished_run
     before = [run.info.run_id for kind in ("experiment", "run") for run in _runs(tracking, kind)]
-    written = tables(place)
-    second = place.call("run", place.file)
+    written = tables(project)
+    second = project.call("run", project.file)
     assert (second.code, second.executed) == (0, [])
     assert "0 stages executed, 19 reused" in second.err
     assert second.out == first.out
-    assert tables(place) == written
+    assert tables(project) == written
     assert [run.info.run_id for kind in ("experiment", "run") for run in _runs(tracking, kind)] == before
 
 
-def test_plan_finds_everything_cached(finished_run: tuple[Place, Called]) -> None:
-    place, _ = finished_run
-    assert place.call("plan", place.file).out.splitlines()[-1] == "19 stages for 4 runs: 0 to run"
+def test_plan_finds_everything_cached(finished_run: tuple[Project, Called]) -> None:
+    project, _ = finished_run
+    assert project.call("plan", project.file).out.splitlines()[-1] == "19 stages for 4 runs: 0 to run"
 
 
 def test_report_writes_the_same_bytes_without_the_store(
-    finished_run: tuple[Place, Called], tmp_path: Path
+    finished_run: tuple[Project, Called], tmp_path: Path
 ) -> None:
-    place, _ = finished_run
+    project, _ = finished_run
     away = tmp_path / "away"
-    shutil.move(place.home / "store", away)
+    shutil.move(project.home / "store", away)
     try:
-        called = place.call("report", place.file, "--output", "again")
+        called = project.call("report", project.file, "--output", "again")
         assert (called.code, called.err) == (0, "")
-        assert not (place.home / "store").exists()
+        assert not (project.home / "store").exists()
     finally:
-        shutil.move(away, place.home / "store")
-    assert tables(place, "again") == tables(place)
-    first, again = (place.folder / output / "small" / PAGE for output in ("reports", "again"))
+        shutil.move(away, project.home / "store")
+    assert tables(project, "again") == tables(project)
+    first, again = (project.folder / output / "small" / PAGE for output in ("reports", "again"))
     assert again.read_bytes() == first.read_bytes()
     assert b"What data sets have for the same sentence" in first.read_bytes()
 
 
-def test_a_cell_is_traced_to_its_runs_in_mlflow(finished_run: tuple[Place, Called], tracking: Any) -> None:
-    place, _ = finished_run
-    called = place.call("report", place.file, "--trace", "augsbert", "test", "--output", "traced")
+def test_a_cell_is_traced_to_its_runs_in_mlflow(finished_run: tuple[Project, Called], tracking: Any) -> None:
+    project, _ = finished_run
+    called = project.call("report", project.file, "--trace", "augsbert", "test", "--output", "traced")
     assert (called.code, called.err) == (0, "")
     lines = called.out.splitlines()
     traced = [tracking.get_run(line.split()[-1]) for line in lines if line.startswith("  MLflow run ")]
@@ -136,10 +138,10 @@ def test_a_cell_is_traced_to_its_runs_in_mlflow(finished_run: tuple[Place, Calle
     assert len(scores) == 2
     for run, score in zip(traced, scores, strict=True):
         assert any(100 * value == pytest.approx(score, abs=1e-4) for value in run.data.metrics.values())
-    assert not (place.folder / "traced").exists()
+    assert not (project.folder / "traced").exists()
 
 
-def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Place) -> None:
+def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Project) -> None:
     def reported(*arguments: str) -> str:
         called = copy.call("report", copy.file, *arguments)
         assert (called.code, called.err) == (0, "")
@@ -163,7 +165,7 @@ def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Place
     assert names == {"small", "small --seeds 0"}
 
 
-def test_report_shows_no_result_of_another_content_or_other_overrides(copy: Place) -> None:
+def test_report_shows_no_result_of_another_content_or_other_overrides(copy: Project) -> None:
     assert copy.call("run", copy.file, "--variant", "gold-only").code == 0
     refused = copy.call("report", copy.file)
     assert (refused.code, refused.out) == (2, "")
@@ -178,7 +180,7 @@ def test_report_shows_no_result_of_another_content_or_other_overrides(copy: Plac
 
 
 @pytest.mark.experiments
-def test_a_renamed_row_is_computed_by_nobody_again_and_stands_under_its_new_name_alone(copy: Place) -> None:
+def test_a_renamed_row_is_computed_by_nobody_again_and_stands_under_its_new_name_alone(copy: Project) -> None:
     assert copy.call("run", copy.file).code == 0
     copy.change("  augsbert:\n", "  silver-pairs:\n")
 
@@ -197,7 +199,7 @@ def test_a_renamed_row_is_computed_by_nobody_again_and_stands_under_its_new_name
 
 
 def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_tracks(
-    copy: Place, monkeypatch: pytest.MonkeyPatch
+    copy: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> str:
         raise UserError("MLflow failed: gone")
@@ -215,15 +217,15 @@ def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_t
     assert "next: synthbench dashboard" in again.out
 
 
-def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Place, Called]) -> None:
-    place, _ = finished_run
-    notes = tables(place)["table.md"].decode()
+def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Project, Called]) -> None:
+    project, _ = finished_run
+    notes = tables(project)["table.md"].decode()
     for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Generated data were made once"):
         assert text in notes
     assert re.search(r"Chosen on dev: augsbert: k = [12], [12] for seeds 0, 1\.", notes)
 
 
-def test_a_report_that_cannot_be_written_is_tracked_and_an_edited_one_kept(copy: Place) -> None:
+def test_a_report_that_cannot_be_written_is_tracked_and_an_edited_one_kept(copy: Project) -> None:
     (copy.home / "mlflow.db").unlink()
     shutil.rmtree(copy.folder / "reports", ignore_errors=True)
     (copy.folder / "reports" / "small" / "table.tex").mkdir(parents=True)
@@ -245,7 +247,7 @@ def test_a_report_that_cannot_be_written_is_tracked_and_an_edited_one_kept(copy:
     assert table.with_name("table.edited.tex").read_text(encoding="utf-8") == "my own wording"
 
 
-def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Place) -> None:
+def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Project) -> None:
     called = copy.call("run", copy.file, "--force", "train", "--variant", "gold-only")
     assert called.code == 0
     assert kinds(called.executed) == ["train", "evaluate"]
@@ -255,7 +257,7 @@ def test_force_computes_the_named_stages_again_and_what_depends_on_them(copy: Pl
     assert called.executed == ["select augsbert seed 1", "evaluate augsbert seed 1 on test"]
 
 
-def test_what_changes_is_stale_and_said_why(copy: Place) -> None:
+def test_what_changes_is_stale_and_said_why(copy: Project) -> None:
     copy.change("learning_rate: 0.001", "learning_rate: 0.002")
     listed = copy.call("plan", copy.file, "--stages").out
     assert "learning_rate 0.001 -> 0.002" in " ".join(listed.split())
@@ -266,16 +268,16 @@ def test_what_changes_is_stale_and_said_why(copy: Place) -> None:
     assert lines[-1] == "19 stages for 4 runs: 11 to run"
 
 
-def report_but_for_times(place: Place) -> dict[str, bytes]:
+def report_but_for_times(project: Project) -> dict[str, bytes]:
     """Return the files of the report; how many seconds a training took is left out."""
     files = {
-        path.name: path.read_bytes() for path in (place.folder / "reports").rglob("[!.]*") if path.is_file()
+        path.name: path.read_bytes() for path in (project.folder / "reports").rglob("[!.]*") if path.is_file()
     }
     seconds = rb'<td>[\d,]+</td>(?=</tr>|<td class="drawn")'
     return {**files, PAGE: re.sub(seconds, b"", files[PAGE])}
 
 
-def test_damaged_files_are_said_and_computed_again_and_the_report_is_the_same(copy: Place) -> None:
+def test_damaged_files_are_said_and_computed_again_and_the_report_is_the_same(copy: Project) -> None:
     arguments = ("run", copy.file, "--variant", "gold-only", "--seeds", "0")
     assert copy.call(*arguments).code == 0
     before = report_but_for_times(copy)
@@ -298,7 +300,7 @@ def test_damaged_files_are_said_and_computed_again_and_the_report_is_the_same(co
 
 @pytest.mark.experiments
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_whatever_file_is_damaged_the_report_is_the_same_to_the_byte(copy: Place, damage: str) -> None:
+def test_whatever_file_is_damaged_the_report_is_the_same_to_the_byte(copy: Project, damage: str) -> None:
     def run() -> tuple[dict[str, bytes], str]:
         called = copy.call("run", copy.file)
         assert (called.code, "Traceback" in called.err) == (0, False)
@@ -318,7 +320,7 @@ def test_whatever_file_is_damaged_the_report_is_the_same_to_the_byte(copy: Place
 
 
 def test_interrupted_tracking_is_completed_by_the_next_run_without_duplicates(
-    copy: Place, monkeypatch: pytest.MonkeyPatch
+    copy: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -337,7 +339,7 @@ def test_interrupted_tracking_is_completed_by_the_next_run_without_duplicates(
     assert copy.call("report", copy.file).code == 0
 
 
-def test_a_failure_holds_up_only_what_depends_on_it(copy: Place) -> None:
+def test_a_failure_holds_up_only_what_depends_on_it(copy: Project) -> None:
     copy.change(
         "sampler: {name: bm25, k: 1}",
         "sampler: {name: bm25, k: 1}\n      prepare: [{step: sample, size: 9999}]",
@@ -355,7 +357,7 @@ def test_a_failure_holds_up_only_what_depends_on_it(copy: Place) -> None:
     assert following == f"next: synthbench run {copy.file} (goes on from here)"
 
 
-def test_data_that_a_method_can_not_use_are_found_before_anything_is_trained(copy: Place) -> None:
+def test_data_that_a_method_can_not_use_are_found_before_anything_is_trained(copy: Project) -> None:
     copy.change("k: [1, 2]", "k: [1, 1000]")
     called = copy.call("run", copy.file, "--seeds", "2")
     assert (called.code, called.executed) == (2, [])
@@ -363,7 +365,7 @@ def test_data_that_a_method_can_not_use_are_found_before_anything_is_trained(cop
     assert "k 1000 needs more than 1000 distinct gold sentences" in called.errors[0]
 
 
-def test_the_order_of_rows_is_the_files_and_seeds_may_be_added(copy: Place) -> None:
+def test_the_order_of_rows_is_the_files_and_seeds_may_be_added(copy: Project) -> None:
     called = copy.call("run", copy.file, "--seeds", "0,1,2", "--variant", "gold-only")
     assert called.executed == ["train gold-only seed 2", "evaluate gold-only seed 2 on test"]
     (notes,) = (copy.folder / "reports" / "small").glob("variant-gold-only*/table.md")

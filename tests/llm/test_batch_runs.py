@@ -10,7 +10,7 @@ import pytest
 from batch_server import Batches, Result, batch_server, result
 from experiment_files import ExperimentFile
 from fakes import Lines
-from small_experiment import Called, Place, artifact
+from small_experiment import Called, Project, artifact
 
 from synthbench.pipeline.engine.artifacts import read_dataset
 from synthbench.pipeline.engine.executors import InProcess
@@ -136,21 +136,21 @@ SENTENCES = "generate syncse-sentences for sentences of syncse-scratch for writt
 TRIPLETS = "generate syncse-scratch for written seed 0"
 
 
-def new_place(folder: Path, server: Batches, database: Path | None = None) -> Place:
-    place = Place(folder / "experiment", folder / "home")
-    place.folder.mkdir(parents=True)
-    place.file.write_text(EXPERIMENT.format(base_url=server.base_url), encoding="utf-8")
-    place.home.mkdir()
+def new_project(folder: Path, server: Batches, database: Path | None = None) -> Project:
+    project = Project(folder / "experiment", folder / "home")
+    project.folder.mkdir(parents=True)
+    project.file.write_text(EXPERIMENT.format(base_url=server.base_url), encoding="utf-8")
+    project.home.mkdir()
     if database is not None:
-        shutil.copyfile(database, place.home / "mlflow.db")
-    return place
+        shutil.copyfile(database, project.home / "mlflow.db")
+    return project
 
 
-def written(place: Place) -> dict[str, bytes]:
+def written(project: Project) -> dict[str, bytes]:
     return {
         f"{label}/{file.name}": file.read_bytes()
         for label in (SENTENCES, TRIPLETS)
-        for file in (artifact(place, label) / "dataset").iterdir()
+        for file in (artifact(project, label) / "dataset").iterdir()
     }
 
 
@@ -162,8 +162,8 @@ def pending(called: Called) -> list[str]:
 
 def test_a_run_that_is_pending_says_so_and_exits_with_4(tmp_path: Path) -> None:
     with batch_server(sandbox) as server:
-        place = new_place(tmp_path, server)
-        called = place.call("run", "small.yaml", "--variant", "written")
+        project = new_project(tmp_path, server)
+        called = project.call("run", "small.yaml", "--variant", "written")
         assert pending(called) == [
             f"{SENTENCES}: batch batch_0 of 'mine': 3 requests submitted; the same command collects it"
         ]
@@ -179,27 +179,27 @@ def test_sentences_then_labels_come_in_batches_and_the_data_are_those_of_the_dir
     tmp_path: Path, empty_database: Path
 ) -> None:
     with batch_server(sandbox) as server:
-        place = new_place(tmp_path / "in batches", server, empty_database)
-        called = place.call("run", "small.yaml")
+        project = new_project(tmp_path / "in batches", server, empty_database)
+        called = project.call("run", "small.yaml")
         assert [line.split(":")[0] for line in pending(called)] == [SENTENCES]
-        table = (place.folder / "reports" / "small" / "table.md").read_text(encoding="utf-8")
+        table = (project.folder / "reports" / "small" / "table.md").read_text(encoding="utf-8")
         assert "gold" in table
         assert f"Pending: {SENTENCES}: batch" in table
         assert "Pending: written seed 0 is not finished" in table
         assert "Failed" not in table
         server.finish()
-        called = place.call("run", "small.yaml")
+        called = project.call("run", "small.yaml")
         assert [line.split(":")[0] for line in pending(called)] == [TRIPLETS]
         server.finish("expired", num_done=70)
-        assert [line.split(":")[0] for line in pending(place.call("run", "small.yaml"))] == [TRIPLETS]
+        assert [line.split(":")[0] for line in pending(project.call("run", "small.yaml"))] == [TRIPLETS]
         server.finish()
-        called = place.call("run", "small.yaml")
+        called = project.call("run", "small.yaml")
         assert called.code == 0, called.err
-        table = (place.folder / "reports" / "small" / "table.md").read_text(encoding="utf-8")
+        table = (project.folder / "reports" / "small" / "table.md").read_text(encoding="utf-8")
         assert "Pending" not in table
         asked = len(server.bodies)
-        directly = new_place(tmp_path / "directly", server, empty_database)
+        directly = new_project(tmp_path / "directly", server, empty_database)
         directly.change("batch: true", "batch: false")
         assert directly.call("run", "small.yaml").code == 0
         assert len(server.bodies) == 2 * asked
-    assert written(place) == written(directly)
+    assert written(project) == written(directly)

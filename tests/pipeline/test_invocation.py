@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from small_experiment import Place
+from small_experiment import Project
 
 from synthbench.cli.options import overrides
 from synthbench.config.overrides import Overrides
@@ -11,7 +11,7 @@ from synthbench.pipeline.invocation import Invocation, _as_typed, _is_runtime, l
 
 
 def given(
-    place: Place,
+    project: Project,
     *assignments: str,
     profile: str | None = None,
     variants: tuple[str, ...] = (),
@@ -19,17 +19,17 @@ def given(
     data: Path | None = None,
 ) -> Invocation:
     asked = overrides(profile, list(assignments), list(variants), seeds, data)
-    return load_invocation(place.file, asked)
+    return load_invocation(project.file, asked)
 
 
-def test_without_overrides_it_is_the_files_own(place: Place) -> None:
-    assert given(place).overrides == ()
-    assert given(place, data=place.folder).overrides == ()
+def test_without_overrides_it_is_the_files_own(project: Project) -> None:
+    assert given(project).overrides == ()
+    assert given(project, data=project.folder).overrides == ()
 
 
-def test_what_selects_or_changes_is_told_as_typed_in_one_order(place: Place) -> None:
+def test_what_selects_or_changes_is_told_as_typed_in_one_order(project: Project) -> None:
     found = given(
-        place, "train.max_steps=2", "table.caption=two words", variants=("gold-only",), seeds="0, 2"
+        project, "train.max_steps=2", "table.caption=two words", variants=("gold-only",), seeds="0, 2"
     ).overrides
     assert found == (
         "--variant gold-only",
@@ -48,56 +48,56 @@ def test_secrets_are_not_told() -> None:
 
 
 @pytest.mark.parametrize("seeds", [None, "0,1"])
-def test_overrides_that_change_nothing_are_none(place: Place, seeds: str | None) -> None:
-    found = given(place, "train.max_steps=8", variants=("augsbert", "gold-only"), seeds=seeds)
+def test_overrides_that_change_nothing_are_none(project: Project, seeds: str | None) -> None:
+    found = given(project, "train.max_steps=8", variants=("augsbert", "gold-only"), seeds=seeds)
     assert found.overrides == ()
-    assert found.experiment.resolved == given(place).experiment.resolved
+    assert found.experiment.resolved == given(project).experiment.resolved
 
 
-def test_how_it_is_run_is_no_other_experiment(place: Place) -> None:
-    found = given(place, "runtime.threads=3")
+def test_how_it_is_run_is_no_other_experiment(project: Project) -> None:
+    found = given(project, "runtime.threads=3")
     assert (found.overrides, found.experiment.runtime.threads) == ((), 3)
-    assert given(place, "runtime={threads: 3}", seeds="0").overrides == ("--seeds 0",)
+    assert given(project, "runtime={threads: 3}", seeds="0").overrides == ("--seeds 0",)
 
 
-def test_how_an_llm_is_asked_is_no_other_experiment(place: Place) -> None:
+def test_how_an_llm_is_asked_is_no_other_experiment(project: Project) -> None:
     assert [_is_runtime(f"llm.{key}=1") for key in ("budget_usd", "offline", "batch", "timeout")] == [
         True
     ] * 4
     assert [_is_runtime(f"llm.{key}=1") for key in ("model", "name", "price.input", "noise")] == [False] * 4
 
 
-def test_a_profile_is_told_unless_it_changes_the_runtime_only(place: Place) -> None:
-    (place.folder / "profiles").mkdir()
-    (place.folder / "profiles" / "tiny.yaml").write_text("run: {train.max_steps: 4}\n")
-    (place.folder / "profiles" / "gpu.yaml").write_text("experiment: {runtime: {device: cuda}}\n")
-    assert given(place, profile="tiny").overrides == ("--profile tiny",)
-    assert given(place, profile="gpu").overrides == ()
+def test_a_profile_is_told_unless_it_changes_the_runtime_only(project: Project) -> None:
+    (project.folder / "profiles").mkdir()
+    (project.folder / "profiles" / "tiny.yaml").write_text("run: {train.max_steps: 4}\n")
+    (project.folder / "profiles" / "gpu.yaml").write_text("experiment: {runtime: {device: cuda}}\n")
+    assert given(project, profile="tiny").overrides == ("--profile tiny",)
+    assert given(project, profile="gpu").overrides == ()
 
 
-def test_a_file_that_is_wrong_without_its_overrides_is_another_experiment_with_them(place: Place) -> None:
-    place.change("learning_rate: 0.02", "learning_rate: fast")
-    found = given(place, "defaults.train.learning_rate=0.02")
+def test_a_file_that_is_wrong_without_its_overrides_is_another_experiment_with_them(project: Project) -> None:
+    project.change("learning_rate: 0.02", "learning_rate: fast")
+    found = given(project, "defaults.train.learning_rate=0.02")
     assert found.overrides == ("--set defaults.train.learning_rate=0.02",)
 
 
-def test_rows_stay_the_files_own_where_overrides_take_away_or_change_others(place: Place) -> None:
-    every = {variant.label for variant in given(place).experiment.variants}
+def test_rows_stay_the_files_own_where_overrides_take_away_or_change_others(project: Project) -> None:
+    every = {variant.label for variant in given(project).experiment.variants}
     rest = every - {"augsbert"}
 
-    assert given(place, "variants.augsbert=null").experiment.rows_of_file == rest
-    assert given(place, "variants.augsbert.train.max_steps=4").experiment.rows_of_file == rest
-    assert given(place, "table.decimals=1", seeds="0").experiment.rows_of_file == every
-    assert given(place, "train.max_steps=4").experiment.rows_of_file == frozenset()
+    assert given(project, "variants.augsbert=null").experiment.rows_of_file == rest
+    assert given(project, "variants.augsbert.train.max_steps=4").experiment.rows_of_file == rest
+    assert given(project, "table.decimals=1", seeds="0").experiment.rows_of_file == every
+    assert given(project, "train.max_steps=4").experiment.rows_of_file == frozenset()
 
 
-def test_rows_are_others_where_what_they_share_is(place: Place) -> None:
-    assert given(place, "vary=[generation]").experiment.rows_of_file == frozenset()
-    assert given(place, "sources.gold.sample={size: 20}").experiment.rows_of_file == frozenset()
+def test_rows_are_others_where_what_they_share_is(project: Project) -> None:
+    assert given(project, "vary=[generation]").experiment.rows_of_file == frozenset()
+    assert given(project, "sources.gold.sample={size: 20}").experiment.rows_of_file == frozenset()
 
 
-def test_rows_stay_the_files_own_where_one_is_taken_away_that_cannot_be_read(place: Place) -> None:
-    every = {variant.label for variant in given(place).experiment.variants}
-    place.change("variants:", "variants:\n  faulty: {train.learning_rate: fast}")
+def test_rows_stay_the_files_own_where_one_is_taken_away_that_cannot_be_read(project: Project) -> None:
+    every = {variant.label for variant in given(project).experiment.variants}
+    project.change("variants:", "variants:\n  faulty: {train.learning_rate: fast}")
 
-    assert given(place, "variants.faulty=null").experiment.rows_of_file == every
+    assert given(project, "variants.faulty=null").experiment.rows_of_file == every

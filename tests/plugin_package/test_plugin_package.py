@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hub_cache import SENTENCES
-from small_experiment import Place, finished, new_place, tables
+from small_experiment import Project, finished, new_project, tables
 
 PACKAGE = Path(__file__).parent / "package"
 VARIANT = """\
@@ -56,15 +56,15 @@ def editable(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path, bert: Path, installed: Path) -> Place:
+def project(tmp_path: Path, bert: Path, installed: Path) -> Project:
     """A small experiment with a variant of the installed method, where that is on Python's path."""
-    made = new_place(tmp_path, bert)
+    made = new_project(tmp_path, bert)
     (made.folder / "texts.txt").write_text("\n".join(SENTENCES[:12]) + "\n", encoding="utf-8")
     text = made.file.read_text(encoding="utf-8")
     head, tail = text[: text.index("variants:\n")], text[text.index("runtime:") :]
     head = head.replace("sources:\n", "sources:\n  texts: {file: texts.txt}\n", 1)
     made.file.write_text(head + VARIANT + tail, encoding="utf-8")
-    return Place(made.folder, made.home, {"PYTHONPATH": str(installed)})
+    return Project(made.folder, made.home, {"PYTHONPATH": str(installed)})
 
 
 def test_it_is_small_and_imports_only_the_public_module() -> None:
@@ -75,19 +75,19 @@ def test_it_is_small_and_imports_only_the_public_module() -> None:
     assert modules == {"collections.abc", "typing", "synthbench.api"}
 
 
-def test_it_is_listed_with_its_settings(place: Place) -> None:
-    called = finished(place.start("list", "methods"))
+def test_it_is_listed_with_its_settings(project: Project) -> None:
+    called = finished(project.start("list", "methods"))
     assert (called.code, called.err) == (0, "")
     assert "echo  version 1  [synthbench_echo:Echo]\n    Pairs each sentence with itself." in called.out
     assert re.search(r"score +number +1\.0", called.out)
     assert "augsbert  version 1" in called.out
 
 
-def test_every_fault_of_its_configuration_is_said_at_once(place: Place) -> None:
-    place.change("sources: {texts: texts}, score: 0.75", "sources: {texts: texts}, scor: 1, score: high")
-    called = finished(place.start("validate", place.file))
+def test_every_fault_of_its_configuration_is_said_at_once(project: Project) -> None:
+    project.change("sources: {texts: texts}, score: 0.75", "sources: {texts: texts}, scor: 1, score: high")
+    called = finished(project.start("validate", project.file))
     assert (called.code, called.out) == (2, "")
-    where = f"{place.file}:25: data.echo"
+    where = f"{project.file}:25: data.echo"
     assert set(called.errors) == {
         f'{where}.score: must be a number, is "high"',
         f"{where}.scor: unknown key; did you mean 'score'?",
@@ -95,37 +95,37 @@ def test_every_fault_of_its_configuration_is_said_at_once(place: Place) -> None:
 
 
 def test_it_runs_like_a_built_in_one_and_again_if_another_release_is_installed(
-    place: Place, installed: Path, tmp_path: Path
+    project: Project, installed: Path, tmp_path: Path
 ) -> None:
-    called = finished(place.start("run", place.file, "--seeds", "0"))
+    called = finished(project.start("run", project.file, "--seeds", "0"))
     assert (called.code, called.errors) == (0, [])
     assert "generate echo for echo seed 0" in called.executed
-    assert "| echo |" in tables(place, part="seeds-0")["table.md"].decode()
+    assert "| echo |" in tables(project, part="seeds-0")["table.md"].decode()
 
     shutil.copytree(installed, tmp_path / "newer")
     (info,) = (tmp_path / "newer").glob("*.dist-info")
     metadata = (info / "METADATA").read_text(encoding="utf-8")
     (info / "METADATA").write_text(metadata.replace("Version: 0.1.0", "Version: 0.2.0"), encoding="utf-8")
-    newer = Place(place.folder, place.home, {"PYTHONPATH": str(tmp_path / "newer")})
-    planned = finished(newer.start("plan", place.file, "--seeds", "0")).out
+    newer = Project(project.folder, project.home, {"PYTHONPATH": str(tmp_path / "newer")})
+    planned = finished(newer.start("plan", project.file, "--seeds", "0")).out
     assert "synthbench-echo 0.1.0 -> 0.2.0" in " ".join(planned.split())
 
 
 def test_an_edited_method_makes_its_data_again(tmp_path: Path, editable: Path, empty_database: Path) -> None:
-    place = Place(tmp_path / "experiment", tmp_path / "home", {"PYTHONPATH": str(editable)})
-    for folder in (place.folder, place.home):
+    project = Project(tmp_path / "experiment", tmp_path / "home", {"PYTHONPATH": str(editable)})
+    for folder in (project.folder, project.home):
         folder.mkdir()
-    shutil.copy(empty_database, place.home / "mlflow.db")
-    place.file.write_text(DATA_ALONE, encoding="utf-8")
-    (place.folder / "texts.txt").write_text("One sentence.\nAnother one.\n", encoding="utf-8")
-    assert "generate echo for echo seed 0" in finished(place.start("run", place.file)).executed
+    shutil.copy(empty_database, project.home / "mlflow.db")
+    project.file.write_text(DATA_ALONE, encoding="utf-8")
+    (project.folder / "texts.txt").write_text("One sentence.\nAnother one.\n", encoding="utf-8")
+    assert "generate echo for echo seed 0" in finished(project.start("run", project.file)).executed
     source = tmp_path / "source/synthbench_echo.py"
     text = source.read_text(encoding="utf-8")
     source.write_text(text.replace("sentence2=record.sentence", "sentence2=record.sentence.upper()"))
-    assert "code of 'echo' changed" in finished(place.start("plan", place.file)).out
+    assert "code of 'echo' changed" in finished(project.start("plan", project.file)).out
 
 
-def test_without_the_package_the_name_is_unknown(place: Place) -> None:
-    called = Place(place.folder, place.home).call("validate", place.file)
+def test_without_the_package_the_name_is_unknown(project: Project) -> None:
+    called = Project(project.folder, project.home).call("validate", project.file)
     assert called.code == 2
     assert "unknown method 'echo'" in called.errors[0]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_experiment import Place
+from small_experiment import Project
 from wording import refused
 
 from synthbench.config.load import load_experiment
@@ -83,7 +83,7 @@ def read(text: str) -> tuple[Event, Wording]:
 def mean_of_nearest(events: Sequence[Event]) -> float:
     """Return the mean over the events of the similarity of the most similar other one."""
     nearest = [
-        max(similarity(one, other) for place, other in enumerate(events) if place != index)
+        max(similarity(one, other) for project, other in enumerate(events) if project != index)
         for index, one in enumerate(events)
     ]
     return sum(nearest) / len(nearest)
@@ -362,8 +362,8 @@ def test_a_world_too_small_for_a_split_says_so() -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path, tmp_path / "home")
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path, tmp_path / "home")
 
 
 @pytest.mark.parametrize(
@@ -382,23 +382,23 @@ def place(tmp_path: Path) -> Place:
         ('edits: "1"', 'edits: must be a number, is "1"'),
     ],
 )
-def test_a_premise_out_of_range_is_refused_in_one_line(place: Place, setting: str, fault: str) -> None:
-    place.file.write_text(FILE.replace("SETTING", setting), encoding="utf-8")
-    called = place.call("validate", place.file)
+def test_a_premise_out_of_range_is_refused_in_one_line(project: Project, setting: str, fault: str) -> None:
+    project.file.write_text(FILE.replace("SETTING", setting), encoding="utf-8")
+    called = project.call("validate", project.file)
     assert (called.code, called.out) == (2, "")
-    assert called.errors == [f"{place.file}:9: sources.test.world.{fault}"]
+    assert called.errors == [f"{project.file}:9: sources.test.world.{fault}"]
 
 
-def identity(place: Place, setting: str) -> str:
+def identity(project: Project, setting: str) -> str:
     """Return the identity of the stage that reads the set whose world is so."""
-    place.file.write_text(FILE.replace("world:\n      SETTING", f"world: {setting}"), encoding="utf-8")
-    stages = make_plan(load_experiment(place.file)).stages.values()
+    project.file.write_text(FILE.replace("world:\n      SETTING", f"world: {setting}"), encoding="utf-8")
+    stages = make_plan(load_experiment(project.file)).stages.values()
     (found,) = (stage.identity for stage in stages if stage.kind == "source")
     return found
 
 
 def test_each_premise_is_in_the_identity_of_a_set_and_a_default_written_out_changes_nothing(
-    place: Place,
+    project: Project,
 ) -> None:
     others = {
         "stories": "0",
@@ -410,10 +410,10 @@ def test_each_premise_is_in_the_identity_of_a_set_and_a_default_written_out_chan
         "origin": "elsewhere",
     }
     assert others.keys() == Premises.model_fields.keys()
-    plain = identity(place, "{}")
-    assert len({plain, *(identity(place, f"{{{name}: {value}}}") for name, value in others.items())}) == 8
+    plain = identity(project, "{}")
+    assert len({plain, *(identity(project, f"{{{name}: {value}}}") for name, value in others.items())}) == 8
     written_out = ", ".join(f"{name}: {value}" for name, value in DEFAULT.model_dump().items())
-    assert identity(place, f"{{{written_out}}}") == plain
+    assert identity(project, f"{{{written_out}}}") == plain
 
 
 def test_a_set_is_drawn_from_the_world_that_its_source_describes() -> None:

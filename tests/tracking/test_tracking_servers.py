@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from mlflow import MlflowClient
-from small_experiment import Place
+from small_experiment import Project
 from wording import refused, worded
 
 from synthbench.reporting.results import ExperimentResult
@@ -42,12 +42,12 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
             pass
 
 
-def test_a_dashboard_of_nothing_says_so(place: Place) -> None:
-    called = place.call("dashboard")
+def test_a_dashboard_of_nothing_says_so(project: Project) -> None:
+    called = project.call("dashboard")
 
     assert (called.code, called.out) == (2, "")
-    worded(called.errors, f"sqlite:///{place.home}/mlflow.db")
-    assert not place.home.exists()
+    worded(called.errors, f"sqlite:///{project.home}/mlflow.db")
+    assert not project.home.exists()
 
 
 @pytest.mark.experiments
@@ -79,11 +79,11 @@ def test_results_go_to_a_server_that_keeps_the_files_too(
         tracker = MlflowTracker(tmp_path / "home")
         tracker.check(result.experiment)
 
-        place = tracker.log(result, report_folder)
+        project = tracker.log(result, report_folder)
         again = tracker.log(result, report_folder)
 
-        assert place == again
-        assert place.startswith(f"{address}/#/experiments/")
+        assert project == again
+        assert project.startswith(f"{address}/#/experiments/")
         assert tracker.load(result.experiment).runs[0].scores == result.runs[0].scores
         assert kinds_at(address, result.experiment) == ["experiment", *["row"] * 2, *["run"] * 6]
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from small_experiment import Place, artifact
+from small_experiment import Project, artifact
 
 from synthbench.api import SyntheticDataset
 
@@ -49,21 +49,21 @@ pytestmark = pytest.mark.experiments
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """The experiment in a folder of its own."""
     folder = tmp_path_factory.mktemp("samplers")
-    made = Place(folder / "experiment", folder / "home")
+    made = Project(folder / "experiment", folder / "home")
     made.folder.mkdir(parents=True)
     made.file.write_text(EXPERIMENT, encoding="utf-8")
     return made
 
 
-def silver(place: Place, row: str, method: str = "augsbert") -> SyntheticDataset:
-    return SyntheticDataset.read(artifact(place, f"generate {method} for {row} seed 0") / "dataset")
+def silver(project: Project, row: str, method: str = "augsbert") -> SyntheticDataset:
+    return SyntheticDataset.read(artifact(project, f"generate {method} for {row} seed 0") / "dataset")
 
 
-def test_what_can_be_shared_is_made_once_and_every_sampler_gives_new_pairs(place: Place) -> None:
-    called = place.call("run", "small.yaml")
+def test_what_can_be_shared_is_made_once_and_every_sampler_gives_new_pairs(project: Project) -> None:
+    called = project.call("run", "small.yaml")
 
     assert called.code == 0, called.err
     executed = called.executed
@@ -74,20 +74,20 @@ def test_what_can_be_shared_is_made_once_and_every_sampler_gives_new_pairs(place
     assert sum("train sampler.bi_encoder" in stage for stage in others) == 1
     assert sum("generate augsbert" in stage for stage in others) == 5
     (told,) = re.findall(r"kde: kept ([\d,]+) of 1,500 random pairs", called.err)
-    kept = silver(place, "kde")
+    kept = silver(project, "kde")
     assert len(kept) == int(told.replace(",", ""))
-    assert set(kept.text_rows()) <= set(silver(place, "random").text_rows())
+    assert set(kept.text_rows()) <= set(silver(project, "random").text_rows())
     assert kept.manifest.dropped == {"kde: too many pairs of such a score": 1500 - len(kept)}
     divergences = [kept.manifest.measured[f"kde: KL divergence {when}, nats"] for when in ("before", "after")]
     assert divergences[1] < divergences[0]
     assert "semantic search: 3 neighbours of" in called.err
-    assert silver(place, "semantic").manifest.measured == {"semantic search: recall": 1.0}
-    by_vectors, both = silver(place, "semantic"), silver(place, "both")
+    assert silver(project, "semantic").manifest.measured == {"semantic search: recall": 1.0}
+    by_vectors, both = silver(project, "semantic"), silver(project, "both")
     assert set(by_vectors.text_rows()) < set(both.text_rows())
     scores = {row: pair.score for row, pair in zip(both.text_rows(), both, strict=True)}
     # A pair that BM25 finds, too, has the label from there, of another batch: the last bits differ.
     same = [scores[row] for row in by_vectors.text_rows()]
     assert same == pytest.approx([pair.score for pair in by_vectors], abs=1e-5)
-    replaced = silver(place, "substitution", "contextual-substitution")
+    replaced = silver(project, "substitution", "contextual-substitution")
     assert len(replaced) == 120
     assert not set(replaced.text_rows()) & set(by_vectors.text_rows())

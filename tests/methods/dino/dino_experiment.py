@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hub_cache import SENTENCES
-from small_experiment import Place
+from small_experiment import Project
 
 EXPERIMENT = """\
 experiment: small
@@ -30,11 +30,11 @@ runtime: {device: cpu, threads: 1}
 """
 
 
-def dino_place(folder: Path, num_texts: int = 4) -> Place:
+def dino_project(folder: Path, num_texts: int = 4) -> Project:
     """Write the experiment, with so many first texts, into a new folder, with a home beside it."""
-    place = Place(folder / "experiment", folder / "home")
-    place.folder.mkdir(parents=True)
-    place.file.write_text(EXPERIMENT, encoding="utf-8")
+    project = Project(folder / "experiment", folder / "home")
+    project.folder.mkdir(parents=True)
+    project.file.write_text(EXPERIMENT, encoding="utf-8")
     lines = "\n".join(("sentence", *SENTENCES[:num_texts]))
-    (place.folder / "x1.tsv").write_text(lines + "\n", encoding="utf-8")
-    return place
+    (project.folder / "x1.tsv").write_text(lines + "\n", encoding="utf-8")
+    return project

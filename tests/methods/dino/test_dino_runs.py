@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dino_experiment import dino_place
+from dino_experiment import dino_project
 from hub_cache import SENTENCES
-from small_experiment import Place, artifact, finished
+from small_experiment import Project, artifact, finished
 
 from synthbench.api import SyntheticDataset
 
@@ -21,29 +21,29 @@ NUM_TEXTS = 100
 GENERATE = "generate dino for all seed 0"
 
 
-def written(place: Place, label: str = GENERATE) -> dict[str, bytes]:
+def written(project: Project, label: str = GENERATE) -> dict[str, bytes]:
     """Return the files of the data set."""
-    return {file.name: file.read_bytes() for file in (artifact(place, label) / "dataset").iterdir()}
+    return {file.name: file.read_bytes() for file in (artifact(project, label) / "dataset").iterdir()}
 
 
-def journal(place: Place) -> list[dict[str, Any]]:
+def journal(project: Project) -> list[dict[str, Any]]:
     """Return the whole lines of the one journal there is; a kill may have torn the last."""
     text = "".join(
         file.read_text(encoding="utf-8")
-        for file in (place.home / "store" / "partial").glob("*/journal.jsonl")
+        for file in (project.home / "store" / "partial").glob("*/journal.jsonl")
     )
     return [json.loads(line)["entry"] for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
-def manifest(place: Place, label: str = GENERATE) -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(written(place, label)["manifest.json"])
+def manifest(project: Project, label: str = GENERATE) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(written(project, label)["manifest.json"])
     return loaded
 
 
-def kill_after(place: Place, num_lines: int, *arguments: str) -> None:
+def kill_after(project: Project, num_lines: int, *arguments: str) -> None:
     """Start a run and end it at once when its journal has so many lines."""
-    process = place.start("run", "small.yaml", *arguments)
-    while process.poll() is None and len(journal(place)) < num_lines:
+    process = project.start("run", "small.yaml", *arguments)
+    while process.poll() is None and len(journal(project)) < num_lines:
         time.sleep(0.005)
     assert process.poll() is None, finished(process).err
     os.killpg(process.pid, signal.SIGKILL)
@@ -66,19 +66,19 @@ def amounts_in(entries: list[dict[str, Any]]) -> tuple[int, Counter[str]]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Place:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, empty_database: Path) -> Project:
     """An experiment whose data were written in one go."""
-    place = new_place(tmp_path_factory.mktemp("undisturbed"), empty_database)
-    called = place.call("run", "small.yaml")
+    project = new_project(tmp_path_factory.mktemp("undisturbed"), empty_database)
+    called = project.call("run", "small.yaml")
     assert called.code == 0, called.err
-    return place
+    return project
 
 
-def new_place(folder: Path, empty_database: Path) -> Place:
-    place = dino_place(folder, NUM_TEXTS)
-    place.home.mkdir()
-    shutil.copyfile(empty_database, place.home / "mlflow.db")
-    return place
+def new_project(folder: Path, empty_database: Path) -> Project:
+    project = dino_project(folder, NUM_TEXTS)
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    return project
 
 
 @pytest.mark.experiments
@@ -86,19 +86,19 @@ def new_place(folder: Path, empty_database: Path) -> Place:
     "kills", [(1,), (150,), (299,), (20, 40, 200)], ids=lambda kills: "-".join(map(str, kills))
 )
 def test_a_killed_run_goes_on_and_its_data_are_the_same_to_the_byte(
-    tmp_path: Path, empty_database: Path, undisturbed: Place, kills: tuple[int, ...]
+    tmp_path: Path, empty_database: Path, undisturbed: Project, kills: tuple[int, ...]
 ) -> None:
-    place = new_place(tmp_path, empty_database)
+    project = new_project(tmp_path, empty_database)
     before: list[dict[str, Any]] = []
     for index, num_lines in enumerate(kills):
-        kill_after(place, num_lines, "--set", f"runtime.sequences={(12, 30, 7)[index]}")
-        assert journal(place)[: len(before)] == before, "what was written stays"
-        before = journal(place)
+        kill_after(project, num_lines, "--set", f"runtime.sequences={(12, 30, 7)[index]}")
+        assert journal(project)[: len(before)] == before, "what was written stays"
+        before = journal(project)
     assert len({entry["key"] for entry in before}) == len(before)
-    called = place.call("run", "small.yaml")
+    called = project.call("run", "small.yaml")
     assert called.code == 0, called.err
     assert "taking over" in called.err
-    assert written(place) == written(undisturbed)
+    assert written(project) == written(undisturbed)
     kept_before, dropped_before = amounts_in(before)
     kept, dropped = amounts_said(called.err)
     whole = manifest(undisturbed)
@@ -107,7 +107,7 @@ def test_a_killed_run_goes_on_and_its_data_are_the_same_to_the_byte(
 
 
 @pytest.mark.experiments
-def test_what_came_of_it_stands_in_the_manifest(undisturbed: Place) -> None:
+def test_what_came_of_it_stands_in_the_manifest(undisturbed: Project) -> None:
     whole = manifest(undisturbed)
     assert set(whole["dropped"]) <= {"unclosed", "newline", "empty", "identical", "duplicate"}
     dataset = SyntheticDataset.read(artifact(undisturbed, GENERATE) / "dataset")
@@ -119,14 +119,14 @@ def test_what_came_of_it_stands_in_the_manifest(undisturbed: Place) -> None:
 
 
 def test_first_texts_from_scratch_are_a_stage_of_their_own(tmp_path: Path) -> None:
-    place = dino_place(tmp_path)
-    place.change("      sources: {x1: x1}\n", "      x1: {size: 7}\n")
-    place.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
-    called = place.call("run", place.file)
+    project = dino_project(tmp_path)
+    project.change("      sources: {x1: x1}\n", "      x1: {size: 7}\n")
+    project.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
+    called = project.call("run", project.file)
     assert called.code == 0, called.err
     first, second = (stage for stage in called.executed if stage.startswith("generate"))
     assert (first.startswith("generate dino-texts for x1"), second) == (True, GENERATE)
-    texts, pairs = (SyntheticDataset.read(artifact(place, label) / "dataset") for label in (first, second))
+    texts, pairs = (SyntheticDataset.read(artifact(project, label) / "dataset") for label in (first, second))
     shares = Counter(record.label for record in [*texts, *texts.failures()])
     assert shares == {"1": 3, "0.5": 2, "0": 2}
     assert {pair.texts()[0] for pair in pairs} <= {text.texts()[0] for text in texts}

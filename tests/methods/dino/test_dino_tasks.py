@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dino_experiment import dino_place
+from dino_experiment import dino_project
 from hub_cache import tiny_gpt2
 from ruamel.yaml import YAML
-from small_experiment import Place
+from small_experiment import Project
 from wording import refused, worded
 
 from synthbench_dino import DINO, DINOTexts
@@ -23,8 +23,8 @@ PROMPT = 'Say it again.\n1: "<X1>"\n2: "'
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return dino_place(tmp_path)
+def project(tmp_path: Path) -> Project:
+    return dino_project(tmp_path)
 
 
 def labels(**task: dict[str, Any]) -> str:
@@ -81,9 +81,11 @@ def test_texts_from_scratch_have_no_place_for_a_given_one() -> None:
         DINOTexts.model_validate(task)
 
 
-def test_a_task_of_ones_own_needs_no_code(place: Place) -> None:
-    place.change(OWN, labels(yes=label(score=1.0), no=label('Not <X1>\n"', score=0.0, counterlabels=["yes"])))
-    called = place.call("validate", place.file)
+def test_a_task_of_ones_own_needs_no_code(project: Project) -> None:
+    project.change(
+        OWN, labels(yes=label(score=1.0), no=label('Not <X1>\n"', score=0.0, counterlabels=["yes"]))
+    )
+    called = project.call("validate", project.file)
     assert (called.code, called.err) == (0, "")
 
 
@@ -111,46 +113,46 @@ def test_a_task_of_ones_own_needs_no_code(place: Place) -> None:
         ("", "", "missing"),
     ],
 )  # fmt: skip
-def test_a_faulty_task_is_one_line_with_its_key(place: Place, task: str, key: str, message: str) -> None:
-    place.change(OWN, task)
-    (error,) = place.call("validate", place.file).errors
-    assert error.startswith(f"{place.file}:{12 if task else 8}: data.x2.task{key}: ")
+def test_a_faulty_task_is_one_line_with_its_key(project: Project, task: str, key: str, message: str) -> None:
+    project.change(OWN, task)
+    (error,) = project.call("validate", project.file).errors
+    assert error.startswith(f"{project.file}:{12 if task else 8}: data.x2.task{key}: ")
     assert message in error
 
 
 class TestFirstTexts:
-    def test_need_an_origin(self, place: Place) -> None:
-        place.change(GIVEN, "")
-        errors = place.call("validate", place.file).errors
+    def test_need_an_origin(self, project: Project) -> None:
+        project.change(GIVEN, "")
+        errors = project.call("validate", project.file).errors
         assert (
-            f"{place.file}:8: data.x2.sources: no first texts: give a source of sentences as the "
+            f"{project.file}:8: data.x2.sources: no first texts: give a source of sentences as the "
             in errors[0]
         )
 
-    def test_have_only_one_origin(self, place: Place) -> None:
-        place.change(OWN, OWN + "      x1: {size: 9}\n")
-        (error,) = place.call("validate", place.file).errors
-        worded(error, f"{place.file}:10", "data.x2.sources", "x1", "`x1:`")
+    def test_have_only_one_origin(self, project: Project) -> None:
+        project.change(OWN, OWN + "      x1: {size: 9}\n")
+        (error,) = project.call("validate", project.file).errors
+        worded(error, f"{project.file}:10", "data.x2.sources", "x1", "`x1:`")
 
-    def test_can_be_written(self, place: Place) -> None:
-        place.change(GIVEN, "      x1: {size: 9}\n")
-        place.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
-        called = place.call("validate", place.file)
+    def test_can_be_written(self, project: Project) -> None:
+        project.change(GIVEN, "      x1: {size: 9}\n")
+        project.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
+        called = project.call("validate", project.file)
         assert (called.code, called.err) == (0, "")
-        assert "generate dino-texts for x1" in place.call("plan", place.file, "--stages").out
+        assert "generate dino-texts for x1" in project.call("plan", project.file, "--stages").out
 
-    def test_are_written_between_quotation_marks_only(self, place: Place) -> None:
-        place.change(OWN, labels(**{"1": label('1: <X1>\n2: "')}) + "      x1: {size: 9}\n")
-        place.change(GIVEN, "")
-        errors = place.call("validate", place.file).errors
+    def test_are_written_between_quotation_marks_only(self, project: Project) -> None:
+        project.change(OWN, labels(**{"1": label('1: <X1>\n2: "')}) + "      x1: {size: 9}\n")
+        project.change(GIVEN, "")
+        errors = project.call("validate", project.file).errors
         assert (
-            f"{place.file}:8: data.x2: label '1': for `x1:`, <X1> must stand between quotation marks"
+            f"{project.file}:8: data.x2: label '1': for `x1:`, <X1> must stand between quotation marks"
             in errors
         )
 
-    def test_are_sentences(self, place: Place) -> None:
-        place.change("sources: {x1: x1}", "sources: {x1: test}")
-        errors = place.call("validate", place.file).errors
+    def test_are_sentences(self, project: Project) -> None:
+        project.change("sources: {x1: x1}", "sources: {x1: test}")
+        errors = project.call("validate", project.file).errors
         assert any(
             "'test' holds records of kind scored_pair, here sentence is needed" in one for one in errors
         )
@@ -167,28 +169,28 @@ class TestTheLanguageModel:
         ],
     )
     def test_that_can_not_be_is_said_by_validate(
-        self, place: Place, named: str, key: str, message: str
+        self, project: Project, named: str, key: str, message: str
     ) -> None:
-        place.change("model: sandbox/lm", f"model: {named}")
-        (error,) = place.call("validate", place.file).errors
-        assert error.startswith(f"{place.file}:11: data.x2.language_model.{key}: ")
+        project.change("model: sandbox/lm", f"model: {named}")
+        (error,) = project.call("validate", project.file).errors
+        assert error.startswith(f"{project.file}:11: data.x2.language_model.{key}: ")
         assert message in error
 
-    def test_without_a_tokenizer_is_refused_before_anything_is_spent(self, place: Place) -> None:
-        folder = place.folder / "bare"
+    def test_without_a_tokenizer_is_refused_before_anything_is_spent(self, project: Project) -> None:
+        folder = project.folder / "bare"
         tiny_gpt2(folder)
         for file in folder.iterdir():
             if "token" in file.name or "vocab" in file.name:
                 file.unlink()
-        place.change("model: sandbox/lm", "model: ./bare")
-        (error,) = place.call("validate", place.file).errors
-        assert error.startswith(f"{place.file}:11: data.x2.language_model.model: ./bare: no tokenizer in ")
+        project.change("model: sandbox/lm", "model: ./bare")
+        (error,) = project.call("validate", project.file).errors
+        assert error.startswith(f"{project.file}:11: data.x2.language_model.model: ./bare: no tokenizer in ")
 
-    def test_of_first_texts_is_looked_at_with_them(self, place: Place) -> None:
-        place.change(GIVEN, "      x1: {size: 9}\n")
-        place.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
-        place.change("model: sandbox/lm", "model: ./nowhere")
-        errors = place.call("validate", place.file).errors
+    def test_of_first_texts_is_looked_at_with_them(self, project: Project) -> None:
+        project.change(GIVEN, "      x1: {size: 9}\n")
+        project.change("  x1: {file: x1.tsv, kind: sentence}\n", "")
+        project.change("model: sandbox/lm", "model: ./nowhere")
+        errors = project.call("validate", project.file).errors
         assert "data.x2.language_model.model: ./nowhere: no such folder" in errors[0]
 
 
@@ -201,11 +203,11 @@ class TestTheLanguageModel:
     ],
 )
 def test_classes_of_single_texts_are_looked_at_as_well(
-    place: Place, classes: str, key: str, message: str
+    project: Project, classes: str, key: str, message: str
 ) -> None:
-    place.change("method: dino\n", "method: dino-texts\n")
-    place.change(GIVEN, "      size: 10\n")
-    place.change(OWN, f"      labels: {classes}\n")
-    errors = [one for one in place.call("validate", place.file).errors if "used by no variant" not in one]
+    project.change("method: dino\n", "method: dino-texts\n")
+    project.change(GIVEN, "      size: 10\n")
+    project.change(OWN, f"      labels: {classes}\n")
+    errors = [one for one in project.call("validate", project.file).errors if "used by no variant" not in one]
     assert f": data.x2{key}: " in errors[0]
     assert message in errors[0]

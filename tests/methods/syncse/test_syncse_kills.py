@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_experiment import Place, artifact, finished
+from small_experiment import Project, artifact, finished
 
 from synthbench.llm.cache import FILE
 from synthbench.llm.ledger import Amount, entries
@@ -111,33 +111,33 @@ def serving(folder: Path, *options: str) -> Iterator[Served]:
             process.communicate()
 
 
-def new_place(folder: Path, empty_database: Path, server: Served) -> Place:
-    place = Place(folder / "experiment", folder / "home")
-    place.folder.mkdir(parents=True)
-    place.file.write_text(EXPERIMENT.format(base_url=server.base_url), encoding="utf-8")
-    place.home.mkdir()
-    shutil.copyfile(empty_database, place.home / "mlflow.db")
-    return place
+def new_project(folder: Path, empty_database: Path, server: Served) -> Project:
+    project = Project(folder / "experiment", folder / "home")
+    project.folder.mkdir(parents=True)
+    project.file.write_text(EXPERIMENT.format(base_url=server.base_url), encoding="utf-8")
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    return project
 
 
-def answers(place: Place) -> Path:
-    return place.home / "store" / "llm"
+def answers(project: Project) -> Path:
+    return project.home / "store" / "llm"
 
 
-def attempts(place: Place) -> list[Attempt]:
+def attempts(project: Project) -> list[Attempt]:
     query = (
         "SELECT id, session || '-' || id, key, state, reason, prompt_tokens, completion_tokens FROM attempts"
         " ORDER BY id"
     )
-    return [Attempt(*row) for row in rows(place, query)]
+    return [Attempt(*row) for row in rows(project, query)]
 
 
-def num_answers(place: Place) -> int:
-    return sum(number for (number,) in rows(place, "SELECT count(*) FROM answers"))
+def num_answers(project: Project) -> int:
+    return sum(number for (number,) in rows(project, "SELECT count(*) FROM answers"))
 
 
-def rows(place: Place, query: str) -> list[Any]:
-    file = answers(place) / FILE
+def rows(project: Project, query: str) -> list[Any]:
+    file = answers(project) / FILE
     if not file.exists():
         return []
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
@@ -146,23 +146,23 @@ def rows(place: Place, query: str) -> list[Any]:
         return database.execute(query).fetchall() if ("attempts",) in tables else []
 
 
-def written(place: Place) -> dict[str, bytes]:
+def written(project: Project) -> dict[str, bytes]:
     """Return the files of both data sets."""
     return {
         f"{label}/{file.name}": file.read_bytes()
         for label in (SENTENCES, TRIPLETS)
-        for file in (artifact(place, label) / "dataset").iterdir()
+        for file in (artifact(project, label) / "dataset").iterdir()
     }
 
 
-def has_sentences(place: Place) -> bool:
-    stages = (place.home / "store" / "artifacts").glob("*/*/stage.json")
+def has_sentences(project: Project) -> bool:
+    stages = (project.home / "store" / "artifacts").glob("*/*/stage.json")
     return any(json.loads(file.read_text("utf-8"))["label"] == SENTENCES for file in stages)
 
 
-def kill_when(place: Place, is_time: Callable[[], bool], and_then: float) -> None:
+def kill_when(project: Project, is_time: Callable[[], bool], and_then: float) -> None:
     """Run, and kill so many seconds after it is time."""
-    process = place.start("run", "small.yaml", "--jobs", "1")
+    process = project.start("run", "small.yaml", "--jobs", "1")
     while process.poll() is None and not is_time():
         time.sleep(0.002)
     time.sleep(and_then)
@@ -171,26 +171,26 @@ def kill_when(place: Place, is_time: Callable[[], bool], and_then: float) -> Non
     finished(process)
 
 
-def moments(place: Place, num_answers_in_all: int) -> Iterator[tuple[str, Callable[[], bool], float]]:
+def moments(project: Project, num_answers_in_all: int) -> Iterator[tuple[str, Callable[[], bool], float]]:
     """Yield ten moments: their names, how to tell that they have come, and seconds to wait from then on."""
     draw = random.Random(5)
 
     def after_more(number: int) -> Callable[[], bool]:
-        enough = num_answers(place) + number
-        return lambda: num_answers(place) >= enough
+        enough = num_answers(project) + number
+        return lambda: num_answers(project) >= enough
 
     yield "within the first second", lambda: True, draw.uniform(0.1, 0.9)
     for _ in range(2):
         yield "among sentences", after_more(draw.randint(5, 35)), draw.uniform(0, 0.05)
-    yield "between the stages", lambda: has_sentences(place), draw.uniform(0, 0.02)
+    yield "between the stages", lambda: has_sentences(project), draw.uniform(0, 0.02)
     for _ in range(5):
         yield "among labels", after_more(draw.randint(100, 650)), draw.uniform(0, 0.05)
-    yield "when all is answered", lambda: num_answers(place) == num_answers_in_all, 0.0
+    yield "when all is answered", lambda: num_answers(project) == num_answers_in_all, 0.0
 
 
-def told(entry_of: Callable[[Any], Amount], place: Place) -> Amount:
+def told(entry_of: Callable[[Any], Amount], project: Project) -> Amount:
     """Return the sum of the ledger's entries."""
-    amounts = [entry_of(entry) for entry in entries(answers(place))]
+    amounts = [entry_of(entry) for entry in entries(answers(project))]
     return Amount(
         sum(each.num_attempts for each in amounts),
         sum(each.prompt_tokens for each in amounts),
@@ -199,9 +199,9 @@ def told(entry_of: Callable[[Any], Amount], place: Place) -> Amount:
     )
 
 
-def check_what_is_asked_again(place: Place, kills: list[list[Attempt]]) -> None:
+def check_what_is_asked_again(project: Project, kills: list[list[Attempt]]) -> None:
     """No answer is asked for again; but for refused attempts, only what a kill or the server cut off is."""
-    noted = attempts(place)
+    noted = attempts(project)
     under_way: set[str] = set()
     for before in kills:
         answered = {each.key for each in before if each.state == "answered"}
@@ -217,13 +217,13 @@ def check_what_is_asked_again(place: Place, kills: list[list[Attempt]]) -> None:
     assert len(last_of) == sum(each.state == "answered" for each in noted)
 
 
-def check_against_the_servers_count(place: Place, server: Served) -> None:
+def check_against_the_servers_count(project: Project, server: Served) -> None:
     """Hold each attempt against the server's log, and the ledger's sums against its count of tokens.
 
     What was in flight at a kill, and only that, may be in doubt without a bill: it had not left, or was
     turned away and nobody was there to hear it. The client can't know; the server's log says which.
     """
-    noted, outcomes = attempts(place), server.outcomes()
+    noted, outcomes = attempts(project), server.outcomes()
     assert outcomes.keys() <= {each.name for each in noted}
     unbilled = []
     for each in noted:
@@ -239,7 +239,10 @@ def check_against_the_servers_count(place: Place, server: Served) -> None:
     tokens = {
         each.key: (each.prompt_tokens, each.completion_tokens) for each in noted if each.state == "answered"
     }
-    answered, in_doubt = told(lambda entry: entry.answered, place), told(lambda entry: entry.in_doubt, place)
+    answered, in_doubt = (
+        told(lambda entry: entry.answered, project),
+        told(lambda entry: entry.in_doubt, project),
+    )
     assert server.billed() == (
         answered.prompt_tokens + in_doubt.prompt_tokens - sum(tokens[each.key][0] for each in unbilled),
         answered.completion_tokens
@@ -259,12 +262,12 @@ def test_ten_kills_and_every_fault_change_no_byte_and_all_that_is_paid_is_in_the
     for folder in ("undisturbed", "killed"):
         (tmp_path / folder).mkdir()
     with serving(tmp_path / "undisturbed", *CONTENT) as server:
-        undisturbed = new_place(tmp_path / "undisturbed", empty_database, server)
+        undisturbed = new_project(tmp_path / "undisturbed", empty_database, server)
         called = undisturbed.call("run", "small.yaml", "--jobs", "1")
         assert called.code == 0, called.err
         check_against_the_servers_count(undisturbed, server)
     with serving(tmp_path / "killed", *CONTENT, *FAULTS) as server:
-        killed = new_place(tmp_path / "killed", empty_database, server)
+        killed = new_project(tmp_path / "killed", empty_database, server)
         kills = []
         for name, is_time, and_then in moments(killed, num_answers(undisturbed)):
             kill_when(killed, is_time, and_then)

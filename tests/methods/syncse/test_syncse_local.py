@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from hub_cache import SENTENCES
-from small_experiment import Place, artifact, finished
+from small_experiment import Project, artifact, finished
 
 from synthbench.api import SyntheticDataset
 from synthbench.llm.ledger import entries
@@ -30,30 +30,30 @@ runtime: {{device: cpu, threads: 1}}
 TRIPLETS = "generate syncse-partial for all seed 0"
 
 
-def new_place(folder: Path, empty_database: Path, model: Path, batch_size: int) -> Place:
-    place = Place(folder / "experiment", folder / "home")
-    place.folder.mkdir(parents=True)
-    place.home.mkdir()
-    shutil.copyfile(empty_database, place.home / "mlflow.db")
-    place.file.write_text(EXPERIMENT.format(model=model, batch_size=batch_size), encoding="utf-8")
+def new_project(folder: Path, empty_database: Path, model: Path, batch_size: int) -> Project:
+    project = Project(folder / "experiment", folder / "home")
+    project.folder.mkdir(parents=True)
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    project.file.write_text(EXPERIMENT.format(model=model, batch_size=batch_size), encoding="utf-8")
     captions = "".join(f"{sentence}\n" for sentence in SENTENCES[:NUM_SENTENCES])
-    (place.folder / "captions.txt").write_text(captions, encoding="utf-8")
-    return place
+    (project.folder / "captions.txt").write_text(captions, encoding="utf-8")
+    return project
 
 
-def written(place: Place) -> dict[str, bytes]:
-    folder = artifact(place, TRIPLETS) / "dataset"
+def written(project: Project) -> dict[str, bytes]:
+    folder = artifact(project, TRIPLETS) / "dataset"
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def num_units(place: Place) -> int:
-    journals = (place.home / "store" / "partial").glob("*/journal.jsonl")
+def num_units(project: Project) -> int:
+    journals = (project.home / "store" / "partial").glob("*/journal.jsonl")
     return sum(len(file.read_bytes().splitlines()) for file in journals)
 
 
-def kill_after(place: Place, number: int) -> None:
-    process = place.start("run", "small.yaml")
-    while process.poll() is None and num_units(place) < number:
+def kill_after(project: Project, number: int) -> None:
+    process = project.start("run", "small.yaml")
+    while process.poll() is None and num_units(project) < number:
         time.sleep(0.005)
     assert process.poll() is None, finished(process).err
     os.killpg(process.pid, signal.SIGKILL)
@@ -64,10 +64,10 @@ def kill_after(place: Place, number: int) -> None:
 def test_a_killed_run_ends_with_the_same_data_whatever_its_batches(
     tmp_path: Path, empty_database: Path, chat_model: Path
 ) -> None:
-    undisturbed = new_place(tmp_path / "undisturbed", empty_database, chat_model, batch_size=8)
+    undisturbed = new_project(tmp_path / "undisturbed", empty_database, chat_model, batch_size=8)
     called = undisturbed.call("run", "small.yaml")
     assert called.code == 0, called.err
-    killed = new_place(tmp_path / "killed", empty_database, chat_model, batch_size=3)
+    killed = new_project(tmp_path / "killed", empty_database, chat_model, batch_size=3)
     for number in (5, 30):
         kill_after(killed, number)
     called = killed.call("run", "small.yaml")

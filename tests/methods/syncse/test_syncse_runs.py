@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from small_experiment import Place, artifact, finished
+from small_experiment import Project, artifact, finished
 
 from synthbench.api import SyntheticDataset
 
@@ -43,33 +43,33 @@ SENTENCES = "generate syncse-sentences for sentences of syncse-scratch for all s
 TRIPLETS = "generate syncse-scratch for all seed 0"
 
 
-def new_place(folder: Path, empty_database: Path) -> Place:
-    place = Place(folder / "experiment", folder / "home")
-    place.folder.mkdir(parents=True)
-    place.file.write_text(EXPERIMENT, encoding="utf-8")
-    place.home.mkdir()
-    shutil.copyfile(empty_database, place.home / "mlflow.db")
-    return place
+def new_project(folder: Path, empty_database: Path) -> Project:
+    project = Project(folder / "experiment", folder / "home")
+    project.folder.mkdir(parents=True)
+    project.file.write_text(EXPERIMENT, encoding="utf-8")
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    return project
 
 
-def written(place: Place) -> dict[str, bytes]:
+def written(project: Project) -> dict[str, bytes]:
     """Return the files of both data sets."""
     return {
         f"{label}/{file.name}": file.read_bytes()
         for label in (SENTENCES, TRIPLETS)
-        for file in (artifact(place, label) / "dataset").iterdir()
+        for file in (artifact(project, label) / "dataset").iterdir()
     }
 
 
-def num_triplets(place: Place) -> int:
+def num_triplets(project: Project) -> int:
     """Return how many triplets are journalled."""
-    journals = (place.home / "store" / "partial").glob("*/journal.jsonl")
+    journals = (project.home / "store" / "partial").glob("*/journal.jsonl")
     return sum(file.read_text(encoding="utf-8").count('"anchor"') for file in journals)
 
 
-def kill_after(place: Place, num_lines: int) -> None:
-    process = place.start("run", "small.yaml")
-    while process.poll() is None and num_triplets(place) < num_lines:
+def kill_after(project: Project, num_lines: int) -> None:
+    process = project.start("run", "small.yaml")
+    while process.poll() is None and num_triplets(project) < num_lines:
         time.sleep(0.005)
     assert process.poll() is None, finished(process).err
     os.killpg(process.pid, signal.SIGKILL)
@@ -80,10 +80,10 @@ def kill_after(place: Place, num_lines: int) -> None:
 def test_a_killed_run_goes_on_and_its_data_are_the_same_to_the_byte(
     tmp_path: Path, empty_database: Path
 ) -> None:
-    undisturbed = new_place(tmp_path / "undisturbed", empty_database)
+    undisturbed = new_project(tmp_path / "undisturbed", empty_database)
     called = undisturbed.call("run", "small.yaml")
     assert called.code == 0, called.err
-    killed = new_place(tmp_path / "killed", empty_database)
+    killed = new_project(tmp_path / "killed", empty_database)
     for num_lines in (1, 40, 90):
         kill_after(killed, num_lines)
     called = killed.call("run", "small.yaml")
