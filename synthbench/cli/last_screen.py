@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synthbench.cli.console import console, counted
-from synthbench.reporting.files import PAGE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,6 +65,7 @@ def _closing(
 ) -> "list[Text]":
     from rich.text import Text
 
+    from synthbench.reporting.files import PAGE
     from synthbench.reporting.render.terminal import notes_of
 
     notes = notes_of(report)

@@ -53,7 +53,7 @@ def report(
 
     from synthbench.pipeline.invocation import load_invocation
     from synthbench.pipeline.results.collect import request
-    from synthbench.reporting.files import place_report, report_files, report_folder
+    from synthbench.reporting.files import place_report, report_files, report_folder, report_inputs
     from synthbench.tracking.mlflow_tracker import MlflowTracker
 
     allow_code_beside(file, allow_code)
@@ -65,7 +65,7 @@ def report(
         _print_trace(result, trace, tracker)
         return
     folder = report_folder(output, name, invocation.overrides)
-    kept = place_report(dict(report_files(result)), folder)
+    kept = place_report(dict(report_files(result)), folder, report_inputs(result))
     print_last_screen(result, folder, kept, next_step(invocation, tracker.place))
 
 

@@ -27,7 +27,14 @@ from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.audits import deliver_sheet
 from synthbench.pipeline.results.collect import collect
 from synthbench.plugins import ChatModel
-from synthbench.reporting.files import make_report_folder, place_report, report_files, report_folder
+from synthbench.reporting.files import (
+    current_report,
+    make_report_folder,
+    place_report,
+    report_files,
+    report_folder,
+    report_inputs,
+)
 from synthbench.reporting.results import ExperimentResult
 from synthbench.runtime import Progress, Runtime
 from synthbench.tracking.mlflow_tracker import MlflowTracker
@@ -103,18 +110,22 @@ def record(computed: Computed, progress: RunProgress) -> Recorded:
     Tracking comes first: a report that can't be made or written is made again from what is tracked.
     """
     result, folder = computed.result, computed.folder
-    progress.say("making tables, figures and the page")
-    files: dict[str, bytes] = {}
-    try:
-        # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
-        for name, content in report_files(redacted(result)):
-            files[name] = content
-    except Exception:
-        _track(result, files)
-        raise
+    # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
+    shown = redacted(result)
+    inputs = report_inputs(shown)
+    files = current_report(folder, inputs)
+    is_current = files is not None
+    if files is None:
+        progress.say("making tables, figures and the page")
+        files = {}
+        try:
+            files.update(report_files(shown))
+        except Exception:
+            _track(shown, files)
+            raise
     progress.say("tracking in MLflow")
-    tracked, errors = _track(result, files)
-    edited = place_report(files, folder)
+    tracked, errors = _track(shown, files)
+    edited = {} if is_current else place_report(files, folder, inputs)
     unjudged = (audit for audit in result.audits if audit.audit is None)
     sheets = tuple(deliver_sheet(audit, computed.artifacts, folder) for audit in unjudged)
     return Recorded(tracked, errors, edited, sheets)

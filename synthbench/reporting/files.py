@@ -7,9 +7,10 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.metadata import version
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from synthbench.errors import UserError
 from synthbench.reporting.figures.scores import scores_figure
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 80
 RECORD = ".written.json"
-"""Holds the hash of each file as it was written, by which an edited file is recognised."""
+"""Holds a hash of the report's inputs, and of each file as it was written: an edited file is recognised."""
 PAGE = "report.html"
 TABLES = ("table", "comparisons", "audit", "costs", "densities", "early_dev")
 FIGURES = ("scores", "curves", "densities", "early_dev", "frontier", "confusion")
@@ -70,9 +71,31 @@ def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
     return [folder / name for name in files]
 
 
-def place_report(files: Mapping[str, bytes], folder: Path) -> dict[str, str]:
+def report_inputs(result: ExperimentResult) -> str:
+    """Return a hash of all that decides a report's bytes: the result, synthbench's code and matplotlib."""
+    digest = hashlib.sha256(f"{result.model_dump_json()}\n{version('matplotlib')}\n".encode())
+    own = Path(__file__).parent
+    files = {*own.parent.rglob("*.py"), *own.rglob("*.jinja"), *own.rglob("*.css")}
+    for file in sorted(files):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def current_report(folder: Path, inputs: str) -> dict[str, bytes] | None:
+    """Return a folder's report; None if it was made of other inputs, or a file was changed or removed."""
+    record = _read_record(folder)
+    try:
+        files = {name: (folder / name).read_bytes() for name in record.files}
+    except OSError:
+        return None
+    is_current = record.inputs == inputs and all(_hash(files[name]) == record.files[name] for name in files)
+    return files if is_current else None
+
+
+def place_report(files: Mapping[str, bytes], folder: Path, inputs: str = "") -> dict[str, str]:
     """Put a report's files into `folder`, each whole or not at all, and remove an earlier report's others.
 
+    `inputs` is what `report_inputs` returned; without it the next run draws the report again.
     A file that somebody edited since it was written is kept under another name, as "table.edited.tex";
     returns these names by the files'. Raises UserError if the folder can't be written.
     """
@@ -84,13 +107,14 @@ def place_report(files: Mapping[str, bytes], folder: Path) -> dict[str, str]:
         for stale in KNOWN_FILES - {*files}:
             (folder / stale).unlink(missing_ok=True)
         hashes = {name: _hash(content) for name, content in files.items()}
-        _write_whole(folder / RECORD, (json.dumps(hashes, indent=1) + "\n").encode())
+        record = {"inputs": inputs, "files": hashes}
+        _write_whole(folder / RECORD, (json.dumps(record, indent=1) + "\n").encode())
     return kept
 
 
 def _keep_edited(files: Mapping[str, bytes], folder: Path) -> Iterator[tuple[str, str]]:
     """Copy what would be lost, and yield its name and the copy's."""
-    for name, written in _record(folder).items():
+    for name, written in _read_record(folder).files.items():
         file = folder / name
         if not file.is_file():
             continue
@@ -107,14 +131,22 @@ def _is_free(file: Path, content: bytes) -> bool:
     return not file.exists() or file.read_bytes() == content
 
 
-def _record(folder: Path) -> dict[str, str]:
-    """Return the hashes of the files as they were written; none of a report of an earlier version."""
+class _Record(NamedTuple):
+    inputs: str
+    files: dict[str, str]
+
+
+def _read_record(folder: Path) -> _Record:
+    """Return what is known of the report in a folder: nothing if its record is missing or damaged."""
     try:
         record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {}
+        return _Record("", {})
     known = record if isinstance(record, dict) else {}
-    return {name: written for name, written in known.items() if Path(name).name == name}
+    # Earlier versions recorded the hashes alone.
+    files = known["files"] if isinstance(known.get("files"), dict) else known
+    own = {name: str(written) for name, written in files.items() if Path(name).name == name}
+    return _Record(str(known.get("inputs", "")), own)
 
 
 def _hash(content: bytes) -> str:

@@ -7,9 +7,11 @@ import hashlib
 import json
 import re
 import shutil
+import sqlite3
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -70,6 +72,14 @@ METRICS_PER_BATCH = 900
 PARAMETERS_PER_BATCH = 100
 # Raised when the same result is recorded otherwise: what was recorded before is then replaced.
 LAYOUT = 2
+_TAGS_OF_NEWEST = """
+SELECT key, value FROM tags WHERE run_uuid = (
+    SELECT runs.run_uuid FROM tags JOIN runs USING (run_uuid) JOIN experiments USING (experiment_id)
+    WHERE tags.key = ? AND runs.status = 'FINISHED'
+    AND runs.lifecycle_stage = 'active' AND experiments.lifecycle_stage = 'active'
+    ORDER BY tags.value DESC LIMIT 1
+)
+"""
 
 
 @dataclass(frozen=True)
@@ -141,11 +151,11 @@ class RunWriter:
         self.client.set_terminated(parent_id)
         return parent_id
 
-    @property
+    @cached_property
     def _digest(self) -> str:
-        return f"{LAYOUT}-{experiment_digest(self.result)}"
+        return result_digest(self.result)
 
-    @property
+    @cached_property
     def _content(self) -> str:
         return content_digest(self.result)
 
@@ -266,6 +276,24 @@ class RunWriter:
                 (folder / "report").mkdir(exist_ok=True)
                 shutil.copyfile(file, folder / "report" / file.name)
             self.client.log_artifacts(run_id, name)
+
+
+def result_digest(result: ExperimentResult) -> str:
+    """Return what tells whether a result is recorded: a hash of its content, with the layout of its runs."""
+    return f"{LAYOUT}-{experiment_digest(result)}"
+
+
+def is_newest(database: Path, result: ExperimentResult) -> bool:
+    """Tell whether a SQLite database recorded this very result last, so that recording it changes nothing.
+
+    Reads MLflow's tables without MLflow, which takes seconds to load; False where they are not as expected.
+    """
+    try:
+        with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+            tags = dict(connection.execute(_TAGS_OF_NEWEST, (LOGGED_TAG,)).fetchall())
+    except sqlite3.Error:
+        return False
+    return (tags.get(DIGEST_TAG), tags.get(CONTENT_TAG)) == (result_digest(result), content_digest(result))
 
 
 def run_ids(client: "MlflowClient", experiment_id: str, result: ExperimentResult) -> dict[str, str]:

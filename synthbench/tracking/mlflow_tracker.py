@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,7 @@ from synthbench.tracking.mlflow_runs import (
     REQUEST_TAG,
     RESULT_FILE,
     RunWriter,
+    is_newest,
     pages_of,
     run_ids,
 )
@@ -89,6 +91,8 @@ class MlflowTracker:
         database of the user's, the result is kept, and recorded by whatever reaches it next.
         """
         result = redacted(result)
+        if self._is_own and is_newest(self.own_database, result):
+            return self.place
         with self._failures_in_one_line(NOTHING_LOST), self._lock():
             own = None if self._is_own else self._kept.keep(result, report_folder)
         what_now = KEPT.format(folder=own) if own else NOTHING_LOST
@@ -272,9 +276,12 @@ class MlflowTracker:
 
 def _sqlite_uri(file: Path) -> str:
     """Return the address of a database file, with what has a meaning in addresses (%, ?, #) quoted."""
+    plain = f"sqlite:///{file}"
+    if re.fullmatch(r"[\w/.-]+", str(file), re.ASCII):
+        return plain
+    # SQLAlchemy takes a while to load, and ordinary names need no quoting.
     from sqlalchemy.engine import URL
 
-    plain = f"sqlite:///{file}"
     quoted = URL.create("sqlite+pysqlite", database=str(file)).render_as_string(hide_password=False)
     # With the driver's name MLflow makes no folder of the quoted path, as it does for "sqlite:///".
     return plain if quoted.endswith(f":///{file}") else quoted

@@ -235,6 +235,22 @@ def test_logging_the_same_again_touches_nothing(
     assert snapshot(tracker, result.experiment) == before
 
 
+def test_mlflow_is_asked_only_where_another_result_was_logged_last(
+    tracker: MlflowTracker, result: ExperimentResult, report_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tracker.log(result, report_folder)
+    asked: list[str] = []
+    monkeypatch.setattr(RunWriter, "finished", lambda self, _: asked.append(self.result.experiment) or "id")
+
+    tracker.log(result, report_folder)
+    assert asked == []
+
+    tracker.log(result.model_copy(update={"environment": {"torch": "2.14.0"}}), report_folder)
+    tracker.log(result.model_copy(update={"description": "Another"}), report_folder)
+    tracker.log(result.model_copy(update={"experiment": "first"}), report_folder)
+    assert asked == [result.experiment, result.experiment, "first"]
+
+
 def test_the_same_figures_computed_anew_leave_the_runs_and_change_the_report(
     tracker: MlflowTracker, result: ExperimentResult, report_folder: Path
 ) -> None:

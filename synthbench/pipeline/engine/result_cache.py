@@ -16,7 +16,7 @@ LAYOUT = 3
 """Of the files; it is in their names, so that those of another are not read."""
 
 
-class LookedAt:
+class ResultCache:
     """JSON values by what was looked at; `version` is raised whenever the same data give another value."""
 
     def __init__(self, artifacts: Artifacts, version: int) -> None:

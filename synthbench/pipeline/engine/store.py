@@ -50,7 +50,7 @@ class Store:
 
     def folder(self, identity: str) -> Path:
         """Return where the artifact of a stage is, or will be."""
-        return self.root / "artifacts" / identity[:2] / identity
+        return self.root.joinpath("artifacts", identity[:2], identity)
 
     @property
     def answers(self) -> Path:

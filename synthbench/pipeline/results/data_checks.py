@@ -12,7 +12,7 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import PlannedRun
-from synthbench.pipeline.engine.result_cache import LookedAt
+from synthbench.pipeline.engine.result_cache import ResultCache
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.operations.data import JoinLearning
 from synthbench.reporting.results import Overlap, RunResult
@@ -43,7 +43,7 @@ class _Examiner:
 
     def __init__(self, artifacts: Artifacts) -> None:
         self._artifacts = artifacts
-        self._known = LookedAt(artifacts, VERSION)
+        self._known = ResultCache(artifacts, VERSION)
         self._indexes: dict[tuple[tuple[str, str], ...], TestIndex] = {}
         self.notes: dict[str, None] = {}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from synthbench.config.experiment import Variant
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import PlannedRun
+from synthbench.pipeline.engine.result_cache import ResultCache
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
 from synthbench.reporting.statistics.item_noise import Influences, ItemNoise, item_variances
@@ -15,8 +16,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Place = tuple[tuple[str, str], ...]
+Axes = tuple[tuple[str, str], ...]
 Scored = tuple[PlannedRun, Stage]
+
+
+VERSION = 1
+"""Raise it whenever the same items give other figures."""
 
 
 def item_noise(
@@ -25,26 +30,44 @@ def item_noise(
     """Yield the items' noise for each point of the grid, test set and evaluator with two rows or more.
 
     `is_seeded` says of a row whether seeds make a difference to it. Left out are rows whose noise between
-    seeds nobody knows, and evaluators that don't say how items move their score. Rows that were scored on
-    other items, as pairs that stand in their data were dropped, are among themselves. One test set is in
-    memory at a time.
+    seeds is unknown, and evaluators that don't say how items move their score. Rows that were scored on other
+    items, as pairs that stand in their data were dropped, are compared among themselves. One test set is in
+    memory at a time, and its figures are cached.
     """
+    cache = ResultCache(artifacts, VERSION)
     for (axes, task, evaluator), scored in _by_test_set(runs).items():
-        for rows in _influences(scored, is_seeded, artifacts):
-            if len(rows) > 1:
-                influences = tuple(rows.values())
-                yield ItemNoise(
-                    axes=dict(axes),
-                    task=task,
-                    evaluator=evaluator,
-                    num_items=influences[0].values.shape[1],
-                    variants=tuple(rows),
-                    squared_errors=item_variances(influences),
-                )
+        rows = [[run.variant.name, run.seed, is_seeded(run.variant), each.identity] for run, each in scored]
+        key = (list(map(list, axes)), task, evaluator, rows)
+        known = cache.kept(*key)
+        if known is None:
+            found = _of_test_set(dict(axes), task, scored, is_seeded, artifacts)
+            known = [noise.model_dump(mode="json") for noise in found]
+            cache.keep(known, *key, of=[stage.identity for _, stage in scored])
+        yield from map(ItemNoise.model_validate, known)
 
 
-def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Place, str, str], list[Scored]]:
-    found: dict[tuple[Place, str, str], list[Scored]] = {}
+def _of_test_set(
+    axes: dict[str, str],
+    task: str,
+    scored: Sequence[Scored],
+    is_seeded: Callable[[Variant], bool],
+    artifacts: Artifacts,
+) -> Iterator[ItemNoise]:
+    for rows in _influences(scored, is_seeded, artifacts):
+        if len(rows) > 1:
+            influences = tuple(rows.values())
+            yield ItemNoise(
+                axes=axes,
+                task=task,
+                evaluator=scored[0][1].operation.component,
+                num_items=influences[0].values.shape[1],
+                variants=tuple(rows),
+                squared_errors=item_variances(influences),
+            )
+
+
+def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Axes, str, str], list[Scored]]:
+    found: dict[tuple[Axes, str, str], list[Scored]] = {}
     for run in runs:
         axes = tuple(sorted(dict(run.variant.axes).items()))
         for task, stage in run.evaluations.items():
@@ -75,7 +98,7 @@ def _influences(
 
 
 def _influence(stage: Stage, artifacts: Artifacts) -> "tuple[bytes, NDArray[np.float64]] | None":
-    """Return a hash of the items' ids and how they move the main score; None where nobody knows."""
+    """Return a hash of the items' ids and how they move the main score; None where that is unknown."""
     import numpy as np
     import pyarrow.parquet as pq
 

@@ -17,7 +17,7 @@ from synthbench.data.streaming import (
 )
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.result_cache import LookedAt
+from synthbench.pipeline.engine.result_cache import ResultCache
 from synthbench.reporting.results import DataExcerpt, RecordExcerpt, RunResult, SharedRecords, SharedSentence
 
 VERSION = 1
@@ -39,7 +39,7 @@ class Excerpts:
 
     def __init__(self, runs: Sequence[RunResult], artifacts: Artifacts) -> None:
         self._artifacts = artifacts
-        self._known = LookedAt(artifacts, VERSION)
+        self._known = ResultCache(artifacts, VERSION)
         first: dict[tuple[object, ...], RunResult] = {}
         for run in runs:
             first.setdefault((run.variant, *run.axes.items()), run)
