@@ -18,8 +18,8 @@ import numpy as np
 from measure import interleave
 from rank_bm25 import BM25Okapi
 
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 from synthbench_augsbert.bm25 import BM25Index, tokens
 
 K = 5
@@ -32,7 +32,7 @@ LARGEST_DIFFERENCE = 1e-9
 def real_sentences(data: Path) -> list[str]:
     """Return the distinct sentences of STSb train and SICK train."""
     sources = TaskSource(task="STSb", split="train"), TaskSource(task="SICK-R", split="train")
-    return list(dict.fromkeys(text for source in sources for text in source.load(Places(data=data)).texts))
+    return list(dict.fromkeys(text for source in sources for text in source.load(Roots(data=data)).texts))
 
 
 def made_sentences(number: int) -> list[str]:

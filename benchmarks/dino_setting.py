@@ -18,8 +18,8 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from synthbench.generation.language_model import DTYPES
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 from synthbench.sources.sandbox import SandboxSource
 
 INSTRUCTIONS = {
@@ -68,11 +68,11 @@ def prompts(sentence: str) -> dict[str, str]:
 def real_or_sandbox_sentences() -> list[str]:
     """Return distinct sentences of STSb train where SYNTHBENCH_DATA names them, else of the sandbox."""
     if "SYNTHBENCH_DATA" in os.environ:
-        places = Places(data=Path(os.environ["SYNTHBENCH_DATA"]))
+        places = Roots(data=Path(os.environ["SYNTHBENCH_DATA"]))
         texts = TaskSource(task="STSb", split="train").load(places).texts
     else:
         description = {"sandbox": "sentences", "split": "train", "size": 10_000}
-        texts = SandboxSource.model_validate(description).load(Places()).texts
+        texts = SandboxSource.model_validate(description).load(Roots()).texts
     return sorted({text for text in texts if '"' not in text and "\n" not in text})
 
 

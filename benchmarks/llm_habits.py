@@ -25,7 +25,7 @@ from synthbench.sandbox.llm import LLMSettings
 from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.habits import changed_slots
 from synthbench.sandbox.parsing import heard
-from synthbench.sources.places import Places
+from synthbench.sources.description import Roots
 from synthbench.sources.sandbox import SandboxSource
 from synthbench_syncse.answers import sentences_in
 from synthbench_syncse.pool_files import negative_pool, positive_pool, sentence_pool
@@ -223,7 +223,7 @@ def sandbox(habits: float, given: Sequence[str], *, is_naive: bool) -> Mapping[s
 def print_measures(data: Path, columns: Sequence[tuple[bool, float]]) -> None:
     """Print the first table: what real LLMs give, and the sandbox's under each prompt and share."""
     source = {"sandbox": "sentences", "split": "train", "size": NUM_SEEDS * NUM_TEXTS}
-    records: list[Any] = list(SandboxSource.model_validate(source).load(Places()))
+    records: list[Any] = list(SandboxSource.model_validate(source).load(Roots()))
     given = [record.sentence for record in records]
     written = [sandbox(habits, given, is_naive=is_naive) for is_naive, habits in columns]
     by_task = real(data)

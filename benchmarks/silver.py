@@ -19,8 +19,8 @@ from rank_bm25 import BM25Okapi
 from synthbench.models.labelling import symmetric_scores
 from synthbench.models.pair_scorer import LengthBatchedPairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 
 PAIR_GOAL, SET_GOAL = 1.25, 1.7
 NUM_NEIGHBOURS = 5
@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     arguments = parser.parse_args()
     one_thread()
-    places = Places(data=data_folder())
+    places = Roots(data=data_folder())
     gold = TaskSource(task="STSb", split="train").load(places)
     # Not the first ones: the file is ordered by origin, and the first are short captions.
     directed = directed_pairs(random.Random(0).sample(gold.texts, arguments.sentences))

@@ -32,8 +32,8 @@ from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
 from synthbench.models.pretrained import build_encoder
 from synthbench.plugins import TrainingContext
 from synthbench.runtime import Runtime
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 from synthbench.training.bi_encoder import BiEncoder
 from synthbench.training.examples import training_table
 from synthbench.training.loop import Job, fit
@@ -78,7 +78,7 @@ def made_pairs(vocabulary: list[str], number: int) -> SyntheticDataset:
 def some_pairs(model: SentenceTransformer, number: int) -> SyntheticDataset:
     """Return so many pairs of STSb train, or made ones."""
     if "SYNTHBENCH_DATA" in os.environ:
-        places = Places(data=Path(os.environ["SYNTHBENCH_DATA"]))
+        places = Roots(data=Path(os.environ["SYNTHBENCH_DATA"]))
         records = list(TaskSource(task="STSb", split="train").load(places))[:number]
         return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
     words = [word for word in model.tokenizer.get_vocab() if word.isalpha() and len(word) > 3]

@@ -117,18 +117,18 @@ def _experiment(file: Path, data: Path | None) -> "Iterator[tuple[str, Iterable[
     for task in experiment.tasks:
         source = experiment.sources[task]
         try:
-            source.fingerprint(experiment.places)
+            source.fingerprint(experiment.roots)
         except UserError as error:
             typer.echo(f"not looked for: {task}: {error}", err=True)
             continue
-        yield task, source.load(experiment.places).text_rows()
+        yield task, source.load(experiment.roots).text_rows()
 
 
 def _task(name: str, data: Path | None, origin: Origin) -> "Iterable[Row]":
     from pydantic import ValidationError
 
+    from synthbench.sources.description import Roots
     from synthbench.sources.models import TaskSource
-    from synthbench.sources.places import Places
     from synthbench.sources.tasks import TASKS, Split
 
     task, _, split = name.partition("/")
@@ -144,7 +144,7 @@ def _task(name: str, data: Path | None, origin: Origin) -> "Iterable[Row]":
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise UserError(f"--against {name}: {reason}") from None
-    return source.load(Places(data=data, origin=origin, base=Path.cwd())).text_rows()
+    return source.load(Roots(data=data, origin=origin, base=Path.cwd())).text_rows()
 
 
 def _json(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") -> str:

@@ -80,26 +80,26 @@ def find_tasks(
 
     Raises UserError if the suite is unknown, none of its tasks is found, or one that is found is faulty.
     """
-    from synthbench.sources.places import Places
+    from synthbench.sources.description import Roots
 
     if suite not in SUITES:
         raise UserError(f"unknown suite '{suite}'{did_you_mean(suite, SUITES)}")
     if origin == "folder":
         _check_folder(SUITES[suite], data)
-    places = Places(data=data, origin=origin, base=Path.cwd())
+    roots = Roots(data=data, origin=origin, base=Path.cwd())
     tasks: dict[str, SyntheticDataset] = {}
     missing: dict[str, str] = {}
     for name, source in _sources(SUITES[suite], data if origin == "folder" else None):
         learning = _learning(SUITES[suite], source)
         try:
             for each in (source, *learning.values()):
-                each.fingerprint(places)
+                each.fingerprint(roots)
         except UserError as error:
             missing[name] = _absence(name, data if origin == "folder" else None, error)
             continue
-        tasks[name] = source.load(places)
+        tasks[name] = source.load(roots)
         if learning:
-            learnt = ((split, each.load(places)) for split, each in learning.items())
+            learnt = ((split, each.load(roots)) for split, each in learning.items())
             tasks[name] = tasks[name].with_splits(learnt)
     if not tasks:
         where, instead = (f"--data {data}", "--origin hub takes them from the Hugging Face hub")

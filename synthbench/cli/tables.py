@@ -64,8 +64,8 @@ class TableOptions:
         """
         from pydantic import ValidationError
 
+        from synthbench.sources.description import Roots
         from synthbench.sources.models import FileSource
-        from synthbench.sources.places import Places
 
         columns = dict(_assigned("--column", text) for text in self.columns)
         given: dict[str, object] = {"kind": kind or self._kind(columns)}
@@ -83,7 +83,7 @@ class TableOptions:
         except ValidationError as error:
             told = (str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
             raise UserError(*(f"{file}: {line}" for line in dict.fromkeys(told))) from None
-        return source.load(Places(base=file.parent))
+        return source.load(Roots(base=file.parent))
 
     def _kind(self, columns: dict[str, str]) -> Kind:
         """Return the first kind that has all fields that are named."""

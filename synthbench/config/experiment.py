@@ -12,8 +12,8 @@ from synthbench.plugins import Evaluator, Method, Trainer
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.published import PublishedAudit, PublishedValue
 from synthbench.runtime import Runtime
+from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
-from synthbench.sources.places import Places
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Experiment:
     description: str
     file: Path
     sources: Mapping[str, Source]
-    places: Places
+    roots: Roots
     variants: tuple[Variant, ...]
     seeds: tuple[int, ...]
     vary: tuple[str, ...]

@@ -14,7 +14,7 @@ from synthbench.config.outside import (
     IN_FILE,
     check_data_folder,
     check_llm,
-    find_places,
+    find_roots,
     is_folder_needed,
     look_into_sources,
 )
@@ -30,8 +30,8 @@ from synthbench.config.table import TableCheck
 from synthbench.errors import did_you_mean
 from synthbench.given_files import PlacedName
 from synthbench.reporting.model.aggregate import coordinates_of
+from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
-from synthbench.sources.places import Places
 
 if TYPE_CHECKING:
     from synthbench.reporting.published import PublishedValue
@@ -85,13 +85,13 @@ class _Loader:
         table = TableCheck(document, self.original, rows, problems)
         if rows:
             table.names()
-        places, given_by = find_places(self.file, corpora or Corpora(), self.overrides.data)
-        if self.overrides.data is not None or (with_data and is_folder_needed(self.sources, places)):
-            check_data_folder(places, given_by, document, problems)
+        roots, given_by = find_roots(self.file, corpora or Corpora(), self.overrides.data)
+        if self.overrides.data is not None or (with_data and is_folder_needed(self.sources, roots)):
+            check_data_folder(roots, given_by, document, problems)
         notes: list[str] = []
         if with_data:
             optional = {name for row in rows for name in _optional_sources(row)}
-            notes = list(look_into_sources(self.sources, optional, places, document, problems))
+            notes = list(look_into_sources(self.sources, optional, roots, document, problems))
         published: tuple[PublishedValue, ...] = ()
         if section is not None:
             table.main_scores(section.table, variants)
@@ -110,7 +110,7 @@ class _Loader:
             description=section.description,
             file=self.file,
             sources=section.sources,
-            places=places,
+            roots=roots,
             variants=tuple(distinct),
             seeds=self.overrides.seeds or section.seeds,
             vary=section.vary,
@@ -122,8 +122,8 @@ class _Loader:
             notes=(*equal, *notes),
             remarks=(*self._remarks(section), *_lost(rows)),
             uses_llm=self.uses_llm,
-            files=self._files(section, variants, places),
-            is_data_folder_given=places.data is not None and given_by != IN_FILE,
+            files=self._files(section, variants, roots),
+            is_data_folder_given=roots.data is not None and given_by != IN_FILE,
         )
 
     def _sources(self) -> dict[str, Source | None]:
@@ -182,7 +182,7 @@ class _Loader:
         return Variant(row.name, row.axes, tuple(candidates), parameters)
 
     def _files(
-        self, section: ExperimentSection, variants: Sequence[Variant], places: Places
+        self, section: ExperimentSection, variants: Sequence[Variant], roots: Roots
     ) -> tuple[Path, ...]:
         documents = (self.original, self.document, self.changes.profile, *self.changes.run)
         configs = [candidate.config for variant in variants for candidate in variant.candidates]
@@ -190,7 +190,7 @@ class _Loader:
         names = [name for given in published for name in ([given] if isinstance(given, str) else given)]
         others: list[Any] = [section.llm, [PlacedName(name, self.file.parent) for name in names]]
         others += [audit.sheets for config in configs for audit in config.audits]
-        found = named_files(documents, section.sources.values(), places, configs, others)
+        found = named_files(documents, section.sources.values(), roots, configs, others)
         return tuple(dict.fromkeys(found))
 
     def _remarks(self, section: ExperimentSection) -> Iterator[str]:

@@ -10,15 +10,15 @@ from synthbench.config.local_llm import LocalLLM
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source, TaskSource
-from synthbench.sources.places import Places
 from synthbench.sources.sandbox import SandboxSource
 
 IN_FILE = "corpora.folder"
 """The key that names the data folder."""
 
 
-def find_places(file: Path, corpora: Corpora, data: Path | None) -> tuple[Places, str]:
+def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, str]:
     """Return where the sources of an experiment file are looked for, and what names the data folder.
 
     `data`, of the option --data, goes before the file's own corpora.folder, that before $SYNTHBENCH_DATA.
@@ -28,7 +28,7 @@ def find_places(file: Path, corpora: Corpora, data: Path | None) -> tuple[Places
         folder, given_by = file.parent / corpora.folder, IN_FILE
     if folder is None and os.environ.get("SYNTHBENCH_DATA"):
         folder, given_by = Path(os.environ["SYNTHBENCH_DATA"]), "SYNTHBENCH_DATA"
-    return Places(data=folder, origin=corpora.origin, base=file.parent), given_by
+    return Roots(data=folder, origin=corpora.origin, base=file.parent), given_by
 
 
 def check_llm(llm: LLM | None, document: Document, problems: Problems) -> None:
@@ -40,24 +40,24 @@ def check_llm(llm: LLM | None, document: Document, problems: Problems) -> None:
             problems.add_error(document, ("llm", "local"), error)
 
 
-def is_folder_needed(sources: Mapping[str, Source | None], places: Places) -> bool:
+def is_folder_needed(sources: Mapping[str, Source | None], roots: Roots) -> bool:
     """Say whether a source is read from the data folder."""
-    return any(source.needs_data_folder(places) for source in sources.values() if source is not None)
+    return any(source.needs_data_folder(roots) for source in sources.values() if source is not None)
 
 
-def check_data_folder(places: Places, given_by: str, document: Document, problems: Problems) -> None:
+def check_data_folder(roots: Roots, given_by: str, document: Document, problems: Problems) -> None:
     """Note the problem if a data folder is named and is not there."""
-    if places.data is None or places.data.is_dir():
+    if roots.data is None or roots.data.is_dir():
         return
     place = document.place(tuple(IN_FILE.split("."))) if given_by == IN_FILE else ""
-    wrong = "is no folder" if places.data.exists() else "no such folder"
-    problems.note(Fault(place, given_by, f"{wrong}: {places.data}"))
+    wrong = "is no folder" if roots.data.exists() else "no such folder"
+    problems.note(Fault(place, given_by, f"{wrong}: {roots.data}"))
 
 
 def look_into_sources(
     sources: Mapping[str, Source | None],
     if_found: Collection[str],
-    places: Places,
+    roots: Roots,
     document: Document,
     problems: Problems,
 ) -> Iterator[str]:
@@ -68,15 +68,15 @@ def look_into_sources(
     unread: dict[str, list[str]] = {}
     told: set[str] = set()
     for name, source in sources.items():
-        reason = _reason_not_to_read(source, places)
+        reason = _reason_not_to_read(source, roots)
         if reason:
             unread.setdefault(reason, []).append(name)
         elif source is not None and not isinstance(source, SandboxSource):
-            if name in if_found and not _is_found(source, places):
+            if name in if_found and not _is_found(source, roots):
                 yield f"{name}: no data found, left out"
                 continue
             try:
-                source.read(places)
+                source.read(roots)
             except UserError as error:
                 # Two parts of one file have its faults in common.
                 news = [message for message in error.messages if message not in told]
@@ -86,19 +86,19 @@ def look_into_sources(
         yield f"not looked at: {', '.join(names)} ({reason})"
 
 
-def _reason_not_to_read(source: Source | None, places: Places) -> str:
-    if isinstance(source, TaskSource | FileSource) and source.is_on_hub(places):
+def _reason_not_to_read(source: Source | None, roots: Roots) -> str:
+    if isinstance(source, TaskSource | FileSource) and source.is_on_hub(roots):
         return "on the hub"
-    if source is None or not source.needs_data_folder(places):
+    if source is None or not source.needs_data_folder(roots):
         return ""
-    if places.data is None:
+    if roots.data is None:
         return "no data folder: give --data or set SYNTHBENCH_DATA"
-    return "" if places.data.is_dir() else "the data folder is missing"
+    return "" if roots.data.is_dir() else "the data folder is missing"
 
 
-def _is_found(source: Source, places: Places) -> bool:
+def _is_found(source: Source, roots: Roots) -> bool:
     try:
-        source.fingerprint(places)
+        source.fingerprint(roots)
     except UserError:
         return False
     return True

@@ -16,8 +16,8 @@ from synthbench.config.problems import Problems
 from synthbench.config.profiles import SHIPPED
 from synthbench.given_files import PlacedName, path_of
 from synthbench.plugin_files import file_of
+from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source
-from synthbench.sources.places import Places
 
 KEY_SUFFIX = "_API_KEY"
 OWN_VARIABLES = "SYNTHBENCH_KEY_VARIABLES"
@@ -74,9 +74,9 @@ def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:
     A link is judged by what it leads to. A data folder that only the file names is one of its files. Profiles
     that ship with synthbench are the user's own, as the program is.
     """
-    places = experiment.places
+    data = experiment.roots.data
     own = [experiment.file.parent, home, SHIPPED]
-    own += [places.data] if experiment.is_data_folder_given and places.data is not None else []
+    own += [data] if experiment.is_data_folder_given and data is not None else []
     roots = [folder.resolve() for folder in own]
     outside = [
         path
@@ -91,7 +91,7 @@ def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:
 def named_files(
     documents: Iterable[Document],
     sources: Iterable[Source | None],
-    places: Places,
+    roots: Roots,
     configs: Iterable[RunConfig],
     others: Iterable[Any],
 ) -> Iterator[Path]:
@@ -102,13 +102,13 @@ def named_files(
             if file := place.rpartition(":")[0]:
                 yield from _existing(Path(file))
     for source in sources:
-        in_data_folder = source is not None and source.needs_data_folder(places)
-        if in_data_folder and places.data is None:
+        in_data_folder = source is not None and source.needs_data_folder(roots)
+        if in_data_folder and roots.data is None:
             continue
         if isinstance(source, FileSource) and source.hub is None:
-            yield from _existing(source.place(places))
-        elif in_data_folder and places.data is not None:
-            yield from _existing(places.data)
+            yield from _existing(source.path(roots))
+        elif in_data_folder and roots.data is not None:
+            yield from _existing(roots.data)
     for config in configs:
         yield from (path for plugin in _plugins(config) for path in _of_settings(plugin))
     yield from (path for other in others for path in _of_settings(other))

@@ -44,7 +44,7 @@ class _Planner:
         self.messages: dict[str, None] = {}
         self.absent: set[str] = set()
         self.sources = {
-            name: Stage(ReadSource(source, experiment.places), label=name)
+            name: Stage(ReadSource(source, experiment.roots), label=name)
             for name, source in experiment.sources.items()
         }
 
@@ -231,7 +231,7 @@ class _Planner:
         if "sample" not in self.experiment.vary or source.sample is None or not address.seed:
             return self._source(name)
         sample = source.sample.model_copy(update={"seed": _sum(source.sample.seed, address.seed)})
-        drawn = ReadSource(source.model_copy(update={"sample": sample}), self.experiment.places)
+        drawn = ReadSource(source.model_copy(update={"sample": sample}), self.experiment.roots)
         return self._add(Stage(drawn, label=f"{name} seed {address.seed}"), f"source.{name}|{address.seed}")
 
     def _seeded(self, method: Method, address: "_Address") -> Method:
@@ -243,7 +243,7 @@ class _Planner:
 
     def _configured(self, group: str, name: str, config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the group's contract
         """Return a plug-in of a need; the experiment's validation has parsed the same values before."""
-        context = {STARTS_FROM: self.experiment.places.base}
+        context = {STARTS_FROM: self.experiment.roots.base}
         return component(group, name).model_validate_json(json.dumps(config), context=context)
 
     def _add(self, stage: Stage, address: str) -> Stage:

@@ -4,7 +4,8 @@ import random
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -14,10 +15,23 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.sources.parts import CONNECTS_PARTS, Part, classes, divide
-from synthbench.sources.places import Places
 from synthbench.sources.reading import Content
 
+Origin = Literal["folder", "hub"]
 NUM_SENTENCES = {RecordKind.SCORED_PAIR: 2, RecordKind.PAIR: 2, RecordKind.TRIPLET: 3}
+
+
+@dataclass(frozen=True)
+class Roots:
+    """The folders in which sources are looked for.
+
+    `data` holds the standard data sets (SentEval's). Relative file names start from `base`, the experiment
+    file's folder. `origin` says where tasks come from whose source does not say it.
+    """
+
+    data: Path | None = None
+    origin: Origin = "folder"
+    base: Path = field(default_factory=Path)
 
 
 class Sample(BaseModel):
@@ -121,47 +135,47 @@ class SourceBase(BaseModel, ABC):
         parts += [f"a random sample of {self.sample.size}"] if self.sample is not None else []
         return ", ".join(parts)
 
-    def expected_records(self, places: Places) -> int | None:
+    def expected_records(self, roots: Roots) -> int | None:
         """About how many records there will be, if that is known without reading; at most, if converted."""
         if self.sample is not None:
             return self.sample.size
-        own = None if self.subsets is not None else self._own_records(places)
+        own = None if self.subsets is not None else self._own_records(roots)
         if own is not None and self.part is not None:
             own = round(own * self.part.shares[self.part.take])
         if own is None or self.converted_to != "sentence":
             return own
         return own * NUM_SENTENCES.get(self.own_kind, 1)
 
-    def _own_records(self, places: Places) -> int | None:
+    def _own_records(self, roots: Roots) -> int | None:
         """Return about how many records are read, None if nobody knows before."""
         return None
 
     @abstractmethod
-    def needs_data_folder(self, places: Places) -> bool:
+    def needs_data_folder(self, roots: Roots) -> bool:
         """Say whether the source is read from the data folder."""
 
     @abstractmethod
-    def fingerprint(self, places: Places) -> dict[str, str]:
+    def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return what this source reads: file name -> SHA-256 of its content, or hub id -> commit hash.
 
         Raises UserError naming each file or folder that is missing and how to get it.
         """
 
     @abstractmethod
-    def _read(self, places: Places) -> Content:
+    def _read(self, roots: Roots) -> Content:
         """Read all records, of `own_kind`."""
 
     @abstractmethod
     def _title(self) -> str:
         """Name this source in messages."""
 
-    def load(self, places: Places) -> SyntheticDataset:
+    def load(self, roots: Roots) -> SyntheticDataset:
         """Read, check, convert and sample the records, in the order of the source.
 
         Raises UserError naming every fault by file and line (the first ten and the number of the others).
         """
-        revisions = self.fingerprint(places)
-        content = self.read(places)
+        revisions = self.fingerprint(roots)
+        content = self.read(roots)
         return SyntheticDataset.create(
             self.record_kind,
             content.records,
@@ -171,9 +185,9 @@ class SourceBase(BaseModel, ABC):
             notes=content.notes,
         )
 
-    def read(self, places: Places) -> Content:
+    def read(self, roots: Roots) -> Content:
         """Read, check, convert and sample as `load` does, without a manifest; raises UserError as it does."""
-        content = self._converted(self._divided(self._of_subsets(self._read(places))))
+        content = self._converted(self._divided(self._of_subsets(self._read(roots))))
         if self.sample is None:
             return content
         try:

@@ -12,9 +12,8 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.given_files import PlacedName, path_of, why_no_file
 from synthbench.sources import files, folders, hub, reranking
-from synthbench.sources.description import SourceBase
+from synthbench.sources.description import Origin, Roots, SourceBase
 from synthbench.sources.hub import COMMIT
-from synthbench.sources.places import Origin, Places
 from synthbench.sources.reading import Content, hashes
 from synthbench.sources.sandbox import SandboxSource
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
@@ -60,32 +59,32 @@ class TaskSource(SourceBase):
         """Scored pairs; of a reranking task, rankings; of most transfer tasks, sentences."""
         return self._task().kind
 
-    def needs_data_folder(self, places: Places) -> bool:
+    def needs_data_folder(self, roots: Roots) -> bool:
         """Say whether the task is not read from the hub."""
-        return not self.is_on_hub(places)
+        return not self.is_on_hub(roots)
 
-    def is_on_hub(self, places: Places) -> bool:
+    def is_on_hub(self, roots: Roots) -> bool:
         """Say whether the task is read from the hub, not from a folder."""
-        return (self.origin or places.origin) == "hub"
+        return (self.origin or roots.origin) == "hub"
 
-    def fingerprint(self, places: Places) -> dict[str, str]:
+    def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the hash of each file as folder/name, or the hub's data set and commit."""
         task = self._task()
-        if self.is_on_hub(places):
+        if self.is_on_hub(roots):
             hub.check_available(task, self.split)
             return {task.hub_id: task.hub_revision}
-        parts = folders.task_files(task, self.split, places.data)
+        parts = folders.task_files(task, self.split, roots.data)
         return hashes({f"{task.folder}/{path.name}": path for paths in parts.values() for path in paths})
 
-    def _read(self, places: Places) -> Content:
+    def _read(self, roots: Roots) -> Content:
         task = self._task()
-        if self.is_on_hub(places):
+        if self.is_on_hub(roots):
             return hub.read_task(task, self.split, hub.resolve(task, self.split), self.expected_size)
-        parts = folders.task_files(task, self.split, places.data)
+        parts = folders.task_files(task, self.split, roots.data)
         read_task = _READERS.get(task.layout, folders.read_transfer)
         return read_task(task, self.split, parts, self.expected_size)
 
-    def _own_records(self, places: Places) -> int | None:
+    def _own_records(self, roots: Roots) -> int | None:
         return self.expected_size or self._task().size(self.split) or None
 
     def _title(self) -> str:
@@ -216,46 +215,44 @@ class FileSource(SourceBase):
         wanted = RecordKind.SENTENCE if self.converted_to == "sentence" else self.kind
         return wanted or RecordKind.SCORED_PAIR
 
-    def needs_data_folder(self, places: Places) -> bool:
+    def needs_data_folder(self, roots: Roots) -> bool:
         """Say whether the file is named by its place in the data folder."""
         return self.file.startswith(IN_DATA_FOLDER) and self.hub is None
 
-    def is_on_hub(self, places: Places) -> bool:
+    def is_on_hub(self, roots: Roots) -> bool:
         """Say whether the file is one of a data set on the hub."""
         return self.hub is not None
 
-    def fingerprint(self, places: Places) -> dict[str, str]:
+    def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the hash of the file, or the hub's data set and commit; costs no download."""
         if self.hub is not None:
             return {self.hub: hub.commit(self.hub, self.revision)}
-        return hashes({self.file: self._path(places)})
+        return hashes({self.file: self._path(roots)})
 
-    def _read(self, places: Places) -> Content:
+    def _read(self, roots: Roots) -> Content:
         if self.format == "dino":
-            rows = read_dino(self._path(places), self.split, self.scores)
+            rows = read_dino(self._path(roots), self.split, self.scores)
             is_each = self.converted_to == "sentence"
             rows = rows.sentences() if is_each else rows.of_kind(self.own_kind)
             return Content(list(rows.records), dict(rows.dropped), list(rows.notes))
         if self.format == "reranking":
-            return reranking.read_file(self._path(places), self.split)
+            return reranking.read_file(self._path(roots), self.split)
         required = files.CANDIDATE_FIELDS if self._is_of_candidates else files.required_fields(self.own_kind)
         names = {name: name for name in required} | dict(self.columns)
         columns = files.Columns(
             self.own_kind, names, self.score_range, self.split, self.scores, self.skip_blank
         )
         read_file = files.read_candidates if self._is_of_candidates else files.read_file
-        return read_file(self._path(places), columns)
+        return read_file(self._path(roots), columns)
 
     @property
     def _is_of_candidates(self) -> bool:
         """Whether a row is one candidate of a ranking, not a whole one."""
         return self.own_kind == RecordKind.RANKING and not {"candidate", "grade"}.isdisjoint(self.columns)
 
-    def _own_records(self, places: Places) -> int | None:
+    def _own_records(self, roots: Roots) -> int | None:
         return (
-            None
-            if self.hub is not None
-            else files.num_rows(self._path(places), has_header=self._has_header())
+            None if self.hub is not None else files.num_rows(self._path(roots), has_header=self._has_header())
         )
 
     def _has_header(self) -> bool:
@@ -263,31 +260,31 @@ class FileSource(SourceBase):
         named = by_name or any(isinstance(column, str) for column in self.columns.values())
         return named and Path(self.file).suffix in files.BY_NUMBER
 
-    def place(self, places: Places) -> Path:
+    def path(self, roots: Roots) -> Path:
         """Return where on this machine the file should be; raises UserError if no data folder is known."""
-        if self.needs_data_folder(places):
-            return self._path_in_data_folder(places)
-        return path_of(PlacedName(self.file, places.base))
+        if self.needs_data_folder(roots):
+            return self._path_in_data_folder(roots)
+        return path_of(PlacedName(self.file, roots.base))
 
-    def _path(self, places: Places) -> Path:
+    def _path(self, roots: Roots) -> Path:
         if self.hub is not None:
             return hub.resolve_file(self.hub, self.revision, self.file)
-        path, start = self.place(places), "file names are relative to the experiment file"
-        if self.needs_data_folder(places):
+        path, start = self.path(roots), "file names are relative to the experiment file"
+        if self.needs_data_folder(roots):
             start = f"{IN_DATA_FOLDER} is the data folder"
         wrong = why_no_file(path)
         if wrong:
             raise UserError(f"{path}: {wrong} ({start})")
         return path
 
-    def _path_in_data_folder(self, places: Places) -> Path:
+    def _path_in_data_folder(self, roots: Roots) -> Path:
         inner = self.file.removeprefix(IN_DATA_FOLDER)
-        if places.data is None:
+        if roots.data is None:
             raise UserError(
                 f"{self.file}: no data folder is set: point --data or SYNTHBENCH_DATA at a folder that holds"
                 f" {inner}"
             )
-        return places.data / inner
+        return roots.data / inner
 
     def _title(self) -> str:
         return self.file if self.hub is None else f"{self.hub}/{self.file}"

@@ -10,8 +10,7 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import did_you_mean
 from synthbench.sandbox import VERSION
 from synthbench.sandbox.premises import DEFAULT, Premises
-from synthbench.sources.description import SourceBase
-from synthbench.sources.places import Places
+from synthbench.sources.description import Roots, SourceBase
 from synthbench.sources.reading import Content
 from synthbench.sources.tasks import Split
 
@@ -119,15 +118,15 @@ class SandboxSource(SourceBase):
         """The kind of the set's records."""
         return KINDS[self.sandbox]
 
-    def needs_data_folder(self, places: Places) -> bool:
+    def needs_data_folder(self, roots: Roots) -> bool:
         """Nothing is read."""
         return False
 
-    def fingerprint(self, places: Places) -> dict[str, str]:
+    def fingerprint(self, roots: Roots) -> dict[str, str]:
         """Return the version of the sandbox: nothing is read."""
         return {"sandbox": str(VERSION)}
 
-    def _read(self, places: Places) -> Content:
+    def _read(self, roots: Roots) -> Content:
         from synthbench.sources.sandbox_records import records
 
         found = records(self.sandbox, self._scope(), self.candidates or CANDIDATES)
@@ -148,7 +147,7 @@ class SandboxSource(SourceBase):
             premises=self.world,
         )
 
-    def _own_records(self, places: Places) -> int | None:
+    def _own_records(self, roots: Roots) -> int | None:
         return self.size
 
     def _title(self) -> str:

@@ -14,7 +14,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Failure, Pair, ScoredPair, Sentence, Triplet
 from synthbench.pipeline.engine.progress import PlainProgress
 from synthbench.sandbox.sampling import Relation
-from synthbench.sources.places import Places
+from synthbench.sources.description import Roots
 from synthbench.sources.sandbox import SandboxSource
 
 SCORES = {"paraphrase": 1.0, "hard negative": 0.5, "related": 0.1, "unrelated": 0.0}
@@ -30,7 +30,7 @@ def gold() -> list[ScoredPair]:
     Of the test split, whose scores are the truth.
     """
     description = {"sandbox": "pairs", "split": "test", "size": 500}
-    return list(SandboxSource.model_validate_json(json.dumps(description)).load(Places()))
+    return list(SandboxSource.model_validate_json(json.dumps(description)).load(Roots()))
 
 
 def audited(*records: ScoredPair | Pair | Triplet | Sentence, failures: int = 0) -> Audit:
@@ -78,7 +78,7 @@ def test_the_true_scores_are_found_true(gold: list[ScoredPair]) -> None:
 
 def test_the_annotators_error_in_training_scores_is_found() -> None:
     description = {"sandbox": "pairs", "split": "train", "size": 500}
-    noisy = list(SandboxSource.model_validate_json(json.dumps(description)).load(Places()))
+    noisy = list(SandboxSource.model_validate_json(json.dumps(description)).load(Roots()))
     found = audited(*noisy).correlation
     assert found is not None
     assert 0.8 < found.value < 0.95

@@ -17,8 +17,8 @@ from synthbench.data.likeness import bare, grams, similarity
 from synthbench.data.records import Ranking, RecordKind, Triplet
 from synthbench.data.streaming import batches_of, text_batches
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 from synthbench.sources.tasks import Split, TaskName
 
 Rows = Sequence[tuple[str, ...]]
@@ -182,10 +182,10 @@ def test_what_holds_no_sentences_is_said_in_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.experiments
 def test_sentences_of_stsb_in_dinos_real_texts(real_data: Path) -> None:
-    places = Places(data=real_data)
+    roots = Roots(data=real_data)
 
     def rows(task: TaskName, split: Split = "test") -> Rows:
-        return list(TaskSource(task=task, split=split).load(places).text_rows())
+        return list(TaskSource(task=task, split=split).load(roots).text_rows())
 
     def found(**tests: Rows) -> Findings:
         file = real_data / "synthetic/dino-gpt2xl/x1.txt"

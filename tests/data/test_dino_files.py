@@ -17,8 +17,8 @@ from synthbench.data.dino import import_dino, read_dino, write_dino
 from synthbench.data.importing import import_file
 from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
-from synthbench.sources.places import Places
 
 PAIR = {"text_a": "A man. ", "text_b": "a man", "label": "0.5"}
 SINGLE = {"text_a": "A man.", "text_b": None, "label": None}
@@ -123,7 +123,7 @@ def test_classes_with_scores_are_scored_pairs_and_others_are_left_out(tmp_path: 
     with refused("scores.entailmnt", "'entailment'"):
         import_dino(file, scores={"entailmnt": 1, "neutral": 0.5})
     source = FileSource(file=str(file), format="dino", scores={"entailment": 1, "neutral": 0.5})
-    assert [pair.score for pair in source.load(Places())] == [1.0, 0.5, 0.5]
+    assert [pair.score for pair in source.load(Roots())] == [1.0, 0.5, 0.5]
 
 
 def test_a_file_that_does_not_hold_what_is_asked_for_is_refused(tmp_path: Path) -> None:

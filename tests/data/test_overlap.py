@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from synthbench.data.contamination import STANDS_IN_GOLD, drop_pairs_in, pair_key
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 from synthbench.sources.tasks import Split, TaskName
 
 
@@ -69,10 +69,10 @@ def test_pairs_of_the_real_test_sets_that_stand_in_stsb(
 ) -> None:
     if "SYNTHBENCH_DATA" not in os.environ:
         pytest.skip("SYNTHBENCH_DATA is not set to a folder with the SentEval data")
-    places = Places(data=Path(os.environ["SYNTHBENCH_DATA"]))
+    roots = Roots(data=Path(os.environ["SYNTHBENCH_DATA"]))
 
     def load(name: TaskName, split: Split) -> SyntheticDataset:
-        return TaskSource(task=name, split=split).load(places)
+        return TaskSource(task=name, split=split).load(roots)
 
     test, train, dev = load(task, "test"), load("STSb", "train"), load("STSb", "dev")
     assert drop_pairs_in(test, [train]).manifest.dropped == {STANDS_IN_GOLD: in_train}

@@ -19,8 +19,8 @@ from synthbench.data.preparing.drops import DropDuplicates, DropIdentical, Lengt
 from synthbench.data.preparing.step import Step
 from synthbench.data.records import Ranking, Record, RecordKind, ScoredPair
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
-from synthbench.sources.places import Places
 
 MOUNT = Ranking(
     id="m",
@@ -191,7 +191,7 @@ def test_a_bad_line_is_named_in_a_source(tmp_path: Path, candidates: str, grades
     (tmp_path / "own.tsv").write_text(f"query\tcandidates\tgrades\nq\t{candidates}\t{grades}\n")
     source = FileSource(file="own.tsv", kind=RecordKind.RANKING, score_range=(0, 3))
     with pytest.raises(UserError) as raised:
-        source.load(Places(base=tmp_path))
+        source.load(Roots(base=tmp_path))
     assert [text.replace(f"{tmp_path}/", "") for text in raised.value.messages] == [f"own.tsv:2: {message}"]
 
 
@@ -210,7 +210,7 @@ def test_it_is_read_from_files_of_ones_own(tmp_path: Path, suffix: str) -> None:
         file.write_text('title,docs,relevance,id\nq,"[""a, b"", ""c""]","[3, 0]",7\n')
     columns = {"query": "title", "candidates": "docs", "grades": "relevance", "id": "id"}
     source = FileSource(file=file.name, kind=RecordKind.RANKING, columns=columns, score_range=(0, 3))
-    found: list[Record] = list(source.load(Places(base=tmp_path)))
+    found: list[Record] = list(source.load(Roots(base=tmp_path)))
     assert found == [Ranking(id="7", query="q", candidates=("a, b", "c"), grades=(1.0, 0.0))]
 
 

@@ -17,7 +17,7 @@ from wording import refused
 import synthbench_reranking
 from synthbench.api import Evaluation, Ranking, RecordKind, SyntheticDataset
 from synthbench.plugins import component
-from synthbench.sources.places import Places
+from synthbench.sources.description import Roots
 from synthbench.sources.sandbox import SandboxSource
 from synthbench_reranking import Reranking
 from synthbench_reranking.measures import MEASURES, measures
@@ -222,7 +222,7 @@ def test_the_sandboxs_rankings_have_one_relevant_candidate_in_ten() -> None:
     source = SandboxSource.model_validate(
         {"sandbox": "rankings", "split": "test", "size": 60, "candidates": 10}
     )
-    found = Reranking().evaluate(Overlap(), source.load(Places()))
+    found = Reranking().evaluate(Overlap(), source.load(Roots()))
     assert set(found.items["num_relevant"]) == {1}
     assert 0.1 < found.scores["map_answerable"] < 1
     assert found.scores["queries_mixed"] == 60

@@ -28,7 +28,7 @@ from synthbench.sandbox.streams import SandboxPair, Scope, pairs, sentences
 from synthbench.sandbox.triplets import triplets
 from synthbench.sandbox.two_classes import news, two_classes
 from synthbench.sandbox.vocabulary import domain_names, domains
-from synthbench.sources.places import Places
+from synthbench.sources.description import Roots
 from synthbench.sources.sandbox import SandboxSource
 
 SLOTS = ("number", "attribute", "agent", "action", "object", "place", "time")
@@ -418,7 +418,7 @@ def test_each_premise_is_in_the_identity_of_a_set_and_a_default_written_out_chan
 
 def test_a_set_is_drawn_from_the_world_that_its_source_describes() -> None:
     description = {"sandbox": "pairs", "split": "train", "size": 10, "world": {"gold_noise": 0, "stories": 3}}
-    data = SandboxSource.model_validate(description).load(Places())
+    data = SandboxSource.model_validate(description).load(Roots())
     expected = some_pairs(10, scope("train", gold_noise=0.0, stories=3))
     assert list(data.column("score")) == [pair.score for pair in expected]
     assert list(data.column("sentence1")) == [pair.sentence1 for pair in expected]

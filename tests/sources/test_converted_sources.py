@@ -11,8 +11,8 @@ from wording import refused
 from synthbench.data.conversions import convert
 from synthbench.data.records import RecordKind, Sentence
 from synthbench.pipeline.operations.data import ReadSource
+from synthbench.sources.description import Roots
 from synthbench.sources.models import SOURCE_TYPES, Source
-from synthbench.sources.places import Places
 
 
 def parse(**description: Any) -> Source:
@@ -21,19 +21,19 @@ def parse(**description: Any) -> Source:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def roots(tmp_path: Path) -> Roots:
     """A file of three pairs, the first in the second's sentences too."""
     rows = "a\tb\t1.0\nb\tc\t0.5\nd\te\t0.0\n"
     (tmp_path / "gold.tsv").write_text(f"sentence1\tsentence2\tscore\n{rows}")
-    return Places(base=tmp_path, data=tmp_path)
+    return Roots(base=tmp_path, data=tmp_path)
 
 
 GOLD = {"file": "gold.tsv", "kind": "scored_pair", "split": "dev"}
 
 
-def test_each_distinct_sentence_comes_once_and_knows_its_row(places: Places) -> None:
+def test_each_distinct_sentence_comes_once_and_knows_its_row(roots: Roots) -> None:
     source = parse(**GOLD, **{"as": "sentence"})
-    data = source.load(places)
+    data = source.load(roots)
     assert source.record_kind == data.kind == RecordKind.SENTENCE
     assert data.column("sentence") == ["a", "b", "c", "d", "e"]
     assert list(data)[2] == Sentence(
@@ -43,31 +43,31 @@ def test_each_distinct_sentence_comes_once_and_knows_its_row(places: Places) -> 
     assert data.manifest.config["as"] == "sentence"
 
 
-def test_it_is_the_conversion_of_the_data_command(places: Places) -> None:
+def test_it_is_the_conversion_of_the_data_command(roots: Roots) -> None:
     for kind in (RecordKind.SENTENCE, RecordKind.PAIR):
-        converted = convert(parse(**GOLD).load(places), kind)
-        assert list(parse(**GOLD, **{"as": str(kind)}).load(places)) == list(converted)
+        converted = convert(parse(**GOLD).load(roots), kind)
+        assert list(parse(**GOLD, **{"as": str(kind)}).load(roots)) == list(converted)
 
 
-def test_a_sample_is_drawn_from_the_converted_records(places: Places) -> None:
+def test_a_sample_is_drawn_from_the_converted_records(roots: Roots) -> None:
     source = parse(**GOLD, **{"as": "sentence"}, sample={"size": 4})
-    data = source.load(places)
+    data = source.load(roots)
     assert len(data) == 4, "more than there are pairs"
     assert data.manifest.notes[-1] == "4 of 5 records, drawn with seed 0"
     with refused("gold.tsv", "6", "5"):
-        parse(**GOLD, **{"as": "sentence"}, sample={"size": 6}).load(places)
+        parse(**GOLD, **{"as": "sentence"}, sample={"size": 6}).load(roots)
 
 
-def test_the_sandbox_may_be_converted_and_then_sampled(places: Places) -> None:
+def test_the_sandbox_may_be_converted_and_then_sampled(roots: Roots) -> None:
     pairs = {"sandbox": "pairs", "split": "train", "size": 20}
-    data = parse(**pairs, **{"as": "sentence"}, sample={"size": 30}).load(places)
+    data = parse(**pairs, **{"as": "sentence"}, sample={"size": 30}).load(roots)
     assert (data.kind, len(data)) == (RecordKind.SENTENCE, 30)
 
 
-def test_a_source_that_is_not_converted_is_known_as_before(places: Places) -> None:
-    config = ReadSource(parse(**GOLD), places).config()
+def test_a_source_that_is_not_converted_is_known_as_before(roots: Roots) -> None:
+    config = ReadSource(parse(**GOLD), roots).config()
     assert set(config) == {"sample", "file", "kind", "columns", "score_range", "split"}
-    converted = ReadSource(parse(**GOLD, **{"as": "sentence"}), places).config()
+    converted = ReadSource(parse(**GOLD, **{"as": "sentence"}), roots).config()
     assert converted == {**config, "as": "sentence"}
 
 
@@ -85,10 +85,10 @@ def test_what_no_conversion_leads_to_is_refused_before_anything_is_read() -> Non
             parse(**description)
 
 
-def test_where_no_record_fulfils_the_conversion_the_source_is_named(places: Places) -> None:
-    (places.base / "low.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t0.5\n")
+def test_where_no_record_fulfils_the_conversion_the_source_is_named(roots: Roots) -> None:
+    (roots.base / "low.tsv").write_text("sentence1\tsentence2\tscore\na\tb\t0.5\n")
     with refused("low.tsv", "pair", "scored_pair"):
-        parse(file="low.tsv", kind="scored_pair", **{"as": "pair"}).load(places)
+        parse(file="low.tsv", kind="scored_pair", **{"as": "pair"}).load(roots)
 
 
 RELEASED = [
@@ -100,18 +100,18 @@ RELEASED = [
 
 
 @pytest.fixture
-def released(places: Places) -> Places:
+def released(roots: Roots) -> Roots:
     """A file in DINO's format, in the data folder."""
     lines = "".join(f"{json.dumps(row)}\n" for row in RELEASED)
-    (places.base / "inner").mkdir()
-    (places.base / "inner" / "dino.jsonl").write_text(lines)
-    return Places(base=places.base / "elsewhere", data=places.base)
+    (roots.base / "inner").mkdir()
+    (roots.base / "inner" / "dino.jsonl").write_text(lines)
+    return Roots(base=roots.base / "elsewhere", data=roots.base)
 
 
 DINO = {"file": "data:inner/dino.jsonl", "format": "dino"}
 
 
-def test_a_released_file_gives_scored_pairs(released: Places) -> None:
+def test_a_released_file_gives_scored_pairs(released: Roots) -> None:
     source = parse(**DINO, split="dev")
     data = source.load(released)
     assert source.record_kind == data.kind == RecordKind.SCORED_PAIR
@@ -123,7 +123,7 @@ def test_a_released_file_gives_scored_pairs(released: Places) -> None:
     assert list(data.manifest.revisions) == ["data:inner/dino.jsonl"]
 
 
-def test_a_released_file_gives_its_sentences(released: Places) -> None:
+def test_a_released_file_gives_its_sentences(released: Roots) -> None:
     alone, each = (parse(**DINO, **how).load(released) for how in ({"kind": "sentence"}, {"as": "sentence"}))
     assert alone.column("sentence") == ["c"]
     assert alone.manifest.dropped == {"blank text": 1, "has a text_b": 2}
@@ -132,7 +132,7 @@ def test_a_released_file_gives_its_sentences(released: Places) -> None:
     assert (alone.kind, each.kind) == (RecordKind.SENTENCE, RecordKind.SENTENCE)
 
 
-def test_faults_of_a_released_file_have_file_and_line(released: Places) -> None:
+def test_faults_of_a_released_file_have_file_and_line(released: Roots) -> None:
     file = (released.data or Path()) / "inner" / "dino.jsonl"
     row = '{"text_a": "a", "text_b": "b", "label": "%s"}\n'
     file.write_text(row % "1" + row % "yes")
@@ -155,10 +155,10 @@ def test_what_does_not_go_with_the_format_is_refused(description: dict[str, Any]
         parse(**description)
 
 
-def test_a_file_in_the_data_folder_needs_one(released: Places) -> None:
+def test_a_file_in_the_data_folder_needs_one(released: Roots) -> None:
     source = parse(**DINO)
     assert source.needs_data_folder(released)
     with refused("--data", "SYNTHBENCH_DATA"):
-        source.fingerprint(Places())
+        source.fingerprint(Roots())
     with refused("dino.jsonl"):
-        source.fingerprint(Places(data=released.base))
+        source.fingerprint(Roots(data=released.base))

@@ -13,8 +13,8 @@ from wording import refused, worded
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
-from synthbench.sources.places import Places
 from synthbench.sources.reading import score_of
 
 SKIP = "`skip_blank: true` leaves out rows with a blank text"
@@ -23,7 +23,7 @@ KINDS = {"kind": RecordKind.SCORED_PAIR}
 
 def load(folder: Path, name: str, content: str | bytes, **settings: Any) -> SyntheticDataset:
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
-    return FileSource(file=name, **settings).load(Places(base=folder))
+    return FileSource(file=name, **settings).load(Roots(base=folder))
 
 
 def faults(folder: Path, name: str, content: str | bytes, **settings: Any) -> list[str]:
@@ -76,7 +76,7 @@ def test_parquet(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"anchor": ["a"], "positive": ["b"], "negative": ["c"]}), tmp_path / "own.parquet"
     )
-    dataset = FileSource(file="own.parquet", kind=RecordKind.TRIPLET).load(Places(base=tmp_path))
+    dataset = FileSource(file="own.parquet", kind=RecordKind.TRIPLET).load(Roots(base=tmp_path))
     assert [record.texts() for record in dataset] == [("a", "b", "c")]
 
 
@@ -179,10 +179,10 @@ def test_an_empty_line_of_text_is_an_empty_sentence(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_named_where_it_was_looked_for(tmp_path: Path) -> None:
     with refused(f"{tmp_path}/data/own.txt"):
-        FileSource(file="data/own.txt").fingerprint(Places(base=tmp_path))
+        FileSource(file="data/own.txt").fingerprint(Roots(base=tmp_path))
     (tmp_path / "own.txt").mkdir()
     with refused("folder"):
-        FileSource(file="own.txt").fingerprint(Places(base=tmp_path))
+        FileSource(file="own.txt").fingerprint(Roots(base=tmp_path))
 
 
 @given(low=st.integers(-10, 10), width=st.integers(1, 20), share=st.floats(0, 1))

@@ -12,11 +12,11 @@ from wording import refused, worded
 
 from synthbench.data.records import Ranking, RecordKind
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
 
-HUB = Places(origin="hub")
+HUB = Roots(origin="hub")
 HUB_SPLITS: dict[Split, str] = {"train": "train", "dev": "validation", "test": "test"}
 
 
@@ -134,7 +134,7 @@ def test_the_two_commits_of_sick_lie_side_by_side(hub_cache: HubCache) -> None:
 
 def test_a_source_may_name_its_own_origin(hub_cache: HubCache) -> None:
     add(hub_cache, TASKS["STS12"], "test", rows())
-    assert len(TaskSource(task="STS12", origin="hub", expected_size=0).load(Places())) == 3
+    assert len(TaskSource(task="STS12", origin="hub", expected_size=0).load(Roots())) == 3
     with refused("folder"):
         TaskSource(task="STS12", origin="folder").load(HUB)
 
@@ -204,8 +204,8 @@ def test_another_process_uses_the_same_cache(hub_cache: HubCache, tmp_path: Path
     add(hub_cache, TASKS["STS13"], "test", rows(4))
     program = (
         "from synthbench.sources.models import TaskSource\n"
-        "from synthbench.sources.places import Places\n"
-        "print(len(TaskSource(task='STS13', expected_size=0).load(Places(origin='hub'))))"
+        "from synthbench.sources.description import Roots\n"
+        "print(len(TaskSource(task='STS13', expected_size=0).load(Roots(origin='hub'))))"
     )
     child = subprocess.run(
         [sys.executable, "-c", program],

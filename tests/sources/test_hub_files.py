@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from wording import refused
 
 from synthbench.data.records import RecordKind, Sentence, Triplet
+from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
-from synthbench.sources.places import Places
 
 COMMIT = "a" * 40
 NLI = [
@@ -29,20 +29,20 @@ def test_a_file_is_read_like_one_of_ones_own(cache: HubCache) -> None:
     source = FileSource(
         hub="org/nli", revision=COMMIT, file="nli.csv", kind=RecordKind.TRIPLET, columns=COLUMNS
     )
-    first, second = source.load(Places())
+    first, second = source.load(Roots())
     assert isinstance(first, Triplet) and isinstance(second, Triplet)
     assert (first.anchor, first.positive, first.negative) == tuple(NLI[0].values())
     assert second.anchor == 'He said "no".'
-    lines = FileSource(hub="org/nli", revision=COMMIT, file="some.txt").load(Places())
+    lines = FileSource(hub="org/nli", revision=COMMIT, file="some.txt").load(Roots())
     assert [record.sentence for record in lines if isinstance(record, Sentence)] == ["One line."]
 
 
 def test_it_is_known_by_the_commit_which_is_the_caches_if_none_is_given(cache: HubCache) -> None:
     given = FileSource(hub="org/nli", revision="b" * 40, file="some.txt")
-    assert given.fingerprint(Places()) == {"org/nli": "b" * 40}
+    assert given.fingerprint(Roots()) == {"org/nli": "b" * 40}
     newest = FileSource(hub="org/nli", file="some.txt")
-    assert newest.fingerprint(Places()) == {"org/nli": COMMIT}
-    assert newest.load(Places()).manifest.revisions == {"org/nli": COMMIT}
+    assert newest.fingerprint(Roots()) == {"org/nli": COMMIT}
+    assert newest.load(Roots()).manifest.revisions == {"org/nli": COMMIT}
 
 
 def test_a_name_may_leave_open_how_many_files_there_are_but_means_one(hub_cache: HubCache) -> None:
@@ -54,21 +54,21 @@ def test_a_name_may_leave_open_how_many_files_there_are_but_means_one(hub_cache:
             hub="org/large", revision=COMMIT, file=file, kind=RecordKind.TRIPLET, columns=COLUMNS
         )
 
-    assert len(source("data/train-00000-of-*.parquet").load(Places())) == len(NLI)
+    assert len(source("data/train-00000-of-*.parquet").load(Roots())) == len(NLI)
     with refused("org/large/data/*.parquet", "2"):
-        source("data/*.parquet").load(Places())
+        source("data/*.parquet").load(Roots())
     with refused("org/large/dev.csv"):
-        source("dev.csv").load(Places())
+        source("dev.csv").load(Roots())
 
 
 def test_what_is_not_in_the_cache_is_told_with_the_command_that_fetches_it(hub_cache: HubCache) -> None:
     for revision in (COMMIT, None):
         with refused("org/other"):
-            FileSource(hub="org/other", revision=revision, file="a.txt").load(Places())
+            FileSource(hub="org/other", revision=revision, file="a.txt").load(Roots())
 
 
 def test_a_source_on_the_hub_needs_no_folder_and_one_of_ones_own_has_no_revision(tmp_path: Path) -> None:
-    assert not FileSource(hub="org/nli", file="some.txt").needs_data_folder(Places())
+    assert not FileSource(hub="org/nli", file="some.txt").needs_data_folder(Roots())
     with refused("only", kind=ValidationError):
         FileSource(file="some.txt", revision=COMMIT)
     with refused("pattern", kind=ValidationError):

@@ -18,9 +18,9 @@ from synthbench.config.documents import Document
 from synthbench.config.problems import Problems
 from synthbench.config.substitution import substitute_tasks
 from synthbench.data.records import ScoredPair
+from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
 from synthbench.sources.parts import Part, divide
-from synthbench.sources.places import Places
 
 SENTENCES = st.integers(0, 12).map("sentence {}".format)
 PAIRS = st.lists(
@@ -78,8 +78,8 @@ def test_the_order_of_the_records_does_not_matter(
 
 
 def test_the_order_does_not_matter_where_connected_records_are_cut() -> None:
-    places = [(0, 2), (0, 2), (0, 2), (0, 2), (0, 10), (1, 2), (0, 1), (0, 1), (1, 0)]
-    pairs = [ScoredPair(sentence1=f"s {one}", sentence2=f"s {two}", score=0.0) for one, two in places]
+    edges = [(0, 2), (0, 2), (0, 2), (0, 2), (0, 10), (1, 2), (0, 1), (0, 1), (1, 0)]
+    pairs = [ScoredPair(sentence1=f"s {one}", sentence2=f"s {two}", score=0.0) for one, two in edges]
     found = {
         tuple(sorted(zip((pair.texts() for pair in order), map(str, divide(order, part())), strict=True)))
         for order in itertools.permutations(pairs[-5:])
@@ -143,15 +143,15 @@ def source(**given: Any) -> FileSource:
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
+def roots(tmp_path: Path) -> Roots:
     rows = [f"{pair.sentence1}\t{pair.sentence2}\t{pair.score:g}\n" for pair in distinct(40, 20)]
     (tmp_path / "pairs.tsv").write_text("sentence1\tsentence2\tscore\n" + "".join(rows))
-    return Places(base=tmp_path)
+    return Roots(base=tmp_path)
 
 
-def test_a_source_takes_one_part_and_says_so(places: Places) -> None:
+def test_a_source_takes_one_part_and_says_so(roots: Roots) -> None:
     taken = {split: source(part={"take": split}) for split in ("train", "dev", "test")}
-    data = {split: each.load(places) for split, each in taken.items()}
+    data = {split: each.load(roots) for split, each in taken.items()}
     assert {split: len(each) for split, each in data.items()} == {"train": 28, "dev": 4, "test": 8}
     assert len({key for each in data.values() for key in each.column("id")}) == 40
     assert set(data["dev"].column("split")) == {"dev"}
@@ -161,16 +161,16 @@ def test_a_source_takes_one_part_and_says_so(places: Places) -> None:
     assert "part" not in source().model_dump()
 
 
-def test_a_sample_and_a_conversion_are_of_the_part(places: Places) -> None:
-    drawn = source(part={"take": "test"}, sample={"size": 10}, **{"as": "sentence"}).load(places)
-    whole = source(part={"take": "test"}, **{"as": "sentence"}).load(places)
+def test_a_sample_and_a_conversion_are_of_the_part(roots: Roots) -> None:
+    drawn = source(part={"take": "test"}, sample={"size": 10}, **{"as": "sentence"}).load(roots)
+    whole = source(part={"take": "test"}, **{"as": "sentence"}).load(roots)
     assert (len(drawn), len(whole)) == (10, 16)
     assert {*drawn.texts} < {*whole.texts}
 
 
-def test_a_rule_by_subset_needs_one(places: Places) -> None:
+def test_a_rule_by_subset_needs_one(roots: Roots) -> None:
     with refused("pairs.tsv", "part.by", "pairs.tsv/0002"):
-        source(part={"take": "test", "by": "subset"}).load(places)
+        source(part={"take": "test", "by": "subset"}).load(roots)
 
 
 def test_a_profile_puts_the_same_split_in_the_place_of_a_part() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 
 CORPUS = (
     "7\thow  to mount a disk ?\tI have a disk .\n12\tmounting disks\t\n9\twhat is a shell\n3\t \ta body\n"
@@ -26,9 +26,7 @@ def forum(tmp_path: Path) -> Path:
 
 
 def load(forum: Path, size: int | None = 0) -> SyntheticDataset:
-    return TaskSource(task="AskUbuntuPairs", split="train", expected_size=size).load(
-        Places(data=forum.parent)
-    )
+    return TaskSource(task="AskUbuntuPairs", split="train", expected_size=size).load(Roots(data=forum.parent))
 
 
 def fault(forum: Path, size: int | None = 0) -> str:

@@ -13,8 +13,8 @@ from wording import refused
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Ranking, RecordKind
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, TaskSource
-from synthbench.sources.places import Places
 
 ROW: Mapping[str, Any] = {"id": "7", "query": "q", "positive": ["a", "b"], "negative": ["c"]}
 
@@ -24,7 +24,7 @@ def read(folder: Path, *rows: Mapping[str, Any]) -> SyntheticDataset:
     (folder / "own.jsonl").write_text("".join(lines), encoding="utf-8")
     source = FileSource(file="own.jsonl", format="reranking", split="test")
     assert source.record_kind == RecordKind.RANKING
-    return source.load(Places(base=folder))
+    return source.load(Roots(base=folder))
 
 
 def test_positives_come_first_where_no_order_is_given(tmp_path: Path) -> None:
@@ -95,17 +95,17 @@ def test_further_queries_are_read_from_a_column_of_ones_own(tmp_path: Path) -> N
     (tmp_path / "own.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
     columns = {"further_queries": "history"}
     source = FileSource(file="own.jsonl", kind=RecordKind.RANKING, columns=columns)
-    assert next(iter(source.load(Places(base=tmp_path)))).queries == ("q", "r", "s")
+    assert next(iter(source.load(Roots(base=tmp_path)))).queries == ("q", "r", "s")
 
 
 def test_a_task_is_read_from_the_folder_as_well_and_its_size_checked(tmp_path: Path) -> None:
     (tmp_path / "reranking").mkdir()
     file = tmp_path / "reranking" / "SciDocsRR.jsonl"
     file.write_text(json.dumps(ROW) + "\n", encoding="utf-8")
-    places = Places(data=tmp_path)
-    assert len(TaskSource(task="SciDocsRR", expected_size=1).load(places)) == 1
+    roots = Roots(data=tmp_path)
+    assert len(TaskSource(task="SciDocsRR", expected_size=1).load(roots)) == 1
     with refused("SciDocsRR.jsonl", "SciDocsRR", "test"):
-        TaskSource(task="SciDocsRR").load(places)
+        TaskSource(task="SciDocsRR").load(roots)
 
 
 REAL = {
@@ -119,6 +119,6 @@ REAL = {
 @pytest.mark.parametrize("name", REAL)
 def test_the_real_sets_have_their_sizes(name: str) -> None:
     source = FileSource(file=f"data:reranking/{name}.jsonl", format="reranking", split="test")
-    data = source.load(Places(data=Path(os.environ["SYNTHBENCH_DATA"])))
+    data = source.load(Roots(data=Path(os.environ["SYNTHBENCH_DATA"])))
     answerable = sum(any(grades) for grades in data.column("grades"))
     assert (len(data), answerable, data.manifest.dropped.get("no candidates", 0)) == REAL[name]

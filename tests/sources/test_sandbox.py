@@ -11,11 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 from synthbench.data.records import RecordKind
 from synthbench.sandbox import VERSION
 from synthbench.sandbox.parsing import parse
+from synthbench.sources.description import Roots
 from synthbench.sources.models import SOURCE_TYPES, Source
-from synthbench.sources.places import Places
 from synthbench.sources.sandbox import SandboxSource
 
-HERE = Places()
+HERE = Roots()
 SETS = {
     "pairs": RecordKind.SCORED_PAIR,
     "sentences": RecordKind.SENTENCE,
@@ -27,11 +27,11 @@ SETS = {
 }
 GOLDEN_SCRIPT = """
 import json, sys
-from synthbench.sources.places import Places
+from synthbench.sources.description import Roots
 from synthbench.sources.sandbox import SandboxSource
 for name in json.loads(sys.argv[1]):
     description = {"sandbox": name, "split": "test", "size": 40, "seed": 3}
-    print(SandboxSource.model_validate(description).load(Places()).manifest.content_hash)
+    print(SandboxSource.model_validate(description).load(Roots()).manifest.content_hash)
 """
 GOLDEN_SHA256 = {
     "pairs": "4a6f54880b0ef6df85b0381ba0b5340cd20036906ee718d19cc4a97f5a3bda42",

@@ -9,8 +9,8 @@ from wording import refused, worded
 
 from synthbench.data.records import ScoredPair
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 from synthbench.sources.tasks import TASKS, Split, TaskName
 
 SICK_HEADER = "pair_ID\tsentence_A\tsentence_B\trelatedness_score\tentailment_judgment"
@@ -36,7 +36,7 @@ def sts12(tmp_path: Path) -> Path:
 def read(
     data: Path, task: TaskName = "STS12", split: Split = "test", size: int | None = 0
 ) -> list[ScoredPair]:
-    return list(TaskSource(task=task, split=split, expected_size=size).load(Places(data=data)))
+    return list(TaskSource(task=task, split=split, expected_size=size).load(Roots(data=data)))
 
 
 def fault(data: Path, task: TaskName = "STS12", split: Split = "test", size: int | None = 0) -> str:
@@ -64,7 +64,7 @@ def test_a_standard_folder_is_found_wherever_toolkits_put_it(sts12: Path, tmp_pa
 def test_a_blank_gold_line_is_not_scored_and_counted(sts12: Path) -> None:
     write(sts12 / "STS.gs.MSRpar.txt", "", "3")
     write(sts12 / "STS.gs.MSRvid.txt", "  ", "")
-    dataset = TaskSource(task="STS12", expected_size=7).load(Places(data=sts12.parents[1]))
+    dataset = TaskSource(task="STS12", expected_size=7).load(Roots(data=sts12.parents[1]))
     assert len(dataset) == 7
     assert dataset.manifest.dropped == {"no gold score": 3}
     assert next(iter(dataset)).id == "STS12/test/MSRpar/0002"
@@ -87,7 +87,7 @@ def test_sts13_is_scored_without_smt(tmp_path: Path) -> None:
     for part in ("FNWN", "headlines", "OnWN", "SMT"):
         write(folder / f"STS.input.{part}.txt", "one\ttwo")
         write(folder / f"STS.gs.{part}.txt", "5")
-    dataset = TaskSource(task="STS13", expected_size=3).load(Places(data=tmp_path))
+    dataset = TaskSource(task="STS13", expected_size=3).load(Roots(data=tmp_path))
     assert set(dataset.column("subset")) == {"FNWN", "headlines", "OnWN"}
     assert dataset.manifest.notes == ["STS.input.SMT.txt is left out: STS13 is scored without SMT"]
 
@@ -134,18 +134,18 @@ def test_sick_test_and_all_of_sick_are_two_tasks(sick: Path) -> None:
 
 
 def test_the_fingerprint_names_each_file_by_its_standard_place_and_follows_its_content(sts12: Path) -> None:
-    source, places = TaskSource(task="STS12"), Places(data=sts12.parents[1])
-    before = source.fingerprint(places)
+    source, roots = TaskSource(task="STS12"), Roots(data=sts12.parents[1])
+    before = source.fingerprint(roots)
     assert len(before) == 10
     assert "STS12-en-test/STS.gs.MSRvid.txt" in before
     write(sts12 / "STS.gs.MSRvid.txt", "4.400", "1")
-    after = source.fingerprint(places)
+    after = source.fingerprint(roots)
     assert {name for name in before if before[name] != after[name]} == {"STS12-en-test/STS.gs.MSRvid.txt"}
 
 
 def test_no_data_folder_at_all() -> None:
     with refused("STS12", "test", "--data"):
-        TaskSource(task="STS12").fingerprint(Places())
+        TaskSource(task="STS12").fingerprint(Roots())
 
 
 def test_a_missing_folder_is_named_with_what_it_should_hold_and_how_to_get_it(tmp_path: Path) -> None:
@@ -300,7 +300,7 @@ def test_a_track_of_sts17_is_read_from_the_organisers_files(tmp_path: Path) -> N
     for track, score in (("track4a.es-en", "5"), ("track4b.es-en", "1")):
         (folder / f"STS.input.{track}.txt").write_text("una frase\ta sentence\n", encoding="utf-8")
         (folder / f"STS.gs.{track}.txt").write_text(f"{score}\n", encoding="utf-8")
-    dataset = TaskSource(task="STS17-es-en", expected_size=1).load(Places(data=tmp_path))
+    dataset = TaskSource(task="STS17-es-en", expected_size=1).load(Roots(data=tmp_path))
     assert [pair.score for pair in dataset] == [1.0]
     note = "STS.input.track4b.es-en.txt is left out: STS17-es-en is scored without track4b.es-en"
     assert dataset.manifest.notes == [note]
@@ -315,7 +315,7 @@ def track6(data: Path, num_lines: int, num_gold: int) -> Path:
 
 
 def test_the_gold_of_track_6_of_sts17_belongs_to_the_first_half_of_its_input(tmp_path: Path) -> None:
-    dataset = TaskSource(task="STS17-en-tr").load(Places(data=track6(tmp_path, 500, 250)))
+    dataset = TaskSource(task="STS17-en-tr").load(Roots(data=track6(tmp_path, 500, 250)))
     assert dataset.column("sentence2") == [f"a sentence {number}" for number in range(250)]
     assert dataset.manifest.dropped == {"no gold score": 250}
     assert dataset.manifest.notes == ["STS.input.track6.tr-en.txt: only the first 250 lines are scored"]
@@ -335,7 +335,7 @@ def test_the_spanish_pairs_of_two_years_are_one_set_scored_from_0_to_4(tmp_path:
     for part in TASKS["STS14-15-es"].parts["train"]:
         (folder / f"STS.input.{part}.txt").write_text("una frase\totra frase\n", encoding="utf-8")
         (folder / f"STS.gs.{part}.txt").write_text("3\n", encoding="utf-8")
-    dataset = TaskSource(task="STS14-15-es", split="train", expected_size=5).load(Places(data=tmp_path))
+    dataset = TaskSource(task="STS14-15-es", split="train", expected_size=5).load(Roots(data=tmp_path))
     assert dataset.column("score") == [0.75] * 5
     assert dataset.column("subset")[:2] == ["2014.li65", "2014.news"]
     assert "how to get it: docs/augsbert.md, Data of the paper" in fault(
@@ -352,12 +352,12 @@ def test_the_table_of_tasks_adds_up_to_the_published_sizes() -> None:
 def test_the_real_data_has_the_published_sizes(task: TaskName, split: Split) -> None:
     if "SYNTHBENCH_DATA" not in os.environ:
         pytest.skip("SYNTHBENCH_DATA is not set to a folder with the SentEval data")
-    places = Places(data=Path(os.environ["SYNTHBENCH_DATA"]))
+    roots = Roots(data=Path(os.environ["SYNTHBENCH_DATA"]))
     source = TaskSource(task=task, split=split)
     try:
-        source.fingerprint(places)
+        source.fingerprint(roots)
     except UserError:
         pytest.skip(f"SYNTHBENCH_DATA holds no {task}")
-    dataset = source.load(places)
+    dataset = source.load(roots)
     assert PUBLISHED[task, split] in (0, len(dataset))
     assert dataset.manifest.dropped == {}

@@ -8,8 +8,8 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from wording import refused
 
+from synthbench.sources.description import Roots
 from synthbench.sources.models import SOURCE_TYPES, FileSource, Source, TaskSource
-from synthbench.sources.places import Places
 from synthbench.sources.tasks import TASKS, TaskName
 
 
@@ -25,9 +25,9 @@ def complaint(**description: Any) -> str:
 
 
 @pytest.fixture
-def sentences(tmp_path: Path) -> Places:
+def sentences(tmp_path: Path) -> Roots:
     (tmp_path / "own.txt").write_text("".join(f"Sentence {number}.\n" for number in range(100)))
-    return Places(base=tmp_path)
+    return Roots(base=tmp_path)
 
 
 def test_the_key_tells_a_task_from_a_file() -> None:
@@ -73,7 +73,7 @@ def test_a_wrong_description_is_told_before_anything_is_read(
     assert expected in complaint(**description)
 
 
-def test_a_sample_is_reproducible_in_order_and_part_of_a_larger_one(sentences: Places) -> None:
+def test_a_sample_is_reproducible_in_order_and_part_of_a_larger_one(sentences: Roots) -> None:
     def drawn(size: int, seed: int = 0) -> list[str]:
         source = parse(file="own.txt", sample={"size": size, "seed": seed})
         return source.load(sentences).column("sentence")
@@ -88,13 +88,13 @@ def test_a_sample_is_reproducible_in_order_and_part_of_a_larger_one(sentences: P
     assert drawn(100) == whole
 
 
-def test_a_sample_is_told_in_the_manifest(sentences: Places) -> None:
+def test_a_sample_is_told_in_the_manifest(sentences: Roots) -> None:
     manifest = parse(file="own.txt", sample={"size": 10, "seed": 3}).load(sentences).manifest
     assert manifest.notes == ["10 of 100 records, drawn with seed 3"]
     assert manifest.config["sample"] == {"size": 10, "seed": 3}
 
 
-def test_a_sample_larger_than_its_source_is_refused(sentences: Places) -> None:
+def test_a_sample_larger_than_its_source_is_refused(sentences: Roots) -> None:
     with refused("own.txt", "101", "100"):
         parse(file="own.txt", sample={"size": 101}).load(sentences)
 
@@ -103,17 +103,17 @@ CLASSES = {"file": "pairs.tsv", "kind": "scored_pair"}
 
 
 @pytest.fixture
-def pairs(tmp_path: Path) -> Places:
+def pairs(tmp_path: Path) -> Roots:
     """Ten duplicates and thirty others, about two topics."""
     lines = ["sentence1\tsentence2\tscore\ttopic"]
     lines += [
         f"one {row}\tother {row}\t{int(row < 10)}\t{'cloning' if row % 2 else 'guns'}" for row in range(40)
     ]
     (tmp_path / "pairs.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return Places(base=tmp_path)
+    return Roots(base=tmp_path)
 
 
-def test_a_balanced_sample_has_as_many_of_each_class(pairs: Places) -> None:
+def test_a_balanced_sample_has_as_many_of_each_class(pairs: Roots) -> None:
     drawn = {
         size: parse(**CLASSES, sample={"size": size, "balanced": True}).load(pairs) for size in (6, 9, 20)
     }
@@ -128,7 +128,7 @@ def test_a_balanced_sample_has_as_many_of_each_class(pairs: Places) -> None:
         parse(**CLASSES, sample={"size": 22, "balanced": True}).load(pairs)
 
 
-def test_a_source_may_be_some_of_the_subsets_alone(pairs: Places) -> None:
+def test_a_source_may_be_some_of_the_subsets_alone(pairs: Roots) -> None:
     columns = {"subset": "topic"}
     data = parse(**CLASSES, columns=columns, subsets=["guns"], sample={"size": 5}).load(pairs)
     assert data.column("subset") == ["guns"] * 5
@@ -137,13 +137,13 @@ def test_a_source_may_be_some_of_the_subsets_alone(pairs: Places) -> None:
         parse(**CLASSES, columns=columns, subsets=["gun"]).load(pairs)
 
 
-def test_what_a_source_may_say_since_later_is_in_no_identity_while_it_does_not(pairs: Places) -> None:
+def test_what_a_source_may_say_since_later_is_in_no_identity_while_it_does_not(pairs: Roots) -> None:
     config = parse(**CLASSES, sample={"size": 3}).load(pairs).manifest.config
     assert not {"subsets", "part", "skip_blank"} & config.keys()
     assert config["sample"] == {"size": 3, "seed": 0}
 
 
-def test_rows_with_a_blank_text_are_left_out_and_counted_if_wanted(pairs: Places) -> None:
+def test_rows_with_a_blank_text_are_left_out_and_counted_if_wanted(pairs: Roots) -> None:
     file = pairs.base / "pairs.tsv"
     file.write_text(file.read_text(encoding="utf-8") + "alone\t \t0\tguns\n", encoding="utf-8")
     with refused("pairs.tsv:42", "sentence2"):

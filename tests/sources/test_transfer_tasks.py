@@ -8,8 +8,8 @@ from wording import refused
 
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench.sources.places import Places
 from synthbench.sources.tasks import TASKS, Split, TaskName
 
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
@@ -22,7 +22,7 @@ def write(path: Path, *lines: str, encoding: str = "utf-8") -> None:
 
 def fault(data: Path, task: TaskName, split: Split = "test", size: int | None = 0) -> str:
     with pytest.raises(UserError) as caught:
-        TaskSource(task=task, split=split, expected_size=size).load(Places(data=data))
+        TaskSource(task=task, split=split, expected_size=size).load(Roots(data=data))
     return "\n".join(caught.value.messages)
 
 
@@ -40,7 +40,7 @@ def test_a_file_holds_the_sentences_of_one_class(
 ) -> None:
     write(tmp_path / task / first, "a fine  thing . ", "two")
     write(tmp_path / task / second, "three")
-    data = TaskSource(task=task, expected_size=3).load(Places(data=tmp_path))
+    data = TaskSource(task=task, expected_size=3).load(Roots(data=tmp_path))
     assert data.kind == RecordKind.SENTENCE
     assert data.column("sentence") == ["a fine thing .", "two", "three"]
     labels = [first.partition(".")[2]] * 2 + [second.partition(".")[2]]
@@ -50,7 +50,7 @@ def test_a_file_holds_the_sentences_of_one_class(
 
 def test_trec_has_six_classes_of_which_the_finer_ones_are_left_out(tmp_path: Path) -> None:
     write(tmp_path / "TREC" / "TREC_10.label", "NUM:dist How far is it ?", "LOC:city Which county : this ?")
-    data = TaskSource(task="TREC", expected_size=2).load(Places(data=tmp_path))
+    data = TaskSource(task="TREC", expected_size=2).load(Roots(data=tmp_path))
     assert data.column("label") == ["NUM", "LOC"]
     assert data.column("sentence") == ["How far is it ?", "Which county : this ?"]
 
@@ -59,7 +59,7 @@ def test_sst2_has_three_splits_in_its_folder_for_two_classes(tmp_path: Path) -> 
     for split in ("train", "dev", "test"):
         write(tmp_path / "SST" / "binary" / f"sentiment-{split}", f"a {split}\t1", "dull\t0")
     for split in TASKS["SST2"].parts:
-        data = TaskSource(task="SST2", split=split, expected_size=2).load(Places(data=tmp_path))
+        data = TaskSource(task="SST2", split=split, expected_size=2).load(Roots(data=tmp_path))
         assert (data.column("sentence")[0], data.column("label")) == (f"a {split}", ["1", "0"])
 
 
@@ -70,7 +70,7 @@ def test_mrpc_is_scored_pairs(tmp_path: Path) -> None:
         '1\t7\t8\tSaid "yes\tYes',
         "0\t1\t2\ta\tb",
     )
-    data = TaskSource(task="MRPC", split="train", expected_size=2).load(Places(data=tmp_path))
+    data = TaskSource(task="MRPC", split="train", expected_size=2).load(Roots(data=tmp_path))
     assert data.kind == RecordKind.SCORED_PAIR
     assert data.column("score") == [1.0, 0.0]
     assert data.column("sentence1")[0] == 'Said "yes'
@@ -79,7 +79,7 @@ def test_mrpc_is_scored_pairs(tmp_path: Path) -> None:
 def test_a_file_that_is_not_utf_8_is_latin_1_as_in_senteval(tmp_path: Path) -> None:
     write(tmp_path / "MR" / "rt-polarity.pos", "très bien", encoding="latin-1")
     write(tmp_path / "MR" / "rt-polarity.neg", "déjà vu")
-    data = TaskSource(task="MR", expected_size=2).load(Places(data=tmp_path))
+    data = TaskSource(task="MR", expected_size=2).load(Roots(data=tmp_path))
     assert data.column("sentence") == ["très bien", "déjà vu"]
     assert data.manifest.notes == ["rt-polarity.pos is not UTF-8: read as latin-1"]
 
@@ -87,7 +87,7 @@ def test_a_file_that_is_not_utf_8_is_latin_1_as_in_senteval(tmp_path: Path) -> N
 def test_an_empty_sentence_of_a_class_counts_and_is_a_full_stop_as_in_senteval(tmp_path: Path) -> None:
     write(tmp_path / "CR" / "custrev.pos", "good", "", " ")
     write(tmp_path / "CR" / "custrev.neg", "bad")
-    data = TaskSource(task="CR", expected_size=4).load(Places(data=tmp_path))
+    data = TaskSource(task="CR", expected_size=4).load(Roots(data=tmp_path))
     assert data.column("sentence") == ["good", ".", ".", "bad"]
     assert data.manifest.notes == ["custrev.pos: 2 empty sentences are '.', as SentEval encodes them"]
 
@@ -123,5 +123,5 @@ def test_no_data_set_of_the_hub_stands_for_them(tmp_path: Path) -> None:
     with refused("TREC", "SentEval", kind=ValidationError):
         TaskSource(task="TREC", origin="hub")
     with refused("SST2", "test", "SST/binary"):
-        TaskSource(task="SST2").fingerprint(Places(origin="hub"))
+        TaskSource(task="SST2").fingerprint(Roots(origin="hub"))
     assert fault(tmp_path, "TREC").endswith("the SentEval toolkit's download script (get_transfer_data.bash)")

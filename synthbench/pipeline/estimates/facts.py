@@ -195,7 +195,7 @@ class Known:
         operation = stage.operation
         if isinstance(operation, ReadSource):
             source = operation.source
-            return Facts(source.expected_records(operation.places), source.record_kind)
+            return Facts(source.expected_records(operation.roots), source.record_kind)
         facts = facts_of(self.piece(stage))
         if isinstance(operation, Prepare) and facts.num_records is not None:
             size = facts.num_records

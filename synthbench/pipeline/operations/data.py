@@ -11,8 +11,8 @@ from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import read_dataset, write_dataset
 from synthbench.pipeline.engine.stage import Operation
 from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
-from synthbench.sources.places import Places
 
 AGAINST = "against:"
 
@@ -24,7 +24,7 @@ class ReadSource(Operation):
     kind: ClassVar[str] = "source"
     comes_first: ClassVar[bool] = True
     source: Source
-    places: Places
+    roots: Roots
 
     @property
     def component(self) -> str:
@@ -42,7 +42,7 @@ class ReadSource(Operation):
 
     @cached_property
     def _fingerprint(self) -> Mapping[str, str]:
-        return self.source.fingerprint(self.places)
+        return self.source.fingerprint(self.roots)
 
     def outside(self) -> Mapping[str, str]:
         """Return the hashes of the files, or the commit of the repository."""
@@ -50,7 +50,7 @@ class ReadSource(Operation):
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Read, check and write the data set."""
-        write_dataset(self.source.load(self.places), work)
+        write_dataset(self.source.load(self.roots), work)
 
 
 @dataclass(frozen=True)

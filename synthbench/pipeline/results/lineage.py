@@ -49,7 +49,7 @@ def reads_data_folder(plan: Plan) -> bool:
     """Tell whether a source of the plan is read from the data folder."""
     operations = (stage.operation for stage in plan.stages.values())
     return any(
-        isinstance(operation, ReadSource) and operation.source.needs_data_folder(operation.places)
+        isinstance(operation, ReadSource) and operation.source.needs_data_folder(operation.roots)
         for operation in operations
     )
 
