@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_experiment import Place, new_place
+from small_experiment import Project, new_project
 
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 
@@ -24,27 +24,27 @@ except SystemExit as end:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path) -> Place:
-    """A place where the experiment has run; what a test breaks, its run mends."""
-    place = new_place(tmp_path_factory.mktemp("cached"), bert)
-    place.home.mkdir()
-    shutil.copyfile(empty_database, place.home / "mlflow.db")
-    place.call("run", place.file)
-    return place
+def finished(tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path) -> Project:
+    """A project that has run; what a test breaks, its run mends."""
+    project = new_project(tmp_path_factory.mktemp("cached"), bert)
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    project.call("run", project.file)
+    return project
 
 
-def report(place: Place) -> dict[str, tuple[bytes, int]]:
+def report(project: Project) -> dict[str, tuple[bytes, int]]:
     """Return the content and the time of change of each file of the report."""
-    files = (place.folder / "reports" / "small").iterdir()
+    files = (project.folder / "reports" / "small").iterdir()
     return {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in files}
 
 
-def contents(place: Place) -> dict[str, bytes]:
+def contents(project: Project) -> dict[str, bytes]:
     """Return the content of each file of the report."""
-    return {name: content for name, (content, _) in report(place).items()}
+    return {name: content for name, (content, _) in report(project).items()}
 
 
-def test_where_nothing_changed_nothing_is_drawn_tracked_or_loaded(finished: Place) -> None:
+def test_where_nothing_changed_nothing_is_drawn_tracked_or_loaded(finished: Project) -> None:
     before, database = report(finished), (finished.home / "mlflow.db").read_bytes()
     done = subprocess.run(
         [sys.executable, "-c", PROBE],
@@ -60,7 +60,7 @@ def test_where_nothing_changed_nothing_is_drawn_tracked_or_loaded(finished: Plac
     assert (finished.home / "mlflow.db").read_bytes() == database
 
 
-def test_a_file_of_the_report_that_was_removed_or_edited_is_written_again(finished: Place) -> None:
+def test_a_file_of_the_report_that_was_removed_or_edited_is_written_again(finished: Project) -> None:
     before, folder = contents(finished), finished.folder / "reports" / "small"
     (folder / "table.tex").unlink()
     (folder / "scores.png").write_bytes(b"edited")
@@ -70,7 +70,7 @@ def test_a_file_of_the_report_that_was_removed_or_edited_is_written_again(finish
     (folder / "scores.edited.png").unlink()
 
 
-def test_a_report_whose_record_is_gone_is_written_again(finished: Place) -> None:
+def test_a_report_whose_record_is_gone_is_written_again(finished: Project) -> None:
     before, folder = contents(finished), finished.folder / "reports" / "small"
     (folder / "table.md").write_bytes(b"another")
     (folder / ".written.json").unlink()
@@ -78,13 +78,15 @@ def test_a_report_whose_record_is_gone_is_written_again(finished: Place) -> None
     assert contents(finished) == before
 
 
-def test_a_result_is_tracked_again_where_the_database_is_gone(finished: Place, empty_database: Path) -> None:
+def test_a_result_is_tracked_again_if_the_database_is_gone(
+    finished: Project, empty_database: Path
+) -> None:
     shutil.copyfile(empty_database, finished.home / "mlflow.db")
     assert finished.call("run", finished.file).code == 0
     assert len(MlflowTracker(finished.home).load("small").runs) == 4
 
 
-def test_other_settings_of_the_table_are_shown(finished: Place) -> None:
+def test_other_settings_of_the_table_are_shown(finished: Project) -> None:
     before = contents(finished)
     finished.file.write_text(finished.file.read_text("utf-8") + "table: {caption: Another}\n", "utf-8")
     finished.call("run", finished.file)
