@@ -78,9 +78,7 @@ def test_a_report_whose_record_is_gone_is_written_again(finished: Project) -> No
     assert contents(finished) == before
 
 
-def test_a_result_is_tracked_again_if_the_database_is_gone(
-    finished: Project, empty_database: Path
-) -> None:
+def test_a_result_is_tracked_again_if_the_database_is_gone(finished: Project, empty_database: Path) -> None:
     shutil.copyfile(empty_database, finished.home / "mlflow.db")
     assert finished.call("run", finished.file).code == 0
     assert len(MlflowTracker(finished.home).load("small").runs) == 4
