@@ -16,7 +16,7 @@ def doctor() -> None:
     Exit code 2 if a problem would end a run.
     """
     from synthbench.diagnosis import diagnose
-    from synthbench.diagnosis.finding import Level
+    from synthbench.diagnosis.machine import Level
 
     levels: Counter[Level] = Counter()
     for finding in diagnose(home()):

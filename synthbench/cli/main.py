@@ -10,11 +10,11 @@ from typer.exceptions import TyperException
 from synthbench import __version__
 from synthbench.cli import data, listing, plan, report, run, sandbox, validate
 from synthbench.cli.clean import clean
+from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.cli.dashboard import dashboard
 from synthbench.cli.doctor import doctor
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.ledger import ledger
-from synthbench.cli.signals import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.errors import UserError
 from synthbench.privacy import disable_telemetry
 from synthbench.terminal import control_characters_shown

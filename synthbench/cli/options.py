@@ -39,7 +39,7 @@ def store_line() -> str:
 
 def opening(experiment: "Experiment") -> Iterator[str]:
     """Yield what `run` and `plan` say next: whose code runs, who is sent what, what is read elsewhere."""
-    from synthbench.config.strangers import what_is_read_outside, what_is_sent, what_runs
+    from synthbench.config.permissions import what_is_read_outside, what_is_sent, what_runs
 
     yield from what_runs(experiment)
     yield from what_is_sent(experiment)

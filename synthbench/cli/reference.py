@@ -62,8 +62,7 @@ def _steps() -> Iterator[Setting]:
 
 def _sections() -> "Mapping[str, type[BaseModel]]":
     from synthbench.config import schema
-    from synthbench.config.llm import EndpointLLM, SandboxLLM
-    from synthbench.config.local_llm import LocalLLM
+    from synthbench.config.llm import EndpointLLM, LocalLLM, SandboxLLM
     from synthbench.sources.models import SOURCE_TYPES
 
     return {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from synthbench.cli.console import counted
+from synthbench.cli.console import INTERRUPTIONS, counted, exit_code
 from synthbench.cli.last_screen import next_step, print_last_screen
 from synthbench.cli.options import (
     AllowCode,
@@ -23,7 +23,6 @@ from synthbench.cli.options import (
     store_line,
 )
 from synthbench.cli.report import OutputFolder
-from synthbench.cli.signals import INTERRUPTIONS, exit_code
 
 if TYPE_CHECKING:
     from synthbench.pipeline.engine.runner import Report

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synthbench.config.documents import Document, expand_dotted, merge, read_document
-from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
-from synthbench.config.figures import FiguresCheck
-from synthbench.config.outside import (
+from synthbench.config.environment_checks import (
     IN_FILE,
     check_data_folder,
     check_llm,
@@ -18,15 +16,15 @@ from synthbench.config.outside import (
     is_folder_needed,
     look_into_sources,
 )
+from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
 from synthbench.config.overrides import Changes, Overrides
+from synthbench.config.permissions import check_key_variable, named_files
 from synthbench.config.problems import Fault, Problems, parse
-from synthbench.config.replacements import replacements
+from synthbench.config.profiles import replacements, substitute_models, substitute_oracle, substitute_tasks
 from synthbench.config.rows import MOST_ROWS, Row, RowProblems, check_values, rows_of
 from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
-from synthbench.config.strangers import check_key_variable, named_files
-from synthbench.config.substitution import substitute_models, substitute_oracle, substitute_tasks
-from synthbench.config.table import TableCheck
+from synthbench.config.table import FiguresCheck, TableCheck
 from synthbench.errors import did_you_mean
 from synthbench.given_files import PlacedName
 from synthbench.reporting.model.aggregate import coordinates_of

@@ -15,9 +15,8 @@ from synthbench.config.documents import (
 )
 from synthbench.config.llm import in_full
 from synthbench.config.problems import Problems, parse, readable
-from synthbench.config.profiles import profile_file
+from synthbench.config.profiles import profile_file, substitute_llm
 from synthbench.config.schema import ExperimentSection, ProfileSection, RunSection, SubstituteSection
-from synthbench.config.substitution import substitute_llm
 from synthbench.errors import UserError, did_you_mean
 
 RUN_KEYS = tuple(RunSection.model_fields)

@@ -1,7 +1,9 @@
-"""Every fault of an experiment file at once, each with its place and a suggestion."""
+"""Every fault of an experiment file at once, each with its location and what would be right."""
 
 import json
-from collections.abc import Collection, Mapping
+import types
+import typing
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,9 +11,177 @@ from typing import Annotated, Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from synthbench.config.documents import Document, KeyPath
-from synthbench.config.wording import describe
-from synthbench.errors import UserError
+from synthbench.errors import UserError, did_you_mean
 from synthbench.given_files import STARTS_FROM
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
+COMPONENT_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_-]*|[A-Za-z0-9_./~-]+\.py:[A-Za-z_][A-Za-z0-9_]*)$"
+ROW_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
+COMMIT_PATTERN = r"^[0-9a-f]{40}$"
+
+_SENTENCES = {
+    **dict.fromkeys(("dict_type", "model_type", "model_attributes_type"), "must be a mapping"),
+    **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
+    "string_type": "must be text",
+    "finite_number": "must be a finite number",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be greater than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
+    "missing": "missing; it has no default",
+    "union_tag_not_found": "needs the key {discriminator}",
+}
+"""By pydantic's kind of fault; names in braces are its context's."""
+_PATTERNS = {
+    NAME_PATTERN: "must be of letters, digits, _ and -",
+    COMPONENT_PATTERN: "must be of letters, digits, _ and -, or FILE.py:CLASS",
+    ROW_NAME_PATTERN: "must be of letters, digits, _ and -, and dots between them",
+    COMMIT_PATTERN: "must be a full commit hash (40 hexadecimal digits)",
+}
+_OTHER_TYPE = ("_type", "_parsing", "_from_float")
+
+
+def describe(
+    schema: Any,  # noqa: ANN401
+    value: Any,  # noqa: ANN401
+    faults: Sequence[Any],
+    location: KeyPath,
+    beside: Collection[str] = (),
+) -> str:
+    """Return one message on pydantic's faults at a location of a value (several: none of a union fits).
+
+    `beside` are keys that the value's section has besides, for what an unknown one was meant as.
+    """
+    kind = faults[0]["type"]
+    if kind == "extra_forbidden":
+        return _unknown_key(schema, value, location, beside if len(location) == 1 else ())
+    if kind == "union_tag_invalid":
+        context = faults[0]["ctx"]
+        tag = str(context["tag"])
+        return f"unknown {location[-1]} '{tag}'{did_you_mean(tag, _words(str(context['expected_tags'])))}"
+    # The member of a union whose type the value has is the one that it is meant for.
+    meant = [fault for fault in faults if not str(fault["type"]).endswith(_OTHER_TYPE)] or faults
+    sentences = list(dict.fromkeys(_sentence(fault) for fault in meant))
+    message = " or ".join([sentences[0], *(each.removeprefix("must be ") for each in sentences[1:])])
+    return message + _given(meant[0])
+
+
+def _unknown_key(schema: Any, value: Any, location: KeyPath, beside: Collection[str]) -> str:  # noqa: ANN401
+    key, siblings = str(location[-1]), _field_names(schema, value, location[:-1])
+    if key in siblings:
+        return "does not go with the other keys here"
+    return f"unknown key{did_you_mean(key, {*siblings, *beside})}"
+
+
+def _sentence(fault: Any) -> str:  # noqa: ANN401
+    kind, context, message = fault["type"], fault.get("ctx", {}), str(fault["msg"])
+    if kind in ("value_error", "assertion_error"):
+        return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    if kind in ("too_short", "string_too_short"):
+        least = context["min_length"]
+        return "must not be empty" if least == 1 else f"must hold at least {least} values"
+    if kind == "too_long":
+        return f"must hold at most {context['max_length']:,} values"
+    if kind == "string_too_long":
+        return f"must have at most {context['max_length']:,} characters"
+    if kind == "missing" and isinstance(fault["loc"][-1], int):
+        return "missing; the list is too short"
+    if kind == "string_pattern_mismatch":
+        return _PATTERNS.get(context["pattern"], f"must match {context['pattern']}")
+    if kind in _SENTENCES:
+        return _SENTENCES[kind].format_map({name: _number(value) for name, value in context.items()})
+    return message[0].lower() + message[1:]
+
+
+def _number(value: Any) -> Any:  # noqa: ANN401
+    """Write a limit as people do: 1, not 1.0."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _given(fault: Any) -> str:  # noqa: ANN401
+    """Return ", is ..." with the value at fault, where that helps, and what it may have been meant as."""
+    kind, given = fault["type"], fault.get("input")
+    if kind in ("missing", "value_error", "assertion_error", "too_short", "too_long", "union_tag_not_found"):
+        return ""
+    if kind == "source" and isinstance(given, Mapping):
+        return _close(list(given), ("task", "file", "sandbox"))
+    if given is None or isinstance(given, list | dict):
+        return f", is {'empty' if given is None else 'a list' if isinstance(given, list) else 'a mapping'}"
+    shown = f", is {json.dumps(given, ensure_ascii=False)}"
+    if kind != "literal_error" or not isinstance(given, str):
+        return shown
+    return shown + _close([given], _words(str(fault.get("ctx", {}).get("expected", ""))))
+
+
+def _close(words: Sequence[str], known: Sequence[str]) -> str:
+    """Return a suggestion for the first of the words that is near to a known one, "" if there is none."""
+    hints = (did_you_mean(word, known) for word in words)
+    return next((hint for hint in hints if not hint.startswith("; known")), "")
+
+
+def _words(listed: str) -> list[str]:
+    """Return the words of a list in pydantic's messages: "'a', 'b' or 'c'"."""
+    return [word.strip("' ") for word in listed.replace(" or ", ",").split(",")]
+
+
+def _field_names(schema: Any, value: Any, location: KeyPath) -> set[str]:  # noqa: ANN401
+    """Return the keys that the models at a location know."""
+    found = list(_members(schema, value))
+    for part in location:
+        inner = [annotation for member in found for annotation in _inner(member, part)]
+        value = _child(value, part)
+        found = [member for annotation in inner for member in _members(annotation, value)]
+    return {name for member in found if _is_model(member) for name in member.model_fields}
+
+
+def _child(value: Any, part: str | int) -> Any:  # noqa: ANN401
+    if isinstance(value, Mapping):
+        return value.get(str(part))
+    if isinstance(value, list) and isinstance(part, int):
+        return value[part]
+    return None
+
+
+def _members(annotation: Any, value: Any) -> list[Any]:  # noqa: ANN401
+    """Return what an annotation stands for, the members of a union one by one.
+
+    Of several models those are taken that the value is likely meant for, if there are such.
+    """
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _members(typing.get_args(annotation)[0], value)
+    if origin not in (typing.Union, types.UnionType):
+        return [annotation]
+    members = [member for inner in typing.get_args(annotation) for member in _members(inner, value)]
+    return [member for member in members if _is_model(member) and _is_likely(member, value)] or members
+
+
+def _inner(annotation: Any, part: str | int) -> list[Any]:  # noqa: ANN401
+    """Return the annotation of what stands at a key or an index."""
+    if _is_model(annotation):
+        known = annotation.model_fields.get(str(part))
+        return [known.annotation] if known else []
+    arguments = typing.get_args(annotation)
+    return [arguments[-1] if isinstance(part, str) else arguments[0]] if arguments else []
+
+
+def _is_model(annotation: Any) -> bool:  # noqa: ANN401
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _is_likely(model: type[BaseModel], value: Any) -> bool:  # noqa: ANN401
+    """Tell whether the value has a key that the model must have, or names the model by a constant."""
+    if not isinstance(value, Mapping):
+        return False
+    return any(
+        name in value if known.is_required() else typing.get_args(known.annotation) == (value.get(name),)
+        for name, known in model.model_fields.items()
+    )
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,18 @@
-"""Where profiles lie: beside the experiment file, or inside the package, as the sandbox's does."""
+"""Find profiles, and replace by them what a paper-size experiment names: data, models, LLM."""
 
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any, TypeVar
 
+from synthbench.config.documents import Document, KeyPath
+from synthbench.config.problems import Problems
+from synthbench.config.schema import SubstituteSection
+from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
+from synthbench.sources.models import IN_DATA_FOLDER
+from synthbench.sources.sandbox import KINDS
+from synthbench.sources.tasks import TASKS
 
 FOLDER = "profiles"
 SHIPPED = Path(__file__).parents[1] / FOLDER
@@ -35,3 +45,181 @@ def profile_file(experiment: Path, name: str) -> Path:
 
 def _names(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+T = TypeVar("T")
+KEPT = ("split", "sample", "as")
+"""What a source keeps of its own when another takes its place."""
+
+
+def substitute_models(document: Document, substitute: SubstituteSection, problems: Problems) -> Document:
+    """Replace every `model:` by what the first matching pattern names, and drop its `revision:`.
+
+    Patterns of the model's role go before those of all. A role is the key under which a method configures a
+    model ("cross_encoder" is the role "cross-encoder"), else the name of the method or trainer. `select` is
+    left as it is: its values stand in the candidates' own sections.
+
+    An id that no pattern matches is a problem, unless it is one of the replacements. Without patterns nothing
+    changes.
+    """
+    tables = (substitute.models, *substitute.roles.values())
+    replacements = {new for table in tables for new in table.values()}
+    if not replacements:
+        return document
+
+    def replaced(value: Any, path: KeyPath) -> Any:  # noqa: ANN401
+        if isinstance(value, list):
+            return [replaced(child, (*path, index)) for index, child in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        result = {key: replaced(child, (*path, key)) for key, child in value.items()}
+        model = result.get("model")
+        if isinstance(model, str) and model not in replacements:
+            own = _of_role(document, path, substitute.roles)
+            new = _first_match(model, own) or _first_match(model, substitute.models)
+            if new is None:
+                what = (
+                    f"the profile has no substitute for '{model}'; one belongs under its `substitute.models`"
+                )
+                problems.add(document, (*path, "model"), what)
+            else:
+                result["model"] = new
+                result.pop("revision", None)
+        return result
+
+    data = {key: v if key == "select" else replaced(v, (key,)) for key, v in document.data.items()}
+    return Document(data, document.places)
+
+
+def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
+    """Return the patterns of the role that a model at this path has."""
+    section: Any = document.data.get(path[0])
+    keys = path[1:]
+    if path[0] == "data" and keys:
+        # A part may have any name.
+        section, keys = section[keys[0]], keys[1:]
+    component = section.get("method", section.get("trainer")) if isinstance(section, dict) else None
+    names = [str(name).replace("_", "-") for name in (*keys, component)]
+    return next((roles[name] for name in names if name in roles), {})
+
+
+def substitute_llm(document: Document, llm: str | None) -> Document:
+    """Let `llm` be asked in the place of the one that a file names, if it is another; None: as it is."""
+    named = document.data.get("llm")
+    if llm is None or not isinstance(named, dict) or named.get("endpoint") == llm:
+        return document
+    return Document({**document.data, "llm": {"endpoint": llm}}, document.places)
+
+
+def substitute_oracle(document: Document, oracle: str | None) -> Document:
+    """Let `oracle` judge every audit of a run, in the place of people and their sheets; None: as it is."""
+    audits = document.data.get("audit")
+    if oracle is None or not isinstance(audits, dict):
+        return document
+    replaced = {
+        name: {**{key: value for key, value in audit.items() if key != "sheets"}, "oracle": oracle}
+        if isinstance(audit, dict)
+        else audit
+        for name, audit in audits.items()
+    }
+    return Document({**document.data, "audit": replaced}, document.places)
+
+
+def substitute_tasks(
+    document: Document, table: Mapping[str, Mapping[str, Any]], problems: Problems
+) -> Document:
+    """Replace every source that names a task, or a file on the hub, by what its first pattern describes.
+
+    Patterns match "TASK/SPLIT" or "HUB/FILE/KIND". Split, sample and conversion (`as`) are the source's own.
+    What no pattern matches is a problem; a file in the data folder, by "data:PATH/KIND", stays in that case.
+    Without a table nothing changes.
+    """
+    sources = document.data.get("sources")
+    if not table or not isinstance(sources, dict):
+        return document
+    replaced = {
+        name: _substitute(document, (name, source), table, problems) for name, source in sources.items()
+    }
+    return Document({**document.data, "sources": replaced}, document.places)
+
+
+def _substitute(
+    document: Document, named: tuple[str, Any], table: Mapping[str, Mapping[str, Any]], problems: Problems
+) -> Any:  # noqa: ANN401 - a source's section, whatever stands in it
+    name, source = named
+    title = _title(source) if isinstance(source, dict) else ""
+    if not title:
+        return source
+    substitute = _first_match(title, table)
+    if substitute is None and title.startswith(IN_DATA_FOLDER):
+        return source
+    if substitute is None:
+        key = "task" if "task" in source else "hub"
+        # What is no task at all, the schema says.
+        if key == "hub" or source[key] in TASKS:
+            problems.add(document, ("sources", name, key), _no_substitute(name, title, source))
+        return source
+    kept = {key: source[key] for key in KEPT if key in source}
+    part = source.get("part")
+    if isinstance(part, dict) and "take" in part:
+        kept["split"] = part["take"]
+    return {"split": "test" if "task" in source else "train", **substitute, **kept}
+
+
+def _no_substitute(name: str, title: str, source: Mapping[str, Any]) -> str:
+    kind = TASKS[source["task"]].kind if "task" in source else source.get("kind", RecordKind.SENTENCE)
+    fitting = next((each for each, its_kind in KINDS.items() if its_kind == kind), "pairs")
+    split = source.get("split", "test" if "task" in source else "train")
+    return (
+        f"the profile has no substitute for '{title}'; give one with"
+        f" --set 'sources.{name}={{sandbox: {fitting}, split: {split}, size: 500}}',"
+        " or under the profile's `substitute.tasks`"
+    )
+
+
+def _title(source: Mapping[str, Any]) -> str:
+    """Return what patterns are matched with; nothing for an own file, and for the sandbox."""
+    if "task" in source:
+        return f"{source['task']}/{source.get('split', 'test')}"
+    content = f"{source.get('file')}/{source.get('kind', 'sentence')}"
+    if "hub" in source:
+        return f"{source['hub']}/{content}"
+    return content if content.startswith(IN_DATA_FOLDER) else ""
+
+
+def _first_match(name: str, table: Mapping[str, T]) -> T | None:
+    return next((new for pattern, new in table.items() if fnmatchcase(name, pattern)), None)
+
+
+_SOURCES = ("sandbox", "task", "file")
+
+
+def replacements(before: Document, after: Document) -> Iterator[tuple[str, str]]:
+    """Yield each model and source that differs: ("gpt2-xl", "sandbox/lm"), ("STSb/dev", "sandbox pairs").
+
+    An LLM is told by its model: ("gpt-4o-mini", "the sandbox's LLM").
+
+    A source on the hub is told by its file: ("org/name/nli.csv", "sandbox triplets").
+    """
+    yield from _differences(before.data, after.data)
+
+
+def _differences(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - whatever stands in the file
+    if isinstance(before, list) and isinstance(after, list):
+        for old, new in zip(before, after, strict=False):
+            yield from _differences(old, new)
+    if not (isinstance(before, dict) and isinstance(after, dict)):
+        return
+    named = next((key for key in ("task", "hub") if key in before), None)
+    if named is not None and after.get(named) != before[named]:
+        kind = next((key for key in _SOURCES if key in after), "another source")
+        inner = before.get("split", "test") if named == "task" else before.get("file")
+        yield f"{before[named]}/{inner}", f"{kind} {after.get(kind, '')}".rstrip()
+        return
+    if after.get("endpoint") == "sandbox" != before.get("endpoint"):
+        yield str(before.get("model") or before.get("local") or "llm"), "the sandbox's LLM"
+        return
+    if isinstance(before.get("model"), str) and after.get("model") != before["model"]:
+        yield before["model"], str(after.get("model"))
+    for key, value in before.items():
+        yield from _differences(value, after.get(key))

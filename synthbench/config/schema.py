@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from synthbench.config.llm import AnyLLM
-from synthbench.config.wording import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME_PATTERN
+from synthbench.config.problems import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME_PATTERN
 from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime

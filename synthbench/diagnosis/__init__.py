@@ -1,27 +1,27 @@
-"""What `synthbench doctor` looks at: nothing is changed, and only what the user configured is contacted."""
+"""What `synthbench doctor` checks: nothing is changed, and only what the user configured is contacted."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from synthbench.diagnosis.finding import Finding
+from synthbench.diagnosis.machine import Finding
 
 
 def diagnose(home: Path) -> Iterator[Finding]:
-    """Yield what is found about installation, devices, places and services, each as soon as it is known.
+    """Yield what is found about installation, devices, folders and services, each as soon as it is known.
 
     `home` is where the store and the tracking database lie.
     """
-    from synthbench.diagnosis import devices, installation, places, services
+    from synthbench.diagnosis import machine, services
 
-    yield installation.python()
-    yield from installation.packages()
-    yield from installation.plugins()
-    yield installation.checkpoints()
-    yield from devices.devices()
-    yield from places.home_folder(home)
-    yield places.store(home)
-    yield from places.hub()
-    yield places.data()
+    yield machine.python()
+    yield from machine.packages()
+    yield from machine.plugins()
+    yield machine.checkpoints()
+    yield from machine.devices()
+    yield from machine.home_folder(home)
+    yield machine.store(home)
+    yield from machine.hub()
+    yield machine.data()
     yield services.endpoint()
     yield services.tracking(home)
     yield services.latex()

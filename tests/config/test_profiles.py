@@ -10,8 +10,8 @@ from synthbench.config.documents import read_document
 from synthbench.config.experiment import Experiment
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
+from synthbench.config.permissions import what_is_read_outside
 from synthbench.config.profiles import SHIPPED, profile_file
-from synthbench.config.strangers import what_is_read_outside
 from synthbench.errors import UserError
 from synthbench.plugins import component, installed
 from synthbench.sources.sandbox import KINDS

@@ -6,8 +6,7 @@ import pytest
 import torch
 from wording import worded
 
-from synthbench.diagnosis.devices import devices
-from synthbench.diagnosis.finding import Level
+from synthbench.diagnosis.machine import Level, devices
 
 
 @pytest.fixture(autouse=True)

@@ -5,22 +5,22 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from synthbench import plugins
-from synthbench.diagnosis import installation
-from synthbench.diagnosis.finding import Level
+from synthbench.diagnosis import machine
+from synthbench.diagnosis.machine import Level
 
 WANTED = ["torch>=2.6", "numpy>=99", "no-such-package>=1", "gone; extra == 'dev'"]
 
 
 def test_what_is_installed_here_fits() -> None:
-    findings = [installation.python(), *installation.packages(), *installation.plugins()]
+    findings = [machine.python(), *machine.packages(), *machine.plugins()]
     assert {finding.level for finding in findings} == {Level.OK}
     assert "torch 2." in findings[1].text
     assert [finding.subject for finding in findings[2:]] == ["methods", "trainers", "evaluators"]
 
 
 def test_each_package_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installation, "requires", lambda _: WANTED)
-    numpy, missing = installation.packages()
+    monkeypatch.setattr(machine, "requires", lambda _: WANTED)
+    numpy, missing = machine.packages()
     assert numpy.text.startswith("numpy 2")
     assert numpy.text.endswith("does not fit; needed: numpy>=99")
     assert missing.text == "no-such-package is missing; needed: no-such-package>=1"
@@ -29,7 +29,7 @@ def test_each_package_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch
 
 def test_an_old_python_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.python_version", lambda: "3.9.2")
-    assert installation.python().text == "3.9.2, synthbench needs >=3.11"
+    assert machine.python().text == "3.9.2, synthbench needs >=3.11"
 
 
 def test_plugins_that_do_not_load_are_named_and_the_others_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,8 +40,8 @@ def test_plugins_that_do_not_load_are_named_and_the_others_are_tried(monkeypatch
     }
     plugins.installed_component.cache_clear()
     monkeypatch.setattr(plugins, "installed", lambda name: points if name == "methods" else {})
-    monkeypatch.setattr(installation, "installed", plugins.installed)
-    gone, wrong, *others = installation.plugins()
+    monkeypatch.setattr(machine, "installed", plugins.installed)
+    gone, wrong, *others = machine.plugins()
     assert "'gone' (no_such_module:Method) can't be loaded: No module named 'no_such_module'" in gone.text
     assert "pathlib:Path is not a Method" in wrong.text
     assert [other.text for other in others] == ["none are installed"] * 2

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from synthbench.diagnosis import services, web
-from synthbench.diagnosis.finding import Finding, Level
+from synthbench.diagnosis import services
+from synthbench.diagnosis.machine import Finding, Level
 from synthbench.reporting.results import ExperimentResult
 from synthbench.tracking.outbox import Kept
 
@@ -111,7 +111,7 @@ def test_an_endpoint_that_refuses_is_a_problem(
 
 
 def test_nobody_is_contacted_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web, "_ask", pytest.fail)
+    monkeypatch.setattr(services, "_ask", pytest.fail)
     assert services.endpoint().level == Level.NOTE
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     found = secretless(services.endpoint())
@@ -130,11 +130,11 @@ def test_a_redirection_does_not_get_the_key(server: Server, endpoint_url: str) -
 def test_a_server_that_is_slow_or_gone_is_not_waited_for(
     server: Server, endpoint_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(web, "SECONDS", 0.05)
+    monkeypatch.setattr(services, "SECONDS", 0.05)
     server.seconds = 0.5
     assert services.endpoint().text == f"{endpoint_url} does not answer within 0.05 s"
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://me:{PASSWORD}@127.0.0.1:1/v1?api_key={KEY}")
-    monkeypatch.setattr(web, "SECONDS", 3.0)
+    monkeypatch.setattr(services, "SECONDS", 3.0)
     found = secretless(services.endpoint())
     assert found.text == "http://***@127.0.0.1:1/v1 can't be reached (Connection refused)"
 

@@ -12,7 +12,7 @@ import transformers
 from fakes import Lines
 from wording import refused
 
-from synthbench.config.local_llm import LocalLLM
+from synthbench.config.llm import LocalLLM
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Account

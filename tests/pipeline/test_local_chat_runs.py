@@ -9,8 +9,7 @@ from fakes import Lines
 from test_chat_runs import generated, run
 from wording import worded
 
-from synthbench.config.llm import SandboxLLM
-from synthbench.config.local_llm import LocalLLM
+from synthbench.config.llm import LocalLLM, SandboxLLM
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import read_dataset

@@ -8,8 +8,8 @@ import pytest
 
 from synthbench import plugins
 from synthbench.cli.listing import list_plugins
-from synthbench.diagnosis import installation
-from synthbench.diagnosis.finding import Level
+from synthbench.diagnosis import machine
+from synthbench.diagnosis.machine import Level
 from synthbench.errors import UserError
 
 IMPORTS = """\
@@ -210,6 +210,6 @@ def test_one_faulty_plug_in_leaves_the_others_and_doctor_tells_it(
     assert f"new  left out: {told}\n" in listed
     assert "syncse-scratch  version " in listed
     assert "sts  version " in listed
-    problem, fine, *_ = installation.plugins()
+    problem, fine, *_ = machine.plugins()
     assert (problem.level, problem.text) == (Level.PROBLEM, told)
     assert (fine.level, "augsbert" in fine.text) == (Level.OK, True)

@@ -16,7 +16,7 @@ from wording import refused
 
 from synthbench.config.documents import Document
 from synthbench.config.problems import Problems
-from synthbench.config.substitution import substitute_tasks
+from synthbench.config.profiles import substitute_tasks
 from synthbench.data.records import ScoredPair
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-from synthbench.config.llm import LLM
-from synthbench.config.local_llm import LocalLLM
+from synthbench.config.llm import LLM, LocalLLM
 from synthbench.data.checking import Fingerprints
 from synthbench.data.dataset import Manifest, StoredRecords, SyntheticDataset, write_records
 from synthbench.data.records import Failure, Record, RecordKind, from_row

@@ -1,12 +1,11 @@
-"""What an experiment reads from this machine, looked at before anything is computed."""
+"""Check what an experiment reads from this machine, before anything is computed."""
 
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from synthbench.config.documents import Document
-from synthbench.config.llm import LLM
-from synthbench.config.local_llm import LocalLLM
+from synthbench.config.llm import LLM, LocalLLM
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
 from synthbench.errors import UserError

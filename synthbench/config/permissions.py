@@ -1,4 +1,4 @@
-"""What an experiment of a stranger may reach: variables with keys, hosts, and files of this machine."""
+"""Check what a stranger's experiment may reach: variables with keys, hosts, code, files of this machine."""
 
 import os
 import re
