@@ -24,7 +24,7 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAY
 
 from measure import data_folder, one_thread
 
-from synthbench.cli.encoders import encoder_name, open_encoder
+from synthbench.cli.dataset import encoder_name, open_encoder
 from synthbench.cli.suites import find_tasks
 from synthbench.data.contamination import TestIndex, search
 from synthbench.data.dataset import SyntheticDataset

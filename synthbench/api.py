@@ -20,7 +20,6 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writing import Writer
-from synthbench.given_files import GivenName, path_of, read_settings
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.requests import ChatAnswer, ChatRequest
@@ -44,6 +43,7 @@ from synthbench.plugins import (
 )
 from synthbench.quiet import progress_task
 from synthbench.runtime import Progress, ProgressTask, Runtime
+from synthbench.user_files import GivenName, path_of, read_settings
 from synthbench.yaml_loading import load_yaml
 
 __all__ = [

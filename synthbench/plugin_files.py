@@ -18,7 +18,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from synthbench.errors import UserError, did_you_mean
-from synthbench.given_files import check_file
+from synthbench.user_files import check_file
 
 ALLOWED = "SYNTHBENCH_CODE_FOLDERS"
 """The environment variable with the folders whose Python files may run, separated as in PATH."""

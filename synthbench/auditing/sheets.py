@@ -13,7 +13,7 @@ from synthbench.auditing.items import Item, Items
 from synthbench.data.exchange import replacing
 from synthbench.errors import UserError, did_you_mean
 from synthbench.escaping import CsvWriter, restored
-from synthbench.given_files import check_file
+from synthbench.user_files import check_file
 
 ID = "id"
 ANSWER = " Answer: "

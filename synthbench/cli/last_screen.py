@@ -50,14 +50,14 @@ def print_last_screen(
     _print(output, _closing(report, folder, edited, left_out, following))
 
 
-def next_step(invocation: "Invocation", place: str) -> str:
-    """Say how to look at the runs in MLflow; `place` is a server's address or the command that shows them.
+def next_step(invocation: "Invocation", address: str) -> str:
+    """Say how to look at the runs in MLflow; `address` is a server's address or the command that shows them.
 
     A part of an experiment is what was tracked last, not the whole that its file names.
     """
-    is_server = "://" in place
+    is_server = "://" in address
     file = "" if is_server or invocation.overrides else f" {shlex.quote(str(invocation.experiment.file))}"
-    return f"{place}{file} (every run in MLflow)"
+    return f"{address}{file} (every run in MLflow)"
 
 
 def _closing(

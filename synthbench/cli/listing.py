@@ -46,7 +46,7 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from synthbench.cli.settings import summary
+    from synthbench.cli.reference import summary
 
     target = console()
     target.width = min(target.width, WIDTH)
@@ -78,7 +78,7 @@ def _settings_table(plugin: type[Any]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from synthbench.cli.settings import settings_of
+    from synthbench.cli.reference import settings_of
 
     table = Table(box=None, pad_edge=False, show_edge=False)
     # A key is to be copied whole; values and meanings share what is left.

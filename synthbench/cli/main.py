@@ -8,13 +8,11 @@ import typer
 from typer.exceptions import TyperException
 
 from synthbench import __version__
-from synthbench.cli import data, listing, plan, report, run, sandbox, validate
-from synthbench.cli.clean import clean
+from synthbench.cli import data, listing, plan, report, run, sandbox
+from synthbench.cli.checks import doctor, validate
 from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
-from synthbench.cli.dashboard import dashboard
-from synthbench.cli.doctor import doctor
 from synthbench.cli.evaluate import evaluate
-from synthbench.cli.ledger import ledger
+from synthbench.cli.store import clean, ledger
 from synthbench.errors import UserError
 from synthbench.privacy import disable_telemetry
 from synthbench.terminal import control_characters_shown
@@ -33,9 +31,9 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
-app.command("validate")(validate.validate)
+app.command("validate")(validate)
 app.command("report")(report.report)
-app.command("dashboard")(dashboard)
+app.command("dashboard")(report.dashboard)
 app.command("evaluate")(evaluate)
 app.command("list")(listing.list_plugins)
 app.command("ledger")(ledger)

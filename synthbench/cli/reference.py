@@ -1,17 +1,174 @@
-"""The generated tables of docs/experiment_files.md; `python -m synthbench.cli.reference FILE` renews them."""
+"""Keys in plain words; `python -m synthbench.cli.reference docs/experiment_files.md` renews its tables."""
 
+import json
 import re
 import sys
+import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from synthbench.cli.settings import Setting, settings_of, summary
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+    from pydantic.fields import FieldInfo
+
+REQUIRED = "required"
+SECTION = "keys below"
+_WORDS: Mapping[Any, str] = {
+    str: "text",
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    Any: "any value",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One key, dotted where it is nested: `values` says what it takes, `default` is as YAML has it."""
+
+    key: str
+    values: str
+    default: str
+    description: str
+
+
+def settings_of(model: "type[BaseModel]", prefix: str = "") -> Iterator[Setting]:
+    """Yield the model's keys in their order; a nested section's keys come dotted, behind its own."""
+    model.model_rebuild()  # sections may name others that are defined below them
+    for name, field in model.model_fields.items():
+        key = f"{prefix}{field.alias or name}"
+        sections = _sections(field.annotation)
+        values = SECTION if sections else _values(field.annotation, field.metadata)
+        yield Setting(key, values, _default(field, is_section=bool(sections)), field.description or "")
+        if len(sections) == 1:
+            yield from settings_of(sections[0], f"{key}.")
+        elif isinstance(field.discriminator, str):
+            yield from _settings_of_either(sections, f"{key}.", field.discriminator)
+
+
+def _settings_of_either(
+    sections: "Sequence[type[BaseModel]]", prefix: str, discriminator: str
+) -> Iterator[Setting]:
+    """Yield the keys of all sections of which one is given: the key that tells which, then their own."""
+    named = {_values(each.model_fields[discriminator].annotation): each for each in sections}
+    told = "; ".join(f"{name}: {summary(each).rstrip('.')}" for name, each in named.items())
+    yield Setting(f"{prefix}{discriminator}", _either(list(named)), REQUIRED, told)
+    for name, section in named.items():
+        for setting in settings_of(section, prefix):
+            if setting.key != f"{prefix}{discriminator}":
+                yield replace(setting, description=f"{name}: {setting.description}".rstrip(": "))
+
+
+def summary(described: type) -> str:
+    """Return the first paragraph of a class's docstring, in one line."""
+    return " ".join((described.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+def _sections(annotation: Any) -> "list[type[BaseModel]]":  # noqa: ANN401 - any annotation
+    """Return the models that the value may be, none if it is something else."""
+    from pydantic import BaseModel
+
+    members = [each for each in _members(annotation) if each is not types.NoneType]
+    found = [each for each in members if isinstance(each, type) and issubclass(each, BaseModel)]
+    return found if len(found) == len(members) else []
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:  # noqa: ANN401
+    """Return the members of a union, else the annotation itself; what `Annotated` adds is left out."""
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _members(typing.get_args(annotation)[0])
+    if origin in (typing.Union, types.UnionType):
+        return tuple(member for each in typing.get_args(annotation) for member in _members(each))
+    return (annotation,)
+
+
+def _default(field: "FieldInfo", *, is_section: bool) -> str:
+    if field.is_required():
+        return REQUIRED
+    value = field.get_default(call_default_factory=True, validated_data={})
+    if is_section and value is not None:
+        return ""
+    if isinstance(value, Enum):
+        value = value.value
+    return str(value) if isinstance(value, str) and value else json.dumps(value).replace("e-0", "e-")
+
+
+def _values(annotation: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: ANN401
+    """Say in words what a key takes; null is left to the default and the description."""
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _values(arguments[0], [*_constraints(arguments[1:]), *metadata])
+    if origin in (typing.Union, types.UnionType):
+        told = (_values(each, metadata) for each in arguments if each is not types.NoneType)
+        return " or ".join(dict.fromkeys(told))
+    if origin is typing.Literal:
+        return _either([str(choice) for choice in arguments])
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return f"[{', '.join(_values(each) for each in arguments)}]"
+    if origin is not None:
+        return _values_of_many(origin, arguments) + _limits(metadata, "items")
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return _either([str(choice.value) for choice in annotation])
+    if _sections(annotation):
+        return "section"
+    return _WORDS.get(annotation, "any value") + _limits(metadata, "characters", is_whole=annotation is int)
+
+
+def _values_of_many(origin: Any, arguments: Sequence[Any]) -> str:  # noqa: ANN401
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return "mapping"
+    return f"list of {_plural(_values(arguments[0]))}"
+
+
+def _plural(words: str) -> str:
+    first, comma, rest = words.partition(",")
+    known = (*_WORDS.values(), "section")
+    return (f"{first}s" if first in known else first) + comma + rest
+
+
+def _either(choices: Sequence[str]) -> str:
+    return " or ".join([*([", ".join(choices[:-1])] if choices[:-1] else []), choices[-1]])
+
+
+def _constraints(annotations: Sequence[Any]) -> list[Any]:
+    """Return the constraints of an `Annotated`, those within a `Field(...)` too."""
+    from pydantic.fields import FieldInfo
+
+    return [
+        constraint
+        for each in annotations
+        for constraint in (each.metadata if isinstance(each, FieldInfo) else [each])
+    ]
+
+
+def _limits(metadata: Sequence[Any], unit: str, *, is_whole: bool = False) -> str:
+    """Say what the constraints allow: ", 1 to 1,000", ", above 0", ", at least 2 items"."""
+    names = ("ge", "gt", "le", "lt", "min_length")
+    found = {
+        name: getattr(constraint, name)
+        for constraint in metadata
+        for name in names
+        if getattr(constraint, name, None) is not None
+    }
+    if is_whole and "lt" in found:
+        found["le"] = found.pop("lt") - 1
+    told = []
+    if "ge" in found and "le" in found:
+        told.append(f"{found.pop('ge'):,} to {found.pop('le'):,}")
+    words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    told += [f"{words[name]} {found[name]:,}" for name in words if name in found]
+    least = found.get("min_length", 0)
+    if least > (unit == "characters"):  # that a text is not empty goes without saying
+        told.append(f"at least {least} {unit if least > 1 else unit[:-1]}")
+    return "".join(f", {each}" for each in told)
+
 
 _TABLE = re.compile(r"(<!-- keys of (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -45,9 +202,9 @@ def _settings(name: str) -> Iterator[Setting]:
         return settings_of(component(f"{group}s", plugin))
     if name == "prepare steps":
         return _steps()
-    if name not in _sections():
-        raise UserError(f"no section is called '{name}'; there are {', '.join(_sections())}")
-    return settings_of(_sections()[name])
+    if name not in _known_sections():
+        raise UserError(f"no section is called '{name}'; there are {', '.join(_known_sections())}")
+    return settings_of(_known_sections()[name])
 
 
 def _steps() -> Iterator[Setting]:
@@ -60,7 +217,7 @@ def _steps() -> Iterator[Setting]:
         yield from own
 
 
-def _sections() -> "Mapping[str, type[BaseModel]]":
+def _known_sections() -> "Mapping[str, type[BaseModel]]":
     from synthbench.config import schema
     from synthbench.config.llm import EndpointLLM, LocalLLM, SandboxLLM
     from synthbench.sources.models import SOURCE_TYPES

@@ -30,7 +30,7 @@ class ComponentParser:
         self.used_sources: set[str] = set()
         self.uses_llm = False
         self.section_keys: dict[KeyPath, Collection[str]] = {}
-        """What a section may hold beside its plug-in's settings, by its place: for suggestions."""
+        """What a section may hold beside its plug-in's settings, by its path: for suggestions."""
 
     def plugin(self, group: str, name: str | None, document: Document, path: KeyPath) -> Any:  # noqa: ANN401
         """Return the plug-in's class, None with the fault noted, or None if no name could be read."""
@@ -95,7 +95,7 @@ class ComponentParser:
             message = "the method uses an LLM; name one at the file's top level, such as `llm: sandbox`"
             self.problems.add(document, (*path, "method"), message)
         for name, need in _needs(known, is_valid=parsed is not None).items():
-            inner, config = _place_of(name, document, path), dict(need.config)
+            inner, config = _path_of(name, document, path), dict(need.config)
             absent = [role for role in _roles(need) if role not in given]
             for role in absent if parsed is not None else ():
                 if role not in plugin.source_roles:
@@ -123,14 +123,14 @@ class ComponentParser:
     ) -> None:
         if need.seed_optimization is None:
             return
-        place = (*path, "seed_optimization")
-        parse(SeedOptimizationSection, need.seed_optimization, document, place, self.problems)
+        inner = (*path, "seed_optimization")
+        parse(SeedOptimizationSection, need.seed_optimization, document, inner, self.problems)
         if need.selection not in given:
             message = f"needs a source for the role '{need.selection}': it decides which training goes on"
-            self.problems.add(document, place, message)
+            self.problems.add(document, inner, message)
         elif trainer is not None and not (trainer.is_seeded and trainer.can_pause):
             message = f"trainer '{need.trainer}' can't begin with several seeds and go on with one"
-            self.problems.add(document, place, message)
+            self.problems.add(document, inner, message)
 
     def _check_sources(
         self, method: Method, given: Collection[str], document: Document, path: KeyPath
@@ -232,14 +232,14 @@ def _roles(need: Need) -> tuple[str, ...]:
     return tuple(ours for role, ours in need.sources.items() if role not in optional)
 
 
-def _place_of(need: str, document: Document, path: KeyPath) -> KeyPath:
+def _path_of(need: str, document: Document, path: KeyPath) -> KeyPath:
     """Return where the settings of a need stand: under its name, dotted if nested, else beside the others."""
-    place, inner = (*path, *need.split(".")), document.data
-    for key in place:
+    own, inner = (*path, *need.split(".")), document.data
+    for key in own:
         if not isinstance(inner, Mapping) or key not in inner:
             return path
         inner = inner[key]
-    return place
+    return own
 
 
 def _models(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Pretrained | NamedLanguageModel]]:  # noqa: ANN401

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.errors import UserError
-from synthbench.given_files import PACKAGE_PREFIX, in_package, read_settings, why_no_file
+from synthbench.user_files import PACKAGE_PREFIX, in_package, read_settings, why_no_file
 
 KeyPath = tuple[str | int, ...]
 
@@ -21,23 +21,23 @@ Those of sources do so in sources only: they may be settings of a method.
 
 @dataclass(frozen=True)
 class Document:
-    """Data of a YAML file (mappings, lists, scalars) and the place of each of its keys, "file:line"."""
+    """Data of a YAML file (mappings, lists, scalars) and the location of each of its keys, "file:line"."""
 
     data: Any
-    places: Mapping[KeyPath, str] = field(default_factory=dict)
+    locations: Mapping[KeyPath, str] = field(default_factory=dict)
 
-    def place(self, path: KeyPath) -> str:
-        """Return the place of the key, or of the nearest enclosing one that is written down."""
+    def location(self, path: KeyPath) -> str:
+        """Return the location of the key, or of the nearest enclosing one that is written down."""
         for length in range(len(path), -1, -1):
-            if path[:length] in self.places:
-                return self.places[path[:length]]
+            if path[:length] in self.locations:
+                return self.locations[path[:length]]
         return ""
 
     def section(self, key: str) -> "Document":
         """Return the mapping that stands under a key, an empty one if none does."""
-        places = {path[1:]: place for path, place in self.places.items() if path[:1] == (key,)}
+        locations = {path[1:]: location for path, location in self.locations.items() if path[:1] == (key,)}
         value = self.data.get(key)
-        return Document(value if isinstance(value, dict) else {}, places)
+        return Document(value if isinstance(value, dict) else {}, locations)
 
 
 def read_document(file: Path) -> Document:
@@ -59,13 +59,13 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
         raise UserError(f"{file}:1: must be a mapping of keys to values, is {found}")
     includes = own.data.pop("include", [])
     if not (isinstance(includes, list) and all(isinstance(name, str) for name in includes)):
-        raise UserError(f"{own.place(('include',))}: include: must be a list of file names")
+        raise UserError(f"{own.location(('include',))}: include: must be a list of file names")
     merged = Document({})
     for name in includes:
         path = _included(file, name)
         wrong = why_no_file(path)
         if wrong:
-            raise UserError(f"{own.place(('include',))}: include: {wrong}: {path}")
+            raise UserError(f"{own.location(('include',))}: include: {wrong}: {path}")
         included = _read(path, (*including, file.resolve()))
         merged = merge(merged, included, keep_nulls=True)
     return merge(merged, own, keep_nulls=True)
@@ -80,16 +80,16 @@ def _included(file: Path, name: str) -> Path:
 
 
 def parse_document(text: str, name: str) -> Document:
-    """Parse YAML text; `name` stands for the file in places and messages."""
+    """Parse YAML text; `name` stands for the file in locations and messages."""
     from synthbench.yaml_loading import load_yaml
 
     root = load_yaml(text, name)
-    places: dict[KeyPath, str] = {(): f"{name}:1"}
-    _collect_places(root, (), name, places)
-    return Document(_plain(root, (), places), places)
+    locations: dict[KeyPath, str] = {(): f"{name}:1"}
+    _collect_locations(root, (), name, locations)
+    return Document(_plain(root, (), locations), locations)
 
 
-def _collect_places(node: Any, path: KeyPath, name: str, places: dict[KeyPath, str]) -> None:  # noqa: ANN401
+def _collect_locations(node: Any, path: KeyPath, name: str, locations: dict[KeyPath, str]) -> None:  # noqa: ANN401
     keys: Iterable[Any] = ()
     if isinstance(node, dict):
         keys = node
@@ -98,8 +98,8 @@ def _collect_places(node: Any, path: KeyPath, name: str, places: dict[KeyPath, s
     for key in keys:
         child = (*path, key if isinstance(key, int) and isinstance(node, list) else str(key))
         line = _line(node, key)
-        places[child] = places[path] if line is None else f"{name}:{line}"
-        _collect_places(node[key], child, name, places)
+        locations[child] = locations[path] if line is None else f"{name}:{line}"
+        _collect_locations(node[key], child, name, locations)
 
 
 def _line(node: Any, key: Any) -> int | None:  # noqa: ANN401
@@ -110,13 +110,13 @@ def _line(node: Any, key: Any) -> int | None:  # noqa: ANN401
     return next((_line(mapping, key) for mapping in merged), None)
 
 
-def _plain(node: Any, path: KeyPath, places: Mapping[KeyPath, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
+def _plain(node: Any, path: KeyPath, locations: Mapping[KeyPath, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
     from ruamel.yaml.scalarbool import ScalarBoolean
 
     if isinstance(node, dict):
-        return {str(key): _plain(value, (*path, str(key)), places) for key, value in node.items()}
+        return {str(key): _plain(value, (*path, str(key)), locations) for key, value in node.items()}
     if isinstance(node, list):
-        return [_plain(value, (*path, index), places) for index, value in enumerate(node)]
+        return [_plain(value, (*path, index), locations) for index, value in enumerate(node)]
     if isinstance(node, ScalarBoolean):
         return bool(node)
     if isinstance(node, datetime.date):
@@ -126,7 +126,7 @@ def _plain(node: Any, path: KeyPath, places: Mapping[KeyPath, str]) -> Any:  # n
             return scalar(node)
     if node is not None:
         key = ".".join(str(part) for part in path)
-        raise UserError(f"{places[path]}: {key}: tags such as !!set and !!binary have no meaning here")
+        raise UserError(f"{locations[path]}: {key}: tags such as !!set and !!binary have no meaning here")
     return None
 
 
@@ -141,23 +141,25 @@ def expand_dotted(
     One file must not give a value twice, dotted and nested; of two files the later one counts. Raises
     UserError if one does, or appends the message to `faults` if given, and takes the later value.
     """
-    result = Document({}, {(): patch.place(())})
+    result = Document({}, {(): patch.location(())})
     for key, value in patch.data.items():
         parts = _parts(key, whole or {})
         nested: Any = value
         for part in reversed(parts):
             nested = {part: nested}
-        places: dict[KeyPath, str] = {tuple(parts[:n]): patch.place((key,)) for n in range(1, len(parts) + 1)}
-        for path, place in patch.places.items():
+        locations: dict[KeyPath, str] = {
+            tuple(parts[:n]): patch.location((key,)) for n in range(1, len(parts) + 1)
+        }
+        for path, location in patch.locations.items():
             if path[:1] == (key,):
-                places[(*parts, *path[1:])] = place
-        twice, place = _in_both(result.data, nested), patch.place((key,))
-        if twice and _file(result.place(twice)) == _file(place):
-            message = f"{place}: {'.'.join(twice)}: is given twice, dotted and nested"
+                locations[(*parts, *path[1:])] = location
+        twice, location = _in_both(result.data, nested), patch.location((key,))
+        if twice and _file(result.location(twice)) == _file(location):
+            message = f"{location}: {'.'.join(twice)}: is given twice, dotted and nested"
             if faults is None:
                 raise UserError(message)
             faults.append(message)
-        result = merge(result, Document(nested, places), keep_nulls=True)
+        result = merge(result, Document(nested, locations), keep_nulls=True)
     return result
 
 
@@ -191,8 +193,8 @@ def _in_both(first: Any, second: Any) -> tuple[str, ...]:  # noqa: ANN401
     return ()
 
 
-def _file(place: str) -> str:
-    return place.rpartition(":")[0]
+def _file(location: str) -> str:
+    return location.rpartition(":")[0]
 
 
 def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Document:
@@ -202,24 +204,24 @@ def merge(under: Document, over: Document, *, keep_nulls: bool = False) -> Docum
     another component (see COMPONENT_KEYS) replaces the one below it. `keep_nulls` is for patches to be
     applied later: their nulls stay, but for those that take a whole variant, axis or axis value away.
     """
-    places = dict(under.places)
-    data = _Merge(places, over.places, keep_nulls=keep_nulls).merge(under.data, over.data, ())
-    return Document(data, places)
+    locations = dict(under.locations)
+    data = _Merge(locations, over.locations, keep_nulls=keep_nulls).merge(under.data, over.data, ())
+    return Document(data, locations)
 
 
 class _Merge:
     def __init__(
-        self, places: dict[KeyPath, str], over_places: Mapping[KeyPath, str], *, keep_nulls: bool
+        self, locations: dict[KeyPath, str], over_locations: Mapping[KeyPath, str], *, keep_nulls: bool
     ) -> None:
-        self.places = places
-        self.over_places = over_places
+        self.locations = locations
+        self.over_locations = over_locations
         self.keep_nulls = keep_nulls
 
     def merge(self, under: Any, over: Any, path: KeyPath) -> Any:  # noqa: ANN401
         if not (isinstance(under, dict) and isinstance(over, dict)) or is_another_component(under, over):
             return self._replaced(over, path)
-        if path not in self.places and path in self.over_places:
-            self.places[path] = self.over_places[path]
+        if path not in self.locations and path in self.over_locations:
+            self.locations[path] = self.over_locations[path]
         result = dict(under)
         for key, value in over.items():
             child = (*path, key)
@@ -233,9 +235,11 @@ class _Merge:
         return result
 
     def _replaced(self, value: Any, path: KeyPath) -> Any:  # noqa: ANN401
-        for known in [known for known in self.places if known[: len(path)] == path]:
-            del self.places[known]
-        self.places.update({k: place for k, place in self.over_places.items() if k[: len(path)] == path})
+        for known in [known for known in self.locations if known[: len(path)] == path]:
+            del self.locations[known]
+        self.locations.update(
+            {k: location for k, location in self.over_locations.items() if k[: len(path)] == path}
+        )
         return value if self.keep_nulls else without_nulls(value)
 
 

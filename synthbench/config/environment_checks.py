@@ -48,9 +48,9 @@ def check_data_folder(roots: Roots, given_by: str, document: Document, problems:
     """Note the problem if a data folder is named and is not there."""
     if roots.data is None or roots.data.is_dir():
         return
-    place = document.place(tuple(IN_FILE.split("."))) if given_by == IN_FILE else ""
+    location = document.location(tuple(IN_FILE.split("."))) if given_by == IN_FILE else ""
     wrong = "is no folder" if roots.data.exists() else "no such folder"
-    problems.note(Fault(place, given_by, f"{wrong}: {roots.data}"))
+    problems.note(Fault(location, given_by, f"{wrong}: {roots.data}"))
 
 
 def look_into_sources(

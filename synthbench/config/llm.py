@@ -20,13 +20,13 @@ from pydantic import (
 from synthbench.config.problems import COMMIT_PATTERN, NAME_PATTERN
 from synthbench.errors import UserError
 from synthbench.generation.language_model import LanguageModel
-from synthbench.given_files import GivenName, path_of, read_json_object
 from synthbench.llm.endpoint import BATCHES_AT_ONCE, Endpoint, LocalChat, Pacing, Traffic, price_of
 from synthbench.models import reference
 from synthbench.plugins import ChatModel
 from synthbench.sandbox.llm import MODEL, LLMSettings
+from synthbench.user_files import GivenName, path_of, read_json_object
 
-NAME = "local"
+LOCAL = "local"
 _TEMPLATE_FILE = "chat_template.jinja"
 _TOKENIZER_FILE = "tokenizer_config.json"
 
@@ -61,7 +61,7 @@ class LocalLLM(BaseModel):
     @property
     def endpoint(self) -> str:
         """What it is called."""
-        return NAME
+        return LOCAL
 
     @property
     def chat(self) -> LocalChat:
@@ -76,7 +76,7 @@ class LocalLLM(BaseModel):
     def identity(self) -> Mapping[str, Any]:
         """Return what the identity of a stage holds beside the model's commit or content hash."""
         return {
-            "endpoint": NAME,
+            "endpoint": LOCAL,
             "model": self.local,
             "dtype": self.dtype,
             "max_new_tokens": self.max_new_tokens,
@@ -89,7 +89,7 @@ class LocalLLM(BaseModel):
     def address(self) -> ChatModel:
         """Return what it is called: a folder by its name alone, wherever it lies. It has no address."""
         folder = path_of(self.local)
-        return ChatModel(NAME, "", folder.resolve().name if folder.is_dir() else self.local)
+        return ChatModel(LOCAL, "", folder.resolve().name if folder.is_dir() else self.local)
 
     def at(self, address: ChatModel) -> Endpoint:
         """Return it as an endpoint, whose name tells its answers from those of other weights.
@@ -97,7 +97,7 @@ class LocalLLM(BaseModel):
         Raises UserError if the model can't be found.
         """
         (revision,) = self.revisions().values()
-        name = f"{NAME} (revision={revision}, dtype={self.dtype}, max_new_tokens={self.max_new_tokens})"
+        name = f"{LOCAL} (revision={revision}, dtype={self.dtype}, max_new_tokens={self.max_new_tokens})"
         pacing = Pacing(
             concurrency=BATCHES_AT_ONCE * self.batch_size,
             max_failure_rate=self.max_failure_rate,

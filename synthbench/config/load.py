@@ -26,10 +26,10 @@ from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.table import FiguresCheck, TableCheck
 from synthbench.errors import did_you_mean
-from synthbench.given_files import PlacedName
 from synthbench.reporting.model.aggregate import coordinates_of
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
+from synthbench.user_files import RootedName
 
 if TYPE_CHECKING:
     from synthbench.reporting.published import PublishedValue
@@ -186,7 +186,7 @@ class _Loader:
         configs = [candidate.config for variant in variants for candidate in variant.candidates]
         published = [options.file for options in (section.table.published, section.table.costs) if options]
         names = [name for given in published for name in ([given] if isinstance(given, str) else given)]
-        others: list[Any] = [section.llm, [PlacedName(name, self.file.parent) for name in names]]
+        others: list[Any] = [section.llm, [RootedName(name, self.file.parent) for name in names]]
         others += [audit.sheets for config in configs for audit in config.audits]
         found = named_files(documents, section.sources.values(), roots, configs, others)
         return tuple(dict.fromkeys(found))
@@ -237,7 +237,7 @@ def _candidates(
     if not (isinstance(over, dict) and all(isinstance(v, list) and v for v in over.values())):
         over = {}
     known = [path for path in over if _is_path(document, path, problems)]
-    place = document.place(("select", "over"))
+    location = document.location(("select", "over"))
     number = math.prod(len(over[path]) for path in known)
     if number > most:
         many = f"{number:,} combinations in each row; at most {MOST_ROWS:,} in all rows together are tried"
@@ -245,7 +245,7 @@ def _candidates(
         return
     for values in itertools.product(*(over[path] for path in known)):
         chosen = dict(zip(known, values, strict=True))
-        patch = expand_dotted(Document(chosen, {(): place, **{(path,): place for path in chosen}}))
+        patch = expand_dotted(Document(chosen, {(): location, **{(path,): location for path in chosen}}))
         yield chosen, merge(document, patch)
 
 
@@ -299,11 +299,11 @@ def _without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[li
     """
     groups: list[list[Variant]] = []
     for variant in variants:
-        place = coordinates_of(variant.axes, kept)
+        coordinates = coordinates_of(variant.axes, kept)
         equals = (
             group
             for group in groups
-            if coordinates_of(group[0].axes, kept) == place and _configs(group[0]) == _configs(variant)
+            if coordinates_of(group[0].axes, kept) == coordinates and _configs(group[0]) == _configs(variant)
         )
         group = next(equals, None)
         if group is None:

@@ -105,8 +105,8 @@ def _with_llm_in_full(document: Document, patch: Document) -> Document:
     llm = document.data.get("llm")
     if not (isinstance(llm, str) and isinstance(patch.data.get("llm"), dict)):
         return document
-    places = {**document.places, ("llm", "endpoint"): document.place(("llm",))}
-    return Document({**document.data, "llm": in_full(llm)}, places)
+    locations = {**document.locations, ("llm", "endpoint"): document.location(("llm",))}
+    return Document({**document.data, "llm": in_full(llm)}, locations)
 
 
 def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[ProfileSection, Document]:
@@ -138,11 +138,11 @@ def _assignments(texts: Sequence[str]) -> list[Document]:
 
 def _assignment(text: str) -> Document:
     path, separator, value = text.partition("=")
-    place = f"--set {text}"
+    location = f"--set {text}"
     if not separator or not path or "" in path.split("."):
-        raise UserError(f"{place}: must read PATH=VALUE, such as train.learning_rate=2e-5")
-    parsed = parse_document(f"{path.strip()}: {value}", place)
-    paths = dict.fromkeys(parsed.places, place)
+        raise UserError(f"{location}: must read PATH=VALUE, such as train.learning_rate=2e-5")
+    parsed = parse_document(f"{path.strip()}: {value}", location)
+    paths = dict.fromkeys(parsed.locations, location)
     return Document(parsed.data, paths)
 
 
@@ -185,4 +185,4 @@ def _without_removed(document: Document) -> Document:
     """Drop keys set to null, but for those in patches and under dotted keys, still to remove something."""
     patches = ("defaults", "variants", "grid")
     data = {key: value if key in patches else without_nulls(value) for key, value in document.data.items()}
-    return Document({key: value for key, value in data.items() if value is not None}, document.places)
+    return Document({key: value for key, value in data.items() if value is not None}, document.locations)

@@ -1,4 +1,4 @@
-"""Check what a stranger's experiment may reach: variables with keys, hosts, code, files of this machine."""
+"""What an experiment file reaches: variables with keys, hosts, code, and files of this machine."""
 
 import os
 import re
@@ -14,10 +14,10 @@ from synthbench.config.experiment import Experiment, RunConfig
 from synthbench.config.llm import LLM, EndpointLLM
 from synthbench.config.problems import Problems
 from synthbench.config.profiles import SHIPPED
-from synthbench.given_files import PlacedName, path_of
 from synthbench.plugin_files import file_of
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source
+from synthbench.user_files import RootedName, path_of
 
 KEY_SUFFIX = "_API_KEY"
 OWN_VARIABLES = "SYNTHBENCH_KEY_VARIABLES"
@@ -36,7 +36,7 @@ def check_key_variable(
     if variable is None or variable.endswith(KEY_SUFFIX):
         return
     path = ("llm", "key_variable")
-    is_typed = document.place(path) in {f"--set {text}" for text in assignments}
+    is_typed = document.location(path) in {f"--set {text}" for text in assignments}
     if is_typed or variable in re.split(r"[\s,]+", os.environ.get(OWN_VARIABLES, "")):
         return
     # The message does not repeat what is given, for it may be a key.
@@ -97,9 +97,9 @@ def named_files(
 ) -> Iterator[Path]:
     """Yield each file and folder of this machine that an experiment names, as far as it is there."""
     for document in documents:
-        for place in document.places.values():
+        for location in document.locations.values():
             # What is typed on the command line, or built in, has no file.
-            if file := place.rpartition(":")[0]:
+            if file := location.rpartition(":")[0]:
                 yield from _existing(Path(file))
     for source in sources:
         in_data_folder = source is not None and source.needs_data_folder(roots)
@@ -121,8 +121,8 @@ def _plugins(config: RunConfig) -> list[Any]:
 
 
 def _of_settings(value: Any) -> Iterator[Path]:  # noqa: ANN401 - whatever settings hold
-    if isinstance(value, PlacedName | Path):
-        yield from _existing(path_of(value) if isinstance(value, PlacedName) else value)
+    if isinstance(value, RootedName | Path):
+        yield from _existing(path_of(value) if isinstance(value, RootedName) else value)
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
             yield from _of_settings(getattr(value, name))

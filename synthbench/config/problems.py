@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from synthbench.config.documents import Document, KeyPath
 from synthbench.errors import UserError, did_you_mean
-from synthbench.given_files import STARTS_FROM
+from synthbench.user_files import STARTS_FROM
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 COMPONENT_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_-]*|[A-Za-z0-9_./~-]+\.py:[A-Za-z_][A-Za-z0-9_]*)$"
@@ -188,12 +188,12 @@ def _is_likely(model: type[BaseModel], value: Any) -> bool:  # noqa: ANN401
 class Fault:
     """What is wrong with a key, and where that key stands ("file:line", or the option that gave it)."""
 
-    place: str
+    location: str
     key: str
     what: str
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.place, self.key, self.what) if part)
+        return ": ".join(part for part in (self.location, self.key, self.what) if part)
 
 
 @dataclass
@@ -208,7 +208,7 @@ class Problems:
 
     def add(self, document: Document, path: KeyPath, what: str) -> None:
         """Note what is wrong at a key."""
-        self.note(Fault(document.place(path), ".".join(str(part) for part in path), what))
+        self.note(Fault(document.location(path), ".".join(str(part) for part in path), what))
 
     def add_error(self, document: Document, path: KeyPath, error: UserError) -> None:
         """Note every message of an error at a key."""
@@ -216,7 +216,7 @@ class Problems:
             self.add(document, path, message)
 
     def note(self, *faults: Fault) -> None:
-        """Note faults that are known with their place."""
+        """Note faults that are known with their location."""
         self.faults.update(dict.fromkeys(faults))
 
     def raise_if_any(self) -> None:

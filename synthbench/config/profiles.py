@@ -1,4 +1,4 @@
-"""Find profiles, and replace by them what a paper-size experiment names: data, models, LLM."""
+"""Profiles: where they are, and what they replace, so that a paper's experiment runs on a laptop."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -49,7 +49,7 @@ def _names(folder: Path) -> list[str]:
 
 T = TypeVar("T")
 KEPT = ("split", "sample", "as")
-"""What a source keeps of its own when another takes its place."""
+"""What a source keeps of its own when another replaces it."""
 
 
 def substitute_models(document: Document, substitute: SubstituteSection, problems: Problems) -> Document:
@@ -88,7 +88,7 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
         return result
 
     data = {key: v if key == "select" else replaced(v, (key,)) for key, v in document.data.items()}
-    return Document(data, document.places)
+    return Document(data, document.locations)
 
 
 def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:
@@ -104,15 +104,15 @@ def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str,
 
 
 def substitute_llm(document: Document, llm: str | None) -> Document:
-    """Let `llm` be asked in the place of the one that a file names, if it is another; None: as it is."""
+    """Let `llm` be asked instead of the one that a file names, if it is another; None: as it is."""
     named = document.data.get("llm")
     if llm is None or not isinstance(named, dict) or named.get("endpoint") == llm:
         return document
-    return Document({**document.data, "llm": {"endpoint": llm}}, document.places)
+    return Document({**document.data, "llm": {"endpoint": llm}}, document.locations)
 
 
 def substitute_oracle(document: Document, oracle: str | None) -> Document:
-    """Let `oracle` judge every audit of a run, in the place of people and their sheets; None: as it is."""
+    """Let `oracle` judge every audit of a run, instead of people and their sheets; None: as it is."""
     audits = document.data.get("audit")
     if oracle is None or not isinstance(audits, dict):
         return document
@@ -122,7 +122,7 @@ def substitute_oracle(document: Document, oracle: str | None) -> Document:
         else audit
         for name, audit in audits.items()
     }
-    return Document({**document.data, "audit": replaced}, document.places)
+    return Document({**document.data, "audit": replaced}, document.locations)
 
 
 def substitute_tasks(
@@ -140,7 +140,7 @@ def substitute_tasks(
     replaced = {
         name: _substitute(document, (name, source), table, problems) for name, source in sources.items()
     }
-    return Document({**document.data, "sources": replaced}, document.places)
+    return Document({**document.data, "sources": replaced}, document.locations)
 
 
 def _substitute(

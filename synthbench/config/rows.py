@@ -24,23 +24,23 @@ LISTS = {"selection": ("sources",), "evaluate": ("tasks", "if_found", "exclude",
 
 
 def without_aliases(document: Document) -> Document:
-    """Return a run in which each alias is replaced by the source that it stands for, and has its place.
+    """Return a run in which each alias is replaced by the source that it stands for, and has its location.
 
     What is not even shaped like a run is left as it is; that it is wrong is for the schema to say.
     """
     aliases = document.data.get("aliases")
     if not isinstance(aliases, dict):
         return document
-    data, places = document.data, dict(document.places)
+    data, locations = document.data, dict(document.locations)
     for path, name in references(document.data):
         if isinstance(aliases.get(name), str):
             data = _with(data, path, aliases[name])
-            places[path] = document.place(("aliases", name))
-    return Document(data, places)
+            locations[path] = document.location(("aliases", name))
+    return Document(data, locations)
 
 
 def references(run: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every place of a run where a source is named, with the name, as far as it is readable."""
+    """Yield every path of a run at which a source is named, with the name, as far as it is readable."""
     for name, part in _items(run, "data"):
         if isinstance(part, dict):
             yield from _texts(("data", name, "source"), part.get("source"))
@@ -163,8 +163,8 @@ def _lost(under: Document, over: Document) -> Iterator[str]:
         if is_lost and is_another_component(part, patch):
             named = next(key for key in COMPONENT_KEYS if key in patch and part.get(key) != patch[key])
             yield (
-                f"{over.place(('data', name, named))}: data.{name}: `{named}: {patch[named]}` begins the part"
-                f" anew, without its prepare steps; give them again, or write `data.{name}.prepare: []`"
+                f"{over.location(('data', name, named))}: data.{name}: `{named}: {patch[named]}` begins the"
+                f" part anew, without its prepare steps; give them again, or write `data.{name}.prepare: []`"
             )
 
 
@@ -252,14 +252,14 @@ class RowProblems:
         """Yield each fault once."""
         with_text: dict[str, set[str]] = {}
         for row in self.rows:
-            for place in row.document.places.values():
-                with_text.setdefault(place, set()).add(row.label)
+            for location in row.document.locations.values():
+                with_text.setdefault(location, set()).add(row.label)
         for fault, labels in self.found.items():
-            if labels.keys() >= with_text.get(fault.place, set()):
+            if labels.keys() >= with_text.get(fault.location, set()):
                 yield fault
             else:
                 words = f"in {self._shown(labels)}{_remedy(fault)}"
-                yield Fault(fault.place, fault.key, f"{fault.what} ({words})")
+                yield Fault(fault.location, fault.key, f"{fault.what} ({words})")
 
     def _shown(self, labels: Mapping[str, Any]) -> str:
         """Name rows shortly: by the variant alone where all its rows are meant."""
@@ -274,9 +274,9 @@ class RowProblems:
 
 def _remedy(fault: Fault) -> str:
     """Say how to spare these rows, where a `--set` of every row is at fault."""
-    change = fault.place.removeprefix("--set ")
+    change = fault.location.removeprefix("--set ")
     section = change.partition(".")[0]
-    if change == fault.place or section not in RunSection.model_fields:
+    if change == fault.location or section not in RunSection.model_fields:
         return ""
     where = "defaults" if section == "train" else "variants.NAME"
     return f"; to spare them: --set {where}.{change}, or --variant"

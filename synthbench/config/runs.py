@@ -29,11 +29,11 @@ from synthbench.config.schema import (
 )
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.given_files import PlacedName, path_of, why_no_file
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import Evaluator, Trainer
 from synthbench.reporting.published import PublishedAudit, read_published_audit
 from synthbench.sources.models import Source
+from synthbench.user_files import RootedName, path_of, why_no_file
 
 S = TypeVar("S", bound=Section)
 Sources = Mapping[str, Source | None]
@@ -165,8 +165,8 @@ class RunParser:
             if obstacle:
                 message = f"{step.step}: {obstacle}"
                 self.problems.add(document, ("data", name, "prepare", index), message)
-            for place, other in enumerate(step.others()):
-                self.components.use(document, ("data", name, "prepare", index, "sources", place), other)
+            for position, other in enumerate(step.others()):
+                self.components.use(document, ("data", name, "prepare", index, "sources", position), other)
 
     def _train(self, document: Document, raw: dict[str, Any]) -> "_Trained | None":
         if not raw:
@@ -396,7 +396,7 @@ class AuditParser:
         )
 
     def _path(self, name: str) -> Path:
-        return path_of(PlacedName(name, self.folder))
+        return path_of(RootedName(name, self.folder))
 
     def _published(
         self, document: Document, path: KeyPath, section: PublishedAuditSection | None

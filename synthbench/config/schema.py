@@ -278,10 +278,10 @@ class SubstituteSection(Section):
         " instead, with the split, sample and `as` of the first; the first match counts",
     )
     llm: Literal["sandbox"] | None = Field(
-        None, description="is asked in the place of the LLM that the file names; null: as the file says"
+        None, description="is asked instead of the LLM that the file names; null: as the file says"
     )
     oracle: Literal["sandbox"] | None = Field(
-        None, description="judges every audit in the place of people and their sheets; null: as the file says"
+        None, description="judges every audit instead of people and their sheets; null: as the file says"
     )
 
 
@@ -296,5 +296,5 @@ class ProfileSection(Section):
     )
     run: Settings = Field(default_factory=dict, description="patch of every run, after its variant")
     substitute: SubstituteSection = Field(
-        SubstituteSection(), description="other models and data in the place of the file's"
+        SubstituteSection(), description="other models and data instead of the file's"
     )

@@ -10,13 +10,13 @@ from synthbench.config.problems import Problems
 from synthbench.config.rows import Row
 from synthbench.config.runs import named_tasks
 from synthbench.errors import UserError, did_you_mean
-from synthbench.given_files import PlacedName, path_of
 from synthbench.reporting.figures.early_dev import FEWEST_SEEDS
 from synthbench.reporting.model.aggregate import column_names, coordinates_of
 from synthbench.reporting.model.table import Coordinates
 from synthbench.reporting.options import CurvesOptions, FiguresOptions, PublishedOptions, TableOptions
 from synthbench.reporting.published import PublishedValue, chosen_costs, chosen_values, read_published
 from synthbench.sources.models import Source
+from synthbench.user_files import RootedName, path_of
 
 
 def tasks_of(row: Row) -> Iterator[str]:
@@ -103,12 +103,12 @@ class TableCheck:
         """Require one main score for each column, averages included: "all" and "mean" are not mixed."""
         scores: dict[tuple[Coordinates, str], dict[str, None]] = {}
         for variant in variants:
-            place = coordinates_of(variant.axes, options.across)
+            coordinates = coordinates_of(variant.axes, options.across)
             for plan in variant.candidates[0].config.evaluations:
                 for task in (*plan.tasks, *plan.if_found):
-                    scores.setdefault((place, task), {})[plan.evaluator.main_score] = None
-        for (place, task), found in scores.items():
-            self._one_score(("columns",), column_names(place, task)[-1], found)
+                    scores.setdefault((coordinates, task), {})[plan.evaluator.main_score] = None
+        for (coordinates, task), found in scores.items():
+            self._one_score(("columns",), column_names(coordinates, task)[-1], found)
         for title, names in options.averages.items():
             over = [found for key, found in scores.items() if {*column_names(*key)} & {*names}]
             self._one_score(("averages", title), title, [score for found in over for score in found])
@@ -150,7 +150,7 @@ class TableCheck:
         known = [*titles, *(self.values if self.across else ())]
         self._names(("published", "columns"), "test set or average", known, list(published.columns))
         try:
-            files = (path_of(PlacedName(name, folder)) for name in published.file)
+            files = (path_of(RootedName(name, folder)) for name in published.file)
             read = [value for file in files for value in read_published(file)]
             values = chosen_values(published, read)
         except UserError as error:
@@ -165,7 +165,7 @@ class TableCheck:
             return ()
         try:
             return chosen_costs(
-                options.costs, read_published(path_of(PlacedName(options.costs.file, folder)))
+                options.costs, read_published(path_of(RootedName(options.costs.file, folder)))
             )
         except UserError as error:
             self.problems.add_error(self.document, ("table", "costs"), error)

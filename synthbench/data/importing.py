@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row, is_unicode
 from synthbench.errors import UserError, did_you_mean
-from synthbench.given_files import check_file
+from synthbench.user_files import check_file
 
 if TYPE_CHECKING:
     from _csv import Reader

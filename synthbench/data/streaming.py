@@ -18,7 +18,7 @@ from synthbench.data.dataset import (
 from synthbench.data.exchange import open_dataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row
 from synthbench.errors import UserError
-from synthbench.given_files import check_file
+from synthbench.user_files import check_file
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -213,15 +213,15 @@ LEAST_SPACE = 1 * GB
 
 def home_folder(home: Path) -> Iterator[Finding]:
     """Look whether the home can be written to, and at the space on its disk."""
-    place = _existing(home)
+    folder = _existing(home)
     elsewhere = "set SYNTHBENCH_HOME to a folder that can be written to"
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        reason = "is no folder" if not place.is_dir() else "can't be written to"
-        yield problem("home", f"{home}: {place} {reason}", elsewhere)
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        reason = "is no folder" if not folder.is_dir() else "can't be written to"
+        yield problem("home", f"{home}: {folder} {reason}", elsewhere)
         return
     made = "" if home.is_dir() else "; made by the first run"
     yield fine("home", f"{home.absolute()}{made}")
-    free = shutil.disk_usage(place).free
+    free = shutil.disk_usage(folder).free
     if free >= SCARCE_SPACE:
         yield fine("disk", f"{_gigabytes(free)} free")
     else:
@@ -247,8 +247,8 @@ def hub() -> Iterator[Finding]:
     from huggingface_hub import constants
 
     cache = Path(constants.HF_HUB_CACHE)
-    place = _existing(cache)
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+    folder = _existing(cache)
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         yield note("hub cache", f"{cache} can't be written to", "set HF_HOME to a folder that can be")
     else:
         num_models = sum(1 for _ in cache.glob("models--*"))

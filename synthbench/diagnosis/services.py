@@ -56,11 +56,11 @@ class Address:
             raise UnreachableError("is no valid URL") from None
         if parts.scheme not in ("http", "https") or not host:
             raise UnreachableError("is no URL that begins with http:// or https://")
-        userinfo, _, place = parts.netloc.rpartition("@")
-        bare = SplitResult(parts.scheme, place, parts.path.rstrip("/"), "", "")
+        userinfo, _, host = parts.netloc.rpartition("@")
+        bare = SplitResult(parts.scheme, host, parts.path.rstrip("/"), "", "")
         mask = f"{MASK}@" if userinfo else ""
         authorization = basic(*map(unquote, userinfo.partition(":")[::2])) if userinfo else ""
-        return cls(urlunsplit(bare), urlunsplit(bare._replace(netloc=mask + place)), authorization)
+        return cls(urlunsplit(bare), urlunsplit(bare._replace(netloc=mask + host)), authorization)
 
 
 def basic(user: str, password: str) -> str:

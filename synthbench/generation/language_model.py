@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.errors import UserError
-from synthbench.given_files import GivenName
 from synthbench.models import reference
 from synthbench.models.device import device_name, use_threads
 from synthbench.models.loading_errors import loading_errors
 from synthbench.quiet import quiet_transformers
+from synthbench.user_files import GivenName
 
 if TYPE_CHECKING:
     import torch

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synthbench.given_files import read_json_object
 from synthbench.models import artifact, reference
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained
+from synthbench.user_files import read_json_object
 
 if TYPE_CHECKING:
     from synthbench.runtime import Progress, Runtime

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.errors import UserError
-from synthbench.given_files import GivenName, read_json_object
 from synthbench.models import reference
 from synthbench.models.loading_errors import loading_errors
 from synthbench.quiet import quiet_transformers
+from synthbench.user_files import GivenName, read_json_object
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer

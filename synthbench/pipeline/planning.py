@@ -17,7 +17,6 @@ from synthbench.config.experiment import (
 )
 from synthbench.config.schema import SeedOptimizationSection
 from synthbench.errors import UserError
-from synthbench.given_files import STARTS_FROM
 from synthbench.needs import GeneratedData, Need
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage
@@ -27,6 +26,7 @@ from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.generation import NEED, SOURCE, Generate
 from synthbench.pipeline.operations.training import PAUSED, Select, Train
 from synthbench.plugins import Method, component
+from synthbench.user_files import STARTS_FROM
 
 
 def make_plan(experiment: Experiment) -> Plan:

@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from synthbench.errors import UserError, did_you_mean
-from synthbench.given_files import read_settings
 from synthbench.reporting.options import PublishedCosts, PublishedOptions
+from synthbench.user_files import read_settings
 
 Flag = Literal["", "reported-elsewhere", "test-selected-k", "paste-error", "unclear"]
 Count = Annotated[int | None, BeforeValidator(lambda text: text or None)]

@@ -10,13 +10,13 @@ from synthbench.data.dino import KINDS as DINO_KINDS
 from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.given_files import PlacedName, path_of, why_no_file
 from synthbench.sources import files, folders, hub, reranking
 from synthbench.sources.description import Origin, Roots, SourceBase
 from synthbench.sources.hub import COMMIT
 from synthbench.sources.reading import Content, hashes
 from synthbench.sources.sandbox import SandboxSource
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
+from synthbench.user_files import RootedName, path_of, why_no_file
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".txt")
 IN_DATA_FOLDER = "data:"
@@ -264,7 +264,7 @@ class FileSource(SourceBase):
         """Return where on this machine the file should be; raises UserError if no data folder is known."""
         if self.needs_data_folder(roots):
             return self._path_in_data_folder(roots)
-        return path_of(PlacedName(self.file, roots.base))
+        return path_of(RootedName(self.file, roots.base))
 
     def _path(self, roots: Roots) -> Path:
         if self.hub is not None:

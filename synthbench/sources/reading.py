@@ -9,7 +9,7 @@ from typing import Literal
 
 from synthbench.data.records import Record
 from synthbench.errors import UserError
-from synthbench.given_files import check_file
+from synthbench.user_files import check_file
 
 NO_GOLD_SCORE = "no gold score"
 

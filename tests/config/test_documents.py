@@ -58,22 +58,22 @@ def test_an_anchored_value_is_the_same_at_its_alias() -> None:
 
 def test_every_key_and_item_knows_its_line() -> None:
     document = parse_document("a:\n  b:\n  - 1\n  - c: 2\n", "x.yaml")
-    assert document.place(("a", "b", 1, "c")) == "x.yaml:4"
-    assert document.place(("a", "b", 0)) == "x.yaml:3"
+    assert document.location(("a", "b", 1, "c")) == "x.yaml:4"
+    assert document.location(("a", "b", 0)) == "x.yaml:3"
 
 
 def test_a_key_that_is_not_written_down_has_the_place_of_what_encloses_it() -> None:
     document = parse_document("x: 1\na:\n  b: 1\n", "x.yaml")
-    assert document.place(("a", "missing", "deeper")) == "x.yaml:2"
-    assert document.place(("nowhere",)) == "x.yaml:1"
+    assert document.location(("a", "missing", "deeper")) == "x.yaml:2"
+    assert document.location(("nowhere",)) == "x.yaml:1"
 
 
 def test_a_merge_key_brings_values_and_the_lines_that_they_were_written_on() -> None:
     text = "base: &base\n  a: 1\n  b: {c: 2}\nmore: &more {d: 4}\nuse:\n  <<: [*base, *more]\n  a: 3\n"
     document = parse_document(text, "x.yaml")
     assert document.data["use"] == {"a": 3, "b": {"c": 2}, "d": 4}
-    places = [document.place(("use", key)) for key in ("a", "b", "d")]
-    assert places == ["x.yaml:7", "x.yaml:3", "x.yaml:4"]
+    locations = [document.location(("use", key)) for key in ("a", "b", "d")]
+    assert locations == ["x.yaml:7", "x.yaml:3", "x.yaml:4"]
 
 
 @pytest.mark.parametrize(
@@ -137,10 +137,10 @@ def test_a_files_own_values_lie_over_its_includes_and_each_knows_its_file(tmp_pa
     main = write(tmp_path, main="include: [shared/middle.yaml]\nc: 3\nm:\n  y: 2\n")
     document = read_document(main)
     assert document.data == {"a": 1, "b": 2, "m": {"x": 1, "y": 2}, "c": 3}
-    places = {key: document.place((key,)).removeprefix(f"{tmp_path}/") for key in ("a", "b", "c")}
-    assert places == {"a": "shared/deep.yaml:1", "b": "shared/middle.yaml:2", "c": "main.yaml:2"}
-    assert document.place(("m", "x")).endswith("middle.yaml:3")
-    assert document.place(("m", "y")).endswith("main.yaml:4")
+    locations = {key: document.location((key,)).removeprefix(f"{tmp_path}/") for key in ("a", "b", "c")}
+    assert locations == {"a": "shared/deep.yaml:1", "b": "shared/middle.yaml:2", "c": "main.yaml:2"}
+    assert document.location(("m", "x")).endswith("middle.yaml:3")
+    assert document.location(("m", "y")).endswith("main.yaml:4")
 
 
 def test_of_several_includes_the_later_lies_over_the_earlier(tmp_path: Path) -> None:
@@ -178,8 +178,8 @@ def test_an_include_that_can_not_be_read_is_named_at_its_line(tmp_path: Path, in
 def test_dotted_keys_are_nested_and_keep_their_place() -> None:
     document = expand_dotted(parse_document("a.b:\n  c: 1\na.d: 2\n", "x.yaml"))
     assert document.data == {"a": {"b": {"c": 1}, "d": 2}}
-    assert document.place(("a", "b", "c")) == "x.yaml:2"
-    assert document.place(("a", "d")) == "x.yaml:3"
+    assert document.location(("a", "b", "c")) == "x.yaml:2"
+    assert document.location(("a", "d")) == "x.yaml:3"
 
 
 @pytest.mark.parametrize("text", ["a: {b: 1}\na.b: 2\n", "a: 1\na.b: 2\n", "a.b: 1\na: {b: {c: 2}}\n"])
@@ -212,7 +212,7 @@ def test_naming_another_component_replaces_the_section_and_naming_the_same_one_m
 def test_a_replaced_section_forgets_the_places_of_what_it_replaced() -> None:
     under = parse_document("s:\n  name: a\n  k: 3\n", "under.yaml")
     over = parse_document("s:\n  name: b\n", "over.yaml")
-    assert merge(under, over).place(("s", "k")) == "over.yaml:1"
+    assert merge(under, over).location(("s", "k")) == "over.yaml:1"
 
 
 @given(under=MAPPINGS, over=MAPPINGS)

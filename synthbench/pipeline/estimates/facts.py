@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from synthbench.config.llm import NAME as LOCAL
+from synthbench.config.llm import LOCAL
 from synthbench.data.dataset import read_manifest
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError

@@ -22,7 +22,7 @@ NO_FILE = "no such file"
 IS_FOLDER = "is a folder, not a file"
 
 
-class PlacedName(str):
+class RootedName(str):
     """A name as it is written, with the folder that it starts from if it is relative.
 
     The folder is in no identity: what is written and the content of the file are.
@@ -30,20 +30,20 @@ class PlacedName(str):
 
     starts_from: Path
 
-    def __new__(cls, name: str, starts_from: Path = Path()) -> "PlacedName":
+    def __new__(cls, name: str, starts_from: Path = Path()) -> "RootedName":
         """Make a name that starts from a folder."""
-        placed = super().__new__(cls, name)
-        placed.starts_from = starts_from
-        return placed
+        rooted = super().__new__(cls, name)
+        rooted.starts_from = starts_from
+        return rooted
 
 
-def _placed(given: object, as_text: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
+def _rooted(given: object, as_text: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
     name: str = as_text(given)
     folder = getattr(given, "starts_from", None) or (info.context or {}).get(STARTS_FROM)
-    return name if folder is None else PlacedName(name, folder)
+    return name if folder is None else RootedName(name, folder)
 
 
-GivenName = Annotated[str, WrapValidator(_placed)]
+GivenName = Annotated[str, WrapValidator(_rooted)]
 """A field that may name a file or folder: in an experiment file a relative one starts from this file."""
 
 

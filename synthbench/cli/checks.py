@@ -1,4 +1,8 @@
-"""synthbench validate: every fault of an experiment at once."""
+"""synthbench validate and doctor: every fault of an experiment file, and of this machine."""
+
+from collections import Counter
+
+import typer
 
 from synthbench.cli.console import counted
 from synthbench.cli.options import (
@@ -12,6 +16,7 @@ from synthbench.cli.options import (
     allow_code_beside,
     overrides,
 )
+from synthbench.home import home
 
 
 def validate(
@@ -36,3 +41,26 @@ def validate(
     seeds_used = f"seed{'' if len(experiment.seeds) == 1 else 's'} {', '.join(map(str, experiment.seeds))}"
     audits = f", audits: {', '.join(experiment.audits)}" if experiment.audits else ""
     print(f"{file}: valid: {counted(len(experiment.variants), 'variant')}, {seeds_used}{audits}")
+
+
+WIDTH_OF_A_LEVEL = 8
+
+
+def doctor() -> None:
+    """Check installation, devices, folders, endpoint and tracking server, and say what to do.
+
+    Nothing is changed, and nobody is contacted but the endpoint and the tracking server that are configured.
+    Exit code 2 if a problem would end a run.
+    """
+    from synthbench.diagnosis import diagnose
+    from synthbench.diagnosis.machine import Level
+
+    levels: Counter[Level] = Counter()
+    for finding in diagnose(home()):
+        levels[finding.level] += 1
+        typer.echo(f"{finding.level:<{WIDTH_OF_A_LEVEL}}{finding.subject}: {finding.text}")
+        if finding.advice:
+            typer.echo(f"{'':<{WIDTH_OF_A_LEVEL}}-> {finding.advice}")
+    typer.echo(f"problems: {levels[Level.PROBLEM]}, notes: {levels[Level.NOTE]}")
+    if levels[Level.PROBLEM]:
+        raise typer.Exit(2)
