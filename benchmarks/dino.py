@@ -40,7 +40,7 @@ from measure import Timing, interleave, one_thread, print_ratio
 from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.writing import Writer
+from synthbench.generation.writer import Writer
 from synthbench.runtime import Runtime
 
 PEER_GOAL, FORWARD_GOAL = 10.0, 0.8

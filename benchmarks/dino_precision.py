@@ -31,7 +31,7 @@ from measure import one_thread
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.writing import Writer
+from synthbench.generation.writer import Writer
 from synthbench.runtime import Runtime
 
 Precision = Literal["fp32", "bf16", "fp16"]

@@ -14,12 +14,11 @@ from synthbench.data.records import (
     Triplet,
 )
 from synthbench.errors import UserError, did_you_mean
-from synthbench.generation.cost import WritingCost
-from synthbench.generation.jobs import Amounts, Job, WritingTask, Written
+from synthbench.generation.jobs import Amounts, Job, WritingCost, WritingTask, Written
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.writing import Writer
+from synthbench.generation.writer import Writer
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.requests import ChatAnswer, ChatRequest

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from synthbench.generation.decoding import Network, rounded
-from synthbench.generation.prompts import PromptCache
+from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler
 
 if TYPE_CHECKING:

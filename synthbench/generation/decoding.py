@@ -1,13 +1,16 @@
 """Running a language model over sequences that stand side by side, each at a position of its own."""
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synthbench.errors import UserError, in_one_line
 from synthbench.generation.language_model import CausalModel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
+
+    from synthbench.generation.kv_cache import KeyValues
 
 Result = TypeVar("Result")
 ROUNDING = 16
@@ -21,46 +24,6 @@ TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02
 def rounded(length: int) -> int:
     """Return the length, rounded up."""
     return -(-length // ROUNDING) * ROUNDING
-
-
-class KeyValues:
-    """Keys and values of several sequences: one tensor (layers, 2, sequences, heads, length, size of a head).
-
-    Each sequence stands at the beginning of its line. What lies behind a sequence's end is never attended to.
-    """
-
-    def __init__(self, tensor: "Tensor") -> None:
-        self.tensor = tensor
-
-    @property
-    def num_sequences(self) -> int:
-        """How many sequences there are."""
-        return int(self.tensor.shape[2])
-
-    @property
-    def length(self) -> int:
-        """The longest sequence that there is room for."""
-        return int(self.tensor.shape[4])
-
-    def first(self, num_sequences: int) -> "KeyValues":
-        """Return the first sequences, without a copy."""
-        return KeyValues(self.tensor[:, :, :num_sequences])
-
-    def until(self, length: int) -> "KeyValues":
-        """Return the beginning of all sequences, without a copy."""
-        return KeyValues(self.tensor[..., :length, :])
-
-    def with_length(self, length: int) -> "KeyValues":
-        """Return a copy with room for longer sequences."""
-        grown = self.tensor.new_zeros((*self.tensor.shape[:4], length, self.tensor.shape[5]))
-        grown[..., : self.length, :] = self.tensor
-        return KeyValues(grown)
-
-    def copy_from(self, other: "KeyValues", targets: Sequence[int], origins: Sequence[int]) -> None:
-        """Put sequences of `other` into the lines `targets`, cut to the room that there is."""
-        if targets:
-            length = min(self.length, other.length)
-            self.tensor[:, :, list(targets), :, :length] = other.tensor[:, :, list(origins), :, :length]
 
 
 class Network:
@@ -79,27 +42,29 @@ class Network:
         self._shape = self._probed(self._layers)
         self._probed(self._check)
         if self._is_recorded:
-            from synthbench.generation.graphs import ReplayedSteps
+            from synthbench.generation.cuda_graphs import ReplayedSteps
 
             self._step = ReplayedSteps(self._plain_step)
 
-    def key_values(self, num_sequences: int, length: int) -> KeyValues:
+    def key_values(self, num_sequences: int, length: int) -> "KeyValues":
         """Return room for so many sequences of up to `length` tokens."""
         import torch
+
+        from synthbench.generation.kv_cache import KeyValues
 
         layers, heads, size = self._shape
         shape = (layers, 2, num_sequences, heads, rounded(length), size)
         return KeyValues(torch.zeros(shape, dtype=self._causal.model.dtype, device=self._causal.device))
 
-    def read(self, cache: KeyValues, tokens: "Tensor", starts: "Tensor", width: int) -> None:
+    def read(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> None:
         """Read tokens (sequences, n), the first of a line at its position `starts`, into `cache`.
 
         `cache` has as many sequences; none is longer than `width` then. Tokens that only fill a line up are
         read too; later ones are written over them.
         """
-        self._backbone(**self._inputs(cache, tokens, starts, width))
+        self._backbone(**self._inputs(cache.tensor, tokens, starts, width))
 
-    def next_logits(self, cache: KeyValues, tokens: "Tensor", starts: "Tensor", width: int) -> "Tensor":
+    def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> "Tensor":
         """Read one token more of each sequence, tokens (sequences, 1); return fp32 logits of what may follow.
 
         Their shape is (sequences, vocabulary); they may be written over, and are valid until the next call.
@@ -115,16 +80,16 @@ class Network:
         return most
 
     def _plain_step(self, key_values: "Tensor", tokens: "Tensor", starts: "Tensor", width: int) -> "Tensor":
-        inputs = self._inputs(KeyValues(key_values), tokens, starts, width)
+        inputs = self._inputs(key_values, tokens, starts, width)
         if self._head.is_plain:
             return self._head(self._backbone(**inputs).last_hidden_state[:, -1])
         logits: Tensor = self._causal.model(**inputs, logits_to_keep=1).logits[:, -1].float()
         return logits
 
-    def _inputs(self, cache: KeyValues, tokens: "Tensor", starts: "Tensor", width: int) -> dict[str, Any]:
+    def _inputs(self, key_values: "Tensor", tokens: "Tensor", starts: "Tensor", width: int) -> dict[str, Any]:
         import torch
 
-        from synthbench.generation.slots import as_cache
+        from synthbench.generation.kv_cache import as_cache
 
         positions = starts[:, None] + torch.arange(tokens.shape[1], device=starts.device)
         mask = (torch.arange(width, device=starts.device) <= positions[..., None])[:, None]
@@ -135,7 +100,7 @@ class Network:
             "input_ids": tokens,
             "position_ids": positions,
             "attention_mask": mask,
-            "past_key_values": as_cache(cache.tensor, positions, width),
+            "past_key_values": as_cache(key_values, positions, width),
             "use_cache": True,
         }
 

@@ -1,9 +1,12 @@
-"""The next token: self-debiasing, then top-k, then top-p, exactly, without sorting a vocabulary."""
+"""Draw the next token: self-debiasing, then top-k, then top-p, exactly, without sorting the vocabulary."""
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
 SMALLEST_FACTOR = 0.01
@@ -11,6 +14,28 @@ SMALLEST_FACTOR = 0.01
 BLOCK = 32
 NUM_BLOCKS = 24
 NUM_CANDIDATES = 1024
+
+
+def uniforms(count: int, *of: object) -> "NDArray[np.float64]":
+    """Return `count` numbers in [0, 1), the same for equal `of` (seed, input, label, try) everywhere.
+
+    The raw output of Philox, whose stream NumPy guarantees, keyed by a hash.
+    """
+    from numpy.random import Philox
+
+    digest = hashlib.sha256("\x1f".join(map(str, of)).encode()).digest()
+    raw = Philox(key=int.from_bytes(digest[:16], "little")).random_raw(count)
+    return (raw >> 11).astype("float64") * 2.0**-53
+
+
+def draw(probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
+    """Return each row's first index at which the summed probability exceeds its uniform.
+
+    `probabilities` (fp64, shape (rows, n)) need not sum to 1; `uniforms` have the shape (rows,).
+    """
+    summed = probabilities.cumsum(dim=-1)
+    passed = summed > uniforms.unsqueeze(-1) * summed[:, -1:]
+    return passed.int().argmax(dim=-1)
 
 
 @dataclass(frozen=True)
@@ -61,9 +86,7 @@ class Sampler:
 
     def choose(self, tokens: "Tensor", probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
         """Return one token for each row: the first whose summed probability passes the row's uniform."""
-        summed = probabilities.double().cumsum(dim=-1)
-        passed = summed > uniforms.unsqueeze(-1) * summed[:, -1:]
-        return tokens.gather(1, passed.int().argmax(dim=-1, keepdim=True)).squeeze(1)
+        return tokens.gather(1, draw(probabilities.double(), uniforms).unsqueeze(1)).squeeze(1)
 
     def _top_k(
         self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor", k: int

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from synthbench.errors import UserError, in_one_line
 from synthbench.generation.language_model import CausalModel
-from synthbench.generation.randomness import uniforms
+from synthbench.generation.sampling import uniforms
 from synthbench.llm.cache import Answer, key_of
 from synthbench.llm.connection import FailedAttemptError, Kind
 from synthbench.llm.endpoint import Endpoint

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synthbench.errors import UserError
+from synthbench.generation.sampling import draw
 
 if TYPE_CHECKING:
     import torch
@@ -87,13 +88,6 @@ def next_distribution(logits: "Tensor", counts: "Tensor | None", rows: "Columns"
     return weights / weights.sum(dim=-1, keepdim=True)
 
 
-def drawn(probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
-    """Return for each row the first token at which the summed probability passes the row's uniform."""
-    summed = probabilities.cumsum(dim=-1)
-    passed = summed > uniforms.unsqueeze(-1) * summed[:, -1:]
-    return passed.int().argmax(dim=-1)
-
-
 @dataclass(frozen=True)
 class Row:
     """One answer of a batch: how it is drawn, with one uniform for each of the tokens it has room for."""
@@ -127,7 +121,7 @@ class Picker:
         probabilities = next_distribution(logits, self._counted(tokens, step, logits), self._columns)
         if bool(probabilities.isnan().any()):
             raise FloatingPointError
-        picked = drawn(probabilities, self._uniforms[:, step])
+        picked = draw(probabilities, self._uniforms[:, step])
         return torch.full_like(logits, -torch.inf).scatter_(1, picked.unsqueeze(1), 0.0)
 
     def are_full(self, tokens: "Tensor") -> "Tensor":

@@ -18,7 +18,7 @@ from small_models import ARCHITECTURES, COUNTERLABELS, ScriptedEndings, jobs, pr
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.writing import Writer
+from synthbench.generation.writer import Writer
 from synthbench.models import reference
 from synthbench.runtime import Runtime
 

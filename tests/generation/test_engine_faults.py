@@ -17,7 +17,7 @@ from synthbench.errors import UserError
 from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.writing import Writer
+from synthbench.generation.writer import Writer
 from synthbench.runtime import Runtime
 
 LONGEST = 8

@@ -10,7 +10,7 @@ from small_models import COUNTERLABELS, jobs, scripted_model
 from synthbench.generation.jobs import Amounts, Attempt, Job, WritingTask
 from synthbench.generation.language_model import CausalModel, LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.writing import Writer
+from synthbench.generation.writer import Writer
 from synthbench.runtime import Runtime
 
 X1 = "ab"

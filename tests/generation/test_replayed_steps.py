@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from synthbench.generation.graphs import ReplayedSteps
+from synthbench.generation.cuda_graphs import ReplayedSteps
 
 LENGTH = 6
 

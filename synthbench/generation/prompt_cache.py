@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from synthbench.generation.decoding import KeyValues, Network, rounded
+from synthbench.generation.decoding import Network, rounded
 
 if TYPE_CHECKING:
     import torch
+
+    from synthbench.generation.kv_cache import KeyValues
 
 
 @dataclass
@@ -16,7 +18,7 @@ class _Beginning:
     """What all prompts of one label read so far begin with, and its keys and values (one line)."""
 
     tokens: list[int]
-    key_values: KeyValues
+    key_values: "KeyValues"
 
 
 class PromptCache:
@@ -74,13 +76,13 @@ class PromptCache:
             self.key_values = self.key_values.with_length(length)
         self.key_values.copy_from(read, lines, range(len(flat)))
 
-    def _room_for(self, num_prompts: int, length: int) -> KeyValues:
+    def _room_for(self, num_prompts: int, length: int) -> "KeyValues":
         """Return room to read prompts in, the last one again if it is large enough: it need not be blank."""
         if self._room is None or self._room.num_sequences < num_prompts or self._room.length < length:
             self._room = self._network.key_values(num_prompts, length)
         return self._room.first(num_prompts)
 
-    def _read(self, cache: KeyValues, rows: Sequence[Sequence[int]], starts: Sequence[int]) -> None:
+    def _read(self, cache: "KeyValues", rows: Sequence[Sequence[int]], starts: Sequence[int]) -> None:
         import torch
 
         longest = max(map(len, rows))

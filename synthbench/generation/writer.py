@@ -1,18 +1,55 @@
-"""The inputs in work: their prompts are read, their tries go through the batch, their texts are judged."""
+"""Write several samples of a text for each input and label, many of them in one batch.
+
+The result depends on the model, the prompts, the settings and the seed only: not on which rows share a batch,
+the order of inputs, or whether an earlier run was killed.
+"""
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Protocol
 
+from synthbench.errors import UserError
 from synthbench.generation.batch import Batch, Row
 from synthbench.generation.decoding import Network
-from synthbench.generation.endings import judged
-from synthbench.generation.jobs import Attempt, Job, WritingTask, Written
+from synthbench.generation.jobs import Attempt, Job, Outcome, WritingTask, Written
 from synthbench.generation.language_model import CausalModel
-from synthbench.generation.prompts import PromptCache
-from synthbench.generation.randomness import uniforms
-from synthbench.generation.sampling import Sampler
+from synthbench.generation.prompt_cache import PromptCache
+from synthbench.generation.sampling import Sampler, uniforms
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+QUOTE = '"'
+
+
+class QuoteEndings:
+    """A row ends with the token that holds a quotation mark; or a line break, after which none can help."""
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
+        texts = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
+        self._ending = frozenset(token for token, text in enumerate(texts) if QUOTE in text or "\n" in text)
+
+    def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
+        """Say whether the row is over after these tokens."""
+        return tokens[-1] in self._ending
+
+
+def judged(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
+    """Return the text before the first quotation mark, and what is to be thought of it; "kept": usable.
+
+    The authors decode on and cut at the mark; a line break before it, or no mark at all, drops the text.
+    """
+    text, mark, _ = written.partition(QUOTE)
+    if "\n" in text:
+        return text, "newline"
+    if not mark:
+        return text, "unclosed"
+    if not text.strip():
+        return text, "empty"
+    return text, "identical" if text in unwanted else "kept"
+
 
 RESERVE = 4
 """Prompts are read ahead for one in so many places of the batch: a few at a time would be dear."""
@@ -72,7 +109,7 @@ class Tools:
     endings: Endings
 
 
-class Desk:
+class Scheduler:
     """Works through inputs with a batch of so many sequences; keeps no more than a batch's worth of them."""
 
     def __init__(self, tools: Tools, task: WritingTask, num_sequences: int, inputs: Iterator[Input]) -> None:
@@ -218,3 +255,66 @@ class Desk:
         longest = max(map(len, self._needed(each).values()))
         limit = self._tools.causal.max_length
         return limit is not None and longest + self._task.sampling.max_new_tokens > limit
+
+
+class Writer:
+    """Writes the texts of many inputs, `sequences` (regular and counter prompts together) at a time.
+
+    Of each input and label the attempts are numbered; the usable ones (closed by a quotation mark, no line
+    break before it, not empty, not unwanted, distinct) are kept in this order until there are enough, or no
+    try is left. With a prompt for each of its counterlabels, a label is debiased against them
+    (Schick & Schütze 2021, section 3).
+
+    If the device has too little memory for the batch, it is halved, which `say` is told.
+    """
+
+    def __init__(
+        self,
+        causal: CausalModel,
+        task: WritingTask,
+        *,
+        sequences: int,
+        endings: Endings | None = None,
+        say: Callable[[str], None] = lambda message: None,
+    ) -> None:
+        self.sampler = Sampler(task.sampling, causal.end_of_text)
+        self._causal = causal
+        self._network = Network(causal)
+        self._task = task
+        self._endings = endings or QuoteEndings(causal.tokenizer)
+        self._say = say
+        self._num_sequences = max(sequences, self._task.largest_row)
+
+    def write(self, jobs: Iterable[Job]) -> Iterator[Written]:
+        """Yield what was written, label by label, each as soon as it is finished.
+
+        Raises UserError if not even the sequences of one text fit into the device's memory.
+        """
+        import torch
+
+        tools = Tools(self._causal, self._network, self.sampler, self._endings)
+        inputs: Iterator[Input] = map(self._input, jobs)
+        while True:
+            scheduler = Scheduler(tools, self._task, self._num_sequences, inputs)
+            try:
+                yield from scheduler.work()
+                return
+            except torch.OutOfMemoryError as error:
+                inputs = chain(scheduler.unfinished(), inputs)
+                self._halve(error)
+
+    def _input(self, job: Job) -> Input:
+        tokens = self._causal.tokenizer(list(job.prompts.values()))["input_ids"]
+        labels = job.labels if job.labels is not None else tuple(job.prompts)
+        prompts = dict(zip(job.prompts, tokens, strict=True))
+        return Input(job, prompts, {label: LabelState() for label in labels})
+
+    def _halve(self, error: Exception) -> None:
+        import torch
+
+        if self._num_sequences <= self._task.largest_row:
+            raise UserError("the device's memory does not hold the sequences of one text") from error
+        self._num_sequences = max(self._task.largest_row, self._num_sequences // 2)
+        self._say(f"out of memory: going on with {self._num_sequences} sequences at a time")
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wording import refused
 
-from synthbench.llm.token_sampling import Columns, Parameters, Picker, Row, drawn, next_distribution
+from synthbench.generation.sampling import draw
+from synthbench.llm.token_sampling import Columns, Parameters, Picker, Row, next_distribution
 
 CPU = torch.device("cpu")
 LOGITS = torch.tensor([[0.5, 0.3, 0.2]]).log()
@@ -84,7 +85,7 @@ def test_a_row_is_the_same_alone_and_beside_others(rows: list[Parameters], seed:
 @pytest.mark.parametrize(("uniform", "token"), [(0.0, 1), (0.49, 1), (0.5, 3), (1 - 2**-53, 3)])
 def test_a_uniform_picks_the_token_at_which_the_sum_passes_it(uniform: float, token: int) -> None:
     probabilities = torch.tensor([[0.0, 0.5, 0.0, 0.5, 0.0]], dtype=torch.float64)
-    assert drawn(probabilities, torch.tensor([uniform], dtype=torch.float64)).tolist() == [token]
+    assert draw(probabilities, torch.tensor([uniform], dtype=torch.float64)).tolist() == [token]
 
 
 def test_the_tokens_of_the_answer_are_counted_and_those_of_the_prompt_are_not() -> None:
