@@ -110,6 +110,8 @@ class Variant:
     axes: Mapping[str, str]
     candidates: tuple[Candidate, ...]
     parameters: Mapping[str, Any]
+    is_of_file: bool = field(default=False, compare=False)
+    """Whether overrides leave the row as the file has it."""
 
     @property
     def label(self) -> str:
@@ -149,8 +151,10 @@ class Experiment:
     """Each file and folder of this machine that the file names, itself among them."""
     is_data_folder_given: bool = False
     """Whether an option or a variable names it, not the file."""
+    is_of_file: bool = field(default=True, compare=False)
+    """Whether overrides leave all as the file has it, but for the runtime."""
     rows_of_file: frozenset[str] = frozenset()
-    """Labels of the rows that overrides left as the file has them."""
+    """Labels of the rows that overrides leave as the file has them; empty if that is all of it."""
 
     def is_seeded(self, variant: Variant) -> bool:
         """Tell whether a seed makes a difference to a row; if not, it is run once."""

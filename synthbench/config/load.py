@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from synthbench.config.environment_checks import (
     look_into_sources,
 )
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
+from synthbench.config.llm import AnyLLM
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.permissions import check_key_variable, named_files
 from synthbench.config.problems import Fault, Problems, parse
@@ -64,6 +65,8 @@ class _Loader:
         if self.changes.substitute.llm:
             llms = (Document({"llm": each.data.get("llm")}) for each in (self.original, patched))
             self.replaced |= dict.fromkeys(replacements(*llms))
+        self.file_document = Changes.none().applied(self.original, Problems(file.parent))
+        self.file_rows: Mapping[str, Row] = {}
         self.uses_llm = False
         self.num_rows = 1
         self.sources = self._sources()
@@ -78,6 +81,9 @@ class _Loader:
         rows = rows_of(document, self.changes.run, problems)
         if rows:
             check_values(document, self.original, problems)
+        if self.overrides.changes_anything:
+            of_file = rows_of(self.file_document, (), Problems(self.file.parent))
+            self.file_rows = {row.label: row for row in of_file}
         self.num_rows = max(1, len(rows))
         variants, used_sources = self._variants(self._wanted(rows))
         table = TableCheck(document, self.original, rows, problems)
@@ -102,7 +108,8 @@ class _Loader:
         problems.raise_if_any()
         assert section is not None, "a section that does not parse has problems"
         distinct, equal = _without_equal(variants, section.table.kept_axes)
-        overridden = self.changes.resolved()
+        is_of_file = self._is_of_file(section, variants)
+        resolved = dict(self.file_document.data) if is_of_file else self._resolved()
         return Experiment(
             name=section.experiment,
             description=section.description,
@@ -116,13 +123,43 @@ class _Loader:
             table=section.table,
             published=published,
             runtime=section.runtime,
-            resolved={**document.data, **({"overrides": overridden} if overridden else {})},
+            resolved=resolved,
             notes=(*equal, *notes),
             remarks=(*self._remarks(section), *_lost(rows)),
             uses_llm=self.uses_llm,
             files=self._files(section, variants, roots),
             is_data_folder_given=roots.data is not None and given_by != IN_FILE,
+            is_of_file=is_of_file,
+            rows_of_file=frozenset() if is_of_file else self._rows_of_file(section, distinct),
         )
+
+    def _resolved(self) -> dict[str, Any]:
+        overridden = self.changes.resolved()
+        return {**self.document.data, **({"overrides": overridden} if overridden else {})}
+
+    def _is_of_file(self, section: ExperimentSection, variants: Sequence[Variant]) -> bool:
+        """Tell whether the overrides change nothing but the runtime."""
+        if not self.overrides.changes_anything:
+            return True
+        data, of_file = ({**each.data, "runtime": None} for each in (self.document, self.file_document))
+        is_same = data == of_file and self.overrides.seeds in ((), section.seeds)
+        rows = {variant.label: variant for variant in variants}
+        return is_same and list(rows) == list(self.file_rows) and all(row.is_of_file for row in rows.values())
+
+    def _rows_of_file(self, section: ExperimentSection, variants: Sequence[Variant]) -> frozenset[str]:
+        """Return the labels of the rows that compute what rows of these names compute without overrides."""
+        data, of_file = self.document.data, self.file_document.data
+        sources = of_file.get("sources")
+        known = sources if isinstance(sources, dict) else {}
+        is_shared = data.get("vary") == of_file.get("vary") and all(
+            data["sources"][name] == known[name] for name in section.sources.keys() & known.keys()
+        )
+        if data.get("llm") != of_file.get("llm"):
+            scratch = Problems(self.file.parent)
+            llm = parse(AnyLLM | None, of_file.get("llm"), self.file_document, ("llm",), scratch)
+            identities = [each and dict(each.identity()) for each in (llm, section.llm)]
+            is_shared &= identities[0] == identities[1]
+        return frozenset(variant.label for variant in variants if is_shared and variant.is_of_file)
 
     def _sources(self) -> dict[str, Source | None]:
         """Return each source by name; None for one whose section is wrong, which the whole's parse notes."""
@@ -162,11 +199,14 @@ class _Loader:
     def _variant(self, row: Row, parser: RunParser) -> Variant | None:
         document, problems = row.document, parser.problems
         candidates: list[Candidate] = []
+        of_file = self.file_rows.get(row.label)
+        is_of_file = of_file is not None and of_file.document.data == document.data
         for chosen, candidate in _candidates(document, problems, MOST_ROWS // self.num_rows):
             substitute = self.changes.substitute
-            candidate = substitute_oracle(candidate, substitute.oracle)
-            substituted = substitute_models(candidate, substitute, problems)
-            self.replaced |= dict.fromkeys(replacements(candidate, substituted))
+            judged = substitute_oracle(candidate, substitute.oracle)
+            substituted = substitute_models(judged, substitute, problems)
+            self.replaced |= dict.fromkeys(replacements(judged, substituted))
+            is_of_file &= substituted.data == candidate.data
             config = parser.parse(substituted)
             if config is not None:
                 candidates.append(Candidate(chosen, config))
@@ -177,7 +217,7 @@ class _Loader:
             ranged = {path: list(values) for path, values in document.data["select"]["over"].items()}
             parameters = {**parameters, **ranged}
             _check_candidates(document, candidates, problems)
-        return Variant(row.name, row.axes, tuple(candidates), parameters)
+        return Variant(row.name, row.axes, tuple(candidates), parameters, is_of_file)
 
     def _files(
         self, section: ExperimentSection, variants: Sequence[Variant], roots: Roots

@@ -32,6 +32,11 @@ class Overrides:
     seeds: tuple[int, ...] = ()
     data: Path | None = None
 
+    @property
+    def changes_anything(self) -> bool:
+        """Whether another experiment than the file's may come of it."""
+        return bool(self.profile or self.assignments or self.variants or self.seeds)
+
 
 @dataclass(frozen=True)
 class Changes:
@@ -44,6 +49,11 @@ class Changes:
     top: tuple[Document, ...]
     run: tuple[Document, ...]
     substitute: SubstituteSection
+
+    @classmethod
+    def none(cls) -> "Changes":
+        """Return those of an experiment without overrides."""
+        return cls(Document({}), (), (), SubstituteSection())
 
     @classmethod
     def read(cls, file: Path, overrides: Overrides, problems: Problems) -> "Changes":

@@ -1,14 +1,13 @@
 """An experiment as it was asked for: the whole of its file, or what overrides made of it."""
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from synthbench.config.experiment import Experiment
 from synthbench.config.llm import TRAFFIC
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
-from synthbench.errors import UserError
 from synthbench.tracking.redaction import mask_override
 
 
@@ -24,49 +23,12 @@ class Invocation:
 
 
 def load_invocation(file: Path, overrides: Overrides) -> Invocation:
-    """Load an experiment, and find out whether it is still the one that the file describes.
+    """Load an experiment with the overrides that make it another than its file's.
 
-    It is if all that the overrides change is the runtime, or nothing. Raises UserError as `load_experiment`.
+    Those of the runtime do not, nor those that change nothing. Raises UserError as `load_experiment`.
     """
     experiment = load_experiment(file, overrides)
-    typed = _as_typed(overrides)
-    if not typed:
-        return Invocation(experiment)
-    whole = _loaded(file, Overrides(data=overrides.data))
-    if whole is None:
-        # Rows may have been taken away because what they need is not there.
-        removals = tuple(text for text in overrides.assignments if _takes_a_row_away(text))
-        whole = _loaded(file, Overrides(assignments=removals, data=overrides.data))
-    elif replace(experiment, runtime=whole.runtime, resolved=whole.resolved, files=whole.files) == whole:
-        return Invocation(replace(whole, runtime=experiment.runtime, files=experiment.files))
-    rows = frozenset() if whole is None else _rows_as_in(whole, experiment)
-    return Invocation(replace(experiment, rows_of_file=rows), typed)
-
-
-def _loaded(file: Path, overrides: Overrides) -> Experiment | None:
-    try:
-        return load_experiment(file, overrides)
-    except UserError:
-        return None
-
-
-def _rows_as_in(whole: Experiment, experiment: Experiment) -> frozenset[str]:
-    """Return the labels of the rows that compute what rows of these names compute in the whole experiment."""
-
-    def shared(one: Experiment) -> tuple[object, ...]:
-        sources = {name: one.sources[name] for name in whole.sources if name in experiment.sources}
-        return one.vary, sources, one.llm and dict(one.llm.identity())
-
-    if shared(experiment) != shared(whole):
-        return frozenset()
-    return frozenset(variant.label for variant in experiment.variants if variant in whole.variants)
-
-
-def _takes_a_row_away(assignment: str) -> bool:
-    """Tell whether a `--set` removes a variant, or a value of the grid, and does nothing else."""
-    path, _, value = assignment.partition("=")
-    section, *keys = path.strip().split(".")
-    return value.strip() == "null" and len(keys) == {"variants": 1, "grid": 2}.get(section)
+    return Invocation(experiment, () if experiment.is_of_file else _as_typed(overrides))
 
 
 def _as_typed(overrides: Overrides) -> tuple[str, ...]:
