@@ -78,13 +78,7 @@ class _Loader:
             check_llm(section.llm, document, problems)
             check_key_variable(section.llm, document, self.overrides.assignments, problems)
         corpora = parse(Corpora, document.data.get("corpora", {}), document, ("corpora",), problems)
-        rows = rows_of(document, self.changes.run, problems)
-        if rows:
-            check_values(document, self.original, problems)
-        if self.overrides.changes_anything:
-            of_file = rows_of(self.file_document, (), Problems(self.file.parent))
-            self.file_rows = {row.label: row for row in of_file}
-        self.num_rows = max(1, len(rows))
+        rows = self._rows()
         variants, used_sources = self._variants(self._wanted(rows))
         table = TableCheck(document, self.original, rows, problems)
         if rows:
@@ -132,6 +126,16 @@ class _Loader:
             is_of_file=is_of_file,
             rows_of_file=frozenset() if is_of_file else self._rows_of_file(section, distinct),
         )
+
+    def _rows(self) -> list[Row]:
+        rows = rows_of(self.document, self.changes.run, self.problems)
+        if rows:
+            check_values(self.document, self.original, self.problems)
+        if self.overrides.changes_anything:
+            of_file = rows_of(self.file_document, (), Problems(self.file.parent))
+            self.file_rows = {row.label: row for row in of_file}
+        self.num_rows = max(1, len(rows))
+        return rows
 
     def _resolved(self) -> dict[str, Any]:
         overridden = self.changes.resolved()
