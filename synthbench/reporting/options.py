@@ -1,43 +1,40 @@
-"""What an experiment file may say about its table."""
+"""The `table` section of an experiment file."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+MAX_SENTENCE = 200  # characters
 
-def _listed(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
+
+def _listed(value: Any) -> Any:  # noqa: ANN401 - any value of the file
     return (value,) if isinstance(value, str) else value
 
 
-Names = Annotated[tuple[str, ...], Field(strict=False)]
-
-
-def _compared_with_all(value: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
+def _compared_with_all(value: Any) -> Any:  # noqa: ANN401 - any value of the file
     return {value: ()} if isinstance(value, str) else value
-
-
-MOST_OF_A_SENTENCE = 200
 
 
 def _sentence(text: str) -> str:
     if not text.strip() or len(text.splitlines()) > 1:
         raise ValueError("must be a sentence on one line")
-    if len(text) > MOST_OF_A_SENTENCE:
-        raise ValueError(
-            f"has {len(text)} characters; at most {MOST_OF_A_SENTENCE}, what is longer is a note"
-        )
+    if len(text) > MAX_SENTENCE:
+        raise ValueError(f"has {len(text)} characters; at most {MAX_SENTENCE}, what is longer is a note")
     return text
 
 
+Names = Annotated[tuple[str, ...], Field(strict=False)]
 NameOrNames = Annotated[Names, BeforeValidator(_listed)]
-_CONFIG = ConfigDict(extra="forbid", frozen=True, strict=True)
+CostKind = Literal["dollars", "tokens", "seconds"]
 
 
-class PublishedOptions(BaseModel):
-    """`table.published`: a paper's table whose figures stand beside ours."""
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    model_config = _CONFIG
+
+class PublishedOptions(_Options):
+    """`table.published`: a paper's table whose values stand beside ours."""
 
     file: Annotated[NameOrNames, Field(min_length=1)] = Field(
         description="the published table, a CSV, or several; relative to the experiment file"
@@ -71,10 +68,8 @@ class PublishedOptions(BaseModel):
         return next((self.encoders[value] for value in values if value in self.encoders), "")
 
 
-class PublishedCosts(BaseModel):
+class PublishedCosts(_Options):
     """`table.costs`: what a paper paid for a sentence, beside what we did."""
-
-    model_config = _CONFIG
 
     file: str = Field(min_length=1, description="the published table, a CSV; relative to the experiment file")
     row: str = Field(min_length=1, description="its row")
@@ -84,10 +79,8 @@ class PublishedCosts(BaseModel):
     )
 
 
-class CurvesOptions(BaseModel):
+class CurvesOptions(_Options):
     """`table.figures.curves`: scores against an amount."""
-
-    model_config = _CONFIG
 
     axis: str | None = Field(
         None,
@@ -104,10 +97,8 @@ class CurvesOptions(BaseModel):
         return self
 
 
-class DensitiesOptions(BaseModel):
+class DensitiesOptions(_Options):
     """`table.figures.densities`: how the scores of pairs are distributed."""
-
-    model_config = _CONFIG
 
     parts: Annotated[Names, Field(min_length=1)] = Field(
         description="parts of `data`, scored pairs, of which each row gives a line"
@@ -117,13 +108,8 @@ class DensitiesOptions(BaseModel):
     )
 
 
-CostKind = Literal["dollars", "tokens", "seconds"]
-
-
-class FrontierOptions(BaseModel):
+class FrontierOptions(_Options):
     """`table.figures.frontier`: the score against what a row cost."""
-
-    model_config = _CONFIG
 
     costs: Annotated[tuple[CostKind, ...], Field(strict=False), BeforeValidator(_listed)] = Field(
         min_length=1,
@@ -134,10 +120,8 @@ class FrontierOptions(BaseModel):
     )
 
 
-class FiguresOptions(BaseModel):
+class FiguresOptions(_Options):
     """`table.figures`: what is drawn beside the scores."""
-
-    model_config = _CONFIG
 
     caption: bool = Field(
         default=True,
@@ -161,10 +145,8 @@ class FiguresOptions(BaseModel):
     )
 
 
-class LatexOptions(BaseModel):
+class LatexOptions(_Options):
     """`table.latex`: how the LaTeX tables are set."""
-
-    model_config = _CONFIG
 
     label: str | None = Field(
         None,
@@ -178,10 +160,8 @@ class LatexOptions(BaseModel):
     )
 
 
-class TableOptions(BaseModel):
+class TableOptions(_Options):
     """The `table` section of an experiment file; every field may be left out."""
-
-    model_config = _CONFIG
 
     across: NameOrNames = Field(
         (),
@@ -214,7 +194,7 @@ class TableOptions(BaseModel):
     shows: Mapping[str, Annotated[str, AfterValidator(_sentence)]] = Field(
         default_factory=dict,
         exclude_if=lambda value: not value,
-        description=f"row -> a sentence on what it shows, at most {MOST_OF_A_SENTENCE} characters, listed"
+        description=f"row -> a sentence on what it shows, at most {MAX_SENTENCE} characters, listed"
         " below the table",
     )
     notes: Names = Field((), description="what else must be known beside the table, a sentence each")

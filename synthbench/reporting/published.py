@@ -146,7 +146,7 @@ def read_published_audit(file: Path, rows: Mapping[str, str], columns: Mapping[s
 
     Raises UserError if the file can't be read, or has no such row or column.
     """
-    options = PublishedOptions(file=str(file), rows=rows, columns=columns)
+    options = PublishedOptions(file=(str(file),), rows=rows, columns=columns)
     values = chosen_values(options, read_published(file))
     found = {(value.row, value.column): value.value for value in values}
     cells = {

@@ -1,9 +1,15 @@
 """A report: the table of scores, sections and figures of a result, each made once for all formats."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from synthbench.reporting.figures.registry import Study, studies
+from synthbench.reporting.figures.confusion import confusions
+from synthbench.reporting.figures.curves import curves
+from synthbench.reporting.figures.densities import densities
+from synthbench.reporting.figures.early_dev import early_dev
+from synthbench.reporting.figures.frontier import frontier
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.audit_section import audit_section
 from synthbench.reporting.model.build import build_table
@@ -12,6 +18,34 @@ from synthbench.reporting.model.cost_section import cost_section
 from synthbench.reporting.model.sections import Section
 from synthbench.reporting.model.table import Table
 from synthbench.reporting.results import ExperimentResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Study(Protocol):
+    """What a figure shows, with the numbers behind it."""
+
+    name: ClassVar[str]
+    """The name of its files."""
+    title: ClassVar[str]
+
+    @property
+    def section(self) -> Section | None:
+        """Its numbers as tables, if it has any."""
+
+    def draw(self, *, has_caption: bool = True) -> "Figure | None":
+        """Return the figure, if there is anything to draw; without its caption it has no notes either."""
+
+
+STUDIES: tuple[Callable[[Analysis], Study | None], ...] = (
+    curves,
+    densities,
+    early_dev,
+    frontier,
+    confusions,
+)
+"""Each finds what one figure shows; None where it is not asked for."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +66,9 @@ class Report:
 
     @cached_property
     def studies(self) -> tuple[Study, ...]:
-        """What the figures show."""
-        return studies(self.analysis)
+        """What the figures show, beside that of the scores."""
+        found = (find(self.analysis) for find in STUDIES)
+        return tuple(study for study in found if study is not None)
 
     @cached_property
     def comparisons(self) -> Section | None:

@@ -11,10 +11,10 @@ from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
 from synthbench.reporting.figures.confusion import confusions
-from synthbench.reporting.figures.registry import studies
 from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.published import PublishedAudit
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import AuditResult, ExperimentResult
 
 if TYPE_CHECKING:
@@ -101,8 +101,8 @@ def test_each_audit_has_a_panel_and_what_nobody_judged_is_said() -> None:
 def test_without_a_judgement_there_is_no_figure() -> None:
     waiting = AuditResult(name="labels", part="x2", rows=("plain",), stage="b", num_items=400)
     assert confusions(Analysis(result(waiting))) is None
-    assert studies(Analysis(result(waiting))) == ()
-    assert [study.name for study in studies(Analysis(result(audit("dino"))))] == ["confusion"]
+    assert Report(result(waiting)).studies == ()
+    assert [study.name for study in Report(result(audit("dino"))).studies] == ["confusion"]
 
 
 def test_eight_scores_and_long_names_stay_within_the_width_of_a_paper() -> None:

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synthbench.reporting.figures.frontier import frontier, undominated
-from synthbench.reporting.figures.registry import studies
 from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.render.csv_files import csv_text
+from synthbench.reporting.report import Report
 from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, RunResult
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
@@ -169,7 +169,7 @@ def test_without_any_point_there_are_reasons_and_no_figure(
     make_runs: MakeRuns, make_result: MakeResult
 ) -> None:
     result = make_result(make_runs("old", {"A": (0.9,)}), figures={"frontier": {"costs": ["seconds"]}})
-    (study,) = studies(Analysis(result))
+    (study,) = Report(result).studies
     assert study.section is not None
     assert (study.section.name, study.section.blocks) == ("frontier", ())
     assert study.draw() is None

@@ -371,7 +371,7 @@ def test_every_format_prints_the_figures_apart_from_ours(study: Study) -> None:
 
     assert "| *published ‡* | *76.09* |  |" in markdown_table(table)
     latex = latex_table(table, Analysis(result))
-    assert r"\quad {\footnotesize\itshape published \ddag{}} & \footnotesize\itshape 76.09 & " in latex
+    assert r"\quad {\footnotesize\itshape published ‡} & \footnotesize\itshape 76.09 & " in latex
     console = Console(width=120, record=True, file=io.StringIO())
     console.print(terminal_table(table, console).renderable)
     assert "  published ‡" in console.export_text()

@@ -2,16 +2,14 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
-from synthbench.reporting.model import comparability
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.notes import figure_notes, short_notes, table_notes
-from synthbench.reporting.model.table import Coordinates, Group, PublishedCell, Row, RowKey, Table
-from synthbench.reporting.options import PublishedOptions
-from synthbench.reporting.published import PublishedValue
+from synthbench.reporting.model.published_values import published_cells
+from synthbench.reporting.model.table import Coordinates, Group, Row, RowKey, Table
 from synthbench.reporting.statistics.differences import leads
 
 Members = Sequence[tuple[RowKey, Runs]]
@@ -61,7 +59,7 @@ def _caption(analysis: Analysis) -> str:
 
 
 def _group(members: Members, analysis: Analysis) -> Group:
-    ceiling, published = analysis.options.ceiling, analysis.options.published
+    ceiling = analysis.options.ceiling
     compared = [member for member in members if member[0].variant not in ceiling]
     ceilings = [member for member in members if member[0].variant in ceiling]
     winners = [_winner(source, compared, analysis) for source in analysis.columns]
@@ -72,9 +70,11 @@ def _group(members: Members, analysis: Analysis) -> Group:
             replace(cell, is_bold=True) if cell is not None and key == winner else cell
             for cell, winner in zip(cells, winners, strict=True)
         )
-        row = Row(key, marked, key.variant in ceiling)
-        beside = () if published is None else tuple(_PublishedRow(row, runs, published, analysis).cells())
-        rows.append(replace(row, published=beside))
+        beside = tuple(
+            value if cell is not None else None
+            for cell, value in zip(cells, published_cells(key, runs, analysis), strict=True)
+        )
+        rows.append(Row(key, marked, key.variant in ceiling, beside if analysis.options.published else ()))
     return Group(tuple(rows))
 
 
@@ -92,53 +92,3 @@ def _winner(source: ColumnSource, members: Members, analysis: Analysis) -> RowKe
         if key != best
     )
     return best if all(are_led) else None
-
-
-@dataclass(frozen=True)
-class _PublishedRow:
-    """The published values beside one row."""
-
-    row: Row
-    runs: Runs
-    options: PublishedOptions
-    analysis: Analysis
-
-    def cells(self) -> Iterator[PublishedCell | None]:
-        for source, ours in zip(self.analysis.columns, self.row.cells, strict=True):
-            yield None if ours is None else self._cell(source)
-
-    def _cell(self, source: ColumnSource) -> PublishedCell | None:
-        value = self._value(source)
-        if value is None:
-            return None
-        measured = self._measured(source)
-        own = comparability.differences(value, measured)
-        parts = {
-            part.column.title: comparability.differences(printed, self._measured(part))
-            for part in source.parts
-            if (printed := self._value(part)) is not None
-        }
-        return PublishedCell(
-            value.value,
-            value.sd,
-            value.source,
-            value.flag,
-            (*own, *comparability.within(parts, own)),
-            comparability.refusal(value, measured),
-        )
-
-    def _value(self, source: ColumnSource) -> PublishedValue | None:
-        coordinates = (*self.row.axes, *source.measurements[0].coordinates)
-        encoder = self.options.encoder_at(dict(coordinates).values())
-        wanted = self.options.rows.get(self.row.variant), source.published_column(self.options)
-        fitting = [
-            value
-            for value in self.analysis.result.published
-            if (value.row, value.column) == wanted and encoder in (None, value.encoder)
-        ]
-        return fitting[-1] if fitting else None
-
-    def _measured(self, source: ColumnSource) -> comparability.Measured:
-        scores = [score for one in source.measurements for score in one.scores(self.runs)]
-        runs = [run for one in source.measurements for run in one.runs(self.runs)]
-        return comparability.Measured(runs, scores, source.column.is_average, self.analysis.result.overrides)

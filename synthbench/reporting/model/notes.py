@@ -13,7 +13,7 @@ from synthbench.reporting.model.experiment_notes import (
     overridden,
     unfinished,
 )
-from synthbench.reporting.model.published_notes import amount_notes, published_notes
+from synthbench.reporting.model.published_values import amount_notes, published_notes
 from synthbench.reporting.model.table import CEILING_MARK, MISSING, Cell, Table
 from synthbench.reporting.statistics.differences import NOISE_RULE
 

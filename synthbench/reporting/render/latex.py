@@ -12,92 +12,36 @@ from synthbench.reporting.model.sections import Block, Grid, Line, Section
 from synthbench.reporting.model.table import MISSING, Cell, Group, Row, Table
 from synthbench.reporting.options import LatexOptions
 
-_ASCII = {
+_MEANINGS = {
     "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    # After \\ a bracket would be an argument and a star a variant of the command.
-    "[": "{[}",
-    "]": "{]}",
-    "*": "{*}",
     "`": r"\textasciigrave{}",
     '"': r"\char34{}",
+    **{sign: f"\\{sign}" for sign in "{}$&#%_"},
+    # After \\ a bracket would be an argument and a star a variant of the command.
+    **{sign: f"{{{sign}}}" for sign in "[]*"},
 }
-_SYMBOLS = {
-    "–": r"\textendash{}",
-    "—": r"\textemdash{}",
-    "−": r"\ensuremath{-}",
-    "‘": r"\textquoteleft{}",
-    "’": r"\textquoteright{}",
-    "“": r"\textquotedblleft{}",
-    "”": r"\textquotedblright{}",
-    "…": r"\ldots{}",
-    "†": r"\dag{}",
-    "‡": r"\ddag{}",
-    "§": r"\S{}",
-    "©": r"\copyright{}",
-    "·": r"\ensuremath{\cdot}",
-    "×": r"\ensuremath{\times}",
-    "±": r"\ensuremath{\pm}",
-    "≤": r"\ensuremath{\leq}",
-    "≥": r"\ensuremath{\geq}",
-    "≠": r"\ensuremath{\neq}",
-    "≈": r"\ensuremath{\approx}",
-    "→": r"\ensuremath{\rightarrow}",
-    "←": r"\ensuremath{\leftarrow}",
-    "°": r"\ensuremath{^{\circ}}",
-    "∞": r"\ensuremath{\infty}",
-    "ß": r"\ss{}",
-    "æ": r"\ae{}",
-    "Æ": r"\AE{}",
-    "œ": r"\oe{}",
-    "Œ": r"\OE{}",
-    "ø": r"\o{}",
-    "Ø": r"\O{}",
-    "ł": r"\l{}",
-    "Ł": r"\L{}",
-    "ı": r"\i{}",
-}
+_MATH = {
+    "−": "-", "≤": r"\leq", "≥": r"\geq", "≠": r"\neq", "≈": r"\approx", "∞": r"\infty",
+    "→": r"\rightarrow", "←": r"\leftarrow",
+}  # fmt: skip
 _LIGATURES = ("-", "'", ",")
-_GREEK = tuple("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ")
-_ACCENTS = {
-    "\u0300": "`",
-    "\u0301": "'",
-    "\u0302": "^",
-    "\u0303": "~",
-    "\u0304": "=",
-    "\u0306": "u",
-    "\u0307": ".",
-    "\u0308": '"',
-    "\u030a": "r",
-    "\u030b": "H",
-    "\u030c": "v",
-    "\u0323": "d",
-    "\u0327": "c",
-}
+_GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
+_PUNCTUATION = "–—‘’“”…†‡‰€"
+_UNKNOWN = "«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ"
+"""Latin letters and signs that pdflatex's default font lacks."""
+_ACCENTS = dict(
+    zip("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0327", "`'^~=u.\"rHvdc")
+)
 _BELOW = "\u0323\u0327"
 
 
-def _greek(letter: str) -> str:
-    _, size, _, name = unicodedata.name(letter).lower().replace("lamda", "lambda").split()
-    return rf"\ensuremath{{\{name.title() if size == 'capital' else name}}}"
-
-
-_KNOWN = {**_ASCII, **_SYMBOLS, **{letter: _greek(letter) for letter in _GREEK}}
-
-
 def escape(text: str) -> str:
-    """Return `text` as ASCII LaTeX that prints it; a character LaTeX can't print becomes its U+ number."""
+    """Return `text` as LaTeX that prints it; a character that LaTeX can't print becomes its U+ number."""
     escaped = "".join(_escape_character(character) for character in unicodedata.normalize("NFC", text))
     for sign in _LIGATURES:
         while sign * 2 in escaped:
@@ -106,13 +50,25 @@ def escape(text: str) -> str:
 
 
 def _escape_character(character: str) -> str:
-    if character in _KNOWN:
-        return _KNOWN[character]
+    if character in _MEANINGS:
+        return _MEANINGS[character]
     if character.isspace():
         return " "
-    if character.isascii() and character.isprintable():
+    if character.isprintable() and (character.isascii() or _is_in_fonts(character)):
         return character
+    if character in _MATH or character in _GREEK:
+        return rf"\ensuremath{{{_MATH.get(character) or _greek(character)}}}"
     return _accented(character) or rf"\texttt{{U+{ord(character):04X}}}"
+
+
+def _is_in_fonts(character: str) -> bool:
+    """Tell whether LaTeX prints a character of a UTF-8 file with its default fonts."""
+    return character in _PUNCTUATION or ("\u00a1" <= character <= "\u017e" and character not in _UNKNOWN)
+
+
+def _greek(letter: str) -> str:
+    _, size, _, name = unicodedata.name(letter).lower().replace("lamda", "lambda").split()
+    return rf"\{name.title() if size == 'capital' else name}"
 
 
 def _accented(character: str) -> str:

@@ -1,0 +1,243 @@
+"""A paper's values beside ours: whether they are comparable, with marks and notes where they are not."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from synthbench.reporting.model.aggregate import ColumnSource, Runs
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.table import (
+    DIFFERENCE_MARK,
+    FLAGS,
+    Difference,
+    PublishedCell,
+    Row,
+    RowKey,
+    Table,
+)
+from synthbench.reporting.options import PublishedOptions
+from synthbench.reporting.published import PublishedValue
+from synthbench.reporting.results import RunResult, TaskScores
+
+PART_MARK = " #"
+"""Separates test set and part of the data in a published column of amounts: "MRPC #silver"."""
+_LANGUAGE_MODEL = re.compile(r"data\.[^.]+\.language_model\.model")
+_CHANGES = ("--profile", "--set")
+Shown = tuple[Row, str, PublishedCell]
+"""Row, title of the column, and the cell."""
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One of our cells: its runs, their scores (of every test set of an average), and the overrides."""
+
+    runs: Sequence[RunResult]
+    scores: Sequence[TaskScores]
+    is_average: bool
+    overrides: Sequence[str]
+
+
+def published_cells(key: RowKey, runs: Runs, analysis: Analysis) -> Iterator[PublishedCell | None]:
+    """Yield the paper's value for each column of a row; None where it printed none."""
+    options = analysis.options.published
+    for source in analysis.columns:
+        value = None if options is None else _value(key, source, options, analysis)
+        if options is None or value is None:
+            yield None
+            continue
+        measured = _measured(source, runs, analysis)
+        own = tuple(_differences(value, measured))
+        parts = {
+            part.column.title: tuple(_differences(printed, _measured(part, runs, analysis)))
+            for part in source.parts
+            if (printed := _value(key, part, options, analysis)) is not None
+        }
+        differences = (*own, *_differences_of_parts(parts, own))
+        yield PublishedCell(
+            value.value, value.sd, value.source, value.flag, differences, _refusal(value, measured)
+        )
+
+
+def _value(
+    key: RowKey, source: ColumnSource, options: PublishedOptions, analysis: Analysis
+) -> PublishedValue | None:
+    encoder = options.encoder_at(dict((*key.axes, *source.measurements[0].coordinates)).values())
+    wanted = options.rows.get(key.variant), source.published_column(options)
+    fitting = [
+        value
+        for value in analysis.result.published
+        if (value.row, value.column) == wanted and encoder in (None, value.encoder)
+    ]
+    return fitting[-1] if fitting else None
+
+
+def _measured(source: ColumnSource, runs: Runs, analysis: Analysis) -> _Measured:
+    scores = [score for one in source.measurements for score in one.scores(runs)]
+    here = [run for one in source.measurements for run in one.runs(runs)]
+    return _Measured(here, scores, source.column.is_average, analysis.result.overrides)
+
+
+def _refusal(value: PublishedValue, measured: _Measured) -> str:
+    """Return why the value may not stand beside ours, since it is of another split, metric or aggregation.
+
+    Main scores are named METRIC or METRIC_AGGREGATION. A published aggregation "none" is of a test set
+    without subsets, for which all aggregations are equal.
+    """
+    splits = {score.split for score in measured.scores} - {""}
+    if value.split and splits - {value.split}:
+        return f"published {value.split}, here {' and '.join(sorted(splits))}"
+    for name in dict.fromkeys(score.main_score for score in measured.scores):
+        metric, _, aggregation = name.partition("_")
+        if name == value.metric:
+            continue
+        if metric != value.metric:
+            return f"published {value.metric}, here {metric}"
+        if "none" != value.aggregation != aggregation:
+            return f"published aggregation {value.aggregation}, here {aggregation}"
+    return ""
+
+
+def _differences(value: PublishedValue, measured: _Measured) -> Iterator[Difference]:
+    """Yield how the conditions of measurement differ; unknown conditions, as of old results, don't count."""
+    # Overrides that left these runs as the file has them changed other rows alone.
+    changes = [each for each in measured.overrides if each.startswith(_CHANGES)]
+    if changes and not all(run.is_of_file for run in measured.runs):
+        yield Difference(f"ours are of the experiment with {' '.join(changes)}", "row")
+    encoders = _others(value.encoder, map(_encoder, measured.runs))
+    if encoders:
+        yield Difference(f"published {value.encoder}, here {encoders}", "row")
+    generators = _others(value.generator, (name for run in measured.runs for name in _generators(run)))
+    if generators:
+        yield Difference(f"published data of {value.generator}, here of {generators}", "row")
+    for text in (*_other_settings(value, measured.scores), *_other_items(value, measured)):
+        yield Difference(text, "column")
+
+
+def _others(published: str, models: Iterable[str]) -> str:
+    """Return our models if one of them is not the published one."""
+    names = sorted({*models} - {""})
+    is_other = published and any(not _is_same(published, name) for name in names)
+    return " and ".join(names) if is_other else ""
+
+
+def _is_same(published: str, model: str) -> bool:
+    """Tell whether a hub id is of the published model, or of one made from it: "roberta-base-nli-..."."""
+    name = model.rpartition("/")[2].lower()
+    return name == published or (name.startswith(f"{published}-") and "," not in name)
+
+
+def _encoder(run: RunResult) -> str:
+    """Return the base model with what was taken of it: "org/name, 2 layers"."""
+    name = str(run.parameters.get("train.base.model", ""))
+    if run.parameters.get("train.base.static"):
+        return f"{name}, token embeddings"
+    layers = run.parameters.get("train.base.num_layers")
+    return f"{name}, {layers} layers" if layers else name
+
+
+def _generators(run: RunResult) -> list[str]:
+    models = [str(value) for path, value in run.parameters.items() if _LANGUAGE_MODEL.fullmatch(path)]
+    return [*models, *(dataset.llm for dataset in run.datasets if dataset.llm)]
+
+
+def _other_settings(value: PublishedValue, scores: Sequence[TaskScores]) -> Iterator[str]:
+    """Yield the evaluator's settings that differ, such as the classifier."""
+    for name, published in value.settings.items():
+        here = {str(score.settings[name]) for score in scores if name in score.settings}
+        if here - {published}:
+            yield f"{name}: published {published}, here {' and '.join(sorted(here))}"
+
+
+def _other_items(value: PublishedValue, measured: _Measured) -> Iterator[str]:
+    """Yield how the scored items, or the treatment of their subsets, differ."""
+    counts = {score.num_items for score in measured.scores}
+    if value.n is not None and not measured.is_average and counts != {value.n}:
+        yield f"{value.n} items published, {' and '.join(map(str, sorted(counts)))} here"
+    if drawn := {score.drawn: None for score in measured.scores if score.drawn}:
+        yield f"other items than the published ones, ours are {' and '.join(drawn)}"
+    has_subsets = all(any("/" in name for name in score.scores) for score in measured.scores)
+    if value.aggregation == "mean" and not has_subsets:
+        yield "a mean over subsets, unknown here"
+
+
+def _differences_of_parts(
+    parts: Mapping[str, Sequence[Difference]], own: Sequence[Difference]
+) -> Iterator[Difference]:
+    """Yield the differences of an average's columns, given by title, that are not its own."""
+    titles: dict[str, list[str]] = {}
+    for title, found in parts.items():
+        for difference in found:
+            if difference.of == "column" and difference not in own:
+                titles.setdefault(difference.text, []).append(title)
+    return (Difference(f"{text} ({', '.join(of)})", "column") for text, of in titles.items())
+
+
+def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:
+    """Yield the sources of the published values, the conditions that differ, and what the marks mean."""
+    found = [
+        (row, column.title, cell)
+        for row in table.rows
+        for column, cell in zip(table.columns, row.published, strict=False)
+        if cell is not None
+    ]
+    if are_wanted and not found:
+        yield "None of the published figures is of a row and a column of this table."
+    shown = [each for each in found if not each[2].refusal]
+    if shown:
+        yield f"Published: {'; '.join(dict.fromkeys(cell.source for _, _, cell in shown))}."
+    for text in _difference_texts(shown):
+        yield f"{DIFFERENCE_MARK} Not measured alike: {text}."
+    for flag in dict.fromkeys(cell.flag for _, _, cell in shown if cell.flag):
+        mark, meaning = FLAGS[flag]
+        yield f"{mark} {meaning}"
+    refused: dict[str, dict[str, None]] = {}
+    for _, title, cell in found:
+        if cell.refusal:
+            refused.setdefault(cell.refusal, {})[title] = None
+    for reason, titles in refused.items():
+        yield f"Published figures of another thing are not shown: {', '.join(titles)}: {reason}."
+
+
+def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:
+    """Yield the differences of the whole table, those of some rows, and in one text those of columns."""
+    columns: dict[str, None] = {}
+    for difference in dict.fromkeys(difference for _, _, cell in shown for difference in cell.differences):
+        having = [each for each in shown if difference in each[2].differences]
+        if difference.of == "column":
+            columns |= dict.fromkeys(f"{title}: {difference.text}" for _, title, _ in having)
+            continue
+        everywhere, here = (dict.fromkeys(row.variant for row, _, _ in some) for some in (shown, having))
+        yield difference.text + ("" if len(here) == len(everywhere) else f": {', '.join(here)}")
+    if columns:
+        yield "; ".join(columns)
+
+
+def amount_notes(analysis: Analysis) -> Iterator[str]:
+    """Yield row by row the number of records (mean over seeds), with the paper's in brackets."""
+    options = analysis.options.published
+    if options is None:
+        return
+    sources = [each for each in analysis.columns if not each.column.is_average]
+    for key, runs in analysis.rows.items():
+        texts: dict[str, list[str]] = {}
+        for source in sources:
+            wanted = options.rows.get(key.variant), source.published_column(options)
+            for part, amount in _published_amounts(analysis.result.published, wanted):
+                here = source.measurements[0].runs(runs)
+                counts = [data.num_records for run in here for data in run.datasets if data.part == part]
+                if counts:
+                    text = f"{source.column.title} {round(fmean(counts)):,} ({amount:,})"
+                    texts.setdefault(part, []).append(text)
+        for part, of_part in texts.items():
+            yield f"Records of {part}, published in brackets: {key.label}: {', '.join(of_part)}."
+
+
+def _published_amounts(
+    values: Sequence[PublishedValue], wanted: tuple[str | None, str]
+) -> Iterator[tuple[str, int]]:
+    """Yield each part of the data whose amount the paper printed in this row and column."""
+    for value in values:
+        column, mark, part = value.column.partition(PART_MARK)
+        if value.metric == "count" and mark and (value.row, column) == wanted:
+            yield part, int(value.value)
