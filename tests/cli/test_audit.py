@@ -50,7 +50,7 @@ def problem(*arguments: str | Path) -> str:
 def test_the_oracle_prints_the_confusion_and_writes_it(folder: Path, tmp_path: Path) -> None:
     output = succeed(folder, "--oracle", "sandbox", "--json", tmp_path / "audit.json")
     for text in (
-        "judged (rows) of what was intended (columns)",
+        "judged labels (rows) of intended labels (columns)",
         "50.0% [9.5, 90.5] (1)",
         "outside the grammar",
         "Outside the grammar: 1 x sentence2",

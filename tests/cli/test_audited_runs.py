@@ -44,7 +44,7 @@ def test_the_oracle_of_a_profile_judges_and_report_shows_it_again(audited: Proje
     assert (called.code, called.errors) == (0, [])
     confusion = called.out[: called.out.index("page: ")]
     for text in (
-        "labels of pairs (small): judged (rows) of what was intended (columns)",
+        "labels of pairs (small): judged labels (rows) of intended labels (columns)",
         "mean similarity",
         "Judged by: oracle sandbox, version 2",
         "What the sandbox's own labels are worth",
@@ -61,7 +61,7 @@ def test_people_get_a_sheet_and_their_answers_are_read_and_kept(audited: Project
     called = audited.call("run", audited.file)
     assert (called.code, called.errors) == (0, [])
     assert "sheet: reports/small/audit-labels-small.csv: " in called.out
-    assert "20 are to be judged; nobody has yet" in called.out
+    assert "20 items wait for judgement" in called.out
     assert called.out.splitlines()[-1] == "next: answer 1 sheet, named above, and run again"
     sheet = audited.folder / "reports" / "small" / "audit-labels-small.csv"
     with sheet.open(encoding="utf-8-sig", newline="") as stream:

@@ -159,7 +159,7 @@ def test_a_part_of_the_experiment_leaves_the_whole_ones_report_alone(copy: Proje
     assert "in reports/small/seeds-0/table.md" in part
     notes = (copy.folder / "reports" / "small" / "seeds-0" / "table.md").read_text(encoding="utf-8")
     assert "One seed (0)" in notes
-    assert "Not the experiment as its file has it, but with --seeds 0." in notes
+    assert "Run with overrides: --seeds 0." in notes
     assert tables(copy) == whole
     names = {run.info.run_name for run in _runs(_client(copy), "experiment")}
     assert names == {"small", "small --seeds 0"}

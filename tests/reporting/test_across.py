@@ -196,7 +196,7 @@ def test_published_figures_stand_below_their_columns(two_sets: Callable[..., Exp
     table = build_table(Analysis(result))
 
     assert table.rows[0].published_line == ("published", "70.1", "60.2‡")
-    assert "‡ Not measured alike: STSb: 8 items published, 9 here." in table.notes
+    assert "‡ Measured differently: STSb: 8 items published, 9 here." in table.notes
 
 
 def test_published_amounts_of_data_stand_beside_ours(two_sets: Callable[..., ExperimentResult]) -> None:
@@ -229,9 +229,11 @@ def test_published_amounts_of_data_stand_beside_ours(two_sets: Callable[..., Exp
 
     table = build_table(Analysis(result.model_copy(update={"runs": tuple(map(with_silver, result.runs))})))
 
-    told = "Records of silver, published in brackets: gold: MRPC 10,000 (10,637), STSb 4,000 (3,964)."
-    assert [note for note in table.notes if note.startswith("Records of")] == [told]
-    assert not any(note.startswith("Records of") for note in build_table(Analysis(result)).notes)
+    told = (
+        "Number of records of silver, published in brackets: gold: MRPC 10,000 (10,637), STSb 4,000 (3,964)."
+    )
+    assert [note for note in table.notes if note.startswith("Number of records of")] == [told]
+    assert not any(note.startswith("Number of records of") for note in build_table(Analysis(result)).notes)
 
 
 def test_every_printer_shows_it(two_sets: Callable[..., ExperimentResult]) -> None:

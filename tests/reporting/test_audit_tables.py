@@ -70,7 +70,7 @@ def printed(renderable: RenderableType) -> str:
 def test_a_terminal_shows_shares_intervals_counts_and_the_papers_shares(audited: ExperimentResult) -> None:
     text = printed(terminal_report(Report(audited), Console(width=160)).renderable)
     for expected in (
-        "labels of x2 (dino, dino_2): judged (rows) of what was intended (columns)",
+        "labels of x2 (dino, dino_2): judged labels (rows) of intended labels (columns)",
         "95.0% [76.4, 99.1] (19)",
         "50.0% [23.7, 76.3] (5)",
         "Published, in percent of the paper's own data: A & B 2021, Table 3",
@@ -78,7 +78,7 @@ def test_a_terminal_shows_shares_intervals_counts_and_the_papers_shares(audited:
         "│ same      │  – │ 47 │",
         "Asked: How similar?",
         "Judged by: anna",
-        "labels of x2 (plain): 400 are to be judged; nobody has yet",
+        "labels of x2 (plain): 400 items wait for judgement",
         "Who is right?",
     ):
         assert expected in text
@@ -112,7 +112,7 @@ def test_markdown_has_a_table_for_each_grid_and_all_notes(audited: ExperimentRes
     assert r"| same | 5.0% \[0.9, 23.6\] (1) | 50.0% \[23.7, 76.3\] (5) |" in lines
     assert "| judged | 20 | 10 |" in lines
     assert "| different | 95 | 0 |" in lines
-    assert lines[-1] == "- Not the experiment as its file has it, but with --seeds 0."
+    assert lines[-1] == "- Run with overrides: --seeds 0."
 
 
 def test_csv_has_a_line_for_each_cell_of_what_was_judged(audited: ExperimentResult) -> None:

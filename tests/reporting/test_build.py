@@ -116,12 +116,12 @@ def test_a_row_alone_is_told_nothing_about_leads(
     [
         (
             ("training",),
-            "Generated data were made once, for all seeds: ± and bold cover the noise of training, "
+            "Data were generated once for all seeds: ± and bold include the noise of training, "
             "not of generation.",
         ),
         (
             ("training", "generation"),
-            "Generated data were made anew for every seed: ± and bold cover the noise of both.",
+            "Data were generated anew for every seed: ± and bold include the noise of generation, too.",
         ),
     ],
 )
@@ -150,7 +150,7 @@ def test_a_figures_notes_say_in_the_tables_words_what_its_intervals_cover(
     table = build_table(Analysis(result))
 
     assert "Mean and 95 % confidence interval (Student's t) over n = 2 seeds (0, 1)." in table.figure_notes
-    said = [note for note in table.notes if "± and bold cover" in note]
+    said = [note for note in table.notes if "± and bold include" in note]
     assert said
     assert {note.replace("± and bold", "intervals") for note in said} <= set(table.figure_notes)
 
@@ -162,10 +162,10 @@ def test_a_figures_notes_say_what_must_not_be_taken_for_a_comparison(
     result = make_result(*runs, ceiling=["top"]).model_copy(update={"overrides": ("--seeds 0",)})
 
     assert build_table(Analysis(result)).figure_notes == (
-        "Not the experiment as its file has it, but with --seeds 0.",
+        "Run with overrides: --seeds 0.",
         "Scores × 100: cosine_spearman.",
         "One seed (0): the noise between seeds is unknown, so there are no intervals.",
-        "A: rows are not comparable, scored on 7 and 100 items.",
+        "A: rows are not comparable: scored on 7 and 100 items.",
         "† Ceiling, compared with no other row: top.",
     )
 
@@ -216,7 +216,7 @@ def test_overrides_stand_first(make_runs: MakeRuns, make_result: MakeResult) -> 
 
     first = build_table(Analysis(partial)).notes[0]
 
-    assert first == "Not the experiment as its file has it, but with --seeds 0 --set train.epochs=1."
+    assert first == "Run with overrides: --seeds 0 --set train.epochs=1."
     assert build_table(Analysis(result)).notes[0].startswith("Scores × 100: ")
 
 
@@ -251,7 +251,7 @@ def test_what_was_not_measured_alike_is_not_compared(make_runs: MakeRuns, make_r
     table = build_table(Analysis(make_result(*rows)))
 
     assert bold(table) == []
-    wanted = "STS12: rows are not comparable, scored on 3108 and 2106 (1002 dropped as leaks) items."
+    wanted = "STS12: rows are not comparable: scored on 3108 and 2106 (1002 dropped as leaks) items."
     assert wanted in table.notes
 
 
@@ -358,5 +358,5 @@ def test_labels_that_tell_hardly_one_pair_from_another_are_named(
 
     notes = build_table(Analysis(make_result(*rows))).notes
 
-    (flat,) = [note for note in notes if note.startswith("Scores of silver are nearly all the same")]
+    (flat,) = [note for note in notes if note.startswith("Scores of silver are nearly all equal")]
     assert flat.endswith(": bm25, kde.")

@@ -200,7 +200,7 @@ def test_one_seed_has_a_difference_and_no_interval_and_says_so(make: MakeResult)
 
     assert "| silver − gold | +10.00 | – | – | – | – | – |" in text_of(result, "comparisons.md")
     assert notes_of_comparisons(result) == (
-        "No intervals and p values: a single seed tells nothing of the noise.",
+        "No intervals and p values: with a single seed the noise is unknown.",
     )
 
 
@@ -214,15 +214,15 @@ def test_what_is_not_known_is_said_with_its_reason(make: MakeResult, make_runs: 
 
     assert "| silver − gold | +3.00 | – | – | – | – | +1.2 |" in text_of(equal, "comparisons.md")
     assert notes_of_comparisons(equal)[0] == (
-        "No intervals and p values: differences that are equal for all seeds tell nothing of the noise."
+        "No intervals and p values: equal differences for all seeds do not show the noise."
     )
-    assert notes_of_comparisons(broken) == ("A: silver − gold: a score is no number, so not compared.",)
+    assert notes_of_comparisons(broken) == ("A: silver − gold: not compared: a score is NaN.",)
     assert notes_of_comparisons(unseeded.model_copy(update={"runs": runs})) == (
-        "No intervals and p values: no seed changes these rows, and nobody tells what the test items do.",
+        "No intervals and p values: no seed changes these rows, and the noise of the test items is unknown.",
     )
     assert (
-        "– Not known: nobody tells what the test items do to a score; differences that are equal for all"
-        " seeds tell nothing of the noise; a single seed tells nothing of the noise."
+        "– Unknown: the noise of the test items is unknown; equal differences for all seeds"
+        " do not show the noise; with a single seed the noise is unknown."
     ) in notes_of_comparisons(several)
 
 
@@ -233,9 +233,7 @@ def test_a_row_that_no_seed_changes_says_why_it_has_no_interval_over_seeds(make:
 
     notes = notes_of_comparisons(result.model_copy(update={"runs": runs}))
 
-    assert (
-        "– Not known: no seed changes these rows; nobody tells what the test items do to a score."
-    ) in notes
+    assert ("– Unknown: no seed changes these rows; the noise of the test items is unknown.") in notes
 
 
 def test_a_score_that_is_no_number_is_not_compared_and_costs_no_other_comparison(make: MakeResult) -> None:
@@ -244,7 +242,7 @@ def test_a_score_that_is_no_number_is_not_compared_and_costs_no_other_comparison
     text = text_of(result, "comparisons.md")
 
     assert "| broken − gold | – | – | – | – | – | – |" in text
-    assert "- A: broken − gold: a score is no number, so not compared." in text
+    assert "- A: broken − gold: not compared: a score is NaN." in text
     first, second = Analysis(result).comparisons[0].comparisons
     assert first.over_seeds is None
     assert second.over_seeds is not None
@@ -256,7 +254,7 @@ def test_rows_scored_on_other_items_are_not_compared(make_runs: MakeRuns, make_r
 
     text = text_of(make_result(*rows, compare_to="gold"), "comparisons.md")
 
-    assert "- A: silver − gold: not scored alike, so not compared." in text
+    assert "- A: silver − gold: not compared: scored on different items or by different metrics." in text
 
 
 def test_a_missing_cell_is_left_out(make_runs: MakeRuns, make_result: MakeResult) -> None:
@@ -287,20 +285,24 @@ def test_a_page_of_markdown(make: MakeResult) -> None:
 def test_notes_say_what_an_interval_holds_for_and_what_cannot_be_seen(make: MakeResult) -> None:
     notes = notes_of_comparisons(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))
 
-    assert notes[0].startswith("seeds: holds for other seeds and these very test items.")
+    assert notes[0].startswith(
+        "seeds: generalises to other seeds on the same test items; paired t-test by seed."
+    )
     assert notes[1].startswith(
-        "seeds and items: holds for other seeds and other test items of the same kind."
+        "seeds and items: generalises to other seeds and other test items of the same kind."
     )
     assert notes[2].endswith(
-        "adjusted by Holm for all comparisons of the column; the intervals are not adjusted."
+        "adjusted by Holm over all comparisons of the column; the intervals are not adjusted."
     )
-    assert any(note.startswith("With 3 seeds and this noise, differences under ") for note in notes)
+    assert any(note.startswith("Minimum detectable difference with 3 seeds ") for note in notes)
 
 
 def test_the_table_says_too_what_cannot_be_seen(make: MakeResult) -> None:
     notes = build_table(Analysis(make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.0001)]))).notes
 
-    assert any("if they are to hold for other test items, too. (comparisons.* has" in note for note in notes)
+    (least,) = [note for note in notes if note.startswith("Minimum detectable difference with 3 seeds")]
+    assert "; over test items, too: " in least
+    assert least.endswith(" (comparisons.* has all comparisons with a baseline.)")
 
 
 def test_bold_asks_for_the_items_noise_where_it_is_known(make: MakeResult) -> None:
@@ -326,7 +328,7 @@ def test_the_table_says_where_bold_asks_for_the_noise_of_seeds_alone(
         return "\n".join(build_table(Analysis(result)).notes)
 
     assert "more than the noise of seeds and test items (" in notes(*of_both)
-    assert "more than the noise of seeds and, where that is known, of test items (" in notes(of_both[0])
+    assert "more than the noise of seeds and, where known, of test items (" in notes(of_both[0])
 
 
 def test_a_tracked_result_gives_the_same_bytes_again(make: MakeResult) -> None:
@@ -361,13 +363,11 @@ def test_latex_compiles(make: MakeResult, compile_latex: Callable[[str], str]) -
 def test_of_a_few_items_no_difference_can_be_seen_that_holds_for_others(make: MakeResult) -> None:
     result = make({"gold": GOLD, "silver": SILVER}, item_noise=[noise(0.5)])
 
-    notes = [note for note in notes_of_comparisons(result) if "relied on" in note]
+    notes = [note for note in notes_of_comparisons(result) if "detectable" in note]
 
-    assert "(A) points cannot be relied on to be seen." in notes[0]
-    assert notes[1] == (
-        "With 3 seeds and this noise no difference at all can be relied on to be seen on A if it is to hold"
-        " for other test items, too."
-    )
+    assert notes[0].startswith("Minimum detectable difference with 3 seeds")
+    assert notes[0].endswith(" (A).")
+    assert notes[1] == "With 3 seeds and this noise, no difference is detectable over test items on A."
 
 
 def test_where_the_noise_is_wider_than_the_scale_no_difference_can_be_seen(
@@ -377,9 +377,9 @@ def test_where_the_noise_is_wider_than_the_scale_no_difference_can_be_seen(
     runs = (make_runs(name, scores) for name, scores in rows.items())
     result = make_result(*runs).model_copy(update={"baseline": "gold"})
 
-    notes = [note for note in notes_of_comparisons(result) if "relied on" in note]
+    notes = [note for note in notes_of_comparisons(result) if "detectable" in note]
 
     assert len(notes) == 2
-    assert "(A) points cannot be relied on to be seen" in notes[0]
+    assert notes[0].endswith(" (A).")
     assert "(B)" not in notes[0]
-    assert notes[1] == ("With 2 seeds and this noise no difference at all can be relied on to be seen on B.")
+    assert notes[1] == "With 2 seeds and this noise, no difference is detectable on B."

@@ -93,9 +93,9 @@ def test_each_audit_has_a_panel_and_what_nobody_judged_is_said() -> None:
         "labels of x2 (other)",
     ]
     notes = " ".join(" ".join(text.get_text().split()) for text in figure.texts)
-    assert "labels of x2 (plain): 400 are to be judged; nobody has yet." in notes
+    assert "labels of x2 (plain): 400 items wait for judgement." in notes
     assert "Judged by: anna." in notes
-    assert notes.startswith("Who is right: what was intended")
+    assert notes.startswith("Who is right: intended and judged labels")
 
 
 def test_without_a_judgement_there_is_no_figure() -> None:

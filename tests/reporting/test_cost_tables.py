@@ -72,8 +72,8 @@ def test_what_must_be_known_stands_below(result: ExperimentResult) -> None:
     doubtful = (cost("writer", 200, 0.02, in_doubt_usd=0.5), cost("other", 9, 0.0, is_priced=False))
     text = text_of(result.model_copy(update={"costs": doubtful}), "costs.md")
     for note in (
-        "In doubt beside that, for what a kill or a lost connection cut off: at most 0.5000.",
-        "– No price of a token is known",
+        "In doubt, since requests were cut off and may have been billed: 0.5000 more at most.",
+        "– No price is known",
         "Published, US dollars per sentence: Zhang, Lan",
         "An example",
     ):

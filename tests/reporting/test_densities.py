@@ -89,8 +89,8 @@ def test_a_note_says_which_panels_have_classes(make_runs: MakeRuns, make_result:
     found = densities(Analysis(make_result(*rows, figures=AGAINST_GOLD)))
     assert found is not None
     assert found.section.notes[0] == (
-        "KL: Kullback-Leibler divergence in nats, over 20 bins (MRPC 2; UKP 3: one for each score that the "
-        "reference has) with half a count added to each of the reference's."
+        "KL: Kullback-Leibler divergence in nats, over 20 bins (MRPC 2; UKP 3: one for each score of the "
+        "reference) with half a count added to each of the reference's."
     )
 
 

@@ -61,9 +61,9 @@ def test_rank_correlations_by_hand(
     assert found.section.blocks[0].grids[0].header == ("", "seeds", "33 %", "67 %", "100 %")
     assert body(result) == (("bi-encoder", "3", "0.50", "0.50", "1.00"),)
     assert found.section.notes == (
-        "Spearman's rank correlation over 3 seeds: dev scores after a share of the steps against the last"
+        "Spearman's rank correlation over 3 seeds of dev scores after a share of the steps with the final"
         " ones.",
-        "With so many seeds chance alone gives a correlation beyond ±1.00 in one case of twenty.",
+        "Chance alone gives a correlation beyond ±1.00 in one case of twenty.",
     )
     lines = list(csv.DictReader(io.StringIO(csv_text(found.section.csv))))
     assert [(line["step"], line["rank_correlation"]) for line in lines] == [

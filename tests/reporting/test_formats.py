@@ -67,10 +67,10 @@ MARKDOWN = """**Gold \\& silver**
 
 - Scores × 100: cosine\\_spearman.
 - Mean ± sample standard deviation over n = 3 seeds (0, 1, 2).
-- \\[n=...\\]: over another number of seeds.
+- \\[n=...\\]: another number of seeds.
 - Bold: leads every other row of its group by more than the noise between seeds \
-(t-test, two-sided 5 %, of the differences by seed where rows have the same seeds).
-- Average: mean of STSb, SICK-R for each seed.
+(t-test, two-sided 5 %, paired where rows share seeds, otherwise Welch's).
+- Average: mean of STSb, SICK-R per seed.
 - Items scored: STSb 100, SICK-R 100.
 - † Ceiling, compared with no other row: cross-encoder.
 - – Not scored.

@@ -122,10 +122,10 @@ def test_a_row_across_several_places_costs_what_all_of_them_do(
 @pytest.mark.parametrize(
     ("costs", "kind", "reason"),
     [
-        ((asked("good", is_priced=False),), "dollars", "nobody knows what a token costs; give `llm.price`"),
-        ((asked("good", num_requests=0),), "dollars", "its LLM's answers were paid for by another stage"),
-        ((asked("good", num_requests=0),), "tokens", "its LLM's answers were paid for by another stage"),
-        ((), "dollars", "nobody knows what its LLM was asked"),
+        ((asked("good", is_priced=False),), "dollars", "no price is known; set `llm.price`"),
+        ((asked("good", num_requests=0),), "dollars", "another stage paid for its LLM's answers"),
+        ((asked("good", num_requests=0),), "tokens", "another stage paid for its LLM's answers"),
+        ((), "dollars", "its LLM's requests were not recorded"),
     ],
 )
 def test_a_cost_that_nobody_knows_is_no_zero(

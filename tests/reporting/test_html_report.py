@@ -265,4 +265,4 @@ def test_a_dev_score_stands_with_what_dev_is(full: ExperimentResult) -> None:
     runs = tuple(run.model_copy(update={"parameters": chosen}) for run in full.runs)
     text = text_of(full.model_copy(update={"runs": runs}))
     assert "STSb-dev, x250.00" in text.replace("\n", "")
-    assert "Dev scores of rows compare where dev is the same." in text
+    assert "Dev scores of rows are comparable only on the same dev data." in text

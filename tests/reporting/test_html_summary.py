@@ -48,8 +48,8 @@ def test_it_says_what_was_compared(make_runs: MakeRuns, make_result: MakeResult)
 def test_differences_hold_for_these_items_only_unless_the_noise_of_items_is_known(
     compared: ExperimentResult,
 ) -> None:
-    (remark,) = [text for text in summary(compared).remarks if "found at" in text]
-    assert "They hold for other seeds and these very test items." in remark
+    (remark,) = [text for text in summary(compared).remarks if "significant" in text]
+    assert "within their column, over seeds, on these test items." in remark
     noise = tuple(
         ItemNoise(
             task=task,
@@ -62,11 +62,11 @@ def test_differences_hold_for_these_items_only_unless_the_noise_of_items_is_know
         for task in ("A", "B", "C")
     )
     known = compared.model_copy(update={"item_noise": noise})
-    (remark,) = [text for text in summary(known).remarks if "found at" in text]
-    assert "They hold for other seeds, and for other test items of the same kind." in remark
+    (remark,) = [text for text in summary(known).remarks if "significant" in text]
+    assert "within their column, over seeds and test items." in remark
     partly = compared.model_copy(update={"item_noise": noise[:1]})
-    (remark,) = [text for text in summary(partly).remarks if "found at" in text]
-    assert "; on C for other seeds and these very test items only." in remark
+    (remark,) = [text for text in summary(partly).remarks if "significant" in text]
+    assert "over seeds and test items; on C over seeds only." in remark
 
 
 def test_what_is_found_is_corrected_for_the_number_of_comparisons(
@@ -85,8 +85,8 @@ def test_no_difference_is_not_called_equality(make_runs: MakeRuns, make_result: 
     same = make_runs("same", {"A": (0.61, 0.60, 0.63)})
     found = summary(make_result(make_runs("base", {"A": BASE["A"]}), same, compare_to="base"))
     assert found.findings == ()
-    assert found.remarks[0] == ("No difference was found, which does not make them equal: same against base.")
-    assert "cannot be relied on to be seen" in found.remarks[1]
+    assert found.remarks[0] == "No difference found, which does not prove equality: same against base."
+    assert "Minimum detectable difference" in found.remarks[1]
 
 
 @pytest.mark.parametrize("table", [{"compare_to": "base"}, {}])
@@ -96,9 +96,7 @@ def test_of_a_single_seed_nothing_is_said(
     result = make_result(make_runs("base", {"A": (0.1,)}), make_runs("ours", {"A": (0.9,)}), **table)
     found = summary(result)
     assert found.findings == ()
-    assert found.remarks == (
-        "Nothing can be said of differences between rows: a single seed tells nothing of the noise.",
-    )
+    assert found.remarks == ("No test of rows: with a single seed the noise is unknown.",)
 
 
 def test_equal_differences_are_no_finding_and_no_single_seed(
@@ -107,17 +105,14 @@ def test_equal_differences_are_no_finding_and_no_single_seed(
     rows = make_runs("base", {"A": (0.1, 0.2)}), make_runs("ours", {"A": (0.3, 0.4)})
     found = summary(make_result(*rows, compare_to="base"))
     assert found.findings == ()
-    assert found.remarks == (
-        "Nothing can be said of differences between rows: differences that are equal for all seeds tell"
-        " nothing of the noise.",
-    )
+    assert found.remarks == ("No test of rows: equal differences for all seeds do not show the noise.",)
 
 
 def test_a_row_of_a_single_seed_among_others_is_named(make_runs: MakeRuns, make_result: MakeResult) -> None:
     short = make_runs("short", {"A": (0.9,)})
     base, ours = make_runs("base", {"A": BASE["A"]}), make_runs("ours", {"A": OURS["A"]})
     remarks = summary(make_result(base, ours, short, compare_to="base")).remarks
-    assert "Nothing can be said: short against base: a single seed tells nothing of the noise." in remarks
+    assert "No test of short against base: with a single seed the noise is unknown." in remarks
 
 
 def test_rows_that_were_not_measured_alike_are_not_compared(
@@ -188,11 +183,11 @@ def test_what_bears_on_the_figures_is_said(compared: ExperimentResult) -> None:
         compared.model_copy(update={"runs": runs, "costs": (cost,), "failures": ("x",), "pending": ("y",)})
     )
     assert found.remarks[-4:] == (
-        "Not everything is there: 1 failure, listed below.",
-        "Not everything is there: some of it comes on another day, as listed below.",
-        "Of some test items a sentence stands in the training data, case and punctuation apart: at most"
+        "Incomplete: 1 failure, listed below.",
+        "Incomplete: some results wait for an LLM's batch, as listed below.",
+        "Test items that share a sentence with the training data, ignoring case and punctuation: at most"
         " 25 % of A, under 1 % of B.",
-        "The LLM was asked for data: 1,000 requests, 1,000 tokens, 0.2500 US dollars.",
+        "The LLM was asked: 1,000 requests, 1,000 tokens, 0.2500 US dollars.",
     )
 
 
@@ -210,4 +205,4 @@ def test_labels_that_say_nothing_are_told(compared: ExperimentResult) -> None:
     (remark,) = [
         text for text in summary(compared.model_copy(update={"runs": runs})).remarks if "silver" in text
     ]
-    assert remark.startswith("Scores of silver are nearly all the same")
+    assert remark.startswith("Scores of silver are nearly all equal")

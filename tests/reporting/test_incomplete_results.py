@@ -19,7 +19,7 @@ MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]
 GOLD = (0.5, 0.6, 0.7)
 NAN = float("nan")
-UNDEFINED = "nan: no score is defined, so there is no mean over the seeds: silver on A (seed 1)."
+UNDEFINED = "nan: undefined score, so no mean over the seeds: silver on A (seed 1)."
 
 
 def printed(result: ExperimentResult) -> dict[str, list[str]]:
@@ -50,7 +50,7 @@ def test_one_seed_has_no_interval_and_nothing_is_compared_beyond_the_difference(
     assert "One seed (0): the noise between seeds is unknown, so there are no intervals." in notes
     compared = text_of(result, "comparisons.md")
     assert "| silver − gold | +10.00 | – | – | – | – | – |" in compared
-    assert "No intervals and p values: a single seed tells nothing of the noise." in compared
+    assert "No intervals and p values: with a single seed the noise is unknown." in compared
     bought = frontier(Analysis(result))
     assert bought is not None
     (line, _) = csv.DictReader(io.StringIO(csv_text(bought.section.csv)))
@@ -63,8 +63,8 @@ def test_a_row_with_one_seed_among_others_with_three_leads_nobody(
     result = make_result(make_runs("gold", {"A": GOLD}), make_runs("silver", {"A": (0.99,)}))
     found = printed(result)
     assert found["silver"] == ["99.00 [n=1]"]
-    assert "[n=...]: over another number of seeds." in found["notes"]
-    assert "Hollow: a single value, so no interval." in build_table(Analysis(result)).figure_notes
+    assert "[n=...]: another number of seeds." in found["notes"]
+    assert "Hollow: no interval, since there is one value." in build_table(Analysis(result)).figure_notes
 
 
 def test_a_missing_cell_is_a_dash_and_so_is_every_average_over_it(
@@ -88,7 +88,7 @@ def test_a_failed_seed_is_left_out_counted_and_named(make_runs: MakeRuns, make_r
         f"Failed: {failure}" for failure in failures
     ]
     notes = build_table(Analysis(result)).figure_notes
-    assert notes[-1] == "Incomplete (2 failed): what is not there is named beside the table."
+    assert notes[-1] == "Incomplete (2 failed): the table's notes name what is missing."
     # Seeds can no longer be paired.
     assert "Welch's" in text_of(result, "comparisons.md")
 
@@ -117,7 +117,7 @@ def test_an_undefined_score_of_one_seed_leaves_no_mean_and_is_named(
     assert values(result, "silver")["mean"] == "nan"
     assert "nan" in latex_table(build_table(Analysis(result)), Analysis(result))
     assert r"$\pm$ nan" not in latex_table(build_table(Analysis(result)), Analysis(result))
-    assert "A: silver − gold: a score is no number, so not compared." in text_of(result, "comparisons.md")
+    assert "A: silver − gold: not compared: a score is NaN." in text_of(result, "comparisons.md")
 
 
 def test_undefined_scores_of_columns_that_are_not_shown_are_not_named(
@@ -137,6 +137,4 @@ def test_a_curve_has_no_point_where_a_score_is_undefined_and_says_so(
     found = curves(Analysis(make_result(*rows, figures={"curves": {"axis": "size"}})))
     assert found is not None
     assert [point.x for point in found.lines[0].points] == [5, 7]
-    assert (
-        "nan: no score is defined, so there is no mean over the seeds: gold [size=6] on A (seed 0)."
-    ) in found.notes
+    assert ("nan: undefined score, so no mean over the seeds: gold [size=6] on A (seed 0).") in found.notes

@@ -3,7 +3,7 @@
 from synthbench.reporting.model.experiment_notes import overlap_notes
 from synthbench.reporting.results import ExperimentResult, Overlap, RunResult
 
-START = "Test pairs that share a sentence with the training data, case and punctuation apart: "
+START = "Test pairs that share a sentence with the training data, ignoring case and punctuation: "
 
 
 def run(variant: str, seed: int = 0, base: str = "", **sharing: int) -> RunResult:

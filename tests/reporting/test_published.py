@@ -114,7 +114,7 @@ def test_what_was_not_measured_alike_has_a_mark_and_a_reason(
     result = study(value(), **settings)
 
     assert lines(result)[0] == ("published ‡", "76.09", "")
-    assert f"‡ Not measured alike: {why}." in notes(result)
+    assert f"‡ Measured differently: {why}." in notes(result)
 
 
 def test_another_llm_than_the_published_one_is_not_alike(study: Study) -> None:
@@ -126,7 +126,7 @@ def test_another_llm_than_the_published_one_is_not_alike(study: Study) -> None:
     changed = result.model_copy(update={"runs": tuple(runs)})
 
     why = "published data of gpt-3.5-turbo-0301, here of gpt-4o-mini"
-    assert f"‡ Not measured alike: {why}." in notes(changed)
+    assert f"‡ Measured differently: {why}." in notes(changed)
 
 
 def test_what_the_data_are_made_with_is_told_once(study: Study) -> None:
@@ -172,7 +172,7 @@ def test_other_items_are_told_of_the_column_that_has_them(study: Study) -> None:
     result = study(value(), value("STS12", n=3108))
 
     assert lines(result)[0] == ("published", "76.09", "76.09‡")
-    assert "‡ Not measured alike: STS12: 3108 items published, 100 here." in notes(result)
+    assert "‡ Measured differently: STS12: 3108 items published, 100 here." in notes(result)
 
 
 def scored(result: ExperimentResult, **changed: Any) -> ExperimentResult:
@@ -208,7 +208,7 @@ def test_an_evaluator_that_was_set_otherwise_is_told(
     result = scored(study(value(settings=published)), settings=here)
 
     assert lines(result)[0] == ("published ‡", "76.09", "")
-    assert f"‡ Not measured alike: STSb: {why}." in notes(result)
+    assert f"‡ Measured differently: STSb: {why}." in notes(result)
 
 
 @pytest.mark.parametrize("here", [{}, {"classifier": "senteval", "folds": 10}, {"folds": 10}])
@@ -225,7 +225,7 @@ def test_items_that_chance_drew_here_are_others_than_the_published_ones(study: S
 
     why = "STSb: other items than the published ones, ours are divided by chance (by record)"
     assert lines(result)[0] == ("published", "76.09‡", "76.09")
-    assert f"‡ Not measured alike: {why}." in notes(result)
+    assert f"‡ Measured differently: {why}." in notes(result)
 
 
 def test_a_figure_of_another_split_is_refused(study: Study) -> None:
@@ -233,8 +233,9 @@ def test_a_figure_of_another_split_is_refused(study: Study) -> None:
     unknown = (study(value(split="dev")), scored(study(value(split="")), split="test"))
 
     assert lines(on_dev)[0] == ("published", "", "76.09")
-    assert "Published figures of another thing are not shown: STSb: published dev, here test." in notes(
-        on_dev
+    assert (
+        "Published values left out, since they measure something else: STSb: published dev, here test."
+        in notes(on_dev)
     )
     assert [lines(result)[0] for result in unknown] == [("published", "76.09", "")] * 2
 
@@ -247,13 +248,13 @@ def test_rows_that_overrides_left_as_the_file_has_them_have_no_mark(study: Study
 
     assert [line[0] for line in lines(changed)] == ["published", "published ‡"]
     why = "ours are of the experiment with --set variants.other=null: small"
-    assert f"‡ Not measured alike: {why}." in notes(changed)
+    assert f"‡ Measured differently: {why}." in notes(changed)
 
 
 def test_a_mean_over_unknown_subsets_is_not_measured_alike(study: Study) -> None:
     result = study(value(aggregation="mean"), main_score="spearman_mean")
 
-    assert "‡ Not measured alike: STSb: a mean over subsets, unknown here." in notes(result)
+    assert "‡ Measured differently: STSb: a mean over subsets, unknown here." in notes(result)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +268,7 @@ def test_a_figure_of_another_thing_is_refused(study: Study, changed: Mapping[str
     result = study(value(), value("STS12", **changed))
 
     assert lines(result)[0] == ("published", "76.09", "")
-    note = f"Published figures of another thing are not shown: STS12: {why}."
+    note = f"Published values left out, since they measure something else: STS12: {why}."
     assert note in notes(result)
 
 
@@ -319,7 +320,7 @@ def test_an_average_is_measured_as_the_columns_that_it_averages(study: Study) ->
     drawn = "other items than the published ones, ours are a random sample of 100"
     told = f"STSb: 1379 items published, 100 here; Mean: 1379 items published, 100 here (STSb); STSb: {drawn}"
     (note,) = (note for note in notes(changed) if note.startswith("‡"))
-    assert {*note.removeprefix("‡ Not measured alike: ").removesuffix(".").split("; ")} == {
+    assert {*note.removeprefix("‡ Measured differently: ").removesuffix(".").split("; ")} == {
         *told.split("; "),
         f"Mean: {drawn}",
     }
@@ -359,7 +360,7 @@ def test_a_figure_stands_only_beside_a_score_of_ours(study: Study) -> None:
 
 
 def test_it_is_said_that_no_figure_fits(study: Study) -> None:
-    said = "None of the published figures is of a row and a column of this table."
+    said = "No published value belongs to a row and a column of this table."
     assert said in build_table(Analysis(study(value(column="STSb-dev")))).notes
     assert said not in build_table(Analysis(study(value()))).notes
     assert said not in build_table(Analysis(study())).notes

@@ -186,7 +186,7 @@ def test_a_single_value_is_hollow_and_has_no_interval(make_runs: MakeRuns, make_
     assert (once.ends, once.is_hollow) == (None, True)
     assert twice.ends is not None
     assert not twice.is_hollow
-    assert "Hollow: a single value, so no interval." in figure.get_supxlabel()
+    assert "Hollow: no interval, since there is one value." in figure.get_supxlabel()
 
 
 def test_scores_that_no_seed_changes_are_hollow_for_t_would_make_certainty_of_them(
@@ -195,7 +195,9 @@ def test_scores_that_no_seed_changes_are_hollow_for_t_would_make_certainty_of_th
     figure = draw(make_result(make_runs("equal", {"A": (0.5, 0.5)}), make_runs("other", {"A": (0.6, 0.7)})))
     equal, _ = points(figure.axes[0]).values()
     assert (equal.ends, equal.is_hollow) == (None, True)
-    assert "Hollow: a single value, or the same with each seed, so no\ninterval." in figure.get_supxlabel()
+    assert (
+        "Hollow: no interval, since there is one value or all seeds gave\nthe same." in figure.get_supxlabel()
+    )
 
 
 def test_a_panel_ends_where_scores_do(make_runs: MakeRuns, make_result: MakeResult) -> None:

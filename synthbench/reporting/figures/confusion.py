@@ -31,8 +31,8 @@ CELL_WIDTH, CELL_GAP, PANEL_GAP, AXIS_HEIGHT = 0.48, 0.06, 0.35, 0.5
 TINY_FONT_SIZE = 5.5
 DARK = 55.0  # percent from which on a cell is so dark that its text must be light
 MEANING = (
-    "Of what was intended to be the column: percent judged to be the row, with 95 % interval (Wilson);"
-    " n: how many were judged."
+    "Percent of the column's intended label that were judged as the row's, with 95 % interval (Wilson);"
+    " n: number judged."
 )
 
 
@@ -73,7 +73,7 @@ class Confusions:
     """A panel for each audit that is judged, and the notes below."""
 
     name: ClassVar = "confusion"
-    title: ClassVar = "What was intended, and what it was judged to be"
+    title: ClassVar = "Intended and judged labels"
     section: ClassVar[Section | None] = None
     caption: str
     panels: Sequence[_Panel]
@@ -115,7 +115,7 @@ def confusions(analysis: Analysis) -> Confusions | None:
         if each.audit is not None and each.audit.confusion.columns
     ]
     caption = (result.description or result.experiment).rstrip(".?!")
-    caption = f"{caption}: what was intended, and what it was judged to be"
+    caption = f"{caption}: intended and judged labels"
     return Confusions(caption, panels, tuple(_notes(result))) if panels else None
 
 

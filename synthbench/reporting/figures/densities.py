@@ -88,7 +88,7 @@ class Densities:
     """All panels, and the notes beside them."""
 
     name: ClassVar = "densities"
-    title: ClassVar = "How scores of training pairs are distributed"
+    title: ClassVar = "Distribution of training pairs' scores"
     caption: str
     panels: tuple[DensityPanel, ...]
     notes: tuple[str, ...]
@@ -153,7 +153,7 @@ def densities(analysis: Analysis) -> Densities | None:
     panels = tuple(
         DensityPanel("" if len(titles) == 1 else ", ".join(of), *content) for content, of in titles.items()
     )
-    caption = f"How the scores of training pairs are distributed: {result.description or result.experiment}"
+    caption = f"{Densities.title}: {result.description or result.experiment}"
     return Densities(caption, panels, data_notes(result)) if panels else None
 
 
@@ -207,7 +207,7 @@ def _bin_notes(found: Densities) -> list[str]:
     if not titles:
         return []
     others = [f"{', '.join(of)} {num}" for num, of in titles.items() if num]
-    classes = f" ({'; '.join(others)}: one for each score that the reference has)" if others else ""
+    classes = f" ({'; '.join(others)}: one for each score of the reference)" if others else ""
     bins = f"over {BINS} bins{classes} with half a count added to each of the reference's"
     return [f"KL: Kullback-Leibler divergence in nats, {bins}."]
 

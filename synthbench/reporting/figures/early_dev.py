@@ -24,7 +24,7 @@ FIELDS = ("row", "axis", "step", "share_of_steps", "rank_correlation", "n_seeds"
 # What AugSBERT's paper says of its own: a correlation of over 0.8 at about 20 % of the steps.
 EARLY_PERCENT, HIGH_CORRELATION = 20, 0.8
 WHAT = (
-    "Spearman's rank correlation over {} seeds: dev scores after a share of the steps against the last ones"
+    "Spearman's rank correlation over {} seeds of dev scores after a share of the steps with the final ones"
 )
 
 
@@ -118,7 +118,7 @@ def early_dev(analysis: Analysis) -> EarlyDevs | None:
         EarlyDev(key, name, num_seeds, points)
         for (key, (num_seeds, points)), name in zip(found.items(), names, strict=True)
     )
-    caption = f"How dev scores on the way rank the seeds: {result.description or result.experiment}"
+    caption = f"How early dev scores rank the seeds: {result.description or result.experiment}"
     left_out = tuple(key.label for key in keys if key not in found)
     return EarlyDevs(caption, rows, left_out, data_notes(result)) if rows else None
 
@@ -180,12 +180,12 @@ def _notes(found: EarlyDevs) -> list[str]:
     )
     notes = [
         f"{WHAT.format(' to '.join(map(str, dict.fromkeys((nums[0], nums[-1])))))}.",
-        f"With so many seeds chance alone gives a correlation beyond ±{limits} in one case of twenty.",
+        f"Chance alone gives a correlation beyond ±{limits} in one case of twenty.",
     ]
     if any(point.correlation is None for row in found.rows for point in row.points):
         notes.append(f"{MISSING} Undefined.")
     if found.left_out:
-        why = "fewer than three seeds, no dev scores on the way, or starts of which the best alone went on"
+        why = "fewer than three seeds, no early dev scores, or seed optimisation"
         notes.append(f"Left out ({why}): {', '.join(found.left_out)}.")
     return notes
 

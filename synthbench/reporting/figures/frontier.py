@@ -36,23 +36,21 @@ if TYPE_CHECKING:
 TITLES: dict[CostKind, str] = {"dollars": "US dollars", "tokens": "tokens", "seconds": "seconds"}
 MEANINGS: dict[CostKind, str] = {
     "dollars": (
-        "US dollars: what LLMs were paid for a row's data, all of it for each row that shares them; answers"
-        " that the cache held already are not among it."
+        "US dollars: what LLMs were paid for a row's data, in full for each row that shares them, without"
+        " cached answers."
     ),
     "tokens": (
-        "Tokens: what LLMs that were asked read and wrote for a row's data, all of it for each row that"
-        " shares them; answers that the cache held already are not among it. What a method's own language"
-        " model writes costs seconds only."
+        "Tokens: what LLMs read and wrote for a row's data, in full for each row that shares them, without"
+        " cached answers. A method's own language model costs seconds only."
     ),
     "seconds": (
-        "Seconds: what the stages behind a seed's scores took on the clock when they were computed, from data"
-        " to evaluation, waiting for LLMs included, all of it for each row that shares them; they say as much"
-        " as the machines were alike."
+        "Seconds: wall-clock time of the stages behind a seed's scores, from data to evaluation, waiting for"
+        " LLMs included, in full for each row that shares them. Compare only if the machines were alike."
     ),
 }
-_ELSEWHERE = "its LLM's answers were paid for by another stage"
-_UNKNOWN = "nobody knows what its LLM was asked"
-_UNPRICED = "nobody knows what a token costs; give `llm.price`"
+_ELSEWHERE = "another stage paid for its LLM's answers"
+_UNKNOWN = "its LLM's requests were not recorded"
+_UNPRICED = "no price is known; set `llm.price`"
 
 
 @dataclass(frozen=True)
@@ -108,8 +106,8 @@ MOST_HIDDEN = 6.0  # square points, of all names of a panel: about the edge of a
 FIELDS = ("cost", "row", "axis", "amount", "mean", "low", "high", "sd", "n_seeds", "on_frontier", "left_out")
 MEAN = "mean"
 JOINED = (
-    "Joined: rows that no other outdoes at the same cost or less, by their means; whether a lead is more than"
-    " noise the table says."
+    "Joined: rows that no other beats at the same cost or less, by their means. The table says which leads"
+    " exceed the noise."
 )
 
 
@@ -209,7 +207,7 @@ def frontier(analysis: Analysis) -> Frontier | None:
     groups = tuple(values_text(group.rows[0].axes) for group in table.groups)
     notes = (
         *(note for note in table.figure_notes if note != NOT_SCORED),  # reasons are given for each row
-        *(() if len(over) == 1 else (f"Score: mean of {', '.join(over)} for each seed.",)),
+        *(() if len(over) == 1 else (f"Score: mean of {', '.join(over)} per seed.",)),
         *(note for panel in panels for note in _notes(panel)),
         JOINED,
     )

@@ -38,7 +38,7 @@ def audit_section(analysis: Analysis) -> Section | None:
 
 def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None" = None) -> Block:
     """Return the confusion, a paper's, and the answers of each annotator, as far as there are any."""
-    meaning = "judged (rows) of what was intended (columns)"
+    meaning = "judged labels (rows) of intended labels (columns)"
     grids = [confusion_grid(audited.confusion, meaning, audited.mean_similarity)]
     if published is not None:
         grids.append(_published_grid(published, audited.confusion))
@@ -49,7 +49,7 @@ def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None"
 
 def waiting_title(result: AuditResult) -> str:
     """Return what is said of an audit that nobody has judged."""
-    return f"{result.title}: {result.num_items:,} are to be judged; nobody has yet"
+    return f"{result.title}: {result.num_items:,} items wait for judgement"
 
 
 def confusion_grid(
@@ -87,11 +87,11 @@ def _notes(audited: "Audit") -> Iterator[str]:
         missing = (f"{name} {number:,}" for name, number in audited.missing_answers.items() if number)
         yield (
             f"Missing answers: {', '.join(missing)}; "
-            f"answered by nobody and left out: {audited.num_unanswered:,}"
+            f"answered by no annotator and left out: {audited.num_unanswered:,}"
         )
     if audited.num_failures:
         reasons = (f"{number:,} x {reason}" for reason, number in audited.failures.items())
-        yield f"Failures, which have no text to judge: {audited.num_failures:,} ({'; '.join(reasons)})"
+        yield f"Failures, without a text to judge: {audited.num_failures:,} ({'; '.join(reasons)})"
 
 
 def _published_grid(published: "PublishedAudit", confusion: "Confusion") -> Grid:

@@ -12,6 +12,7 @@ from synthbench.reporting.statistics.differences import Sample, interval_half_wi
 WHOLE_SCALE = 1.0
 """The range of scores in [0, 1]: a minimum detectable difference above it means that none is detectable."""
 SMALLEST_P = 0.001
+SINGLE_SEED = "with a single seed the noise is unknown"
 HEADER = ("", "difference", "seeds: 95 %", "p", "seeds and items: 95 %", "p", "g")
 FIELDS = (
     "row", "against", "axis", "column", "n_seeds", "n_seeds_against", "mean", "mean_low", "mean_high",
@@ -55,19 +56,18 @@ def why_unknown(comparison: Comparison) -> str:
     if comparison.refusal or (comparison.over_seeds and comparison.over_items):
         return ""
     if comparison.over_seeds:
-        return "nobody tells what the test items do to a score"
+        return "the noise of the test items is unknown"
     if not seeded:
-        also = "" if comparison.over_items else ", and nobody tells what the test items do"
+        also = "" if comparison.over_items else ", and the noise of the test items is unknown"
         return f"no seed changes these rows{also}"
     if any(sample.num_seeds < 2 for sample in seeded):
-        return "a single seed tells nothing of the noise"
-    return "differences that are equal for all seeds tell nothing of the noise"
+        return SINGLE_SEED
+    return "equal differences for all seeds do not show the noise"
 
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:
-    seen = tuple(_least_detectable(analysis))
-    meaning = ("Seen: found at the 5 % level, not adjusted, in four experiments of five.",) if seen else ()
-    return (*_meanings(analysis.comparisons), *_refused(analysis.comparisons), *seen, *meaning)
+    columns = analysis.comparisons
+    return (*_meanings(columns), *_refused(columns), *_least_detectable(analysis))
 
 
 def _meanings(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
@@ -82,27 +82,30 @@ def _meanings(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
         return
     if over_seeds:
         kinds = {each.is_paired for each in over_seeds}
-        tests = {True: "paired by seed", False: "Welch's, rows having other seeds or none that matters"}
-        how = "; or ".join(tests[kind] for kind in sorted(kinds, reverse=True))
-        yield f"seeds: holds for other seeds and these very test items. Student's t, {how}."
+        tests = {
+            (True,): "paired t-test by seed",
+            (False,): "Welch's t-test, since rows share no seeds or no seed changes them",
+            (False, True): "paired t-test where rows share seeds, otherwise Welch's",
+        }
+        yield f"seeds: generalises to other seeds on the same test items; {tests[tuple(sorted(kinds))]}."
     if over_items:
         yield (
-            "seeds and items: holds for other seeds and other test items of the same kind. The items' share"
-            " of the variance, crossed with the seeds', is added to theirs; items are taken as independent of"
-            " each other, thresholds and classifiers as they were fitted."
+            "seeds and items: generalises to other seeds and other test items of the same kind. The items'"
+            " variance, crossed with the seeds', is added; items are taken as independent, thresholds and"
+            " classifiers as fitted."
         )
-    yield "p: two-sided, adjusted by Holm for all comparisons of the column; the intervals are not adjusted."
+    yield "p: two-sided, adjusted by Holm over all comparisons of the column; the intervals are not adjusted."
     if any(each.effect_size is not None for each in comparisons):
         yield "g: Hedges' g, the difference in standard deviations between seeds."
     if unknown:
-        yield f"{MISSING} Not known: {unknown}."
+        yield f"{MISSING} Unknown: {unknown}."
 
 
 def _refused(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
     for column in columns:
         for each in column.comparisons:
             if each.refusal:
-                yield f"{column.column.title}: {each.name}: {each.refusal}, so not compared."
+                yield f"{column.column.title}: {each.name}: not compared: {each.refusal}."
 
 
 def _least_detectable(analysis: Analysis) -> Iterator[str]:
@@ -110,25 +113,20 @@ def _least_detectable(analysis: Analysis) -> Iterator[str]:
     columns = analysis.comparisons
     samples = (sample for column in columns for each in column.comparisons for sample in each.samples)
     counts = sorted({sample.num_seeds for sample in samples if sample.is_seeded and sample.num_seeds > 1})
-    with_these = f"With {' or '.join(map(str, counts))} seeds and this noise"
+    seeds = f"{' or '.join(map(str, counts))} seeds"
     over_seeds = {column.column.title: column.least_over_seeds for column in columns}
     over_items = {column.column.title: column.least_over_items for column in columns}
-    if seeds := _detectable(over_seeds, analysis.options.decimals):
+    if points := _detectable(over_seeds, analysis.options.decimals):
         items = _detectable(over_items, analysis.options.decimals)
-        also = (
-            f"; under {items} if they are to hold for other test items, too"
-            if items not in ("", seeds)
-            else ""
-        )
-        yield f"{with_these}, differences under {seeds} points cannot be relied on to be seen{also}."
+        also = f"; over test items, too: {items}" if items not in ("", points) else ""
+        power = "5 % level, not adjusted, 80 % power"
+        yield f"Minimum detectable difference with {seeds} ({power}), in points: {points}{also}."
     hopeless = _undetectable(over_seeds)
     if hopeless:
-        yield f"{with_these} no difference at all can be relied on to be seen on {', '.join(hopeless)}."
+        yield f"With {seeds} and this noise, no difference is detectable on {', '.join(hopeless)}."
     if only_items := [title for title in _undetectable(over_items) if title not in hopeless]:
-        yield (
-            f"{with_these} no difference at all can be relied on to be seen on {', '.join(only_items)} if it"
-            " is to hold for other test items, too."
-        )
+        where = ", ".join(only_items)
+        yield f"With {seeds} and this noise, no difference is detectable over test items on {where}."
 
 
 def _detectable(least: dict[str, float | None], decimals: int) -> str:

@@ -123,9 +123,9 @@ def _comparisons(
             continue
         compared = Comparison(row, baseline, (ours, theirs))
         if not source.is_even((*rows[row], *rows[baseline])):
-            yield replace(compared, refusal="not scored alike")
+            yield replace(compared, refusal="scored on different items or by different metrics")
         elif not (ours.is_finite and theirs.is_finite):
-            yield replace(compared, refusal="a score is no number")
+            yield replace(compared, refusal="a score is NaN")
         else:
             yield _compared(compared, items.noise(source, row, baseline))
 

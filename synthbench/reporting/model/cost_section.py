@@ -11,7 +11,7 @@ from synthbench.reporting.published import PublishedValue
 from synthbench.reporting.results import CostResult
 
 ALL = "all"
-TITLE = "What the LLM was asked for, and what that cost"
+TITLE = "LLM requests and their costs"
 _HEADER = ("data", "of", "records", "requests", "tokens in", "tokens out", "US dollars", "per record")
 FIELDS = (
     "data", "part", "rows", "llm", "records", "requests", "prompt_tokens", "completion_tokens", "usd",
@@ -98,15 +98,15 @@ def _published(analysis: Analysis) -> dict[str, tuple[str, ...]]:
 def _notes(analysis: Analysis) -> Iterator[str]:
     result = analysis.result
     yield (
-        "Per record: all US dollars of the line, for dropped answers too, by the records that came of it"
-        f" ({ALL}: by those of the last stage)."
+        "Per record: the US dollars of the line, dropped answers included, divided by its records"
+        f" ({ALL}: by the records of the last stage)."
     )
-    yield "Answers that the cache held already are not counted: another stage has paid for them."
+    yield "Cached answers are not counted: another stage paid for them."
     if any(not cost.is_priced for cost in result.costs):
-        yield f"{MISSING} No price of a token is known."
+        yield f"{MISSING} No price is known; set `llm.price`."
     in_doubt = sum(cost.in_doubt_usd for cost in result.costs)
     if in_doubt:
-        yield f"In doubt beside that, for what a kill or a lost connection cut off: at most {in_doubt:.4f}."
+        yield f"In doubt, since requests were cut off and may have been billed: {in_doubt:.4f} more at most."
     for source in dict.fromkeys(f"{value.source} ({value.generator})" for value in _figures(analysis)):
         yield f"Published, US dollars per sentence: {source}."
     if result.has_scores:

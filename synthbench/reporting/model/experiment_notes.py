@@ -30,7 +30,7 @@ def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:
 def overridden(result: ExperimentResult) -> Iterator[str]:
     """Name the overrides."""
     if result.overrides:
-        yield f"Not the experiment as its file has it, but with {' '.join(result.overrides)}."
+        yield f"Run with overrides: {' '.join(result.overrides)}."
 
 
 def methods(result: ExperimentResult) -> Iterator[str]:
@@ -49,8 +49,8 @@ def flat_labels(result: ExperimentResult) -> Iterator[str]:
                 flat.setdefault(data.part, {})[run.variant] = None
     for part, variants in flat.items():
         yield (
-            f"Scores of {part} are nearly all the same (standard deviation below {FLAT:g}), so that they tell"
-            f" hardly one pair from another: {', '.join(variants)}."
+            f"Scores of {part} are nearly all equal (standard deviation below {FLAT:g}) and hardly tell"
+            f" pairs apart: {', '.join(variants)}."
         )
 
 
@@ -65,7 +65,7 @@ def incomplete(result: ExperimentResult) -> Iterator[str]:
     counts = {"failed": len(result.failures), "pending": len(result.pending)}
     told = [f"{count} {what}" for what, count in counts.items() if count]
     if told:
-        yield f"Incomplete ({', '.join(told)}): what is not there is named beside the table."
+        yield f"Incomplete ({', '.join(told)}): the table's notes name what is missing."
 
 
 def overlap_notes(result: ExperimentResult) -> Iterator[str]:
@@ -84,7 +84,7 @@ def overlap_notes(result: ExperimentResult) -> Iterator[str]:
         _told(counts) + (f" ({', '.join(names)})" if len(groups) > 1 else "")
         for counts, names in groups.items()
     )
-    yield f"Test {items} that share a sentence with the training data, case and punctuation apart: {told}."
+    yield f"Test {items} that share a sentence with the training data, ignoring case and punctuation: {told}."
 
 
 def _rows(result: ExperimentResult) -> Mapping[str, Sequence[RunResult]]:

@@ -20,7 +20,7 @@ from synthbench.reporting.statistics.differences import NOISE_RULE
 CHOSEN_SEED = "train.seed"
 NOT_SCORED = f"{MISSING} Not scored."
 UNKNOWN_NOISE = "the noise between seeds is unknown"
-_OTHER_SEEDS = "[n=...]: over another number of seeds."
+_OTHER_SEEDS = "[n=...]: another number of seeds."
 
 
 def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ def _seeds(table: Table, analysis: Analysis) -> Iterator[str]:
     yield f"Mean ± sample standard deviation {_over_seeds(table, analysis)}."
     if any(cell.num_seeds != table.num_seeds for cell in cells):
         yield _OTHER_SEEDS
-    yield from _varied(analysis, "± and bold cover")
+    yield from _varied(analysis, "± and bold include")
     if _compares(table):
         bold = "Bold: leads" if any(cell.is_bold for cell in cells) else "Nothing is bold: no row leads"
         noise = _noise(table, analysis)
@@ -139,12 +139,12 @@ def _intervals(table: Table, analysis: Analysis) -> Iterator[str]:
         return
     yield f"Mean and 95 % confidence interval (Student's t) {_over_seeds(table, analysis)}."
     if any(cell.num_seeds > 1 and cell.half_width is None for cell in cells):
-        yield "Hollow: a single value, or the same with each seed, so no interval."
+        yield "Hollow: no interval, since there is one value or all seeds gave the same."
     elif any(cell.num_seeds == 1 for cell in cells):
-        yield "Hollow: a single value, so no interval."
+        yield "Hollow: no interval, since there is one value."
     if any(cell.num_seeds not in (1, table.num_seeds) for cell in cells):
         yield _OTHER_SEEDS
-    yield from _varied(analysis, "intervals cover")
+    yield from _varied(analysis, "intervals include")
 
 
 def _cells(table: Table) -> list[Cell]:
@@ -163,7 +163,7 @@ def _noise(table: Table, analysis: Analysis) -> str:
         for index, source in enumerate(analysis.columns):
             keys = [row.key for row in group.compared if row.cells[index]]
             if any(analysis.item_errors.noise(source, keys[0], key) is None for key in keys[1:]):
-                return "noise of seeds and, where that is known, of test items"
+                return "noise of seeds and, where known, of test items"
     return "noise of seeds and test items"
 
 
@@ -172,14 +172,11 @@ def _varied(analysis: Analysis, covers: str) -> Iterator[str]:
     result = analysis.result
     is_generated = any(dataset.method for run in result.runs for dataset in run.datasets)
     if "generation" in result.varied and is_generated:
-        yield f"Generated data were made anew for every seed: {covers} the noise of both."
+        yield f"Data were generated anew for every seed: {covers} the noise of generation, too."
     elif is_generated:
-        yield (
-            f"Generated data were made once, for all seeds: {covers} the noise of training, "
-            "not of generation."
-        )
+        yield f"Data were generated once for all seeds: {covers} the noise of training, not of generation."
     if "sample" in result.varied:
-        yield f"Sampled training data were drawn anew for every seed: {covers} that noise too."
+        yield f"Training data were sampled anew for every seed: {covers} the noise of sampling, too."
 
 
 def _choices(analysis: Analysis) -> Iterator[str]:
@@ -214,9 +211,8 @@ def _seed_optimization(analysis: Analysis) -> Iterator[str]:
     for (num_starts, share), variants in found.items():
         saved = (1 - share) * (num_starts - 1) / num_starts
         yield (
-            f"Seed optimisation ({', '.join(variants)}): of {num_starts} trainings for each seed the one that"
-            f" was best on dev after {share:.0%} of the steps was finished, which saved {saved:.0%} of all"
-            " steps."
+            f"Seed optimisation ({', '.join(variants)}): of {num_starts} trainings per seed, only the best on"
+            f" dev after {share:.0%} of the steps was finished, which saved {saved:.0%} of all steps."
         )
 
 
@@ -224,7 +220,7 @@ def _averages(table: Table, analysis: Analysis) -> Iterator[str]:
     for column in table.columns:
         if column.is_average:
             averaged = analysis.options.averages[column.title]
-            yield f"{column.title}: mean of {', '.join(averaged)} for each seed."
+            yield f"{column.title}: mean of {', '.join(averaged)} per seed."
 
 
 def _items(table: Table) -> Iterator[str]:
@@ -248,9 +244,9 @@ def _not_comparable(table: Table) -> Iterator[str]:
     for index, column in enumerate(table.columns):
         texts = _item_counts(table, index)
         if not column.is_average and len(texts) > 1:
-            yield f"{column.title}: rows are not comparable, scored on {' and '.join(texts)} items."
+            yield f"{column.title}: rows are not comparable: scored on {' and '.join(texts)} items."
         if not column.is_average and len(column.metrics) > 1:
-            yield f"{column.title}: rows are not comparable, their scores differ: {column.metric_title}."
+            yield f"{column.title}: rows are not comparable: scored by different metrics ({column.metric_title})."
 
 
 def _undefined(analysis: Analysis) -> Iterator[str]:
@@ -264,7 +260,7 @@ def _undefined(analysis: Analysis) -> Iterator[str]:
                     seeds.setdefault(f"{key.label} on {measurement.label}", []).append(str(run.seed))
     if seeds:
         named = (f"{cell} (seed {', '.join(of_cell)})" for cell, of_cell in seeds.items())
-        yield f"nan: no score is defined, so there is no mean over the seeds: {'; '.join(named)}."
+        yield f"nan: undefined score, so no mean over the seeds: {'; '.join(named)}."
 
 
 def _not_found(analysis: Analysis) -> Iterator[str]:

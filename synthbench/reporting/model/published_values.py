@@ -182,12 +182,12 @@ def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:
         if cell is not None
     ]
     if are_wanted and not found:
-        yield "None of the published figures is of a row and a column of this table."
+        yield "No published value belongs to a row and a column of this table."
     shown = [each for each in found if not each[2].refusal]
     if shown:
         yield f"Published: {'; '.join(dict.fromkeys(cell.source for _, _, cell in shown))}."
     for text in _difference_texts(shown):
-        yield f"{DIFFERENCE_MARK} Not measured alike: {text}."
+        yield f"{DIFFERENCE_MARK} Measured differently: {text}."
     for flag in dict.fromkeys(cell.flag for _, _, cell in shown if cell.flag):
         mark, meaning = FLAGS[flag]
         yield f"{mark} {meaning}"
@@ -196,7 +196,7 @@ def published_notes(table: Table, *, are_wanted: bool) -> Iterator[str]:
         if cell.refusal:
             refused.setdefault(cell.refusal, {})[title] = None
     for reason, titles in refused.items():
-        yield f"Published figures of another thing are not shown: {', '.join(titles)}: {reason}."
+        yield f"Published values left out, since they measure something else: {', '.join(titles)}: {reason}."
 
 
 def _difference_texts(shown: Sequence[Shown]) -> Iterator[str]:
@@ -230,7 +230,7 @@ def amount_notes(analysis: Analysis) -> Iterator[str]:
                     text = f"{source.column.title} {round(fmean(counts)):,} ({amount:,})"
                     texts.setdefault(part, []).append(text)
         for part, of_part in texts.items():
-            yield f"Records of {part}, published in brackets: {key.label}: {', '.join(of_part)}."
+            yield f"Number of records of {part}, published in brackets: {key.label}: {', '.join(of_part)}."
 
 
 def _published_amounts(

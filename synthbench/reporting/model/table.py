@@ -10,10 +10,10 @@ MISSING = "–"
 CEILING_MARK = "†"
 DIFFERENCE_MARK = "‡"
 FLAGS = {
-    "reported-elsewhere": ("§", "Quoted there from another paper."),
-    "test-selected-k": ("*", "Of the k that is best on the test set."),
-    "paste-error": ("!", "Repeats another row of the paper, by mistake as it seems."),
-    "unclear": ("?", "At odds with another figure of the same paper."),
+    "reported-elsewhere": ("§", "Quoted by the paper from another one."),
+    "test-selected-k": ("*", "With the k that scored best on the test set."),
+    "paste-error": ("!", "Repeats another row of the paper, probably by mistake."),
+    "unclear": ("?", "Contradicts another value of the same paper."),
 }
 """Flag of a published value -> its mark, and what the mark means."""
 PUBLISHED = "published"

@@ -211,7 +211,7 @@ def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> f
     return error * float(brentq(missed, 0.0, 4 * needed + 4))
 
 
-NOISE_RULE = "t-test, two-sided 5 %, of the differences by seed where rows have the same seeds"
+NOISE_RULE = "t-test, two-sided 5 %, paired where rows share seeds, otherwise Welch's"
 
 
 def leads(best: Sample, other: Sample, items: Sequence[Noise] = ()) -> bool:

@@ -1,4 +1,4 @@
-"""The page: what stands in it, in which order."""
+"""The page that holds a whole report: its parts and the template that sets them."""
 
 import math
 import shlex
@@ -16,15 +16,15 @@ from synthbench.reporting.results import ExperimentResult, RunResult
 
 SCORES = "scores"
 OVERLAP_NOTES = (
-    "exact: to the letter; normalised: case, punctuation and spaces apart; 13-gram: thirteen words in a row,"
-    " of shorter sentences all; near-duplicate: by MinHash. What is found exactly is found normalised, what"
-    " is found normalised by both others.",
-    "whole item: every sentence of it, normalised; as a pair: as a pair of the training data, normalised.",
+    "exact: letter by letter; normalised: ignoring case, punctuation and spaces; 13-gram: thirteen words in a"
+    " row, or a shorter sentence as a whole; near-duplicate: by MinHash. Exact matches are normalised ones,"
+    " too, and those are found by both others.",
+    "whole item: all its sentences, normalised; as a pair: both sentences are one training pair, normalised.",
 )
 TRAINING_NOTES = (
-    "Seconds: what computing a run's own stages took when they were executed, shared ones counted in full for"
+    "Seconds: computing time of a run's own stages when they were executed; shared stages count in full for"
     " each run.",
-    "Dev scores of rows compare where dev is the same.",
+    "Dev scores of rows are comparable only on the same dev data.",
 )
 
 

@@ -1,10 +1,10 @@
-"""What a report says in words: nothing that its comparisons do not carry."""
+"""The summary of a report in words; it states only what the comparisons show to be significant."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.reporting.model.analysis import Analysis
-from synthbench.reporting.model.comparison_section import least_detectable_notes, why_unknown
+from synthbench.reporting.model.comparison_section import SINGLE_SEED, least_detectable_notes, why_unknown
 from synthbench.reporting.model.comparisons import ColumnComparisons, Comparison, Finding
 from synthbench.reporting.model.experiment_notes import flat_labels
 from synthbench.reporting.model.table import Column, RowKey, Table
@@ -15,14 +15,13 @@ SIGNIFICANCE = 0.05
 MAX_NAMES = 12
 MAX_PAIRS = 16
 MAX_DIFFERENCES = 6
-UNKNOWN = "a single seed tells nothing of the noise"
 Compared = tuple[Column, Comparison]
 Pairs = Mapping[tuple[RowKey, RowKey], Sequence[Compared]]
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What is said of two rows: which, and what."""
+    """A finding on two rows."""
 
     about: str
     text: str
@@ -30,7 +29,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Summary:
-    """What was done, what was found, row by row, and what must be known beside that."""
+    """The setup, the findings on pairs of rows, and remarks on what they mean."""
 
     setup: str
     findings: tuple[Statement, ...]
@@ -40,8 +39,8 @@ class Summary:
 def summarize(analysis: Analysis, table: Table) -> Summary:
     """Return the summary of an analysis and its table.
 
-    A difference is found if its p value, adjusted by Holm for all comparisons of its column, is under 5 %:
-    over seeds and test items where both are known, else over what is known.
+    A difference is found if its p value, adjusted by Holm over all comparisons of its column, is under 5 %:
+    over seeds and test items where both are known, else over the one that is known.
     """
     pairs, result = _pairs(analysis.comparisons), analysis.result
     told = [
@@ -87,12 +86,12 @@ def _about(row: RowKey, baseline: RowKey) -> str:
 
 
 def _finding(comparison: Comparison) -> Finding | None:
-    """Return the broadest finding that is known."""
+    """Return the finding over seeds and items, else that over seeds; None if neither is known."""
     return comparison.over_items or comparison.over_seeds
 
 
 def _direction(comparison: Comparison) -> int:
-    """Return 1 or -1 for a difference that is found, else 0."""
+    """Return the sign of a difference that is found, else 0."""
     finding = _finding(comparison)
     if finding is None or finding.adjusted_p >= SIGNIFICANCE:
         return 0
@@ -119,7 +118,7 @@ def _differences(compared: Sequence[Compared], decimals: int) -> str:
         f"{what} on {', '.join(column.title for column, _ in found)}"
         for what, found in (
             ("no difference found", [each for each in compared if _is_undecided(each[1])]),
-            ("nothing can be said", [each for each in compared if _is_unknown(each[1])]),
+            ("unknown", [each for each in compared if _is_unknown(each[1])]),
             ("not compared", [each for each in compared if each[1].refusal]),
         )
         if found
@@ -134,7 +133,7 @@ def _of(number: int, total: int) -> str:
 
 
 def _sizes(compared: Sequence[Compared], decimals: int) -> str:
-    """Return the sizes of differences that were found: each with its interval, of many the range."""
+    """Return the differences that were found, each with its interval, or the range of many."""
     found = [(column.title, finding.difference) for column, each in compared if (finding := _finding(each))]
     if len(found) > MAX_DIFFERENCES:
         sizes = sorted(100 * abs(difference.value) for _, difference in found)
@@ -154,28 +153,28 @@ def _is_unknown(comparison: Comparison) -> bool:
 
 
 def _meaning(found: Sequence[Compared]) -> Iterator[str]:
-    """Say what is meant by differences that were found, and what they hold for."""
+    """Say at which level differences were found, and what they generalise to."""
     if not found:
         return
     only_seeds = dict.fromkeys(column.title for column, each in found if each.over_items is None)
-    scope = "for other seeds, and for other test items of the same kind"
+    scope = "over seeds and test items"
     if len(only_seeds) == len({column.title for column, _ in found}):
-        scope = "for other seeds and these very test items"
+        scope = "over seeds, on these test items"
     elif only_seeds:
-        scope += f"; on {_listed(list(only_seeds))} for other seeds and these very test items only"
+        scope += f"; on {_listed(list(only_seeds))} over seeds only"
     yield (
-        "These differences were found at the 5 % level, corrected by Holm for all comparisons of a column,"
-        f" each column for itself. They hold {scope}. ±: its 95 % interval, not corrected."
+        "All differences above are significant at 5 % after Holm correction within their column,"
+        f" {scope}. ±: 95 % interval, not corrected."
     )
 
 
 def _undecided(analysis: Analysis, pairs: Pairs) -> Iterator[str]:
-    """Say between which rows no difference was found, of which nothing is known, and what could be seen."""
+    """Name the pairs without a difference, the minimum detectable difference, and the pairs without a test."""
     decided = {pair for pair, compared in pairs.items() if any(_direction(each) for _, each in compared)}
     unknown = [pair for pair, compared in pairs.items() if not any(_finding(each) for _, each in compared)]
     open_pairs = [_about(*pair) for pair in pairs if pair not in decided and pair not in unknown]
     if open_pairs:
-        yield f"No difference was found, which does not make them equal: {_listed(open_pairs, '; ')}."
+        yield f"No difference found, which does not prove equality: {_listed(open_pairs, '; ')}."
     yield from least_detectable_notes(analysis)
     because: dict[str, list[str]] = {}
     for pair in unknown:
@@ -183,18 +182,18 @@ def _undecided(analysis: Analysis, pairs: Pairs) -> Iterator[str]:
         if reasons:
             because.setdefault("; ".join(reasons), []).append(_about(*pair))
     for reason, those in because.items():
-        whose = " of differences between rows" if len(those) == len(pairs) else f": {_listed(those, '; ')}"
-        yield f"Nothing can be said{whose}: {reason}."
+        whose = "rows" if len(those) == len(pairs) else _listed(those, "; ")
+        yield f"No test of {whose}: {reason}."
 
 
 def _leads(analysis: Analysis, table: Table) -> Iterator[str]:
-    """Say of a table without comparisons what its bold figures say."""
+    """Say which rows lead in a table without comparisons."""
     compared = [row for group in table.groups if len(group.compared) > 1 for row in group.compared]
     cells = [cell for row in compared for cell in row.cells if cell is not None]
     if not cells:
         return
     if len(analysis.seeds) == 1:
-        yield f"Nothing can be said of differences between rows: {UNKNOWN}."
+        yield f"No test of rows: {SINGLE_SEED}."
         return
     noise = "noise of seeds and test items" if analysis.result.item_noise else "noise between seeds"
     led: dict[str, list[str]] = {}
@@ -205,17 +204,17 @@ def _leads(analysis: Analysis, table: Table) -> Iterator[str]:
     for name, places in led.items():
         yield f"{name}: leads every other row of its group by more than the {noise} on {_listed(places)}."
     if led:
-        yield f"Leads: {NOISE_RULE}; each column for itself."
+        yield f"Leads: {NOISE_RULE}; separately for each column."
     else:
         yield f"No row leads every other row of its group by more than the {noise} ({NOISE_RULE})."
 
 
 def _circumstances(result: ExperimentResult) -> Iterator[str]:
-    """Say what else bears on the figures."""
+    """Name what is missing, flat labels, contamination and costs."""
     if result.failures:
-        yield f"Not everything is there: {_count(len(result.failures), 'failure')}, listed below."
+        yield f"Incomplete: {_count(len(result.failures), 'failure')}, listed below."
     if result.pending:
-        yield "Not everything is there: some of it comes on another day, as listed below."
+        yield "Incomplete: some results wait for an LLM's batch, as listed below."
     yield from flat_labels(result)
     shares: dict[str, float] = {}
     for overlap in (each for run in result.runs for each in run.overlaps if each.num_items):
@@ -228,7 +227,7 @@ def _circumstances(result: ExperimentResult) -> Iterator[str]:
     ]
     if known:
         yield (
-            "Of some test items a sentence stands in the training data, case and punctuation apart: at most"
+            "Test items that share a sentence with the training data, ignoring case and punctuation: at most"
             f" {_listed(known)}."
         )
     if result.costs:
@@ -240,7 +239,7 @@ def _costs(costs: Sequence[CostResult]) -> str:
     tokens = sum(cost.prompt_tokens + cost.completion_tokens for cost in costs)
     known = [cost.usd for cost in costs if cost.is_priced]
     price = f", {sum(known):.4f} US dollars" if len(known) == len(costs) else ""
-    return f"The LLM was asked for data: {_count(requests, 'request')}, {_count(tokens, 'token')}{price}."
+    return f"The LLM was asked: {_count(requests, 'request')}, {_count(tokens, 'token')}{price}."
 
 
 def _count(number: int, what: str) -> str:
