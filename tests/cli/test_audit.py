@@ -56,7 +56,7 @@ def test_the_oracle_prints_the_confusion_and_writes_it(folder: Path, tmp_path: P
         "Outside the grammar: 1 x sentence2",
         "same from 0.9, similar from 0.5, a little from 0.25, different from 0",
         "Rank correlation (Spearman) of intended score and judgement: 1.000, 2 pairs",
-        "Failures, which have no text to judge: 1 (1 x no closing quote)",
+        "Failures, without a text to judge: 1 (1 x no closing quote)",
     ):
         assert text in output
     figures = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))

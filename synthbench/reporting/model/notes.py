@@ -246,7 +246,7 @@ def _not_comparable(table: Table) -> Iterator[str]:
         if not column.is_average and len(texts) > 1:
             yield f"{column.title}: rows are not comparable: scored on {' and '.join(texts)} items."
         if not column.is_average and len(column.metrics) > 1:
-            yield f"{column.title}: rows are not comparable: scored by different metrics ({column.metric_title})."
+            yield f"{column.title}: rows are not comparable: their metrics differ ({column.metric_title})."
 
 
 def _undefined(analysis: Analysis) -> Iterator[str]:

@@ -34,9 +34,8 @@ _GREEK = "αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΥΦΨΩ"
 _PUNCTUATION = "–—‘’“”…†‡‰€"
 _UNKNOWN = "«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ"
 """Latin letters and signs that pdflatex's default font lacks."""
-_ACCENTS = dict(
-    zip("\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0327", "`'^~=u.\"rHvdc")
-)
+_MARKS = "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u030a\u030b\u030c\u0323\u0327"
+_ACCENTS = dict(zip(_MARKS, "`'^~=u.\"rHvdc", strict=True))
 _BELOW = "\u0323\u0327"
 
 

@@ -169,7 +169,7 @@ def _meaning(found: Sequence[Compared]) -> Iterator[str]:
 
 
 def _undecided(analysis: Analysis, pairs: Pairs) -> Iterator[str]:
-    """Name the pairs without a difference, the minimum detectable difference, and the pairs without a test."""
+    """Name pairs without a difference, the minimum detectable difference, and pairs without a test."""
     decided = {pair for pair, compared in pairs.items() if any(_direction(each) for _, each in compared)}
     unknown = [pair for pair, compared in pairs.items() if not any(_finding(each) for _, each in compared)]
     open_pairs = [_about(*pair) for pair in pairs if pair not in decided and pair not in unknown]
