@@ -21,10 +21,8 @@ import numpy as np
 from measure import interleave
 from scipy.stats import gaussian_kde
 
-from synthbench_augsbert.density import Density
-from synthbench_augsbert.embeddings import SPARE, nearest
-from synthbench_augsbert.kde import choose
-from synthbench_augsbert.tiles import nearest_of_all
+from synthbench_augsbert.kde import Density, choose
+from synthbench_augsbert.neighbours import SPARE, nearest, nearest_of_all
 
 K = 5
 EXACT_UP_TO = 100_000  # the sampler's default

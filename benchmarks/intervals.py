@@ -37,7 +37,7 @@ from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.reporting.statistics.differences import Difference, least_detectable
 from synthbench_sts import STS
-from synthbench_sts.influence import spearman_influence
+from synthbench_sts.correlation import spearman_influence
 
 Array = NDArray[np.float64]
 SEEDS = (3, 5, 10)

@@ -28,7 +28,7 @@ from synthbench.sandbox.parsing import heard
 from synthbench.sources.description import Roots
 from synthbench.sources.sandbox import SandboxSource
 from synthbench_syncse.answers import sentences_in
-from synthbench_syncse.pool_files import negative_pool, positive_pool, sentence_pool
+from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.requests import Chat, LabelChats, SentenceChats
 
 NUM_TEXTS = 60

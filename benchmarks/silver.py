@@ -16,7 +16,7 @@ from measure import data_folder, interleave, one_thread, print_ratio
 from numpy.typing import NDArray
 from rank_bm25 import BM25Okapi
 
-from synthbench.models.labelling import symmetric_scores
+from synthbench.models.interfaces import symmetric_scores
 from synthbench.models.pair_scorer import LengthBatchedPairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
 from synthbench.sources.description import Roots

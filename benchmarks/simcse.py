@@ -31,9 +31,8 @@ from synthbench.data.records import RecordKind, Triplet
 from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
 from synthbench.plugins import TrainingContext
 from synthbench.runtime import Runtime
-from synthbench.training.examples import training_table
 from synthbench.training.loop import Job, fit
-from synthbench.training.objectives import CONTRASTIVE_COLUMNS, contrastive
+from synthbench.training.objectives import CONTRASTIVE_COLUMNS, contrastive, training_table
 from synthbench.training.simcse import SimCSE
 from synthbench.training.trainers import ShuffledBatches
 

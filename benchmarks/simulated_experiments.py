@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from synthbench.reporting.statistics.differences import Difference, Noise, Sample, over_seeds
 from synthbench.reporting.statistics.item_noise import Influences, item_variances
-from synthbench_sts.influence import spearman_influence
+from synthbench_sts.correlation import spearman_influence
 
 Array = NDArray[np.float64]
 

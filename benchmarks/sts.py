@@ -18,7 +18,7 @@ from synthbench.cli.suites import find_tasks
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.models.encoder import LengthBatchedEncoder, pair_scorer
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.plugins import component
+from synthbench.plugin_loading import component
 
 GOAL = 1.8
 Scores = Mapping[str, float]

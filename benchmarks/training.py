@@ -35,9 +35,8 @@ from synthbench.runtime import Runtime
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.training.bi_encoder import BiEncoder
-from synthbench.training.examples import training_table
 from synthbench.training.loop import Job, fit
-from synthbench.training.objectives import COSINE_SIMILARITY
+from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import ShuffledBatches
 

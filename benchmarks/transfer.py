@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 
 from synthbench.cli.suites import find_tasks
 from synthbench.data.records import RecordKind
-from synthbench.plugins import component
+from synthbench.plugin_loading import component
 
 TASKS = ("MR", "CR", "TREC", "MRPC")
 CLASSIFIERS = ("senteval", "logistic-regression")

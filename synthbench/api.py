@@ -22,26 +22,27 @@ from synthbench.generation.writer import Writer
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.requests import ChatAnswer, ChatRequest
-from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
-from synthbench.models.labelling import length_sorted_units, symmetric_scores
+from synthbench.models.batching import length_sorted_units
+from synthbench.models.interfaces import Encoder, ModelKind, PairScorer, finite_scores, symmetric_scores
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Expected, Work, reading
-from synthbench.needs import GeneratedData, Need, TrainedModel
 from synthbench.plugins import (
     ChatModel,
     Component,
     Evaluation,
     Evaluator,
+    GeneratedData,
     GenerationContext,
     Method,
+    Need,
     Records,
+    TrainedModel,
     Trainer,
     TrainingContext,
     TrainingSummary,
     Unit,
 )
-from synthbench.quiet import progress_task
-from synthbench.runtime import Progress, ProgressTask, Runtime
+from synthbench.runtime import Progress, ProgressTask, Runtime, progress_task
 from synthbench.user_files import GivenName, path_of, read_settings
 from synthbench.yaml_loading import load_yaml
 
@@ -96,6 +97,7 @@ __all__ = [
     "WritingTask",
     "Written",
     "did_you_mean",
+    "finite_scores",
     "kl_divergence",
     "length_sorted_units",
     "load_yaml",

@@ -1,29 +1,57 @@
-"""The contracts of methods, trainers and evaluators, and how installed plug-ins are found."""
+"""The contracts of methods, trainers and evaluators."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from synthbench import plugin_checks, plugin_files
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Record, RecordKind
-from synthbench.errors import UserError, did_you_mean
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.work import Expected, Work
-from synthbench.needs import Need
 from synthbench.runtime import Progress, Runtime
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """Something a method needs first: a model trained by a shared trainer on the method's own sources.
+
+    `data` and `selection` name source roles of the method; `config` is the trainer's configuration.
+    `seed_optimization` is a section as `train` has it (`seeds`, `at`): that many trainings begin, and the
+    best on the selection is finished. It needs a source for the role `selection`.
+    """
+
+    trainer: str
+    config: Mapping[str, Any]
+    data: tuple[str, ...]
+    seed: int
+    evaluator: str = ""
+    selection: str = ""
+    seed_optimization: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class GeneratedData:
+    """Something a method needs first: the data set of another method; `sources` maps its roles to ours.
+
+    An optional role of the other method is not handed on where ours has no source.
+    """
+
+    method: str
+    config: Mapping[str, Any]
+    sources: Mapping[str, str]
+
+
+Need = TrainedModel | GeneratedData
 
 
 class Component(BaseModel):
@@ -324,43 +352,3 @@ class Evaluator(Component, ABC):
     ) -> Evaluation:
         """Do what `evaluate` does, and say how far it is: for evaluators that take long after encoding."""
         return self.evaluate(model, task)
-
-
-GROUPS: Mapping[str, type[Component]] = {"methods": Method, "trainers": Trainer, "evaluators": Evaluator}
-
-
-@cache
-def _offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return the entry points of a group by name: several where distributions offer different classes."""
-    found: dict[str, dict[str, EntryPoint]] = {}
-    for point in entry_points(group=f"synthbench.{group}"):
-        found.setdefault(point.name, {}).setdefault(point.value, point)
-    return {name: tuple(points.values()) for name, points in found.items()}
-
-
-def installed(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of "methods", "trainers" or "evaluators" by name."""
-    return {name: points[0] for name, points in _offered(group).items()}
-
-
-def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
-    """Return the plug-in class of that name: an installed one, or "file.py:Class" in a file below `folder`.
-
-    Raises UserError with one line if there is none (with the nearest name), if two packages offer one, if it
-    can't be imported or does not keep the group's contract, or if the user does not allow the file's code.
-    """
-    if plugin_files.is_in_file(name):
-        return plugin_checks.load(plugin_files.FilePlugin(name, folder or Path()), group[:-1], GROUPS[group])
-    return installed_component(group, name)
-
-
-@cache
-def installed_component(group: str, name: str) -> type[Any]:
-    """Return the installed plug-in class of that name, once imported always the same."""
-    known, word = installed(group), group[:-1]
-    if name not in known:
-        raise UserError(f"unknown {word} '{name}'{did_you_mean(name, known)}")
-    if len(offers := _offered(group).get(name, ())) > 1:
-        both = " and ".join(plugin_checks.origin(point) for point in offers)
-        raise UserError(f"two installed packages offer the {word} '{name}': {both}; uninstall one")
-    return plugin_checks.load(known[name], word, GROUPS[group])

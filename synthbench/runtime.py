@@ -1,9 +1,11 @@
 """How a computation is carried out, as opposed to what it computes."""
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.errors import UserError
 
 SEQUENCES = {"cpu": 192, "cuda": 2048}
 
@@ -45,3 +47,41 @@ class Progress(Protocol):
 
     def say(self, message: str) -> None:
         """Print one line for people."""
+
+
+class _SilentTask:
+    def advance(self, amount: int = 1) -> None:
+        """Count nothing."""
+
+
+def progress_task(
+    progress: Progress | None, description: str, total: int
+) -> AbstractContextManager[ProgressTask]:
+    """Open a task where somebody listens, else a silent one."""
+    return nullcontext(_SilentTask()) if progress is None else progress.task(description, total)
+
+
+def device_name(runtime: Runtime) -> str:
+    """Return torch's name of the device; "auto" takes cuda, else mps, else cpu.
+
+    Raises UserError if the device does not exist here.
+    """
+    import torch
+
+    if runtime.device == "auto":
+        accelerator = torch.accelerator.current_accelerator(check_available=True)
+        return accelerator.type if accelerator is not None else "cpu"
+    try:
+        torch.empty(0, device=runtime.device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"device '{runtime.device}' can't be used: {reason}") from error
+    return runtime.device
+
+
+def use_threads(runtime: Runtime) -> None:
+    """Let torch use as many CPU threads in this process as the runtime says."""
+    if runtime.threads is not None:
+        import torch
+
+        torch.set_num_threads(runtime.threads)

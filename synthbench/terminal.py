@@ -1,5 +1,6 @@
 """What is printed: no character of a name or a text moves the cursor, changes colours or hides a line."""
 
+import logging
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -74,3 +75,23 @@ def bars_of_libraries() -> Iterator[None]:
         yield
     finally:
         sys.stderr = before
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence progress bars, and reports of left-out layers and new heads: they are what was asked for."""
+    from transformers.utils import logging as transformers_logging
+
+    loggers = [logging.getLogger(name) for name in ("sentence_transformers", "transformers")]
+    levels = [logger.level for logger in loggers]
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        if bars:
+            transformers_logging.enable_progress_bar()  # type: ignore[no-untyped-call]

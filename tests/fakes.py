@@ -15,7 +15,7 @@ import psutil
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench import plugins
+from synthbench import plugin_loading
 from synthbench.api import (
     ChatAmount,
     ChatModel,
@@ -349,9 +349,9 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
         }
         for group, known in PLUGINS.items()
     }
-    monkeypatch.setattr(plugins, "installed", points.__getitem__)
+    monkeypatch.setattr(plugin_loading, "installed", points.__getitem__)
     monkeypatch.setattr(artifact, "load", load_fake)
-    plugins.installed_component.cache_clear()
+    plugin_loading.installed_component.cache_clear()
 
 
 class Count:

@@ -13,13 +13,8 @@ from synthbench.api import (
     RecordKind,
     SyntheticDataset,
     UserError,
+    finite_scores,
 )
-from synthbench_pairs.influence import (
-    average_precision_influence,
-    f1_influence,
-    partial_auc_influence,
-)
-from synthbench_pairs.measures import Thresholds, f1, partial_auc
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,17 +90,18 @@ class Pairs(Evaluator):
         """
         import numpy as np
 
-        if not isinstance(model, PairScorer):
-            raise TypeError(f"{type(model).__name__} is not a PairScorer")
+        from synthbench_pairs.measures import Thresholds, measured
+
         is_dev, is_positive = _parts(task)
         is_measured = is_dev if is_dev.all() else ~is_dev
         self.check_learning(("dev",) if is_dev.any() else ())
         self.check_data(task)
-        scores = _scores(model, task, task.task_name)
+        pairs = list(zip(task.column("sentence1"), task.column("sentence2"), strict=True))
+        scores = finite_scores(model, pairs, task.task_name)
         thresholds = Thresholds.best(scores[is_dev], is_positive[is_dev]) if is_dev.any() else None
         ids = np.array(task.column("id"))
         return Evaluation(
-            scores=_measured(scores[is_measured], is_positive[is_measured], thresholds),
+            scores=measured(scores[is_measured], is_positive[is_measured], thresholds),
             main_score=self.main_score,
             num_items=int(is_measured.sum()),
             items={
@@ -121,15 +117,17 @@ class Pairs(Evaluator):
         """Return how each pair moves the chosen measure, thresholds held as they were chosen on dev."""
         import numpy as np
 
+        from synthbench_pairs import measures
+
         is_positive, predicted = items["gold"] >= POSITIVE, items["predicted"]
         if self.measure == "f1":
-            return f1_influence(is_positive, predicted >= scores["threshold_f1"])
+            return measures.f1_influence(is_positive, predicted >= scores["threshold_f1"])
         if self.measure == "accuracy":
             is_right = (predicted >= scores["threshold_accuracy"]) == is_positive
             return np.asarray(is_right - is_right.mean(), float)
         if self.measure == "average_precision":
-            return average_precision_influence(predicted, is_positive)
-        return partial_auc_influence(predicted, is_positive)
+            return measures.average_precision_influence(predicted, is_positive)
+        return measures.partial_auc_influence(predicted, is_positive)
 
 
 def _parts(task: SyntheticDataset) -> "tuple[NDArray[np.bool_], NDArray[np.bool_]]":
@@ -138,34 +136,3 @@ def _parts(task: SyntheticDataset) -> "tuple[NDArray[np.bool_], NDArray[np.bool_
 
     is_dev = np.array([split == "dev" for split in task.column("split")], bool)
     return is_dev, np.array(task.column("score"), float) >= POSITIVE
-
-
-def _scores(model: PairScorer, task: SyntheticDataset, name: str) -> "NDArray[np.float64]":
-    import numpy as np
-
-    pairs = list(zip(task.column("sentence1"), task.column("sentence2"), strict=True))
-    scores = np.asarray(model.score(pairs), float)
-    faulty = np.flatnonzero(~np.isfinite(scores))
-    if len(faulty):
-        raise UserError(f"{name}: the model's score of {pairs[faulty[0]]} is {scores[faulty[0]]}")
-    return scores
-
-
-def _measured(
-    scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]", thresholds: Thresholds | None
-) -> Mapping[str, float]:
-    from sklearn.metrics import average_precision_score
-
-    measured = {
-        "average_precision": float(average_precision_score(is_positive, scores)),
-        "auc_0.05": partial_auc(scores, is_positive),
-    }
-    if thresholds is not None:
-        is_right = (scores >= thresholds.accuracy) == is_positive
-        measured |= {
-            "f1": f1(is_positive, scores >= thresholds.f1),
-            "accuracy": float(is_right.mean()),
-            "threshold_f1": thresholds.f1,
-            "threshold_accuracy": thresholds.accuracy,
-        }
-    return measured

@@ -1,10 +1,12 @@
 """Measures of how well scores tell pairs of two classes apart."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 MOST_FALSE_POSITIVES = 0.05
@@ -25,8 +27,6 @@ class Thresholds:
         A threshold lies halfway between two neighbouring scores; one that no pair reaches is 1 above all, one
         that all reach is the lowest score. Of equally good ones it is the highest.
         """
-        import numpy as np
-
         levels = np.unique(scores)[::-1]
         halfway = (levels[:-1] + levels[1:]) / 2
         # Between scores that differ in the last bit there is nothing: halfway is one of the two.
@@ -40,8 +40,6 @@ class Thresholds:
 
 def _num_above(scores: "NDArray[np.float64]", levels: "NDArray[np.float64]") -> "NDArray[np.int64]":
     """Return how many scores reach none of the levels (0), the first of them, the second ..., descending."""
-    import numpy as np
-
     reached = len(scores) - np.searchsorted(np.sort(scores), levels, side="left")
     return np.concatenate([[0], reached])
 
@@ -56,7 +54,6 @@ def partial_auc(scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]")
 
     In [0, 1]; 1 if every positive pair is above every other, 0.025 on average if scores say nothing.
     """
-    import numpy as np
     from sklearn.metrics import roc_curve
 
     false_rate, true_rate, _ = roc_curve(is_positive, scores, drop_intermediate=False)
@@ -64,3 +61,89 @@ def partial_auc(scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]")
     x = np.append(false_rate[inside], MOST_FALSE_POSITIVES)
     y = np.append(true_rate[inside], np.interp(MOST_FALSE_POSITIVES, false_rate, true_rate))
     return float(np.trapezoid(y, x) / MOST_FALSE_POSITIVES)
+
+
+def measured(
+    scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]", thresholds: Thresholds | None
+) -> Mapping[str, float]:
+    """Return all measures by name, F1 and accuracy only with thresholds; arrays are of shape (pairs,)."""
+    from sklearn.metrics import average_precision_score
+
+    measured = {
+        "average_precision": float(average_precision_score(is_positive, scores)),
+        "auc_0.05": partial_auc(scores, is_positive),
+    }
+    if thresholds is not None:
+        is_right = (scores >= thresholds.accuracy) == is_positive
+        measured |= {
+            "f1": f1(is_positive, scores >= thresholds.f1),
+            "accuracy": float(is_right.mean()),
+            "threshold_f1": thresholds.f1,
+            "threshold_accuracy": thresholds.accuracy,
+        }
+    return measured
+
+
+def f1_influence(is_positive: "NDArray[np.bool_]", is_found: "NDArray[np.bool_]") -> "NDArray[np.float64]":
+    """Return the influence of each pair on F1, a ratio of two means; zero if there is nothing to find.
+
+    All arrays are of shape (pairs,); an influence is a derivative by the pair's weight times the number of
+    pairs, and adds up to 0.
+    """
+    hits = 2.0 * (is_positive & is_found)
+    named = is_positive.astype(float) + is_found
+    if not named.any():
+        return np.zeros(len(named))
+    return np.asarray((hits - hits.mean() / named.mean() * named) / named.mean(), float)
+
+
+def average_precision_influence(
+    scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]"
+) -> "NDArray[np.float64]":
+    """Return the influence of each pair on average precision, its effect on all below it included.
+
+    Average precision is the mean over positive pairs of the precision among all pairs that score as high.
+    """
+    num_reached, num_hits = _num_reaching(scores, scores), _num_reaching(scores[is_positive], scores)
+    precision = num_hits / num_reached
+    gain = _sum_not_above(scores, is_positive / num_reached)
+    loss = _sum_not_above(scores, is_positive * precision / num_reached)
+    own = is_positive * (precision - precision[is_positive].mean() + gain)
+    return np.asarray((own - loss) * len(scores) / is_positive.sum(), float)
+
+
+def partial_auc_influence(
+    scores: "NDArray[np.float64]", is_positive: "NDArray[np.bool_]"
+) -> "NDArray[np.float64]":
+    """Return the influence of each pair on AUC(0.05), in which the negatives decide where the area ends.
+
+    A positive pair counts by the share of the highest negatives that it beats, a negative one by the
+    positives that it beats, if it is among the highest.
+    """
+    positives, negatives = scores[is_positive], np.sort(scores[~is_positive])
+    end = np.quantile(negatives, 1 - MOST_FALSE_POSITIVES)
+    highest = negatives[negatives > end] if (negatives > end).any() else negatives[-1:]
+    found = np.zeros(len(scores))
+    beaten = np.searchsorted(highest, positives, side="left") + np.searchsorted(
+        highest, positives, side="right"
+    )
+    found[is_positive] = beaten / (2 * len(highest))
+    rate = _num_reaching(positives, scores) / len(positives)
+    rate_at_end = (positives >= end).mean()
+    is_high = ~is_positive & (scores > end)
+    found[is_high] = (rate[is_high] - rate_at_end) / MOST_FALSE_POSITIVES
+    for mask in (is_positive, ~is_positive):
+        found[mask] = (found[mask] - found[mask].mean()) / mask.mean()
+    return found
+
+
+def _num_reaching(scores: "NDArray[np.float64]", levels: "NDArray[np.float64]") -> "NDArray[np.int64]":
+    """Return how many scores are as high as each level, or higher."""
+    return len(scores) - np.searchsorted(np.sort(scores), levels, side="left")
+
+
+def _sum_not_above(scores: "NDArray[np.float64]", weights: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return for each pair the sum of the weights of those that score as high or lower."""
+    order = np.argsort(scores, kind="stable")
+    sums = np.concatenate([[0.0], np.cumsum(weights[order])])
+    return np.asarray(sums[np.searchsorted(scores[order], scores, side="right")], float)

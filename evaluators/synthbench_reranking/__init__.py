@@ -1,6 +1,6 @@
 """Reranking: how far up a model puts the relevant ones among a query's given candidates."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -15,14 +15,14 @@ from synthbench.api import (
     SyntheticDataset,
     UserError,
 )
-from synthbench_reranking.measures import MEASURES, measures
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-PAIRS_AT_ONCE = 100_000
+MEASURES = ("map", "mrr", "ndcg_at_10", "precision_at_1", "precision_at_5")
 CONVENTIONS = ("answerable", "all", "mixed")
+"""Which queries count in a mean."""
 
 
 class Reranking(Evaluator):
@@ -77,21 +77,23 @@ class Reranking(Evaluator):
         """
         import numpy as np
 
-        if not isinstance(model, PairScorer):
-            raise TypeError(f"{type(model).__name__} is not a PairScorer")
+        from synthbench_reranking.measures import candidate_scores, counted_queries, means, measures
+
         name = task.task_name
         rankings: list[Ranking] = list(task)
         relevant = [np.array(each.grades) >= self.relevant_from for each in rankings]
         counts = np.array([(mask.sum(), len(mask)) for mask in relevant], int).reshape(-1, 2)
-        is_counted = _is_counted(counts)
+        is_counted = counted_queries(counts)
         if not is_counted["mixed"].any():
             raise UserError(f"{name}: no query has both relevant and irrelevant candidates: nothing to rank")
         rows = [
             measures(scores, np.array(each.grades), mask)
-            for each, mask, scores in zip(rankings, relevant, _scores(model, rankings, name), strict=True)
+            for each, mask, scores in zip(
+                rankings, relevant, candidate_scores(model, rankings, name), strict=True
+            )
         ]
         values = {measure: np.array([row[measure] for row in rows]) for measure in MEASURES}
-        scores = _means(values, is_counted)
+        scores = means(values, is_counted)
         chosen, subsets = is_counted[self.queries], np.array(task.column("subset"))
         for subset in sorted({*subsets[chosen]} - {""}):
             scores[f"map/{subset}"] = float(values["map"][chosen & (subsets == subset)].mean())
@@ -114,59 +116,9 @@ class Reranking(Evaluator):
         """Return how each query moves the mean average precision: not at all if it is not counted."""
         import numpy as np
 
+        from synthbench_reranking.measures import counted_queries
+
         counts = np.stack([items["num_relevant"], items["num_candidates"]], axis=1)
-        counted = _is_counted(counts)[self.queries]
+        counted = counted_queries(counts)[self.queries]
         values = items["map"]
         return np.asarray(np.where(counted, values - values[counted].mean(), 0.0) / counted.mean(), float)
-
-
-def _is_counted(counts: "NDArray[np.int64]") -> Mapping[str, "NDArray[np.bool_]"]:
-    """Return which queries each convention counts; `counts` are (relevant ones, candidates)."""
-    is_answerable, has_irrelevant = counts[:, 0] > 0, counts[:, 0] < counts[:, 1]
-    is_mixed = is_answerable & has_irrelevant
-    return {"answerable": is_answerable, "all": is_answerable | has_irrelevant, "mixed": is_mixed}
-
-
-def _means(
-    values: Mapping[str, "NDArray[np.float64]"], is_counted: Mapping[str, "NDArray[np.bool_]"]
-) -> dict[str, float]:
-    found = {
-        f"{measure}_{convention}": float(each[is_counted[convention]].mean())
-        for measure, each in values.items()
-        for convention in CONVENTIONS
-    }
-    return found | {
-        f"queries_{convention}": float(is_counted[convention].sum()) for convention in CONVENTIONS
-    }
-
-
-def _scores(model: PairScorer, rankings: Sequence[Ranking], name: str) -> Iterator["NDArray[np.float64]"]:
-    """Yield the candidates' scores of each ranking: of several queries' the highest.
-
-    The pairs are scored in portions: those of a large set with long histories would not fit into memory.
-    """
-    import numpy as np
-
-    for portion in _portions(rankings):
-        pairs = [(query, text) for each in portion for query in each.queries for text in each.candidates]
-        scores = np.asarray(model.score(pairs), float)
-        faulty = np.flatnonzero(~np.isfinite(scores))
-        if len(faulty):
-            raise UserError(f"{name}: the model's score of {pairs[faulty[0]]} is {scores[faulty[0]]}")
-        ends = np.cumsum([len(each.queries) * len(each.candidates) for each in portion])
-        for each, own in zip(portion, np.split(scores, ends[:-1]), strict=True):
-            yield own.reshape(len(each.queries), len(each.candidates)).max(axis=0)
-
-
-def _portions(rankings: Sequence[Ranking]) -> Iterator[Sequence[Ranking]]:
-    """Yield runs of rankings that have about `PAIRS_AT_ONCE` pairs of query and candidate."""
-    portion: list[Ranking] = []
-    num_pairs = 0
-    for each in rankings:
-        portion.append(each)
-        num_pairs += len(each.queries) * len(each.candidates)
-        if num_pairs >= PAIRS_AT_ONCE:
-            yield portion
-            portion, num_pairs = [], 0
-    if portion:
-        yield portion

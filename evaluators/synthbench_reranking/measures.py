@@ -1,14 +1,18 @@
 """Measures of one ranking; of candidates of equal score the less relevant stand first."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from synthbench.api import Encoder, PairScorer, Ranking, finite_scores
+from synthbench_reranking import CONVENTIONS, MEASURES
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+PAIRS_AT_ONCE = 100_000
 DEPTH = 10
-MEASURES = ("map", "mrr", f"ndcg_at_{DEPTH}", "precision_at_1", "precision_at_5")
 
 
 def measures(
@@ -23,8 +27,6 @@ def measures(
     sums grade / log2(1 + rank) over ranks up to 10, and divides by that sum for the candidates in order of
     their grades. All are 0 where no candidate is relevant.
     """
-    import numpy as np
-
     if not is_relevant.any():
         return dict.fromkeys(MEASURES, 0.0)
     order = np.lexsort((grades, -scores))
@@ -40,7 +42,52 @@ def measures(
 
 
 def _gain(ranked_grades: "NDArray[np.float64]") -> float:
-    import numpy as np
-
     near = ranked_grades[:DEPTH]
     return float((near / np.log2(np.arange(2, len(near) + 2))).sum())
+
+
+def counted_queries(counts: "NDArray[np.int64]") -> Mapping[str, "NDArray[np.bool_]"]:
+    """Return which queries each convention counts; `counts` are (relevant ones, candidates)."""
+    is_answerable, has_irrelevant = counts[:, 0] > 0, counts[:, 0] < counts[:, 1]
+    is_mixed = is_answerable & has_irrelevant
+    return {"answerable": is_answerable, "all": is_answerable | has_irrelevant, "mixed": is_mixed}
+
+
+def means(
+    values: Mapping[str, "NDArray[np.float64]"], is_counted: Mapping[str, "NDArray[np.bool_]"]
+) -> dict[str, float]:
+    """Return each measure's mean over the queries of each convention, and the numbers of these."""
+    return {
+        f"{measure}_{convention}": float(each[is_counted[convention]].mean())
+        for measure, each in values.items()
+        for convention in CONVENTIONS
+    } | {f"queries_{convention}": float(is_counted[convention].sum()) for convention in CONVENTIONS}
+
+
+def candidate_scores(
+    model: Encoder | PairScorer, rankings: Sequence[Ranking], name: str
+) -> Iterator["NDArray[np.float64]"]:
+    """Yield the candidates' scores of each ranking: of several queries' the highest.
+
+    The pairs are scored in portions: those of a large set with long histories would not fit into memory.
+    """
+    for portion in _portions(rankings):
+        pairs = [(query, text) for each in portion for query in each.queries for text in each.candidates]
+        scores = finite_scores(model, pairs, name)
+        ends = np.cumsum([len(each.queries) * len(each.candidates) for each in portion])
+        for each, own in zip(portion, np.split(scores, ends[:-1]), strict=True):
+            yield own.reshape(len(each.queries), len(each.candidates)).max(axis=0)
+
+
+def _portions(rankings: Sequence[Ranking]) -> Iterator[Sequence[Ranking]]:
+    """Yield runs of rankings that have about `PAIRS_AT_ONCE` pairs of query and candidate."""
+    portion: list[Ranking] = []
+    num_pairs = 0
+    for each in rankings:
+        portion.append(each)
+        num_pairs += len(each.queries) * len(each.candidates)
+        if num_pairs >= PAIRS_AT_ONCE:
+            yield portion
+            portion, num_pairs = [], 0
+    if portion:
+        yield portion

@@ -1,6 +1,6 @@
 """Semantic textual similarity: correlation of model scores with human judgements."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -12,9 +12,8 @@ from synthbench.api import (
     PairScorer,
     RecordKind,
     SyntheticDataset,
-    UserError,
+    finite_scores,
 )
-from synthbench_sts.influence import spearman_influence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,10 +63,12 @@ class STS(Evaluator):
         """
         import numpy as np
 
+        from synthbench_sts.correlation import require_order
+
         gold, subsets = np.array(task.column("score"), float), np.array(task.column("subset"))
-        _require_order(gold, task.task_name)
+        require_order(gold, task.task_name)
         for subset in np.unique(subsets) if self.aggregation != "all" else ():
-            _require_order(gold[subsets == subset], f"{task.task_name} {subset}".strip())
+            require_order(gold[subsets == subset], f"{task.task_name} {subset}".strip())
 
     def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
         """Score every pair of the task and correlate.
@@ -76,16 +77,11 @@ class STS(Evaluator):
         """
         import numpy as np
 
-        if not isinstance(model, PairScorer):
-            raise TypeError(f"{type(model).__name__} is not a PairScorer")
+        from synthbench_sts.correlation import correlations
+
         pairs = list(zip(task.column("sentence1"), task.column("sentence2"), strict=True))
         gold, subsets = np.array(task.column("score"), float), task.column("subset")
-        predicted = np.asarray(model.score(pairs), float)
-        faulty = np.flatnonzero(~np.isfinite(predicted))
-        if len(faulty):
-            raise UserError(
-                f"{task.task_name}: the model's score of {pairs[faulty[0]]} is {predicted[faulty[0]]}"
-            )
+        predicted = finite_scores(model, pairs, task.task_name)
         return Evaluation(
             scores=correlations(gold, predicted, subsets, task.task_name, averages=self.aggregation != "all"),
             main_score=self.main_score,
@@ -104,6 +100,8 @@ class STS(Evaluator):
         """Return how each pair moves the Spearman correlation: of its subset's, unless over all pairs."""
         import numpy as np
 
+        from synthbench_sts.correlation import spearman_influence
+
         gold, predicted, subsets = items["gold"], items["predicted"], items["subset"]
         if self.aggregation == "all":
             return spearman_influence(gold, predicted)
@@ -114,62 +112,3 @@ class STS(Evaluator):
             share = 1 / len(names) if self.aggregation == "mean" else mask.mean()
             found[mask] = spearman_influence(gold[mask], predicted[mask]) * share / mask.mean()
         return found
-
-
-def correlations(
-    gold: "NDArray[np.float64]",
-    predicted: "NDArray[np.float64]",
-    subsets: Sequence[str],
-    name: str,
-    *,
-    averages: bool,
-) -> Mapping[str, float]:
-    """Return all scores of a task; arrays are of shape (pairs,), `name` is for messages.
-
-    Raises UserError where gold has no correlation with anything. If `averages` are not needed, a subset in
-    which it has none is left out, and with it the averages over subsets.
-    """
-    import numpy as np
-
-    members = {subset: np.array([each == subset for each in subsets]) for subset in dict.fromkeys(subsets)}
-    if not averages:
-        members = {subset: mask for subset, mask in members.items() if _has_order(gold[mask])}
-    weights = [int(mask.sum()) for mask in members.values()]
-    is_whole = sum(weights) == len(gold)
-    scores: dict[str, float] = {}
-    for measure in MEASURES:
-        parts = {
-            subset: _correlation(measure, gold[mask], predicted[mask], f"{name} {subset}".strip())
-            for subset, mask in members.items()
-        }
-        scores[f"{measure}_all"] = _correlation(measure, gold, predicted, name)
-        if is_whole:
-            scores[f"{measure}_mean"] = float(np.mean(list(parts.values())))
-            scores[f"{measure}_wmean"] = float(np.average(list(parts.values()), weights=weights))
-        scores |= {f"{measure}/{subset}": value for subset, value in parts.items() if subset}
-    return scores
-
-
-def _has_order(gold: "NDArray[np.float64]") -> bool:
-    return len(gold) > 1 and bool((gold != gold[0]).any())
-
-
-def _require_order(gold: "NDArray[np.float64]", name: str) -> None:
-    if not _has_order(gold):
-        raise UserError(
-            f"{name}: a correlation needs pairs with different gold scores, found {len(gold)} pairs"
-        )
-
-
-def _correlation(
-    measure: str, gold: "NDArray[np.float64]", predicted: "NDArray[np.float64]", name: str
-) -> float:
-    import numpy as np
-    from scipy import stats
-
-    _require_order(gold, name)
-    if (predicted == predicted[0]).all():
-        return 0.0
-    correlate = stats.spearmanr if measure == "spearman" else stats.pearsonr
-    value = float(correlate(gold, predicted).statistic)
-    return value if np.isfinite(value) else 0.0

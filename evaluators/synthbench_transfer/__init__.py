@@ -17,16 +17,17 @@ from synthbench.api import (
     UserError,
     progress_task,
 )
-from synthbench_transfer.protocol import Classifier, Fitting, Labelled, Outcome, num_fits
-from synthbench_transfer.regression import LogisticRegression
-from synthbench_transfer.senteval import DEV_SHARE, SentEval
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from synthbench_transfer.protocol import Labelled, Outcome
+
 SPLITS = ("train", "dev", "test")
 POSITIVE = "1"
+DEV_SHARE = 20
+"""Without dev data, SentEval's classifier ends its training by one item in so many."""
 
 
 class Transfer(Evaluator):
@@ -70,10 +71,6 @@ class Transfer(Evaluator):
     def score_names(self) -> tuple[str, ...]:
         """The accuracy, and the one that the chosen regularisation had on dev data or within folds."""
         return ("accuracy", "dev_accuracy")
-
-    @property
-    def _classifier(self) -> Classifier:
-        return SentEval(self.seed) if self.classifier == "senteval" else LogisticRegression()
 
     def check_learning(self, given: Collection[str]) -> None:
         """Raise UserError if there is dev and nothing to train on."""
@@ -127,6 +124,8 @@ class Transfer(Evaluator):
         """Do the same, and tell every fit."""
         import numpy as np
 
+        from synthbench_transfer.protocol import Labelled
+
         if not isinstance(model, Encoder):
             raise TypeError(f"{type(model).__name__} is not an Encoder")
         self.check_data(task)
@@ -160,28 +159,31 @@ class Transfer(Evaluator):
     def _features(self, model: Encoder, task: SyntheticDataset) -> "NDArray[np.float32]":
         return model.encode(task.column("sentence"))
 
-    def _outcome(self, parts: Mapping[str, Labelled], task: str, progress: Progress | None) -> Outcome:
+    def _outcome(self, parts: "Mapping[str, Labelled]", task: str, progress: Progress | None) -> "Outcome":
         from threadpoolctl import threadpool_limits
 
+        from synthbench_transfer.classifiers import LogisticRegression, SentEval
+        from synthbench_transfer.protocol import Fitting, num_fits
+
+        classifier = SentEval(self.seed) if self.classifier == "senteval" else LogisticRegression()
         total = num_fits(parts, self.folds)
         # Sums over threads round by their number, and threads gain nothing on products with few columns.
         with threadpool_limits(1), progress_task(progress, f"classify {task}", total) as told:
-            fitting = Fitting(self._classifier, self.folds, self.seed, told.advance)
+            fitting = Fitting(classifier, self.folds, self.seed, told.advance)
             return fitting.outcome(parts.get("train"), parts.get("dev"), parts["test"])
 
     def _evaluation(
-        self, outcome: Outcome, test: Labelled, task: SyntheticDataset, rows: "NDArray[np.int64]"
+        self, outcome: "Outcome", test: "Labelled", task: SyntheticDataset, rows: "NDArray[np.int64]"
     ) -> Evaluation:
         import numpy as np
 
         ids = task.column("id")
-        strength = self._classifier.strength
         return Evaluation(
             scores={
                 "accuracy": float(np.mean(outcome.accuracies)),
                 "dev_accuracy": float(np.mean(outcome.dev_accuracies)),
-                f"lowest_{strength}": min(outcome.chosen),
-                f"highest_{strength}": max(outcome.chosen),
+                f"lowest_{outcome.strength}": min(outcome.chosen),
+                f"highest_{outcome.strength}": max(outcome.chosen),
                 **self._further_scores(outcome, test),
             },
             main_score=self.main_score,
@@ -193,7 +195,7 @@ class Transfer(Evaluator):
             },
         )
 
-    def _further_scores(self, outcome: Outcome, test: Labelled) -> Mapping[str, float]:
+    def _further_scores(self, outcome: "Outcome", test: "Labelled") -> Mapping[str, float]:
         return {}
 
 
@@ -222,7 +224,7 @@ class TransferPairs(Transfer):
         first, second = (model.encode(task.column(name)) for name in ("sentence1", "sentence2"))
         return np.hstack([np.abs(first - second), first * second])
 
-    def _further_scores(self, outcome: Outcome, test: Labelled) -> Mapping[str, float]:
+    def _further_scores(self, outcome: "Outcome", test: "Labelled") -> Mapping[str, float]:
         from sklearn.metrics import f1_score
 
         return {"f1": float(f1_score(test.classes, outcome.predicted, pos_label=POSITIVE))}

@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -29,6 +30,7 @@ class Outcome:
     accuracies: Sequence[float]
     dev_accuracies: Sequence[float]
     chosen: Sequence[float]
+    strength: str
 
 
 class Classifier(Protocol):
@@ -77,8 +79,6 @@ class Fitting:
 
     def _nested(self, data: Labelled) -> Outcome:
         """Predict each fold from the others, within which further folds choose."""
-        import numpy as np
-
         predicted = np.empty_like(data.classes)
         outcomes = []
         for train, test in self._folds(data):
@@ -90,11 +90,10 @@ class Fitting:
             [each.accuracies[0] for each in outcomes],
             [each.dev_accuracies[0] for each in outcomes],
             [each.chosen[0] for each in outcomes],
+            self.classifier.strength,
         )
 
     def _by_folds(self, train: Labelled, test: Labelled, grid: Sequence[float]) -> Outcome:
-        import numpy as np
-
         found = [self._accuracies(train.at(rest), train.at(fold), grid) for rest, fold in self._folds(train)]
         return self._finished((train, None, test), grid, np.mean(found, axis=0))
 
@@ -110,14 +109,14 @@ class Fitting:
         accuracies: "NDArray[np.float64]",
     ) -> Outcome:
         """Take the best value; of those equal to two decimals of a percentage the first, as SentEval does."""
-        import numpy as np
-
         train, dev, test = parts
         best = int(np.argmax(np.round(100 * accuracies, 2)))
         predicted = self.classifier.predicted(train, test, grid[best], dev)
         self.advance()
         accuracy = float((predicted == test.classes).mean())
-        return Outcome(predicted, [accuracy], [float(accuracies[best])], [grid[best]])
+        return Outcome(
+            predicted, [accuracy], [float(accuracies[best])], [grid[best]], self.classifier.strength
+        )
 
     def _folds(self, data: Labelled) -> Iterator[tuple[Any, Any]]:
         from sklearn.model_selection import StratifiedKFold

@@ -1,7 +1,6 @@
 """AugSBERT (Thakur et al. 2021): a cross-encoder labels pairs for a bi-encoder; and a baseline."""
 
-from synthbench_augsbert.adaptation import AugSBERTDomain
-from synthbench_augsbert.method import AugSBERT
+from synthbench_augsbert.methods import AugSBERT, AugSBERTDomain
 from synthbench_augsbert.substitution import ContextualSubstitution
 
 __all__ = ["AugSBERT", "AugSBERTDomain", "ContextualSubstitution"]

@@ -8,7 +8,7 @@ import numpy as np
 from rank_bm25 import BM25Okapi
 from scipy import sparse
 
-from synthbench_augsbert.top_k import best
+from synthbench_augsbert.neighbours import best
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

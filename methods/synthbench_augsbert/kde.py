@@ -1,79 +1,20 @@
 """Silver pairs whose scores are spread as gold's, chosen from many random ones (Thakur et al. 2021, 3.1)."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
+import numpy as np
 
-from synthbench.api import GenerationContext, Record, Records, SyntheticDataset, UserError, kl_divergence
-from synthbench_augsbert.gold import GoldSentences
-from synthbench_augsbert.samplers import ChoosingSampler, check_size
+from synthbench.api import Record, UserError, kl_divergence
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
-    from synthbench_augsbert.density import Bandwidth
-
 BINS = 20  # of the histograms that tell how near the kept scores are to gold's
-LABELLED = "labelled"
 POSITIVE = 0.5  # the least score of a pair of the positive class
-
-
-class KDESampler(ChoosingSampler):
-    """Of `size` labelled random pairs those that bring the scores' distribution near gold's.
-
-    Where gold has scores of 0 and 1 only, all pairs scored 0.5 or more are kept, and as many others as gold's
-    ratio of classes asks for. Else a pair of score s is kept with probability min(1, gold's density at s /
-    silver's). What is drawn follows from the seed and the two sentences alone.
-    """
-
-    name: Literal["kde"] = "kde"
-    size: int = Field(200_000, ge=2, description="random pairs that are labelled, of which some are kept")
-    bandwidth: Literal["scott"] | Annotated[float, Field(gt=0, le=1)] = Field(
-        "scott",
-        description="the kernel's standard deviation; scott: that of the scores, gold's or silver's, times"
-        " n^(-1/5)",
-    )
-
-    @property
-    def description(self) -> str:
-        """Name and settings, as stored with every pair."""
-        return f"kde size={self.size} bandwidth={self.bandwidth}"
-
-    def check(self, gold: GoldSentences) -> None:
-        """Raise UserError if there are fewer than `size` new pairs."""
-        check_size(self.name, self.size, gold)
-
-    def others(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the random sampler of so many pairs."""
-        return {LABELLED: {"name": "random", "size": self.size}}
-
-    def select(
-        self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
-    ) -> Iterator[Record]:
-        """Yield those of the labelled pairs that are kept, in their order; all else is counted and told.
-
-        Held are one number for each labelled pair and draw, not the pairs themselves.
-        Raises UserError if the labelled pairs' scores are all the same, or none is kept. Gold's must differ.
-        """
-        import numpy as np
-
-        gold_scores = np.array([record.score for record in gold if record.split == "train"])
-        pairs = labelled[LABELLED]
-        silver_scores = np.array(pairs.column("score"))
-        selection = choose(gold_scores, silver_scores, draws(pairs, seed), self.bandwidth)
-        context.progress.say(f"  kde: {selection.remark}")
-        for name, value in selection.measured.items():
-            context.measure(name, value)
-        context.count_dropped(
-            "kde: too many pairs of such a score", len(selection.kept) - int(selection.kept.sum())
-        )
-        for record, is_kept in zip(pairs, selection.kept.tolist(), strict=True):
-            if is_kept:
-                yield replace(record, id="", instruction=self.description)
 
 
 @dataclass(frozen=True)
@@ -116,8 +57,6 @@ class Selection:
 
 def draws(pairs: Iterable[Record], seed: int) -> "NDArray[np.float64]":
     """Return a number from 0 to 1 for each pair of sentences: of whatever order, and wherever it stands."""
-    import numpy as np
-
     return np.fromiter((_draw(seed, *sorted(pair.texts())) for pair in pairs), np.float64)
 
 
@@ -136,8 +75,6 @@ def choose(
 
     Raises UserError if a density is asked of silver scores that are all equal, or nothing is kept.
     """
-    import numpy as np
-
     if np.isin(gold, (0.0, 1.0)).all():
         kept = _by_class(gold, silver, drawn)
         return Selection(kept, _divergences(gold, silver, kept, bins=2), bins=2)
@@ -148,8 +85,6 @@ def _by_class(
     gold: "NDArray[np.float64]", silver: "NDArray[np.float64]", drawn: "NDArray[np.float64]"
 ) -> "NDArray[np.bool_]":
     """Keep all positives, and of the negatives those with the lowest draws, at gold's ratio."""
-    import numpy as np
-
     kept = silver >= POSITIVE
     if not kept.any():
         raise UserError(f"augsbert: sampler kde: none of {len(silver):,} random pairs is a positive one")
@@ -166,7 +101,6 @@ def _by_density(
     drawn: "NDArray[np.float64]",
     bandwidth: "Bandwidth",
 ) -> Selection:
-    from synthbench_augsbert.density import Density
 
     try:
         of_gold, of_silver = (Density(scores, bandwidth) for scores in (gold, silver))
@@ -185,9 +119,66 @@ def _by_density(
 def _divergences(
     gold: "NDArray[np.float64]", silver: "NDArray[np.float64]", kept: "NDArray[np.bool_]", *, bins: int
 ) -> tuple[float, float]:
-    import numpy as np
-
     of_gold, before, after = (
         np.histogram(scores, bins, (0.0, 1.0))[0].tolist() for scores in (gold, silver, silver[kept])
     )
     return kl_divergence(before, of_gold), kl_divergence(after, of_gold)
+
+
+Bandwidth = Literal["scott"] | float
+CELLS_PER_WIDTH = 64  # cells of the grid in one standard deviation of the kernel
+FEWEST_CELLS, MOST_CELLS = 2**8, 2**17
+KERNEL_REACH = 8.0  # standard deviations, beyond which the kernel is below 1e-14
+
+
+class Density:
+    """A Gaussian kernel density of scores, reflected at 0 and 1, so that no mass is lost beyond them.
+
+    The scores are counted in the cells of a grid, each shared between the two nearest centres, and the counts
+    smoothed; between the centres the density is interpolated. That takes time in proportion to the number of
+    scores, where a kernel for each score takes its square. A cell is at most a 64th of the kernel's width,
+    down to a width of 0.0005.
+    """
+
+    def __init__(self, scores: "NDArray[np.float64]", bandwidth: Bandwidth) -> None:
+        """Estimate from scores in [0, 1].
+
+        Raises ValueError if Scott's rule is asked of scores that are all equal.
+        """
+        from scipy.ndimage import gaussian_filter1d
+
+        self.width = scott(scores) if bandwidth == "scott" else float(bandwidth)
+        if self.width <= 0:
+            raise ValueError("all scores are equal")
+        num_cells = _num_cells(self.width)
+        counts = _counts(scores, num_cells)
+        per_score = num_cells / len(scores)
+        self._centres = (np.arange(num_cells) + 0.5) / num_cells
+        self._densities: NDArray[np.float64] = gaussian_filter1d(
+            counts * per_score, self.width * num_cells, mode="reflect", truncate=KERNEL_REACH
+        )
+
+    def at(self, scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        """Return the density at each score."""
+        return np.interp(scores, self._centres, self._densities)
+
+
+def scott(scores: "NDArray[np.float64]") -> float:
+    """Return Scott's bandwidth in one dimension: the standard deviation times n^(-1/5)."""
+    return float(scores.std(ddof=1)) * len(scores) ** -0.2 if len(scores) > 1 else 0.0
+
+
+def _counts(scores: "NDArray[np.float64]", num_cells: int) -> "NDArray[np.float64]":
+    """Share each score between the two cells whose centres it lies between; beyond the last, all to that."""
+    places = scores * num_cells - 0.5
+    lower = np.floor(places).astype(np.int64)
+    upper_shares = places - lower
+    last = num_cells - 1
+    of_lower = np.bincount(lower.clip(0, last), 1 - upper_shares, num_cells)
+    of_upper = np.bincount((lower + 1).clip(0, last), upper_shares, num_cells)
+    return np.asarray(of_lower + of_upper, np.float64)
+
+
+def _num_cells(width: float) -> int:
+    wanted = 2 ** math.ceil(math.log2(CELLS_PER_WIDTH / width))
+    return int(min(max(wanted, FEWEST_CELLS), MOST_CELLS))

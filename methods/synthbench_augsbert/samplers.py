@@ -5,20 +5,23 @@ from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, ClassVar, Literal, Protocol, overload
+from typing import Annotated, Any, ClassVar, Literal, Protocol, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench.api import GenerationContext, Record, Records, SyntheticDataset, UserError
+from synthbench.api import GenerationContext, Need, Record, Records, SyntheticDataset, UserError
 from synthbench_augsbert.gold import GoldSentences, IndexPair
+from synthbench_augsbert.labelling import trained_on_gold
 
 HOW_K_COUNTS = (
     "k counts a sentence's neighbours without the sentence itself, as the semantic search of AugSBERT's"
     " authors does; their BM25 search counts it, so that their k = 3 is k = 2 here."
 )
 WHICH_BM25 = "BM25 is rank-bm25's Okapi over lower-cased words; the paper's is Elasticsearch's."
+LABELLED = "labelled"
+BI_ENCODER = "sampler.bi_encoder"
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,62 @@ class RandomSampler(SamplerConfig):
     def most_pairs(self, num_sentences: int) -> int:
         """Return their number, whatever that of the sentences."""
         return self.size
+
+
+class KDESampler(ChoosingSampler):
+    """Of `size` labelled random pairs those that bring the scores' distribution near gold's.
+
+    Where gold has scores of 0 and 1 only, all pairs scored 0.5 or more are kept, and as many others as gold's
+    ratio of classes asks for. Else a pair of score s is kept with probability min(1, gold's density at s /
+    silver's). What is drawn follows from the seed and the two sentences alone.
+    """
+
+    name: Literal["kde"] = "kde"
+    size: int = Field(200_000, ge=2, description="random pairs that are labelled, of which some are kept")
+    bandwidth: Literal["scott"] | Annotated[float, Field(gt=0, le=1)] = Field(
+        "scott",
+        description="the kernel's standard deviation; scott: that of the scores, gold's or silver's, times"
+        " n^(-1/5)",
+    )
+
+    @property
+    def description(self) -> str:
+        """Name and settings, as stored with every pair."""
+        return f"kde size={self.size} bandwidth={self.bandwidth}"
+
+    def check(self, gold: GoldSentences) -> None:
+        """Raise UserError if there are fewer than `size` new pairs."""
+        check_size(self.name, self.size, gold)
+
+    def others(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the random sampler of so many pairs."""
+        return {LABELLED: {"name": "random", "size": self.size}}
+
+    def select(
+        self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
+    ) -> Iterator[Record]:
+        """Yield those of the labelled pairs that are kept, in their order; all else is counted and told.
+
+        Held are one number for each labelled pair and draw, not the pairs themselves.
+        Raises UserError if the labelled pairs' scores are all the same, or none is kept. Gold's must differ.
+        """
+        import numpy as np
+
+        from synthbench_augsbert.kde import choose, draws
+
+        gold_scores = np.array([record.score for record in gold if record.split == "train"])
+        pairs = labelled[LABELLED]
+        silver_scores = np.array(pairs.column("score"))
+        selection = choose(gold_scores, silver_scores, draws(pairs, seed), self.bandwidth)
+        context.progress.say(f"  kde: {selection.remark}")
+        for name, value in selection.measured.items():
+            context.measure(name, value)
+        context.count_dropped(
+            "kde: too many pairs of such a score", len(selection.kept) - int(selection.kept.sum())
+        )
+        for record, is_kept in zip(pairs, selection.kept.tolist(), strict=True):
+            if is_kept:
+                yield replace(record, id="", instruction=self.description)
 
 
 class BM25Sampler(SamplerConfig):
@@ -217,3 +276,112 @@ def _pair_of(number: int) -> IndexPair:
     """Return the pair at that place: the inverse of `_pair_number`."""
     higher = (1 + math.isqrt(8 * number + 1)) // 2
     return number - math.comb(higher, 2), higher
+
+
+class SemanticSettings(SamplerConfig):
+    """What the samplers with a bi-encoder are told of it."""
+
+    bi_encoder: dict[str, Any] = Field(
+        description="what finds them: the settings of the trainer `bi-encoder`, such as `base: {model: ...}`;"
+        " `seed_optimization`, as `train` has it, may stand beside them"
+    )
+    exact_up_to: int = Field(
+        100_000,
+        ge=1,
+        description="up to so many sentences each is compared with all; beyond, with those that an inverted"
+        " file has near it, at a recall that is told",
+    )
+
+
+class SemanticSearchSampler(SemanticSettings):
+    """The `k` sentences nearest to each sentence by the cosine of a bi-encoder that was trained on gold.
+
+    k counts neighbours without the sentence itself. Neighbours that are gold pairs are dropped, not replaced.
+    """
+
+    table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS,)
+    name: Literal["semantic-search"] = "semantic-search"
+    k: int = Field(ge=1, description="neighbours of each sentence")
+
+    @property
+    def description(self) -> str:
+        """Name and settings, as stored with every pair."""
+        return f"semantic-search k={self.k}"
+
+    def needs(self, seed: int) -> Mapping[str, Need]:
+        """Return the bi-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
+        return {BI_ENCODER: trained_on_gold("bi-encoder", self.bi_encoder, seed)}
+
+    def unit_key(self, position: int, pair: IndexPair) -> str:
+        """The pair: another number of threads may, in a rounding, find another neighbour."""
+        return f"{pair[0]}-{pair[1]}"
+
+    def check(self, gold: GoldSentences) -> None:
+        """Raise UserError if there are not more than `k` sentences."""
+        check_k(self.name, "k", self.k, gold)
+
+    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
+        """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
+
+        Tells the recall. Raises UserError as `check` does.
+        """
+        from synthbench_augsbert.neighbours import nearest
+
+        self.check(gold)
+        vectors = context.encoder(BI_ENCODER).encode(gold.texts)
+        threads = context.runtime.threads
+        found = nearest(vectors, self.k, exact_up_to=self.exact_up_to, seed=seed, threads=threads)
+        context.progress.say(
+            f"  semantic search: {self.k} neighbours of {len(gold.texts):,} sentences ({found.how}), "
+            f"recall {found.recall:.3f}"
+        )
+        context.measure("semantic search: recall", found.recall)
+        return new_pairs(unordered(found.indices.tolist()), gold)
+
+    def most_pairs(self, num_sentences: int) -> int:
+        """Return how many pairs there can be."""
+        return self.k * num_sentences
+
+
+class BM25SemanticSampler(SemanticSettings, ChoosingSampler):
+    """The pairs of both BM25 and semantic search, each once, as those two samplers have them labelled."""
+
+    table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS, WHICH_BM25)
+    name: Literal["bm25+semantic-search"] = "bm25+semantic-search"
+    k: int = Field(ge=1, description="neighbours of each sentence by BM25, and by the bi-encoder")
+    semantic_k: int | None = Field(
+        None, ge=1, description="neighbours by the bi-encoder, if not as many as by BM25; null: `k`"
+    )
+
+    @property
+    def description(self) -> str:
+        """Name and settings, as stored with every pair."""
+        return f"bm25+semantic-search k={self.k},{self.semantic_k or self.k}"
+
+    def check(self, gold: GoldSentences) -> None:
+        """Raise UserError if there are not more sentences than neighbours are asked for."""
+        check_k(self.name, "k", self.k, gold)
+        check_k(self.name, "semantic_k", self.semantic_k or self.k, gold)
+
+    def others(self) -> Mapping[str, Mapping[str, Any]]:
+        """Return the two samplers."""
+        semantic = SemanticSearchSampler(
+            k=self.semantic_k or self.k, bi_encoder=self.bi_encoder, exact_up_to=self.exact_up_to
+        )
+        both = (BM25Sampler(k=self.k), semantic)
+        return {sampler.name: sampler.model_dump(mode="json") for sampler in both}
+
+    def select(
+        self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
+    ) -> Iterator[Record]:
+        """Yield BM25's pairs, then those that semantic search adds."""
+        found: set[tuple[str, ...]] = set()
+        num_again = 0
+        for records in labelled.values():
+            for record in records:
+                if record.texts() in found:
+                    num_again += 1
+                    continue
+                found.add(record.texts())
+                yield replace(record, id="")
+        context.count_dropped("found in both ways, kept once", num_again)

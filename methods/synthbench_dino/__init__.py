@@ -1,6 +1,5 @@
 """DINO: data sets written by a language model that is told what to write (Schick & Schütze 2021)."""
 
-from synthbench_dino.pairs import DINO
-from synthbench_dino.texts import DINOTexts
+from synthbench_dino.methods import DINO, DINOTexts
 
 __all__ = ["DINO", "DINOTexts"]

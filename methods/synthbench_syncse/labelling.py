@@ -16,10 +16,9 @@ from synthbench.api import (
     Triplet,
     Unit,
 )
-from synthbench_syncse.amounts import amount
 from synthbench_syncse.answers import sentence_in
-from synthbench_syncse.pool_files import negative_pool, positive_pool
-from synthbench_syncse.requests import LabelChats
+from synthbench_syncse.pools import negative_pool, positive_pool
+from synthbench_syncse.requests import LabelChats, amount
 from synthbench_syncse.settings import WithLabels, pool_path, provenance
 
 POSITIVE = "positive"

@@ -1,10 +1,12 @@
 """What is said to the LLM: for equal settings and a sentence's id always the same words."""
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
-from synthbench_syncse.drawing import draw, number
+from synthbench.api import ChatAmount
 from synthbench_syncse.pools import (
     NUM_CAPTIONS,
     NUM_EXAMPLES,
@@ -14,6 +16,24 @@ from synthbench_syncse.pools import (
     SentencePool,
     filled,
 )
+
+Item = TypeVar("Item")
+
+
+def draw(items: Sequence[Item], num_drawn: int, *of: object) -> tuple[Item, ...]:
+    """Return distinct items in random order, the same for equal `of` everywhere; all if there are fewer."""
+    order = sorted(range(len(items)), key=lambda index: _digest(*of, index))
+    return tuple(items[index] for index in order[:num_drawn])
+
+
+def number(*of: object) -> int:
+    """Return a number of 31 bits, the same for equal `of` on every machine."""
+    return int.from_bytes(_digest(*of)[:4]) >> 1
+
+
+def _digest(*of: object) -> bytes:
+    return hashlib.sha256("\x1f".join(map(str, of)).encode(errors="surrogatepass")).digest()
+
 
 Message = dict[str, str]
 SENTENCES_PER_REQUEST = 20
@@ -145,3 +165,17 @@ def _said(sentence: str) -> str:
 
 def _message(role: str, content: str) -> Message:
     return {"role": role, "content": content}
+
+
+_CHARACTERS_PER_TOKEN = 4.5
+_TOKENS_PER_TURN = 4
+
+
+def amount(num_requests: int, chats: Iterable[Chat], tokens_per_answer: int) -> ChatAmount:
+    """Return about how many tokens so many requests have, from the messages of a few of them."""
+    lengths = [
+        sum(len(message["content"]) / _CHARACTERS_PER_TOKEN + _TOKENS_PER_TURN for message in chat.messages)
+        for chat in chats
+    ]
+    mean_length = sum(lengths) / max(len(lengths), 1)
+    return ChatAmount(num_requests, round(num_requests * mean_length), num_requests * tokens_per_answer)

@@ -21,10 +21,9 @@ from synthbench.api import (
     Unit,
     UserError,
 )
-from synthbench_syncse.amounts import amount
 from synthbench_syncse.answers import sentences_in
-from synthbench_syncse.pool_files import sentence_pool
-from synthbench_syncse.requests import SENTENCES_PER_REQUEST, SentenceChats
+from synthbench_syncse.pools import sentence_pool
+from synthbench_syncse.requests import SENTENCES_PER_REQUEST, SentenceChats, amount
 from synthbench_syncse.settings import (
     WithSeed,
     WithSentences,

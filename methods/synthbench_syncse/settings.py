@@ -8,8 +8,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from synthbench.api import Component, GivenName, UserError, path_of
 from synthbench_syncse.filters import Filters
-from synthbench_syncse.pool_files import fingerprint, negative_pool, positive_pool, sentence_pool
-from synthbench_syncse.pools import POOLS_NAME
+from synthbench_syncse.pools import POOLS_NAME, fingerprint, negative_pool, positive_pool, sentence_pool
 
 UNSET: Final = "unset"
 _Temperature = Annotated[float, Field(ge=0, le=2)] | Literal["unset"]

@@ -189,9 +189,8 @@ def open_encoder(model: str | None) -> "Encode":
 
     Raises UserError if there is no such model, or it scores pairs.
     """
-    from synthbench.models.artifact import load_pretrained
+    from synthbench.models.artifact import load_pretrained, open_model
     from synthbench.models.interfaces import Encoder, ModelKind
-    from synthbench.models.loading import open_model
     from synthbench.models.pretrained import Pretrained
     from synthbench.runtime import Runtime
 

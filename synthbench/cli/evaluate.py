@@ -16,8 +16,8 @@ from synthbench.home import home
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
+    from synthbench.models.encoder import KeptVectors
     from synthbench.models.interfaces import Encoder, PairScorer
-    from synthbench.models.kept_vectors import KeptVectors
     from synthbench.plugins import Evaluation, Evaluator
     from synthbench.runtime import Progress, Runtime
 
@@ -57,7 +57,7 @@ def evaluate(
 
     Test sets that are not found are named and left out.
     """
-    from synthbench.models import loading
+    from synthbench.models.artifact import model_fingerprint
     from synthbench.pipeline.engine.progress import progress_for_people
     from synthbench.runtime import Runtime
 
@@ -65,7 +65,7 @@ def evaluate(
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise UserError(f"--json {json_file}: no folder {json_file.absolute().parent}")
     progress = progress_for_people()
-    identity = loading.fingerprint(model, revision)
+    identity = model_fingerprint(model, revision)
     tasks, missing = find_tasks(suite, data, origin)
     for reason in in_short(missing):
         progress.say(f"not evaluated: {reason}")
@@ -90,7 +90,7 @@ def _kept_vectors(
 
     None if another process is at the same, or nothing can be written there.
     """
-    from synthbench.models.kept_vectors import KeptVectors
+    from synthbench.models.encoder import KeptVectors
     from synthbench.pipeline.engine.store import StageBusyError, Store, disk_errors
 
     store = Store(home() / "store")
@@ -115,10 +115,10 @@ def _open(
     how: "tuple[Runtime, Progress]",
 ) -> "Encoder | PairScorer":
     """Load a model, given by name and revision; raises UserError if it is not what the suite needs."""
-    from synthbench.models.device import use_threads
+    from synthbench.models.artifact import open_model
     from synthbench.models.encoder import CachingEncoder, resumable
     from synthbench.models.interfaces import Encoder
-    from synthbench.models.loading import open_model
+    from synthbench.runtime import use_threads
 
     use_threads(how[0])
     opened = open_model(*model, *how)
@@ -157,7 +157,7 @@ def _evaluate(
 
 def _evaluator(suite: Suite, task: "SyntheticDataset") -> "Evaluator":
     from synthbench.data.records import RecordKind
-    from synthbench.plugins import component
+    from synthbench.plugin_loading import component
 
     is_of_pairs = task.kind == RecordKind.SCORED_PAIR
     made: Evaluator = component("evaluators", (is_of_pairs and suite.of_pairs) or suite.evaluator)()

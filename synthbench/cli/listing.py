@@ -28,7 +28,7 @@ def list_plugins(
     group: Annotated[Group | None, typer.Argument(help="Which plug-ins; all if not given.")] = None,
 ) -> None:
     """List the installed methods, trainers and evaluators, and the settings of each."""
-    from synthbench.plugins import component, installed
+    from synthbench.plugin_loading import component, installed
 
     for each in [group] if group else list(Group):
         if group is None:

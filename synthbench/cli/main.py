@@ -14,7 +14,7 @@ from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.store import clean, ledger
 from synthbench.errors import UserError
-from synthbench.privacy import disable_telemetry
+from synthbench.processes import disable_telemetry
 from synthbench.terminal import control_characters_shown
 
 EXIT_USER_ERROR = 2

@@ -195,7 +195,7 @@ def _row(setting: Setting) -> str:
 
 
 def _settings(name: str) -> Iterator[Setting]:
-    from synthbench.plugins import component
+    from synthbench.plugin_loading import component
 
     group, _, plugin = name.partition(" ")
     if group in ("method", "trainer", "evaluator"):

@@ -145,9 +145,9 @@ def _build(folder: Path, seed: int) -> "Figures":
     import torch
 
     from synthbench.auditing.checkpoints import measure
-    from synthbench.quiet import quiet_transformers
     from synthbench.sandbox.building import CROSS_ENCODER, ENCODER, LM, build_checkpoints
     from synthbench.sandbox.shipped import write_checksums
+    from synthbench.terminal import quiet_transformers
 
     build_checkpoints(folder, seed, say=_say)
     torch.set_num_threads(1)  # as the checkpoints are built: the figures, too, are the same everywhere

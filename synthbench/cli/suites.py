@@ -126,7 +126,7 @@ def _sources(suite: Suite, data: Path | None) -> "Iterator[tuple[str, Source]]":
 
 def _learning(suite: Suite, source: "Source") -> "Mapping[str, Source]":
     """Return what the suite's evaluator learns from, of a task that has it: split -> source."""
-    from synthbench.plugins import component
+    from synthbench.plugin_loading import component
     from synthbench.sources.models import TaskSource
     from synthbench.sources.tasks import TASKS
 

@@ -12,8 +12,8 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.pretrained import Pretrained
-from synthbench.needs import Need, TrainedModel
-from synthbench.plugins import Method, Trainer, component
+from synthbench.plugin_loading import component
+from synthbench.plugins import Method, Need, TrainedModel, Trainer
 from synthbench.sources.models import Source
 
 

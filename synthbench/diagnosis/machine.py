@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from synthbench.errors import UserError, in_one_line
-from synthbench.plugins import GROUPS, component, installed
+from synthbench.plugin_loading import GROUPS, component, installed
 from synthbench.sources.folders import task_files
 from synthbench.sources.tasks import TASKS
 

@@ -6,8 +6,7 @@ from typing import Literal
 
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.models.shape import BYTES, Shape, shape_of
-from synthbench.models.work import FORWARD, Expected, Work
+from synthbench.models.work import BYTES, FORWARD, Expected, Shape, Work, shape_of
 from synthbench.runtime import SEQUENCES
 
 Outcome = Literal["kept", "identical", "duplicate", "newline", "unclosed", "empty"]

@@ -7,9 +7,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.errors import UserError
 from synthbench.models import reference
-from synthbench.models.device import device_name, use_threads
-from synthbench.models.loading_errors import loading_errors
-from synthbench.quiet import quiet_transformers
+from synthbench.models.pretrained import loading_errors
+from synthbench.runtime import device_name, use_threads
+from synthbench.terminal import quiet_transformers
 from synthbench.user_files import GivenName
 
 if TYPE_CHECKING:

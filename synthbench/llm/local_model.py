@@ -18,7 +18,7 @@ from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import opening_tag
 from synthbench.llm.requests import ChatRequest
 from synthbench.llm.token_sampling import Parameters, Picker, Row
-from synthbench.models.device import use_threads
+from synthbench.runtime import use_threads
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -14,12 +14,14 @@ from synthbench.errors import UserError
 from synthbench.models import reference
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
-from synthbench.quiet import quiet_transformers
+from synthbench.terminal import quiet_transformers
+from synthbench.user_files import read_json_object
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
 
     from synthbench.runtime import Progress, Runtime
+
 
 DESCRIPTION_FILE = "model.json"
 CHECKPOINT_FOLDER = "model"
@@ -67,7 +69,7 @@ def load(folder: Path, runtime: "Runtime", progress: "Progress | None" = None) -
     """
     baseline = _description(folder).get("baseline")
     if baseline is not None:
-        from synthbench.models.baselines import BASELINES
+        from synthbench.models.pair_scorer import BASELINES
 
         return BASELINES[baseline]()
     return load_pretrained(_base(folder), model_kind(folder), runtime, progress)
@@ -77,9 +79,9 @@ def load_pretrained(
     base: Pretrained, kind: ModelKind, runtime: "Runtime", progress: "Progress | None" = None
 ) -> Encoder | PairScorer:
     """Load a pretrained model as what it is used for; raises UserError as `load` does."""
-    from synthbench.models.device import device_name
     from synthbench.models.encoder import LengthBatchedEncoder
     from synthbench.models.pair_scorer import LengthBatchedPairScorer
+    from synthbench.runtime import device_name
 
     device = device_name(runtime)
     if kind is ModelKind.ENCODER:
@@ -120,3 +122,40 @@ def _write(description: Mapping[str, Any], folder: Path) -> None:
     temporary = folder / f"{DESCRIPTION_FILE}.partial"
     temporary.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
     temporary.replace(folder / DESCRIPTION_FILE)
+
+
+def open_model(
+    model: str, revision: str | None, runtime: "Runtime", progress: "Progress | None" = None
+) -> Encoder | PairScorer:
+    """Load a reference (see `reference.resolve`) or a model artifact, ready to encode or score.
+
+    A checkpoint is a pair scorer if it was saved as a CrossEncoder, or has a classification head and was not
+    saved by sentence-transformers at all; everything else is an encoder.
+
+    Raises UserError if there is no such model, or it classifies instead of giving one score.
+    """
+    if is_artifact(Path(model)):
+        return load(Path(model), runtime, progress)
+    kind = checkpoint_kind(Path(reference.resolve(model, revision)))
+    return load_pretrained(Pretrained(model=model, revision=revision), kind, runtime, progress)
+
+
+def model_fingerprint(model: str, revision: str | None) -> dict[str, str]:
+    """Return {model: content hash or commit} of a reference or an artifact; raises UserError if missing."""
+    if is_artifact(Path(model)):
+        return fingerprint(Path(model))
+    return reference.fingerprint(model, revision)
+
+
+def checkpoint_kind(folder: Path) -> ModelKind:
+    """Return what the checkpoint in `folder` was saved as."""
+    saved_as = _read(folder / "config_sentence_transformers.json").get("model_type")
+    if saved_as is not None or (folder / "modules.json").is_file():
+        return ModelKind.PAIR_SCORER if saved_as == "CrossEncoder" else ModelKind.ENCODER
+    architectures = _read(folder / "config.json").get("architectures") or [""]
+    has_head = str(architectures[0]).endswith("ForSequenceClassification")
+    return ModelKind.PAIR_SCORER if has_head else ModelKind.ENCODER
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return read_json_object(path) if path.is_file() else {}

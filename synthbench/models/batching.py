@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     import torch
     from sentence_transformers.base import BaseModel
 
+
 SMALLEST_SHARE = 4
 PADDING_SHARE = 10
 
@@ -85,3 +86,18 @@ def takes_token_batches(model: "BaseModel") -> bool:
 
     first = model[0]
     return isinstance(first, Transformer) and first.modalities == ["text"] and not first.can_flatten_inputs
+
+
+def length_sorted_units(text_lengths: Sequence[int], unit_size: int) -> list[list[int]]:
+    """Cut work into units of texts of similar length; return the indices of each unit.
+
+    `text_lengths` are in any unit that grows with the cost (characters do). Units depend on the arguments
+    alone, so scoring them one by one gives the same scores after an interruption; since lengths are sorted
+    over the whole, batches within a unit need hardly any padding. The last unit may be smaller.
+
+    Raises ValueError if `unit_size` is not positive.
+    """
+    if unit_size < 1:
+        raise ValueError(f"unit_size is {unit_size}, must be at least 1")
+    order = sorted(range(len(text_lengths)), key=text_lengths.__getitem__)
+    return [order[start : start + unit_size] for start in range(0, len(order), unit_size)]

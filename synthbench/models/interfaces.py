@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from synthbench.errors import UserError
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -30,3 +32,31 @@ class PairScorer(Protocol):
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
         """Return one score per pair, shape (len(pairs),); higher means more similar."""
+
+
+def symmetric_scores(scorer: PairScorer, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
+    """Return the mean score of both orders of each pair, shape (len(pairs),).
+
+    A cross-encoder gives (a, b) and (b, a) different scores; silver labels are of unordered pairs (Thakur et
+    al. 2021, section 3.1).
+    """
+    scores = scorer.score([*pairs, *((second, first) for first, second in pairs)])
+    return (scores[: len(pairs)] + scores[len(pairs) :]) / 2
+
+
+def finite_scores(
+    model: Encoder | PairScorer, pairs: Sequence[tuple[str, str]], task: str
+) -> "NDArray[np.float64]":
+    """Return one score per pair, shape (len(pairs),), for an evaluator.
+
+    Raises UserError, which names the task, if a score is not finite; TypeError if `model` is an encoder.
+    """
+    import numpy as np
+
+    if not isinstance(model, PairScorer):
+        raise TypeError(f"{type(model).__name__} is not a PairScorer")
+    scores = np.asarray(model.score(pairs), float)
+    faulty = np.flatnonzero(~np.isfinite(scores))
+    if len(faulty):
+        raise UserError(f"{task}: the model's score of {pairs[faulty[0]]} is {scores[faulty[0]]}")
+    return scores

@@ -1,13 +1,15 @@
 """Running cross-encoders fast through sentence-transformers' own modules."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synthbench.errors import UserError
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
-from synthbench.quiet import progress_task
+from synthbench.models.interfaces import PairScorer
+from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,3 +62,34 @@ class LengthBatchedPairScorer:
                 scores[indices] = activated.reshape(len(indices)).cpu().numpy()
                 task.advance(len(indices))
         return scores
+
+
+_WORD = re.compile(r"\w+")
+
+
+class JaccardScorer:
+    """Scores a pair by its word overlap: the share of words in both sentences among the words in either.
+
+    Words are distinct runs of letters, digits and underscores, lower-cased. In [0, 1]; 0 if neither sentence
+    has a word.
+    """
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
+        """Return one overlap per pair, shape (len(pairs),)."""
+        return np.array([_overlap(first, second) for first, second in pairs], np.float64)
+
+
+class ConstantScorer:
+    """Gives every pair the same score: with a threshold all are of one class, the more frequent one."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
+        """Return 0.5 per pair, shape (len(pairs),)."""
+        return np.full(len(pairs), 0.5)
+
+
+def _overlap(first: str, second: str) -> float:
+    words, others = ({*_WORD.findall(text.lower())} for text in (first, second))
+    return len(words & others) / len(words | others) if words or others else 0.0
+
+
+BASELINES: Mapping[str, Callable[[], PairScorer]] = {"jaccard": JaccardScorer, "constant": ConstantScorer}

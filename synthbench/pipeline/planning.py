@@ -17,7 +17,6 @@ from synthbench.config.experiment import (
 )
 from synthbench.config.schema import SeedOptimizationSection
 from synthbench.errors import UserError
-from synthbench.needs import GeneratedData, Need
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.operations.auditing import AuditLabels
@@ -25,7 +24,8 @@ from synthbench.pipeline.operations.data import AGAINST, ExcludePairs, JoinLearn
 from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.generation import NEED, SOURCE, Generate
 from synthbench.pipeline.operations.training import PAUSED, Select, Train
-from synthbench.plugins import Method, component
+from synthbench.plugin_loading import component
+from synthbench.plugins import GeneratedData, Method, Need
 from synthbench.user_files import STARTS_FROM
 
 

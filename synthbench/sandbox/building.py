@@ -13,8 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
-from synthbench.child_process import follow_parent
 from synthbench.errors import UserError
+from synthbench.processes import follow_parent
 from synthbench.sandbox import documents
 
 if TYPE_CHECKING:
@@ -392,14 +392,14 @@ def _start(parent: int) -> None:
 
 
 def _build_lm(folder: Path, seed: int, recipe: Recipe, say: Say) -> None:
-    from synthbench.quiet import quiet_transformers
+    from synthbench.terminal import quiet_transformers
 
     with quiet_transformers():
         build_lm(folder, seed, recipe, say=partial(say, LM))
 
 
 def _build_encoders(folder: Path, seed: int, recipes: Recipes, say: Say) -> None:
-    from synthbench.quiet import quiet_transformers
+    from synthbench.terminal import quiet_transformers
 
     with quiet_transformers():
         build_encoder(folder / ENCODER, seed, recipes.encoder, say=partial(say, ENCODER))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from synthbench.errors import UserError, did_you_mean
-from synthbench.privacy import disable_telemetry
+from synthbench.processes import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
 from synthbench.tracking.mlflow_runs import (
     KIND_TAG,

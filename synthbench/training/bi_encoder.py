@@ -25,12 +25,11 @@ class BiEncoder(TrainingSettings):
         Raises UserError if there are none, or the base can't be found.
         """
         from synthbench.models.artifact import save_encoder
-        from synthbench.models.device import device_name
         from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
         from synthbench.models.pretrained import build_encoder
-        from synthbench.training.examples import training_table
+        from synthbench.runtime import device_name
         from synthbench.training.loop import Job, fit
-        from synthbench.training.objectives import COSINE_SIMILARITY
+        from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 
         table = training_table(data, COSINE_SIMILARITY, both_orders=self.both_orders)
         model = build_encoder(self.base, context.seed, device_name(context.runtime))

@@ -54,12 +54,11 @@ class CrossEncoder(TrainingSettings):
         Raises UserError if there are none, or the base can't be found.
         """
         from synthbench.models.artifact import save_cross_encoder
-        from synthbench.models.device import device_name
         from synthbench.models.pair_scorer import LengthBatchedPairScorer
         from synthbench.models.pretrained import build_cross_encoder, build_with_hidden_layer
-        from synthbench.training.examples import training_table
+        from synthbench.runtime import device_name
         from synthbench.training.loop import Job, fit
-        from synthbench.training.objectives import BINARY_CROSS_ENTROPY
+        from synthbench.training.objectives import BINARY_CROSS_ENTROPY, training_table
 
         table = training_table(data, BINARY_CROSS_ENTROPY, both_orders=self.both_orders)
         device = device_name(context.runtime)

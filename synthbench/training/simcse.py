@@ -155,10 +155,9 @@ class SimCSE(TrainingSettings):
         """
         from synthbench.models.artifact import save_encoder
         from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
-        from synthbench.training.examples import training_table
+        from synthbench.training.layers import without_training_layers
         from synthbench.training.loop import Job, fit
-        from synthbench.training.objectives import contrastive
-        from synthbench.training.projection import as_used
+        from synthbench.training.objectives import contrastive, training_table
         from synthbench.training.trainers import DistinctBatches, ShuffledBatches
 
         objective = contrastive(
@@ -176,7 +175,7 @@ class SimCSE(TrainingSettings):
 
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches
         summary = fit(Job(model, objective.loss(model), table, scorer, batches), self, context)
-        save_encoder(as_used(model), context.output)
+        save_encoder(without_training_layers(model), context.output)
         return summary
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
@@ -185,9 +184,9 @@ class SimCSE(TrainingSettings):
         Raises UserError if sentences would be their own positives without any difference, or if settings need
         layers that the base does not have.
         """
-        from synthbench.models.device import device_name
         from synthbench.models.pretrained import build_encoder, build_language_model
-        from synthbench.training.projection import has_layers, with_pooling, with_projection, with_word_head
+        from synthbench.runtime import device_name
+        from synthbench.training.layers import has_layers, with_pooling, with_projection, with_word_head
 
         model = build_encoder(self.base, context.seed, device_name(context.runtime))
         if has_layers(model):
@@ -203,7 +202,7 @@ class SimCSE(TrainingSettings):
         return model
 
     def _set_dropout(self, model: "SentenceTransformer") -> None:
-        from synthbench.training.projection import has_dropout, set_dropout
+        from synthbench.training.layers import has_dropout, set_dropout
 
         if self.dropout is not None:
             set_dropout(model, self.dropout)

@@ -1,8 +1,10 @@
 """sentence-transformers' trainers, with an order of the data and checkpoints that make a resumption exact."""
 
 import math
+import random
 from collections import deque
 from collections.abc import Iterator, Sized
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,6 +18,29 @@ from sentence_transformers.sentence_transformer.trainer import SentenceTransform
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+
+@contextmanager
+def isolated(device: torch.device, seed: int | None = None) -> Iterator[None]:
+    """Put the global generators back afterwards to where they were; inside, begin at `seed` if given."""
+    python_state, numpy_state = random.getstate(), np.random.get_state()
+    devices = [device] if device.type == "cuda" else []
+    try:
+        with torch.random.fork_rng(devices=devices):
+            if seed is not None:
+                seed_everything(seed)
+            yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)
+
+
+def seed_everything(seed: int) -> None:
+    """Seed the generators of Python, numpy and torch (all devices)."""
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
 
 WEIGHTS_FILE = "weights.pt"
 

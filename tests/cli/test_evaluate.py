@@ -15,7 +15,7 @@ from wording import refused, worded
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.suites import SUITES, find_tasks, in_short
 from synthbench.errors import UserError
-from synthbench.models import artifact, encoder, kept_vectors
+from synthbench.models import artifact, encoder
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
 from synthbench.sources.tasks import TASKS
 
@@ -86,7 +86,7 @@ def test_an_evaluation_that_is_stopped_goes_on_where_it_was(
     data: Path, untrained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arguments = (str(untrained), "--data", str(data), "--device", "cpu", "--json")
-    monkeypatch.setattr(kept_vectors, "SECONDS_BETWEEN_FILES", 0.0)
+    monkeypatch.setattr(encoder, "SECONDS_BETWEEN_FILES", 0.0)
     asked: list[int] = []
 
     def encode(model: SentenceTransformer, sentences: list[str], **given: Any) -> Any:

@@ -6,7 +6,7 @@ from importlib.metadata import EntryPoint, entry_points
 import pytest
 from small_experiment import Project
 
-from synthbench import plugins
+from synthbench import plugin_loading
 
 METHODS = "synthbench.methods"
 
@@ -18,15 +18,17 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
     def offer(*points: tuple[str, str]) -> None:
         found = [EntryPoint(name, value, METHODS) for name, value in points]
         monkeypatch.setattr(
-            plugins, "entry_points", lambda group: found if group == METHODS else entry_points(group=group)
+            plugin_loading,
+            "entry_points",
+            lambda group: found if group == METHODS else entry_points(group=group),
         )
-        plugins._offered.cache_clear()
-        plugins.installed_component.cache_clear()
+        plugin_loading._offered.cache_clear()
+        plugin_loading.installed_component.cache_clear()
 
     yield offer
     monkeypatch.undo()
-    plugins._offered.cache_clear()
-    plugins.installed_component.cache_clear()
+    plugin_loading._offered.cache_clear()
+    plugin_loading.installed_component.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from synthbench.config.overrides import Overrides
 from synthbench.config.permissions import what_is_read_outside
 from synthbench.config.profiles import SHIPPED, profile_file
 from synthbench.errors import UserError
-from synthbench.plugins import component, installed
+from synthbench.plugin_loading import component, installed
 from synthbench.sources.sandbox import KINDS
 from synthbench.sources.tasks import TASKS
 

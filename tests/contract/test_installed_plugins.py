@@ -13,7 +13,8 @@ from wording import refused
 from synthbench.config.schema import EvaluateSection, PartSection, SelectionSection, TrainSection
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
-from synthbench.plugins import GROUPS, Evaluator, Method, Trainer, component, installed
+from synthbench.plugin_loading import GROUPS, component, installed
+from synthbench.plugins import Evaluator, Method, Trainer
 
 POINTS = [(group, name) for group in GROUPS for name in sorted(installed(group))]
 RESERVED = {

@@ -4,7 +4,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from synthbench import plugins
+from synthbench import plugin_loading
 from synthbench.diagnosis import machine
 from synthbench.diagnosis.machine import Level
 
@@ -38,11 +38,11 @@ def test_plugins_that_do_not_load_are_named_and_the_others_are_tried(monkeypatch
         "gone": EntryPoint("gone", "no_such_module:Method", group),
         "wrong": EntryPoint("wrong", "pathlib:Path", group),
     }
-    plugins.installed_component.cache_clear()
-    monkeypatch.setattr(plugins, "installed", lambda name: points if name == "methods" else {})
-    monkeypatch.setattr(machine, "installed", plugins.installed)
+    plugin_loading.installed_component.cache_clear()
+    monkeypatch.setattr(plugin_loading, "installed", lambda name: points if name == "methods" else {})
+    monkeypatch.setattr(machine, "installed", plugin_loading.installed)
     gone, wrong, *others = machine.plugins()
     assert "'gone' (no_such_module:Method) can't be loaded: No module named 'no_such_module'" in gone.text
     assert "pathlib:Path is not a Method" in wrong.text
     assert [other.text for other in others] == ["none are installed"] * 2
-    plugins.installed_component.cache_clear()
+    plugin_loading.installed_component.cache_clear()

@@ -10,11 +10,15 @@ from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, f1_score
 
 from synthbench_pairs import Pairs
-from synthbench_pairs.influence import average_precision_influence, f1_influence, partial_auc_influence
-from synthbench_pairs.measures import partial_auc
+from synthbench_pairs.measures import (
+    average_precision_influence,
+    f1_influence,
+    partial_auc,
+    partial_auc_influence,
+)
 from synthbench_reranking import Reranking
 from synthbench_sts import STS
-from synthbench_sts.influence import spearman_influence
+from synthbench_sts.correlation import spearman_influence
 from synthbench_transfer import Transfer
 
 Array = NDArray[np.float64]

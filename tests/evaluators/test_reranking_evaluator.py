@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, ndcg_score
 from wording import refused
 
-import synthbench_reranking
+import synthbench_reranking.measures
 from synthbench.api import Evaluation, Ranking, RecordKind, SyntheticDataset
-from synthbench.plugins import component
+from synthbench.plugin_loading import component
 from synthbench.sources.description import Roots
 from synthbench.sources.sandbox import SandboxSource
-from synthbench_reranking import Reranking
-from synthbench_reranking.measures import MEASURES, measures
+from synthbench_reranking import MEASURES, Reranking
+from synthbench_reranking.measures import measures
 
 REAL_DATA = pytest.mark.skipif(
     "SYNTHBENCH_DATA" not in os.environ, reason="needs the real test sets in SYNTHBENCH_DATA"
@@ -131,7 +131,7 @@ def test_of_several_queries_the_highest_score_counts() -> None:
 def test_pairs_are_scored_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     task = made(*(ranking(POOR, id=str(number)) for number in range(5)))
     whole = Reranking().evaluate(Fixed(), task)
-    monkeypatch.setattr(synthbench_reranking, "PAIRS_AT_ONCE", 8)
+    monkeypatch.setattr(synthbench_reranking.measures, "PAIRS_AT_ONCE", 8)
     scorer = Fixed()
     assert Reranking().evaluate(scorer, task) == whole
     assert scorer.sizes == [8, 8, 4]

@@ -189,8 +189,8 @@ def real() -> Mapping[str, SyntheticDataset]:
 
 @pytest.mark.experiments
 def test_minilm_on_the_real_trec(real: Mapping[str, SyntheticDataset]) -> None:
+    from synthbench.models.artifact import open_model
     from synthbench.models.encoder import CachingEncoder
-    from synthbench.models.loading import open_model
     from synthbench.runtime import Runtime
 
     if "TREC" not in real:

@@ -9,10 +9,9 @@ import pytest
 from fakes import Lines
 from hub_cache import SENTENCES
 
-from synthbench.models import kept_vectors
+from synthbench.models import encoder as encoder_module
 from synthbench.models.batching import TokenisedTexts
-from synthbench.models.encoder import LengthBatchedEncoder
-from synthbench.models.kept_vectors import KeptVectors
+from synthbench.models.encoder import KeptVectors, LengthBatchedEncoder
 from synthbench.models.pretrained import Pretrained, build_encoder
 
 TEXTS = [*SENTENCES[:40:3], *(" ".join(["the dog"] * number) for number in range(1, 20))]
@@ -29,7 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return features(texts, indices, *arguments)
 
     monkeypatch.setattr(TokenisedTexts, "features", counted)
-    monkeypatch.setattr(kept_vectors, "SECONDS_BETWEEN_FILES", 0.0)
+    monkeypatch.setattr(encoder_module, "SECONDS_BETWEEN_FILES", 0.0)
     return sizes
 
 

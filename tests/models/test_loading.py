@@ -2,7 +2,7 @@ from pathlib import Path
 
 from wording import refused
 
-from synthbench.models import artifact, loading
+from synthbench.models import artifact
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
 from synthbench.runtime import Runtime
@@ -13,13 +13,13 @@ RUNTIME = Runtime(device="cpu")
 def test_a_plain_checkpoint_and_a_sentence_transformer_are_encoders(
     bert: Path, sentence_encoder: Path
 ) -> None:
-    assert loading.checkpoint_kind(bert) is ModelKind.ENCODER
-    assert isinstance(loading.open_model(str(sentence_encoder), None, RUNTIME), Encoder)
+    assert artifact.checkpoint_kind(bert) is ModelKind.ENCODER
+    assert isinstance(artifact.open_model(str(sentence_encoder), None, RUNTIME), Encoder)
 
 
 def test_a_cross_encoder_folder_is_a_pair_scorer(bert: Path, tmp_path: Path) -> None:
     build_cross_encoder(Pretrained(model=str(bert)), 0, "cpu").save(str(tmp_path))
-    assert isinstance(loading.open_model(str(tmp_path), None, RUNTIME), PairScorer)
+    assert isinstance(artifact.open_model(str(tmp_path), None, RUNTIME), PairScorer)
 
 
 def test_a_checkpoint_with_a_head_of_one_output_is_a_pair_scorer(bert: Path, tmp_path: Path) -> None:
@@ -27,16 +27,16 @@ def test_a_checkpoint_with_a_head_of_one_output_is_a_pair_scorer(bert: Path, tmp
     assert model.model is not None
     model.model.save_pretrained(tmp_path)
     model.tokenizer.save_pretrained(tmp_path)
-    assert isinstance(loading.open_model(str(tmp_path), None, RUNTIME), PairScorer)
+    assert isinstance(artifact.open_model(str(tmp_path), None, RUNTIME), PairScorer)
 
 
 def test_a_classifier_is_refused_rather_than_given_a_new_head(bert: Path, tmp_path: Path) -> None:
     build_cross_encoder(Pretrained(model=str(bert)), 0, "cpu", num_labels=3).save(str(tmp_path))
     with refused("3"):
-        loading.open_model(str(tmp_path), None, RUNTIME)
+        artifact.open_model(str(tmp_path), None, RUNTIME)
 
 
 def test_an_artifact_is_opened_and_known_by_its_checkpoint(bert: Path, tmp_path: Path) -> None:
     artifact.save_untrained(Pretrained(model=str(bert), static=True), tmp_path)
-    assert isinstance(loading.open_model(str(tmp_path), None, RUNTIME), Encoder)
-    assert loading.fingerprint(str(tmp_path), None) == loading.fingerprint(str(bert), None)
+    assert isinstance(artifact.open_model(str(tmp_path), None, RUNTIME), Encoder)
+    assert artifact.model_fingerprint(str(tmp_path), None) == artifact.model_fingerprint(str(bert), None)

@@ -11,8 +11,8 @@ from sentence_transformers import CrossEncoder
 from transformers import AutoModel
 from wording import refused
 
+from synthbench.models.artifact import checkpoint_kind
 from synthbench.models.interfaces import ModelKind
-from synthbench.models.loading import checkpoint_kind
 from synthbench.models.pair_scorer import LengthBatchedPairScorer
 from synthbench.models.pretrained import (
     Pretrained,

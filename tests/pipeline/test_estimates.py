@@ -11,8 +11,7 @@ from fake_stages import Data
 from synthbench.data.records import RecordKind
 from synthbench.durability import read_sealed, write_sealed
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.shape import shape_of
-from synthbench.models.work import Work, reading, training
+from synthbench.models.work import Work, reading, shape_of, training
 from synthbench.pipeline.engine.progress import duration
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
@@ -21,7 +20,7 @@ from synthbench.pipeline.estimates.estimator import Estimator, Past, Timed, esti
 from synthbench.pipeline.estimates.facts import Facts, Known, Piece, work_of
 from synthbench.pipeline.estimates.machine import CPU, Machine, this_machine
 from synthbench.pipeline.planning import make_plan
-from synthbench.plugins import component
+from synthbench.plugin_loading import component
 from synthbench.runtime import Runtime
 
 MACHINE = Machine(CPU, 1, 50e9)

@@ -18,7 +18,7 @@ from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, E
 from synthbench.pipeline.results.item_noise import item_noise
 from synthbench.reporting.statistics.item_noise import Influences, item_variances
 from synthbench_sts import STS
-from synthbench_sts.influence import spearman_influence
+from synthbench_sts.correlation import spearman_influence
 
 NUM_PAIRS = 30
 GOLD = np.linspace(0, 1, NUM_PAIRS)

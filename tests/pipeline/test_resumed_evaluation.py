@@ -15,7 +15,7 @@ from hub_cache import SENTENCES, tiny_bert
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.models import artifact, kept_vectors
+from synthbench.models import artifact, encoder
 from synthbench.models.batching import TokenisedTexts
 from synthbench.models.pretrained import Pretrained
 from synthbench.pipeline.engine.artifacts import write_dataset
@@ -89,7 +89,7 @@ def counted(kill_at: int = -1) -> Iterator[list[int]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TokenisedTexts, "features", noted)
-        patch.setattr(kept_vectors, "SECONDS_BETWEEN_FILES", 0.0)
+        patch.setattr(encoder, "SECONDS_BETWEEN_FILES", 0.0)
         yield sizes
 
 

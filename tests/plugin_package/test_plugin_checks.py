@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from synthbench import plugins
+from synthbench import plugin_loading
 from synthbench.cli.listing import list_plugins
 from synthbench.diagnosis import machine
 from synthbench.diagnosis.machine import Level
@@ -57,10 +57,10 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plugin\nVersion: 1.0\n")
         (info / "entry_points.txt").write_text(f"[synthbench.{group}]\nnew = a_plugin:Plugin\n")
         monkeypatch.syspath_prepend(site)
-        plugins._offered.cache_clear()
-        plugins.installed_component.cache_clear()
+        plugin_loading._offered.cache_clear()
+        plugin_loading.installed_component.cache_clear()
         try:
-            plugins.component(group, "new")
+            plugin_loading.component(group, "new")
         except UserError as error:
             assert len(error.messages) == 1
             assert "\n" not in error.messages[0]
@@ -70,8 +70,8 @@ def offer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Offer]:
     yield offered
     monkeypatch.undo()
     sys.modules.pop("a_plugin", None)
-    plugins._offered.cache_clear()
-    plugins.installed_component.cache_clear()
+    plugin_loading._offered.cache_clear()
+    plugin_loading.installed_component.cache_clear()
 
 
 @pytest.mark.parametrize("group", GOOD)

@@ -11,9 +11,9 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from synthbench.models.artifact import open_model
 from synthbench.models.encoder import LengthBatchedEncoder, pair_scorer
 from synthbench.models.interfaces import Encoder
-from synthbench.models.loading import open_model
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.runtime import Runtime
 from synthbench.sandbox.duplicates import duplicates

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from synthbench.data.records import RecordKind
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.training.contrastive import CachedContrastiveLoss, ContrastiveLoss
+from synthbench.training.losses import CachedContrastiveLoss, ContrastiveLoss
 from synthbench.training.objectives import contrastive
 
 Vectors = Sequence[Sequence[float]]

@@ -9,7 +9,7 @@ from wording import refused
 
 from synthbench.data.records import RecordKind
 from synthbench.models.pretrained import Pretrained, build_language_model
-from synthbench.training.masking import MASKED_SHARE, WordHead
+from synthbench.training.layers import MASKED_SHARE, WordHead
 from synthbench.training.objectives import contrastive
 from synthbench.training.simcse import SimCSE
 

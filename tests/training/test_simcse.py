@@ -14,7 +14,8 @@ from synthbench.models.artifact import load
 from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder
 from synthbench.models.pretrained import Pretrained, build_encoder
-from synthbench.plugins import TrainingContext, component
+from synthbench.plugin_loading import component
+from synthbench.plugins import TrainingContext
 from synthbench.training.simcse import SimCSE
 
 BASE = {"model": "org/name"}

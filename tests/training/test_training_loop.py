@@ -250,8 +250,7 @@ def test_an_unknown_device_is_a_clear_error(bert: Path, tmp_path: Path) -> None:
 
 def test_the_schedule_is_the_one_asked_for(bert: Path, tmp_path: Path) -> None:
     from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
-    from synthbench.training.examples import training_table
-    from synthbench.training.objectives import COSINE_SIMILARITY
+    from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 
     rates: dict[str, list[float]] = {}
     for scheduler in ("constant", "linear"):
@@ -284,6 +283,6 @@ def recorded_rates(job: loop.Job, settings: TrainingSettings, context: TrainingC
 
 
 def test_bi_encoder_is_what_the_entry_point_says() -> None:
-    from synthbench.plugins import component
+    from synthbench.plugin_loading import component
 
     assert component("trainers", "bi-encoder") is BiEncoder

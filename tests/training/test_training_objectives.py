@@ -10,8 +10,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Sentence
 from synthbench.errors import UserError
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
-from synthbench.training.examples import training_table
-from synthbench.training.objectives import BINARY_CROSS_ENTROPY, COSINE_SIMILARITY
+from synthbench.training.objectives import BINARY_CROSS_ENTROPY, COSINE_SIMILARITY, training_table
 
 
 def test_cosine_similarity_is_the_mean_squared_difference_of_cosine_and_score(bert: Path) -> None:

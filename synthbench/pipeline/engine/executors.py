@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from synthbench.child_process import follow_parent
 from synthbench.pipeline.engine.jobs import Job, Outcome
 from synthbench.pipeline.engine.progress import PlainProgress
+from synthbench.processes import follow_parent
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -151,7 +151,7 @@ def _start_worker(parent: int, sender: "Connection[str, str] | None") -> None:
     """Leave Ctrl-C to the parent, and end when the parent is gone."""
     from tqdm import tqdm
 
-    from synthbench.privacy import disable_telemetry
+    from synthbench.processes import disable_telemetry
     from synthbench.terminal import show_control_characters
 
     follow_parent(parent)

@@ -12,8 +12,7 @@ from synthbench.data.dataset import read_manifest
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.shape import shape_of
-from synthbench.models.work import FORWARD, Expected, Work, reading
+from synthbench.models.work import FORWARD, Expected, Work, reading, shape_of
 from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
@@ -21,7 +20,8 @@ from synthbench.pipeline.operations.data import Prepare, ReadSource
 from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.generation import LLM_KEY, NEED, SOURCE, Generate
 from synthbench.pipeline.operations.training import PAUSED, Train
-from synthbench.plugins import Component, Evaluator, Method, Trainer, component
+from synthbench.plugin_loading import component
+from synthbench.plugins import Component, Evaluator, Method, Trainer
 
 SENTENCES = {
     RecordKind.SENTENCE: 1,

@@ -75,7 +75,7 @@ def _device(runtime: Runtime) -> str:
         runtime.device == "auto" and sys.platform == "linux" and not _NVIDIA.exists()
     ):
         return "cpu"
-    from synthbench.models.device import device_name
+    from synthbench.runtime import device_name
 
     return device_name(runtime)
 

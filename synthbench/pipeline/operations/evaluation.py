@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
-from synthbench.models.device import use_threads
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset, write_json
 from synthbench.pipeline.engine.stage import GroupMember, Operation, Stage
@@ -15,9 +14,10 @@ from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.plugin_calls import check_task, returned, settings
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Evaluation, Evaluator
+from synthbench.runtime import use_threads
 
 if TYPE_CHECKING:
-    from synthbench.models.kept_vectors import KeptVectors
+    from synthbench.models.encoder import KeptVectors
 
 SCORES_FILE = "scores.json"
 ITEMS_FILE = "items.parquet"
@@ -94,7 +94,7 @@ class Evaluate(Operation):
 
 def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
     """Return what earlier runs encoded; new vectors are kept by the member that is committed last."""
-    from synthbench.models.kept_vectors import KeptVectors
+    from synthbench.models.encoder import KeptVectors
 
     folders = [member.work.checkpoints for member in members]
     model = members[0].inputs["model"].name

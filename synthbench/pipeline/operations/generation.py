@@ -23,7 +23,6 @@ from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.endpoint_check import check_endpoint
 from synthbench.llm.ledger import entries
 from synthbench.llm.local_model import LocalModel
-from synthbench.models.device import use_threads
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, dataset_folder, model_folder, read_dataset
 from synthbench.pipeline.engine.stage import Operation
@@ -31,7 +30,7 @@ from synthbench.pipeline.engine.workspace import Journal, Workspace, as_line
 from synthbench.pipeline.operations.plugin_calls import checked, settings
 from synthbench.plugin_code import code_of
 from synthbench.plugins import ChatModel, Method, Unit
-from synthbench.runtime import Progress, Runtime
+from synthbench.runtime import Progress, Runtime, use_threads
 
 SOURCE = "source:"
 NEED = "need:"

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
-from synthbench.models.device import use_threads
 from synthbench.models.interfaces import PairScorer
 from synthbench.pipeline.engine.artifacts import (
     CHOICE_FILE,
@@ -23,6 +22,7 @@ from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.plugin_calls import check_task, returned, settings
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Evaluator, Trainer, TrainingContext, TrainingSummary
+from synthbench.runtime import use_threads
 
 SUMMARY_FILE = "training.json"
 PAUSED = "paused"

@@ -12,10 +12,10 @@ from hypothesis.extra.numpy import arrays
 from wording import refused
 
 from synthbench.api import GeneratedData, RecordKind, ScoredPair, SyntheticDataset, TrainedModel, UserError
-from synthbench_augsbert import AugSBERT, embeddings, tiles
-from synthbench_augsbert.embeddings import nearest
+from synthbench_augsbert import AugSBERT, neighbours
 from synthbench_augsbert.gold import GoldSentences
-from synthbench_augsbert.semantic import SemanticSearchSampler
+from synthbench_augsbert.neighbours import nearest
+from synthbench_augsbert.samplers import SemanticSearchSampler
 
 BI_ENCODER = {"base": {"model": "sandbox/encoder"}}
 VECTORS = arrays(
@@ -64,7 +64,7 @@ def test_neighbours_do_not_depend_on_how_the_products_are_cut(k: int, seed: int)
     expected = nearest(few_directions, k, exact_up_to=100, seed=0).indices
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tiles, "TILE", 16)
+        patched.setattr(neighbours, "TILE", 16)
         np.testing.assert_array_equal(nearest(few_directions, k, exact_up_to=100, seed=0).indices, expected)
 
 
@@ -84,9 +84,9 @@ def test_beyond_the_limit_an_index_finds_nearly_all_and_its_recall_is_measured()
 
 
 def test_lists_with_too_few_neighbours_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embeddings, "FIRST_PROBES", 1)
-    monkeypatch.setattr(embeddings, "GOAL", 0.0)
-    monkeypatch.setattr(embeddings, "SPARE", 0)
+    monkeypatch.setattr(neighbours, "FIRST_PROBES", 1)
+    monkeypatch.setattr(neighbours, "GOAL", 0.0)
+    monkeypatch.setattr(neighbours, "SPARE", 0)
     vectors = in_clusters(200)
 
     found = nearest(vectors, 60, exact_up_to=0, seed=0)

@@ -12,8 +12,7 @@ from scipy.stats import entropy, gaussian_kde
 
 from synthbench.api import GeneratedData, RecordKind, ScoredPair, SyntheticDataset, UserError
 from synthbench_augsbert import AugSBERT
-from synthbench_augsbert.density import Density
-from synthbench_augsbert.kde import choose, draws
+from synthbench_augsbert.kde import Density, choose, draws
 
 SETTINGS: dict[str, Any] = {"cross_encoder": {"base": {"model": "sandbox/encoder"}}}
 

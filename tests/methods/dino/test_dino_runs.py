@@ -52,7 +52,7 @@ def kill_after(project: Project, num_lines: int, *arguments: str) -> None:
 
 def amounts_said(said: str) -> tuple[int, Counter[str]]:
     """Return how many pairs a run says that it has written, and how many attempts came to nothing."""
-    line = re.findall(r"  ([\d,]+) pairs, .*; dropped: (.*)", said)[-1]
+    line = re.findall(r" ([\d,]+) pairs, .*; dropped: (.*)", said)[-1]
     counts = re.findall(r"(\d[\d,]*) ([a-z]+)", line[1])
     return int(line[0].replace(",", "")), Counter(
         {reason: int(count.replace(",", "")) for count, reason in counts}

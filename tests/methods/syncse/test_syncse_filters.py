@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synthbench_syncse.filters import Filters
-from synthbench_syncse.language import is_english
+from synthbench_syncse.filters import Filters, is_english
 
 HARP = "A man is playing a harp."
 

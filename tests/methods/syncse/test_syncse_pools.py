@@ -9,8 +9,15 @@ from ruamel.yaml import YAML
 from wording import refused, worded
 
 from synthbench.api import UserError
-from synthbench_syncse.pool_files import fingerprint, negative_pool, positive_pool, sentence_pool
-from synthbench_syncse.pools import POOLS_NAME, LabelPool, SentencePool
+from synthbench_syncse.pools import (
+    POOLS_NAME,
+    LabelPool,
+    SentencePool,
+    fingerprint,
+    negative_pool,
+    positive_pool,
+    sentence_pool,
+)
 from synthbench_syncse.requests import LabelChats, SentenceChats
 
 LABELS = """\

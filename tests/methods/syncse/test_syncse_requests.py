@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from synthbench_syncse.pool_files import negative_pool, positive_pool, sentence_pool
+from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.requests import LabelChats, SentenceChats
 
 HARP = "A man is playing a harp."

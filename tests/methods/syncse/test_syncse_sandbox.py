@@ -5,7 +5,7 @@ import pytest
 from synthbench.sandbox.llm import LLMSettings
 from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.understanding import Ask, Task
-from synthbench_syncse.pool_files import negative_pool, positive_pool, sentence_pool
+from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.requests import Chat, LabelChats, SentenceChats
 
 POOLS = {"positive": positive_pool(), "negative": negative_pool()}

@@ -1,4 +1,4 @@
-"""What SimCSE puts behind the transformer: a pooling and, behind it, a tanh layer and a head for words."""
+"""The layers that SimCSE puts behind a transformer: a pooling, a tanh layer, and a head for masked words."""
 
 from typing import Any
 
@@ -6,21 +6,60 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense
 from sentence_transformers.sentence_transformer.modules import Pooling
-from torch import nn
-from transformers import PreTrainedModel
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from transformers import DataCollatorForLanguageModeling, PreTrainedModel
 
-from synthbench.training.masking import WordHead
-from synthbench.training.randomness import isolated
+from synthbench.errors import UserError
+from synthbench.training.trainers import isolated
 
+MASKED_SHARE = 0.15
+UNMASKED = -100
+"""The target of a token that is not guessed."""
+_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 _INITIALIZER_RANGE = 0.02
 
 
 class TrainingOnlyDense(Dense):
-    """A layer that is there in training and lets everything pass otherwise."""
+    """A tanh layer in training that lets everything pass otherwise."""
 
     def forward(self, features: dict[str, Any], **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401 - as the base class
         """Return the features, with the layer applied to the sentence vectors in training."""
         return super().forward(features) if self.training else features
+
+
+class WordHead(nn.Module):
+    """Lets the sentence vectors pass, and guesses masked words; stands behind an encoder in training.
+
+    `language_model` gets the encoder's own transformer in place of its own.
+    """
+
+    def __init__(self, language_model: PreTrainedModel, encoder: SentenceTransformer) -> None:
+        super().__init__()
+        if encoder.tokenizer.mask_token is None:
+            raise UserError("simcse: mlm_weight needs a base whose tokenizer has a mask token")
+        setattr(language_model, language_model.base_model_prefix, encoder[0].auto_model)
+        language_model.tie_weights()
+        self.language_model = language_model
+        self.masking = DataCollatorForLanguageModeling(encoder.tokenizer, mlm_probability=MASKED_SHARE)
+
+    def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+        """Return the features as they are."""
+        return features
+
+    def summed_loss(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
+        """Return the cross-entropy summed over the masked tokens; inputs have the shape (rows, tokens)."""
+        logits = self.language_model(**inputs).logits
+        return cross_entropy(
+            logits.flatten(0, 1).float(), targets.flatten(), ignore_index=UNMASKED, reduction="sum"
+        )
+
+    def masked(self, features: dict[str, Any]) -> tuple[dict[str, Tensor], Tensor]:
+        """Return inputs with masks in them and the tokens to be guessed, UNMASKED for all others."""
+        inputs = {name: features[name] for name in _INPUTS if name in features}
+        ids = inputs["input_ids"]
+        masked, targets = self.masking.torch_mask_tokens(ids.cpu().clone())
+        return {**inputs, "input_ids": masked.to(ids.device)}, targets.to(ids.device)
 
 
 def has_layers(model: SentenceTransformer) -> bool:
@@ -50,7 +89,7 @@ def _dropout_layers(model: SentenceTransformer) -> list[nn.Dropout]:
 
 
 def with_projection(model: SentenceTransformer, seed: int, *, training_only: bool) -> SentenceTransformer:
-    """Return the model with a new tanh layer of its own size at the end.
+    """Return the model with a new tanh layer of its own size at the end (Gao et al. 2021, section 6.3).
 
     Its weights are drawn, governed by `seed`, as the base draws new layers; its biases are 0.
     """
@@ -75,7 +114,7 @@ def with_word_head(model: SentenceTransformer, language_model: PreTrainedModel) 
     return SentenceTransformer(modules=[*model, head], device=str(model.device))
 
 
-def as_used(model: SentenceTransformer) -> SentenceTransformer:
+def without_training_layers(model: SentenceTransformer) -> SentenceTransformer:
     """Return the model without the layers that are there in training only."""
     kept = [module for module in model if not isinstance(module, TrainingOnlyDense | WordHead)]
     return SentenceTransformer(modules=kept, device=str(model.device))

@@ -1,21 +1,58 @@
-"""SentEval's own classifier (PyTorch, no hidden layer), whose accuracies the literature prints.
-
-A linear layer is trained by Adam on the mean cross-entropy. After every four passes over the train part its
-accuracy on dev data is taken. The layer with the best one is kept, and the sixth look that finds none better
-ends the training. L2 is Adam's weight decay, of the bias, too. SentEval seeds anew for each training, so that
-layers that differ in L2 alone begin alike and see the same batches: here they are trained side by side.
-"""
+"""The linear classifiers of the transfer tasks: SentEval's own, and scikit-learn's logistic regression."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from synthbench_transfer import DEV_SHARE
 from synthbench_transfer.protocol import Labelled
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.random import RandomState
     from numpy.typing import NDArray
+    from sklearn.linear_model import LogisticRegression as Model
+
+WIDE = tuple(2.0**power for power in range(-2, 4))
+"""C where dev data, or the inner of nested folds, choose it."""
+STRONG = tuple(2.0**power for power in range(-1, 6))
+"""C where folds of the train part choose it."""
+
+MOST_STEPS = 1000
+"""Of the solver; scikit-learn's default of 100 is too few for high C."""
+
+
+class LogisticRegression:
+    """A logistic regression for each C.
+
+    Each starts from zero: from the weights of the one before, the solver ends elsewhere within its tolerance,
+    which is enough to choose another C in 4 of CR's 10 folds.
+    """
+
+    strength = "C"
+
+    def grid(self, *, by_folds: bool) -> Sequence[float]:
+        """Return SentEval's values of C."""
+        return STRONG if by_folds else WIDE
+
+    def accuracies(self, train: Labelled, dev: Labelled, grid: Sequence[float]) -> "NDArray[np.float64]":
+        """Return the accuracy on dev for each C."""
+        return np.array([_fitted(train, value).score(dev.features, dev.classes) for value in grid])
+
+    def predicted(
+        self, train: Labelled, test: Labelled, strength: float, dev: Labelled | None
+    ) -> "NDArray[np.str_]":
+        """Return the classes of the test items; dev data are not needed any more."""
+        found: NDArray[np.str_] = _fitted(train, strength).predict(test.features)
+        return found
+
+
+def _fitted(data: Labelled, strength: float) -> "Model":
+    from sklearn.linear_model import LogisticRegression as Model
+
+    return Model(C=strength, max_iter=MOST_STEPS).fit(data.features, data.classes)
+
 
 GRID = (1e-5, 1e-4, 1e-3, 1e-2)
 BATCH_SIZE = 64
@@ -25,14 +62,19 @@ MOST_PASSES = 200
 """After more of them no look at dev data is followed by another."""
 TENACITY = 5
 """Looks without a better accuracy that are forgiven, all together: a better one in between resets nothing."""
-DEV_SHARE = 20
-"""One item in so many is dev data where there are none."""
 _RATE, _FIRST_DECAY, _SECOND_DECAY, _EPSILON = 1e-3, 0.9, 0.999, 1e-8
 
 
 @dataclass(frozen=True)
 class SentEval:
-    """The classifier; `seed` draws first weights, the order of the items, and dev data if there are none."""
+    """SentEval's own classifier (PyTorch, no hidden layer), whose accuracies the literature prints.
+
+    Adam trains a linear layer on the mean cross-entropy. Every four passes over the train part, its accuracy
+    on dev data is taken; the sixth look that finds none better ends the training, and the best layer is kept.
+    L2 is Adam's weight decay, of the bias, too. SentEval seeds anew for each training, so layers that differ
+    in L2 alone begin alike and see the same batches: here they are trained side by side. `seed` draws first
+    weights, the order of the items, and dev data if there are none.
+    """
 
     seed: int
     strength = "L2"
@@ -43,16 +85,12 @@ class SentEval:
 
     def accuracies(self, train: Labelled, dev: Labelled, grid: Sequence[float]) -> "NDArray[np.float64]":
         """Return the best accuracy on dev for each L2."""
-        import numpy as np
-
         return self._trained(train, dev, grid, np.random.RandomState(self.seed)).accuracies
 
     def predicted(
         self, train: Labelled, test: Labelled, strength: float, dev: Labelled | None
     ) -> "NDArray[np.str_]":
         """Return the classes of the test items; without dev data, 5 % of the train part end the training."""
-        import numpy as np
-
         draw, whole = np.random.RandomState(self.seed), train
         if dev is None:
             order = draw.permutation(len(train.classes))
@@ -63,8 +101,6 @@ class SentEval:
         return np.asarray(best.classes[rows])
 
     def _trained(self, train: Labelled, dev: Labelled, grid: Sequence[float], draw: "RandomState") -> "_Best":
-        import numpy as np
-
         names = np.unique(np.concatenate([train.classes, dev.classes]))
         x, y = _with_bias(train.features), np.searchsorted(names, train.classes)
         dev_x, dev_y = _with_bias(dev.features), np.searchsorted(names, dev.classes)
@@ -85,7 +121,6 @@ class SentEval:
 
     def _first_weights(self, dimension: int, num_classes: int) -> "NDArray[np.float32]":
         """Return PyTorch's weights of a new layer, of (classes, dimension + 1); the last are the bias."""
-        import numpy as np
         import torch
 
         with torch.random.fork_rng(devices=[]):
@@ -117,8 +152,6 @@ class _Layers:
     """
 
     def __init__(self, first: "NDArray[np.float32]", grid: Sequence[float]) -> None:
-        import numpy as np
-
         self.first = first
         self.numbers = np.arange(len(grid))
         self._matrix = np.tile(first, (len(grid), 1))
@@ -133,14 +166,10 @@ class _Layers:
 
     def predicted(self, x: "NDArray[np.float32]") -> "NDArray[np.int64]":
         """Return each layer's number of a class for each item, of shape (layers, items)."""
-        import numpy as np
-
         return np.asarray(self._logits(x).argmax(axis=2).T)
 
     def go_on_with(self, is_left: "NDArray[np.bool_]") -> None:
         """Leave out the other layers."""
-        import numpy as np
-
         if is_left.all():
             return
         self.numbers = self.numbers[is_left]
@@ -150,8 +179,6 @@ class _Layers:
 
     def step(self, x: "NDArray[np.float32]", y: "NDArray[np.int64]") -> None:
         """Let each layer learn from a batch: the cross-entropy's gradient is softmax minus truth."""
-        import numpy as np
-
         errors = self._logits(x)
         errors -= errors.max(axis=2, keepdims=True)
         np.exp(errors, out=errors)
@@ -167,8 +194,6 @@ class _Layers:
 
     def _descend(self, gradient: "NDArray[np.float32]") -> None:
         """Take Adam's step, as Kingma and Ba (2015) have it; Python's floats keep single precision."""
-        import numpy as np
-
         self._num_steps += 1
         self._mean *= _FIRST_DECAY
         self._mean += (1 - _FIRST_DECAY) * gradient
@@ -195,8 +220,6 @@ def _pass_over(
 
 def _with_bias(features: "NDArray[np.float32]") -> "NDArray[np.float32]":
     """Return the features and a column of ones, by which the bias is multiplied."""
-    import numpy as np
-
     return np.hstack([features, np.ones((len(features), 1), np.float32)]).astype(np.float32, copy=False)
 
 

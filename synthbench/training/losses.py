@@ -1,6 +1,6 @@
-"""The contrastive loss of SimCSE on sentence-transformers' own, plain and with cached gradients.
+"""SimCSE's losses on sentence-transformers' own: contrastive, with or without cached gradients; masked words.
 
-Gao et al. 2021, equations 1 and 5; the weight of hard negatives is that of the authors' released code.
+Gao et al. 2021 (arXiv 2104.08821); the log-weight of hard negatives is that of the authors' released code.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,11 @@ from sentence_transformers.sentence_transformer.losses import (
     MultipleNegativesRankingLoss,
 )
 from sentence_transformers.util import all_gather_with_grad, cos_sim
-from torch import Tensor, distributed
+from torch import Tensor, distributed, nn
 from torch.nn.functional import cross_entropy
+from torch.utils.checkpoint import checkpoint
+
+from synthbench.training.layers import UNMASKED, WordHead
 
 Features = Iterable[dict[str, Any]]
 
@@ -23,7 +26,7 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
     """Cross-entropy of each anchor's positive among all positives and all hard negatives of the batch.
 
     Columns are anchor, positive and, optionally, hard negative; a single column is its own positive, from
-    which it differs by dropout. The batch is that of all processes together. Labels are not looked at.
+    which it differs by dropout. The batch is that of all processes together. Labels are ignored.
     """
 
     def __init__(
@@ -39,23 +42,18 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the mean loss; each column of embeddings has the shape (anchors, dimension)."""
         candidates, first = _of_all_processes(embeddings[1:])
-        return contrastive_losses(
-            embeddings[0], candidates, first, self.scale, self.hard_negative_weight
-        ).mean()
+        losses = contrastive_losses(embeddings[0], candidates, first, self.scale, self.hard_negative_weight)
+        return losses.mean()
 
 
 class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
-    """The same loss in the memory of `chunk_size` records (Gao et al. 2021, "Scaling Deep Contrastive ...").
+    """The same loss in the memory of `chunk_size` records, by gradient caching (arXiv 2101.06983).
 
     Everything is embedded twice: once for the loss, and once more, chunk by chunk, for the gradients.
     """
 
     def __init__(
-        self,
-        model: SentenceTransformer,
-        temperature: float,
-        hard_negative_weight: float,
-        chunk_size: int,
+        self, model: SentenceTransformer, temperature: float, hard_negative_weight: float, chunk_size: int
     ) -> None:
         super().__init__(model, scale=1 / temperature, mini_batch_size=chunk_size)
         self.hard_negative_weight = hard_negative_weight
@@ -90,9 +88,10 @@ def contrastive_losses(
     """Return the loss of each anchor, shape (anchors,).
 
     `candidates` are the positives and, optionally, the hard negatives, each of shape (batch, dimension); the
-    n-th anchor belongs to row `first` + n of them. `hard_negative_weight` is added to the scaled cosine of an
-    anchor and its own hard negative, and so is the logarithm of a weight.
+    n-th anchor belongs to row `first` + n of them. `scale` is 1 / temperature. `hard_negative_weight` is
+    added to the scaled cosine of an anchor and its own hard negative, so it is the logarithm of a weight.
     """
+    # Equations 1 and 5: the denominator sums over every positive and every hard negative of the batch.
     logits = cos_sim(anchors, torch.cat(list(candidates))) * scale
     rows = torch.arange(len(anchors), device=anchors.device)
     own = first + rows
@@ -102,6 +101,7 @@ def contrastive_losses(
 
 
 def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:
+    """Give sentences themselves as positives: equation 4, in which two passes differ by dropout."""
     features = list(sentence_features)
     # A model writes its outputs into what it is given: the second pass needs a dictionary of its own.
     return features if len(features) > 1 else [features[0], dict(features[0])]
@@ -112,3 +112,36 @@ def _of_all_processes(columns: Sequence[Tensor]) -> tuple[list[Tensor], int]:
     if not (distributed.is_available() and distributed.is_initialized()):
         return list(columns), 0
     return [all_gather_with_grad(column) for column in columns], distributed.get_rank() * len(columns[0])
+
+
+class LossWithMasking(nn.Module):
+    """A loss plus `weight` times the mean cross-entropy of the masked tokens of all columns (section 3, MLM).
+
+    `chunk_size` rows at a time are held in memory; None holds all.
+    """
+
+    def __init__(self, loss: nn.Module, head: WordHead, weight: float, chunk_size: int | None) -> None:
+        super().__init__()
+        self.loss = loss
+        self.head = head
+        self.weight = weight
+        self.chunk_size = chunk_size
+
+    def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
+        """Return the sum of both."""
+        features = list(sentence_features)
+        masked = [self.head.masked(column) for column in features]
+        num_masked = sum(int((targets != UNMASKED).sum()) for _, targets in masked)
+        word_loss = torch.stack([self._summed(*column) for column in masked]).sum() / max(1, num_masked)
+        contrast: Tensor = self.loss(features, labels)
+        return contrast + self.weight * word_loss
+
+    def _summed(self, inputs: dict[str, Tensor], targets: Tensor) -> Tensor:
+        if self.chunk_size is None:
+            return self.head.summed_loss(inputs, targets)
+        parts = []
+        for begin in range(0, len(targets), self.chunk_size):
+            rows = slice(begin, begin + self.chunk_size)
+            chunk = {name: value[rows] for name, value in inputs.items()}
+            parts.append(checkpoint(self.head.summed_loss, chunk, targets[rows], use_reentrant=False))
+        return torch.stack(parts).sum()

@@ -1,18 +1,19 @@
-"""Whether an installed plug-in keeps its contract: asked when it is loaded, so that one fault is one line."""
+"""Finds and loads plug-ins, and checks that each keeps its contract, so that a fault of one is one line."""
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_origin
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, ClassVar, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from synthbench.errors import UserError, in_one_line
+from synthbench.errors import UserError, did_you_mean, in_one_line
+from synthbench.plugin_files import FilePlugin, is_in_file
+from synthbench.plugins import Component, Evaluator, Method, Trainer
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
-    from synthbench.plugin_files import FilePlugin
-
+GROUPS: Mapping[str, type[Component]] = {"methods": Method, "trainers": Trainer, "evaluators": Evaluator}
 _NAMES = tuple[str, ...] | list[str] | set[str] | frozenset[str]
 _KINDS = '{"texts": RecordKind.SENTENCE}'
 _EXAMPLES: Mapping[str, str] = {
@@ -25,7 +26,44 @@ _EXAMPLES: Mapping[str, str] = {
 }
 
 
-def load(point: "EntryPoint | FilePlugin", word: str, contract: type[BaseModel]) -> type[Any]:
+@cache
+def _offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Return the entry points of a group by name: several where distributions offer different classes."""
+    found: dict[str, dict[str, EntryPoint]] = {}
+    for point in entry_points(group=f"synthbench.{group}"):
+        found.setdefault(point.name, {}).setdefault(point.value, point)
+    return {name: tuple(points.values()) for name, points in found.items()}
+
+
+def installed(group: str) -> Mapping[str, EntryPoint]:
+    """Return the entry points of "methods", "trainers" or "evaluators" by name."""
+    return {name: points[0] for name, points in _offered(group).items()}
+
+
+def component(group: str, name: str, folder: Path | None = None) -> type[Any]:
+    """Return the plug-in class of that name: an installed one, or "file.py:Class" in a file below `folder`.
+
+    Raises UserError with one line if there is none (with the nearest name), if two packages offer one, if it
+    can't be imported or does not keep the group's contract, or if the user does not allow the file's code.
+    """
+    if is_in_file(name):
+        return _load(FilePlugin(name, folder or Path()), group[:-1], GROUPS[group])
+    return installed_component(group, name)
+
+
+@cache
+def installed_component(group: str, name: str) -> type[Any]:
+    """Return the installed plug-in class of that name, once imported always the same."""
+    known, word = installed(group), group[:-1]
+    if name not in known:
+        raise UserError(f"unknown {word} '{name}'{did_you_mean(name, known)}")
+    if len(offers := _offered(group).get(name, ())) > 1:
+        both = " and ".join(origin(point) for point in offers)
+        raise UserError(f"two installed packages offer the {word} '{name}': {both}; uninstall one")
+    return _load(known[name], word, GROUPS[group])
+
+
+def _load(point: EntryPoint | FilePlugin, word: str, contract: type[BaseModel]) -> type[Any]:
     """Return the class that is offered; `word` is what the contract is called, such as "method".
 
     Raises UserError with one line if it can't be imported or does not keep the contract: which plug-in of
@@ -48,7 +86,7 @@ def load(point: "EntryPoint | FilePlugin", word: str, contract: type[BaseModel])
     return loaded
 
 
-def origin(point: "EntryPoint | FilePlugin") -> str:
+def origin(point: EntryPoint | FilePlugin) -> str:
     """Return where a plug-in comes from: module, class and distribution."""
     of = "" if point.dist is None else f" of {point.dist.name} {point.dist.version}"
     return point.value + of

@@ -1,7 +1,11 @@
-"""Nothing about a user's work leaves the machine unasked."""
+"""What each of our processes does first: opt out of telemetry; a worker also follows its parent."""
 
 import os
+import signal
+import threading
+import time
 
+SECONDS_BETWEEN_LOOKS = 1
 # HF's libraries and MLflow all understand "true"; MLflow does not understand "1" for DO_NOT_TRACK.
 OPT_OUTS = {
     "DO_NOT_TRACK": "true",
@@ -18,3 +22,15 @@ def disable_telemetry() -> None:
     """
     for name, value in OPT_OUTS.items():
         os.environ.setdefault(name, value)
+
+
+def follow_parent(parent: int) -> None:
+    """Leave Ctrl-C to the process with that id, which started this one, and end at once when it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

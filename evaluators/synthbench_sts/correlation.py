@@ -1,0 +1,121 @@
+"""Correlations of predicted scores with gold, and how each pair moves Spearman's."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from synthbench.api import UserError
+from synthbench_sts import MEASURES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def correlations(
+    gold: "NDArray[np.float64]",
+    predicted: "NDArray[np.float64]",
+    subsets: Sequence[str],
+    name: str,
+    *,
+    averages: bool,
+) -> Mapping[str, float]:
+    """Return all scores of a task, in [-1, 1]; arrays are of shape (pairs,), `name` is for messages.
+
+    Raises UserError where gold correlates with nothing. If no `averages` are needed, such subsets are left
+    out, and so are the averages over subsets.
+    """
+    members = {subset: np.array([each == subset for each in subsets]) for subset in dict.fromkeys(subsets)}
+    if not averages:
+        members = {subset: mask for subset, mask in members.items() if _has_order(gold[mask])}
+    weights = [int(mask.sum()) for mask in members.values()]
+    is_whole = sum(weights) == len(gold)
+    scores: dict[str, float] = {}
+    for measure in MEASURES:
+        parts = {
+            subset: _correlation(measure, gold[mask], predicted[mask], f"{name} {subset}".strip())
+            for subset, mask in members.items()
+        }
+        # SentEval's names: "all" over the concatenated subsets, "mean" and "wmean" over their correlations.
+        scores[f"{measure}_all"] = _correlation(measure, gold, predicted, name)
+        if is_whole:
+            scores[f"{measure}_mean"] = float(np.mean(list(parts.values())))
+            scores[f"{measure}_wmean"] = float(np.average(list(parts.values()), weights=weights))
+        scores |= {f"{measure}/{subset}": value for subset, value in parts.items() if subset}
+    return scores
+
+
+def require_order(gold: "NDArray[np.float64]", name: str) -> None:
+    """Raise UserError unless there are two pairs with different gold scores."""
+    if not _has_order(gold):
+        raise UserError(
+            f"{name}: a correlation needs pairs with different gold scores, found {len(gold)} pairs"
+        )
+
+
+def _has_order(gold: "NDArray[np.float64]") -> bool:
+    return len(gold) > 1 and bool((gold != gold[0]).any())
+
+
+def _correlation(
+    measure: str, gold: "NDArray[np.float64]", predicted: "NDArray[np.float64]", name: str
+) -> float:
+    from scipy import stats
+
+    require_order(gold, name)
+    if (predicted == predicted[0]).all():
+        return 0.0
+    correlate = stats.spearmanr if measure == "spearman" else stats.pearsonr
+    value = float(correlate(gold, predicted).statistic)
+    return value if np.isfinite(value) else 0.0
+
+
+def spearman_influence(
+    gold: "NDArray[np.float64]", predicted: "NDArray[np.float64]"
+) -> "NDArray[np.float64]":
+    """Return the influence function of Spearman's correlation at each pair, of shape (pairs,) as both are.
+
+    It is the derivative of the correlation of mid-ranks by the pair's weight, times the number of pairs, and
+    adds up to 0. A pair counts by its own ranks and by the ranks of all pairs above it. All zero where one
+    side has a single value, whose correlation counts as 0.
+    """
+    ours, theirs = _Ranks(gold), _Ranks(predicted)
+    product = ours.ranks * theirs.ranks
+    # The correlation is covariance / sqrt(variance * variance) of ranks whose mean is 1/2.
+    covariance = product.mean() - 0.25
+    variances = [(each.ranks**2).mean() - 0.25 for each in (ours, theirs)]
+    # Equal values have variance 0 up to rounding.
+    if min(variances) < 1e-12:
+        return np.zeros(len(gold))
+    # Derivatives by a pair's weight, the change of the other pairs' ranks included.
+    moved = product + ours.mean_above(theirs.ranks) + theirs.mean_above(ours.ranks)
+    spreads = [each.ranks**2 + 2 * each.mean_above(each.ranks) for each in (ours, theirs)]
+    scale = float(np.sqrt(variances[0] * variances[1]))
+    influence = (moved - moved.mean()) / scale
+    for spread, variance in zip(spreads, variances, strict=True):
+        influence -= covariance / scale * (spread - spread.mean()) / (2 * variance)
+    return np.asarray(influence, float)
+
+
+class _Ranks:
+    """Mid-ranks of values as shares of their number, in (0, 1); their mean is 1/2."""
+
+    def __init__(self, values: "NDArray[np.float64]") -> None:
+        self._order = np.argsort(values, kind="stable")
+        ordered = values[self._order]
+        starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+        ends = np.append(starts[1:], len(values))
+        self._starts, self._ends, self._sizes = starts, ends, ends - starts
+        self.ranks = self._spread((starts + ends) / (2 * len(values)))
+
+    def mean_above(self, weights: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        """Return for each value the weights of all greater ones, and half of equal ones', summed, over n."""
+        below = np.concatenate([[0.0], np.cumsum(weights[self._order])])
+        through = (below[self._starts] + below[self._ends]) / 2
+        return self._spread((below[-1] - through) / len(weights))
+
+    def _spread(self, of_ties: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        """Give each value what its group of equal values has."""
+        found = np.empty(len(self._order))
+        found[self._order] = np.repeat(of_ties, self._sizes)
+        return found
