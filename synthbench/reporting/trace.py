@@ -1,4 +1,4 @@
-"""Which runs stand behind a cell of the table, and what they were made of."""
+"""Trace a cell of the table: its runs, and what they were made of."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -73,7 +73,7 @@ def _made_of(run: RunResult, measurement: Measurement, tracked: Mapping[str, str
         by = f" by {data.method}" if data.method else ""
         content = f"{data.num_records:,} records, content {data.content_hash[:12]}"
         yield f"data {data.part}{by}: {content}, {data.folder}"
-        yield from (f"  made of {told(ingredient)}" for ingredient in data.made_of)
+        yield from (f"  made of {ingredient_text(ingredient)}" for ingredient in data.made_of)
 
 
 HASH_LENGTH = 12
@@ -84,7 +84,7 @@ _WORDS = {
 }
 
 
-def told(one: Ingredient) -> str:
+def ingredient_text(one: Ingredient) -> str:
     """Return what it is, by whom and of what: "gold: source stsb, 40 records, content 0123456789ab"."""
     return f"{one.role}: {', '.join(_facts(one))}"
 

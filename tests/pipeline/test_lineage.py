@@ -20,7 +20,7 @@ from synthbench.pipeline.results.collect import collect
 from synthbench.pipeline.results.lineage import file_as_given, ingredients
 from synthbench.reporting.render.html.page import reproducing
 from synthbench.reporting.results import ExperimentResult
-from synthbench.reporting.trace import told, trace
+from synthbench.reporting.trace import ingredient_text, trace
 
 AUGSBERT = """\
 method: augsbert
@@ -58,7 +58,7 @@ def made_of(folder: Path, store: Store, sampler: str, labeller: str = "") -> lis
     (parts,) = plan.runs[0].data.values()
     found = list(ingredients(parts["silver"], Artifacts(store)))
     assert [one.stage in plan.stages for one in found] == [True] * len(found)
-    return [told(one).replace(one.stage[:8], "ID") for one in found]
+    return [ingredient_text(one).replace(one.stage[:8], "ID") for one in found]
 
 
 def test_generated_data_tell_their_sources_and_the_models_trained_for_them(
@@ -69,7 +69,7 @@ def test_generated_data_tell_their_sources_and_the_models_trained_for_them(
     model = silver.made_of[2].stage[:8]
     contents = {one.role: one.content_hash[:12] for one in silver.made_of}
     assert contents["gold"] == gold.content_hash[:12]
-    assert [told(one) for one in silver.made_of] == [
+    assert [ingredient_text(one) for one in silver.made_of] == [
         f"gold: source gold, 4 records, content {contents['gold']}",
         f"dev: source dev, 3 records, content {contents['dev']}",
         f"labeller: model {model} trained by fake on gold and dev, base org/judge 00000000, dev score 50.00",

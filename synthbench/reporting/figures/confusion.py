@@ -46,7 +46,7 @@ class _Panel:
 
     @cached_property
     def columns(self) -> list[str]:
-        """What stands below the columns."""
+        """The labels of the columns."""
         return [f"{name}\nn = {self.confusion.totals[name]:,}" for name in self.confusion.columns]
 
     @property
@@ -135,11 +135,11 @@ def _draw(axes: "Axes", panel: _Panel, title: str) -> None:
     axes.pcolormesh(shares, cmap="Blues", vmin=0, vmax=100, edgecolors="white", linewidth=1.0)
     axes.invert_yaxis()
     for height, row in enumerate(confusion.rows):
-        for place, column in enumerate(columns):
-            _write(axes, (place + 0.5, height + 0.5), _texts(panel, row, column), shares[height][place])
+        for index, column in enumerate(columns):
+            _write(axes, (index + 0.5, height + 0.5), _texts(panel, row, column), shares[height][index])
     axes.set_title(title, loc="right")  # towards the names of the rows, where there is room
-    axes.set_xticks([place + 0.5 for place in range(len(panel.columns))], panel.columns)
-    axes.set_yticks([place + 0.5 for place in range(len(confusion.rows))], confusion.rows)
+    axes.set_xticks([index + 0.5 for index in range(len(panel.columns))], panel.columns)
+    axes.set_yticks([index + 0.5 for index in range(len(confusion.rows))], confusion.rows)
     axes.tick_params(axis="both", length=0, labelsize=SMALL_FONT_SIZE)
     axes.set_xlabel("intended")
     axes.set_ylabel("judged")

@@ -21,7 +21,7 @@ from synthbench.reporting.figures.panels import (
     scale_amounts,
     score_range,
 )
-from synthbench.reporting.figures.style import POINTS_PER_INCH, SCORE, alike_limits
+from synthbench.reporting.figures.style import POINTS_PER_INCH, SCORE, equal_ranges
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
 from synthbench.reporting.model.notes import NOT_SCORED
@@ -108,7 +108,7 @@ class Curves:
                 _draw(panel, line, of_line, beside(panel, amounts, shifts, width))
         cells = [[point.cell for line in lines for point in line.points] for _, lines in self.panels]
         ranges = [score_range(of_panel, Y_MARGIN) for of_panel in cells]
-        for panel, limits in zip(panels, alike_limits(ranges), strict=True):
+        for panel, limits in zip(panels, equal_ranges(ranges), strict=True):
             panel.set_ylim(*limits)
         return figure
 
@@ -173,7 +173,7 @@ Y_MARGIN = 0.08
 
 
 def _shift(point: Point, drawn: Counter[float], at_amount: Counter[float]) -> float:
-    """Return by how many points the next one at its amount stands right of it, and count it as drawn."""
+    """Return the shift of a line's point from its amount, in points to the right, and count it as drawn."""
     drawn[point.x] += 1
     return DODGE * (drawn[point.x] - (at_amount[point.x] + 1) / 2)
 
@@ -183,13 +183,13 @@ def _looks(lines: Sequence[Curve]) -> list[Look]:
     return [CEILING if line.is_ceiling else look(compared.index(line)) for line in lines]
 
 
-def _draw(panel: "Axes", line: Curve, of_line: Look, places: Sequence[float]) -> None:
+def _draw(panel: "Axes", line: Curve, of_line: Look, positions: Sequence[float]) -> None:
     panel.plot(
-        places,
+        positions,
         [point.cell.mean for point in line.points],
         color=of_line.colour,
         linestyle=of_line.dashes,
         linewidth=1.1,
     )
-    for point, place in zip(line.points, places, strict=True):
-        draw_point(panel, (place, point.cell), of_line, 1.0)
+    for point, position in zip(line.points, positions, strict=True):
+        draw_point(panel, (position, point.cell), of_line, 1.0)

@@ -18,7 +18,7 @@ from synthbench.reporting.figures.panels import (
     score_range,
 )
 from synthbench.reporting.figures.point_labels import Named, label_points
-from synthbench.reporting.figures.style import COLOURS, MARKERS, SCORE, alike_limits
+from synthbench.reporting.figures.style import COLOURS, MARKERS, SCORE, equal_ranges
 from synthbench.reporting.model.aggregate import ColumnSource
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
@@ -73,7 +73,7 @@ def spending(result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind
 
 
 def _seconds(run: RunResult) -> Spending:
-    """Return the seconds; older results, and artifacts that tell no duration, have none."""
+    """Return the seconds; results of earlier versions, and artifacts without a duration, have none."""
     if run.seconds > 0 and math.isfinite(run.seconds):
         return Spending(run.seconds)
     return Spending(None, "its seconds were not recorded")
@@ -94,7 +94,7 @@ def _asked(result: ExperimentResult, run: RunResult, kind: CostKind) -> Spending
 
 
 def _costs(result: ExperimentResult, run: RunResult) -> list[CostResult]:
-    """Return what was asked for the run's data, each stage once; rows may be named with their seeds."""
+    """Return the costs of the run's data, each stage once; rows may be named with their seeds."""
     label = RowKey(run.variant, tuple(run.axes.items())).label
     names = {label, f"{label} seed {run.seed}"}
     return list({cost.stage: cost for cost in result.costs if names & {*cost.rows}}.values())
@@ -137,7 +137,7 @@ class CostPanel:
 
     @property
     def shown(self) -> tuple[tuple[Bought, float, Cell], ...]:
-        """The rows that have a place, with their cost and their score."""
+        """The rows that can be drawn, with their cost and score."""
         return tuple(
             (bought, bought.amount, bought.cell)
             for bought in self.rows
@@ -297,7 +297,7 @@ def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure
         if joint := _joint(axes, panel):
             axes.plot(*zip(*joint, strict=True), color=JOINT_COLOUR, linewidth=1.0, zorder=1.5)
     ranges = [score_range((cell for _, _, cell in panel.shown), Y_MARGIN) for panel in found.panels]
-    for axes, limits in zip(panels, alike_limits(ranges), strict=True):
+    for axes, limits in zip(panels, equal_ranges(ranges), strict=True):
         axes.set_ylim(*limits)
     figure.draw_without_rendering()
     hidden = [
@@ -308,7 +308,7 @@ def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure
 
 
 def _rows_shown(found: Frontier) -> list[str]:
-    """Return the names of all rows that have a place somewhere, in the table's order."""
+    """Return the names of all rows that are drawn in any panel, in the table's order."""
     shown = {bought.name for panel in found.panels for bought, _, _ in panel.shown}
     return [bought.name for bought in found.panels[0].rows if bought.name in shown]
 

@@ -1,4 +1,4 @@
-"""The layout of figures with lines: panels between a caption and notes, one legend for all."""
+"""Panels of figures with lines: layout, legend, points with intervals, and the axis of amounts."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ MARKER_SIZE = 4.0  # points
 
 @dataclass(frozen=True)
 class Look:
-    """What tells a line from the others, in grey print too."""
+    """Colour, marker and dashes of a line, which differ in grey print, too."""
 
     colour: str
     marker: str
@@ -194,13 +194,13 @@ def scale_amounts(
     )
     span = ends[1] - ends[0] + 2 * margin
     shown = amounts if ticks is None else ticks
-    places = [(float(transform.transform(amount)) - ends[0] + margin) / span * width for amount in shown]
-    panel.set_xticks(shown, _labels(shown, places))
+    positions = [(float(transform.transform(amount)) - ends[0] + margin) / span * width for amount in shown]
+    panel.set_xticks(shown, _labels(shown, positions))
     panel.minorticks_off()
 
 
 def beside(panel: "Axes", amounts: Sequence[float], shifts: Sequence[float], width: float) -> list[float]:
-    """Return the amounts that stand so many inches right of these on a scaled panel that is `width` wide."""
+    """Return the amounts at these shifts, in inches to the right, on a scaled panel that is `width` wide."""
     transform = panel.xaxis.get_transform()
     left, right = (float(transform.transform(limit)) for limit in panel.get_xlim())
     return [
@@ -240,16 +240,16 @@ def _zero(amounts: Sequence[float], positive: Sequence[float]) -> dict[str, floa
     return {"linthresh": positive[0], "linscale": 0.5} if amounts[0] <= 0 else {}
 
 
-def _labels(amounts: Sequence[float], places: Sequence[float]) -> list[str]:
+def _labels(amounts: Sequence[float], positions: Sequence[float]) -> list[str]:
     """Label amounts from right to left, leaving out those whose labels would meet the one before."""
     labels: list[str] = []
     free_to = float("inf")
-    for amount, place in zip(reversed(amounts), reversed(places), strict=True):
+    for amount, position in zip(reversed(amounts), reversed(positions), strict=True):
         text = _amount_text(amount)
         half = text_width(text, SMALL_FONT_SIZE) / 2
-        fits = place + half <= free_to
+        fits = position + half <= free_to
         labels.append(text if fits else "")
-        free_to = place - half - LABEL_GAP if fits else free_to
+        free_to = position - half - LABEL_GAP if fits else free_to
     return labels[::-1]
 
 

@@ -1,4 +1,4 @@
-"""Names beside the points of a panel, where they hide neither each other nor a point."""
+"""Place names beside the points of a panel so that they hide neither each other nor a point."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Points.
 GAP, MARKER = 3.5, 5.0
 SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
-"""Where a name may stand, the best first: to the right, left, above, below, and in the corners."""
+"""Sides of a point for its name, the best first: right, left, above, below, and the corners."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _piece(one: tuple[float, float], other: tuple[float, float]) -> Box:
 
 
 def _beside(x: float, y: float, size: tuple[float, float], side: tuple[int, int]) -> Box:
-    """Return where a text of this size stands on a side of a point."""
+    """Return the box of a text of this size on a side of a point."""
     width, height = size
     to_side, up = _offset(side)
     left = x + to_side - (0, width, width / 2)[(side[0] < 0) + 2 * (side[0] == 0)]

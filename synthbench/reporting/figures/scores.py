@@ -17,7 +17,7 @@ from synthbench.reporting.figures.style import (
     SCORE,
     TEXT_COLOUR,
     WIDEST,
-    alike_limits,
+    equal_ranges,
     framed,
     text_height,
     text_width,
@@ -41,7 +41,7 @@ BOUNDS = (LEAST_SCORE * (1 + 2 * MARGIN), HIGHEST_SCORE * (1 + 2 * MARGIN))
 
 @dataclass(frozen=True)
 class _Line:
-    """What stands at one height of all panels: a row of the table, or the heading of a group.
+    """A line across all panels: a row of the table, or the heading of a group.
 
     `number` is the row's variant's, so that a variant looks the same in all groups.
     """
@@ -86,7 +86,7 @@ def scores_figure(table: Table, *, has_caption: bool = True) -> "Figure":
     figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.06, hspace=0.04))
     frame.draw(figure)
     panels = list(figure.subplots(num_down, num_across, sharey=True, squeeze=False).flat)
-    limits = alike_limits([_limits(table.cells(index)) for index in range(len(titles))], BOUNDS)
+    limits = equal_ranges([_limits(table.cells(index)) for index in range(len(titles))], BOUNDS)
     for index, (panel, title) in enumerate(zip(panels, titles, strict=False)):
         panel.set_title(title)
         panel.set_xlim(*limits[index])

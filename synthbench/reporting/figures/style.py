@@ -18,7 +18,7 @@ FORMATS = ("pdf", "png")
 FONT_SIZE = 8.0
 SMALL_FONT_SIZE = 7.0
 GUIDE_COLOUR, GUIDE_WIDTH = "#DDDDDD", 0.5
-# Okabe and Ito's colours, which the colour-blind can tell apart; in grey print markers and dashes do it.
+# Okabe and Ito's colours, which the colour-blind can tell apart; in grey print markers and dashes differ.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "v", "P", "X", "p")
 DASHES: tuple[Literal["-", "--", "-.", ":"], ...] = ("-", "--", "-.", ":")
@@ -50,12 +50,12 @@ STYLE: dict[str, Any] = {
 METADATA = {"pdf": {"CreationDate": None}, "png": {}, "svg": {"Date": None}}
 
 
-def alike_limits(
+def equal_ranges(
     limits: Sequence[tuple[float, float]], bounds: tuple[float, float] = (-math.inf, math.inf)
 ) -> list[tuple[float, float]]:
-    """Widen the panels' ranges to the widest of them, each about its middle, within `bounds` if they hold it.
+    """Widen the panels' ranges to the widest of them, each about its middle, within `bounds` if possible.
 
-    A difference is then as long in one panel of a figure as in another.
+    So a difference has the same length in all panels of a figure.
     """
     span = max((high - low for low, high in limits), default=0.0)
     lows = (min((low + high - span) / 2, bounds[1] - span) for low, high in limits)
@@ -86,7 +86,7 @@ def figure_style() -> Iterator[None]:
 def figure_files(name: str, figure: "Figure") -> dict[str, bytes]:
     """Return the files of a figure, by name; call it within `figure_style`.
 
-    Saving as PNG takes the Agg backend and saving as PDF its own: no display is ever asked for.
+    Saving uses matplotlib's file backends, so it needs no display.
     """
     return {f"{name}.{extension}": _saved(figure, extension) for extension in FORMATS}
 

@@ -48,7 +48,7 @@ def audit_block(title: str, audited: "Audit", published: "PublishedAudit | None"
 
 
 def waiting_title(result: AuditResult) -> str:
-    """Return what is said of an audit that nobody has judged."""
+    """Return the title of an audit that is not judged yet."""
     return f"{result.title}: {result.num_items:,} items wait for judgement"
 
 
@@ -139,8 +139,8 @@ def _agreement(found: "Agreement") -> str:
     }
     if found.num_annotators != 2:
         del values["Cohen's kappa"]
-    told = (f"{name} {value or 'undefined'}" for name, value in values.items())
-    return f"Agreement of {found.num_annotators} annotators on {found.num_items:,}: {', '.join(told)}"
+    texts = (f"{name} {value or 'undefined'}" for name, value in values.items())
+    return f"Agreement of {found.num_annotators} annotators on {found.num_items:,}: {', '.join(texts)}"
 
 
 def _csv_lines(result: AuditResult) -> Iterator[list[str]]:

@@ -71,7 +71,7 @@ def _notes(analysis: Analysis) -> tuple[str, ...]:
 
 
 def _meanings(columns: Sequence[ColumnComparisons]) -> Iterator[str]:
-    """Say what the columns of the grids mean, as far as they hold anything."""
+    """Say what the columns of the grids mean, unless they are empty."""
     comparisons = [each for column in columns for each in column.comparisons]
     over_seeds = [each for each in comparisons if each.over_seeds]
     over_items = [each for each in comparisons if each.over_items]

@@ -63,9 +63,9 @@ def unfinished(result: ExperimentResult) -> Iterator[str]:
 def incomplete(result: ExperimentResult) -> Iterator[str]:
     """Say, where there is no room for more, that something is not there."""
     counts = {"failed": len(result.failures), "pending": len(result.pending)}
-    told = [f"{count} {what}" for what, count in counts.items() if count]
-    if told:
-        yield f"Incomplete ({', '.join(told)}): the table's notes name what is missing."
+    texts = [f"{count} {what}" for what, count in counts.items() if count]
+    if texts:
+        yield f"Incomplete ({', '.join(texts)}): the table's notes name what is missing."
 
 
 def overlap_notes(result: ExperimentResult) -> Iterator[str]:

@@ -168,7 +168,7 @@ def _noise(table: Table, analysis: Analysis) -> str:
 
 
 def _varied(analysis: Analysis, covers: str) -> Iterator[str]:
-    """Say what the noise between seeds holds where data were generated or sampled."""
+    """Say whether the noise between seeds includes that of generation and sampling."""
     result = analysis.result
     is_generated = any(dataset.method for run in result.runs for dataset in run.datasets)
     if "generation" in result.varied and is_generated:

@@ -8,7 +8,7 @@ Line = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of texts; the first column names the rows, `foot` stands below a rule."""
+    """A table of texts; the first column names the rows, `foot` follows below a rule."""
 
     header: Line
     body: tuple[Line, ...]

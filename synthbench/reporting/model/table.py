@@ -107,7 +107,7 @@ def csv_numbers(cell: Cell | None) -> list[str]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Why a published figure and ours were not measured alike; whether that is the row's or the column's."""
+    """How the measurement of a published value differs from ours, by its row or its column."""
 
     text: str
     of: Literal["row", "column"]
@@ -162,9 +162,9 @@ class Row:
 
     @property
     def published_line(self) -> tuple[str, ...]:
-        """What stands below the row: a label and a text for each cell; () if nothing was published.
+        """The line below the row: a label and a text for each cell; () if nothing was published.
 
-        Marks that all figures have stand behind the label.
+        Marks that all its values share follow the label.
         """
         shown = [cell for cell in self.published if cell is not None and not cell.refusal]
         if not shown:
@@ -185,7 +185,7 @@ def _published_text(cell: PublishedCell | None, common: str) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """Rows with the same axis values, compared with each other; ceilings come last and stand apart."""
+    """Rows with the same coordinates, compared with each other; ceilings come last, set apart."""
 
     rows: tuple[Row, ...]
 
@@ -233,7 +233,7 @@ class Table:
         return (*self.axes, "variant", *(column.title for column in self.columns))
 
     def heading(self, group: Group) -> str:
-        """Return the axis values that a group's rows share; one without any stands for every value."""
+        """Return the coordinates of a group's rows; "every AXIS" where it has none."""
         values = dict(group.rows[0].axes)
         named = [f"{axis}: {values[axis]}" for axis in self.axes if axis in values]
         return ", ".join(named) or f"every {', '.join(self.axes)}"

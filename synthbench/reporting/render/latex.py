@@ -249,7 +249,7 @@ def _published_line(table: Table, row: Row) -> str:
 
 
 def _published_texts(published: str) -> tuple[str, str]:
-    """Return the number, and what stands behind it, as the texts of two columns."""
+    """Return the texts of two columns: the number, and what follows it."""
     if not published:
         return "", ""
     found = NUMBER.match(published)
@@ -259,7 +259,7 @@ def _published_texts(published: str) -> tuple[str, str]:
 
 
 def _cell_texts(table: Table, cell: Cell | None) -> tuple[str, str]:
-    """Return the mean, and what stands behind it, as the texts of two columns."""
+    """Return the texts of two columns: the mean, and what follows it."""
     if cell is None:
         return f"{{{escape(MISSING)}}}", ""
     mean = table.mean_text(cell) if math.isfinite(cell.mean) else f"{{{table.mean_text(cell)}}}"

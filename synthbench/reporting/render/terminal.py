@@ -1,4 +1,4 @@
-"""The table for a terminal: as much of it as fits one screen, and what did not fit in words."""
+"""Tables and sections for a terminal: as much as fits one screen, and in words what did not fit."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ class _Layout:
     """How much room the table takes; None: as much as there is."""
 
     spread: str | None = " ± "
-    """What stands between a mean and its spread; None: no spread."""
+    """The text between a mean and its spread; None: no spread."""
     title_width: int | None = None
     name_width: int | None = None
     num_columns: int | None = None
@@ -167,9 +167,9 @@ def _titles(table: Table, layout: _Layout, indices: Sequence[int]) -> list[str]:
     names = list(table.header[: len(table.axes) + 1])
     titles = [table.columns[index].title for index in indices]
     if layout.title_width is not None:
-        for place, index in enumerate(indices):
+        for number, index in enumerate(indices):
             cells = (len(_cell(table, layout, cell)) for cell in table.cells(index))
-            titles[place] = _broken(titles[place], max(layout.title_width, *cells, 0))
+            titles[number] = _broken(titles[number], max(layout.title_width, *cells, 0))
     most = max(title.count("\n") for title in (*names, *titles))
     return ["\n" * (most - title.count("\n")) + title for title in (*names, *titles)]
 

@@ -1,4 +1,4 @@
-"""What lies between two rows, and how sure that is: over seeds, and over seeds and items."""
+"""Differences between two rows with their noise over seeds and test items: intervals, p values, power."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from statistics import fmean, variance
 
 CONFIDENCE = 0.95
 ROUNDING = 1e-12
-"""Scores, in [-1, 1], that lie no further apart are equal."""
+"""Scores in [-1, 1] that differ by no more are equal."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One score of one row, measured once per seed; where no seed changes it, one value without noise.
+    """One score of one row by seed; a row that no seed changes has one value without noise.
 
-    `seeds` tell which seed gave which value, so that rows can be paired; empty if nobody knows.
+    `seeds` are in the order of `values`, so that rows can be paired; empty if unknown.
     """
 
     values: tuple[float, ...]
@@ -23,7 +23,7 @@ class Sample:
 
     @property
     def num_seeds(self) -> int:
-        """How many seeds gave a score."""
+        """The number of values."""
         return len(self.values)
 
     @property
@@ -50,15 +50,15 @@ class Sample:
 
 
 def interval_half_width(standard_deviation: float, num_seeds: int) -> float:
-    """Return how far the 95 % confidence interval of a mean over two seeds or more reaches to either side.
+    """Return the half width of the 95 % confidence interval of a mean over two seeds or more.
 
-    The standard error times the 97.5 % quantile of Student's t with `num_seeds` - 1 degrees of freedom.
+    It is the standard error times the 97.5 % quantile of Student's t with `num_seeds` - 1 degrees of freedom.
     """
     return t_quantile(num_seeds - 1) * standard_deviation / math.sqrt(num_seeds)
 
 
 def t_quantile(degrees_of_freedom: float) -> float:
-    """Return how many standard errors a two-sided 95 % interval reaches, by Student's t."""
+    """Return the half width of a two-sided 95 % interval in standard errors, by Student's t."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees_of_freedom, (1 + CONFIDENCE) / 2))
@@ -66,20 +66,20 @@ def t_quantile(degrees_of_freedom: float) -> float:
 
 @dataclass(frozen=True)
 class Noise:
-    """A source of noise in a difference: its part of the squared standard error, and how well it is known."""
+    """A source of noise in a difference: its squared standard error, with its degrees of freedom."""
 
     squared_error: float
     degrees_of_freedom: float
 
     @property
     def half_width(self) -> float:
-        """How far the 95 % confidence interval reaches to either side if there is no other noise."""
+        """Half the width of the 95 % confidence interval under this noise alone."""
         return (
             t_quantile(self.degrees_of_freedom) * math.sqrt(self.squared_error) if self.squared_error else 0.0
         )
 
     def p_value(self, difference: float) -> float:
-        """Two-sided p value, by Student's t, of such a difference if there is no other noise."""
+        """Return the two-sided p value of a difference under this noise alone, by Student's t."""
         from scipy.special import stdtr
 
         if self.squared_error == 0.0:
@@ -89,12 +89,12 @@ class Noise:
 
 @dataclass(frozen=True)
 class Difference:
-    """A difference of two means with its sources of noise; without any it is known exactly.
+    """A difference of two means with its sources of noise; without any it is exact.
 
-    Several sources add up, with Satterthwaite's degrees of freedom (1946). Where a source is known badly, as
-    seeds are by three of them, more noise may so bring more degrees of freedom than it adds to the error: an
-    interval is never narrower, and a p value never lower, than each source alone would have it. That also
-    mends the coverage, which is too low where a badly known source is the larger one (docs/statistics.md).
+    Variances of several sources add up, with Satterthwaite's degrees of freedom (1946). A source with few
+    degrees of freedom, as three seeds, gains some by a second source, which could narrow the interval. So an
+    interval is never narrower, and a p value never lower, than under each source alone; that also keeps the
+    coverage from being too low (docs/statistics.md).
     """
 
     value: float
@@ -102,19 +102,19 @@ class Difference:
 
     @property
     def whole(self) -> Noise:
-        """All sources as one."""
+        """All sources added up (Satterthwaite 1946)."""
         squared_error = sum(source.squared_error for source in self.noise)
         parts = [source.squared_error**2 / source.degrees_of_freedom for source in self.noise]
         return Noise(squared_error, squared_error**2 / sum(parts) if sum(parts) else math.inf)
 
     @property
     def half_width(self) -> float:
-        """How far the 95 % confidence interval reaches to either side."""
+        """Half the width of the 95 % confidence interval."""
         return max(each.half_width for each in (self.whole, *self.noise))
 
     @property
     def p_value(self) -> float:
-        """Two-sided p value, by Student's t, of a difference of 0."""
+        """The two-sided p value of the hypothesis that the true difference is 0."""
         return max(each.p_value(self.value) for each in (self.whole, *self.noise))
 
     def with_items(self, items: Sequence[Noise]) -> "Difference":
@@ -123,13 +123,12 @@ class Difference:
 
 
 def over_seeds(row: Sample, other: Sample) -> Difference | None:
-    """Return `row` minus `other` with the noise between seeds; None where nobody knows it.
+    """Return `row` minus `other` with the noise between seeds; None where that is unknown or a score is NaN.
 
-    Rows of the same seeds are paired: Student's t of their differences, seed by seed. Others are compared by
-    their two variances with Welch's degrees of freedom (Welch 1947). A row that no seed changes has no noise;
-    a seeded row with a single seed has an unknown one. So have differences that are equal but for rounding:
-    of coarse scores, such as the accuracy on a small set, a few come out equal by chance, and t would take
-    that for certainty. Scores that are no numbers have no difference.
+    Rows that share their seeds give a paired t-test over the differences by seed; others give Welch's test
+    (Welch 1947). A row that no seed changes has no noise. The noise is unknown with a single seed, and where
+    the differences are equal but for rounding: coarse scores, as accuracies on a small set, come out equal by
+    chance, and t would take that for certainty.
     """
     if row.variance is None or other.variance is None or not (row.is_finite and other.is_finite):
         return None
@@ -143,13 +142,13 @@ def over_seeds(row: Sample, other: Sample) -> Difference | None:
 
 
 def is_paired(row: Sample, other: Sample) -> bool:
-    """Say whether both rows are of the same seeds, two or more."""
+    """Tell whether both rows have the same seeds, two or more."""
     same = set(row.seeds) == set(other.seeds) and row.is_seeded and other.is_seeded
     return same and len(row.seeds) == len(other.seeds) == row.num_seeds > 1
 
 
 def _welch(row: Sample, other: Sample) -> tuple[Noise, ...]:
-    """Return the noise of two rows as one source; () if no seed changes either."""
+    """Return the noise of both rows as one source, by Welch; () if no seed changes either."""
     found = [
         (sample.variance / sample.num_seeds, sample.num_seeds - 1)
         for sample in (row, other)
@@ -163,9 +162,9 @@ def _welch(row: Sample, other: Sample) -> tuple[Noise, ...]:
 def effect_size(row: Sample, other: Sample) -> float | None:
     """Return Hedges' g (1981): the difference in standard deviations between seeds.
 
-    The deviation is pooled over both rows by their nu = n - 1 degrees of freedom, or that of the one that
-    seeds change, and the small-sample factor 1 - 3 / (4 nu - 1) of them all. None where there is no
-    deviation, and with a single degree of freedom, for which g has no mean.
+    The deviation is pooled over the seeded rows by their nu = n - 1 degrees of freedom, and g corrected by
+    the small-sample factor 1 - 3 / (4 nu - 1). None without a deviation, and with a single degree of freedom,
+    for which g has no mean.
     """
     seeded = [sample for sample in (row, other) if sample.is_seeded]
     squares = [sample.variance * (sample.num_seeds - 1) for sample in seeded if sample.variance is not None]
@@ -177,7 +176,7 @@ def effect_size(row: Sample, other: Sample) -> float | None:
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Return the p values adjusted for their number by Holm (1979), each at least as large as before."""
+    """Return the p values adjusted for their number by Holm's step-down procedure (1979)."""
     adjusted = [0.0] * len(p_values)
     highest = 0.0
     for position, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
@@ -187,11 +186,10 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def least_detectable(differences: Sequence[Difference], power: float = 0.8) -> float | None:
-    """Return the true difference that would be found with this power at the 5 % level; None if none is noisy.
+    """Return the minimum detectable difference: significant at 5 %, of the right sign, with this power.
 
-    Found is what is significant and of the right sign. For a comparison with the root mean square of the
-    standard errors, and the medians of the degrees of freedom and of the errors that an interval reaches, by
-    the noncentral t distribution.
+    It is that of a typical comparison, by the noncentral t distribution: the root mean square of the standard
+    errors, the median degrees of freedom, and the median half width in standard errors. None without noise.
     """
     from statistics import median
 
@@ -215,10 +213,10 @@ NOISE_RULE = "t-test, two-sided 5 %, paired where rows share seeds, otherwise We
 
 
 def leads(best: Sample, other: Sample, items: Sequence[Noise] = ()) -> bool:
-    """Say whether `best` lies above `other` by more than the noise between seeds and, if given, of the items.
+    """Tell whether `best` beats `other` by more than the noise of seeds and, if given, of test items.
 
-    The 95 % confidence interval of their difference must lie above 0. A single seed tells nothing of the
-    noise, so it neither leads nor is led; nor do two rows lead each other that have no noise known.
+    The 95 % confidence interval of their difference must lie above 0. With unknown noise, as of a single
+    seed, no row leads.
     """
     difference = over_seeds(best, other)
     if difference is None or not (difference.noise or items):

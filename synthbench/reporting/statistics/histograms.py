@@ -1,4 +1,4 @@
-"""Scores in [0, 1] as counts, how dense they lie, and how far they are from others."""
+"""Histograms of scores in [0, 1]: counts, kernel densities, divergences."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 FINE_BINS = 100
 BINS = 20
-"""For divergences; a whole number of the fine ones."""
+"""For divergences; each holds a whole number of fine bins."""
 MOST_LEVELS = 5
-"""A reference of no more different scores than these is one of classes or grades."""
+"""A reference with no more distinct scores has classes or grades."""
 KERNEL_REACH = 8.0  # standard deviations, beyond which the kernel is below 1e-14
 
 
@@ -23,7 +23,7 @@ def score_counts(scores: Sequence[float]) -> tuple[int, ...]:
     import numpy as np
 
     edges = np.linspace(0.0, 1.0, FINE_BINS + 1)
-    # The same numbers as the coarse bins' edges to the last bit, so that both count alike.
+    # The coarse bins' edges to the last bit, so that both kinds of bins count the same.
     edges[:: FINE_BINS // BINS] = np.linspace(0.0, 1.0, BINS + 1)
     return tuple(np.histogram(np.asarray(scores, np.float64), edges)[0].tolist())
 
@@ -35,7 +35,7 @@ def coarse(counts: Sequence[int]) -> tuple[int, ...]:
 
 
 def levels(reference: Sequence[int]) -> tuple[int, ...]:
-    """Return the fine bins of a reference's classes or grades; none if its scores are anything else."""
+    """Return the fine bins of a reference's classes or grades; () if it has too many distinct scores."""
     held = tuple(number for number, count in enumerate(reference) if count)
     return held if 1 < len(held) <= MOST_LEVELS else ()
 
@@ -43,8 +43,8 @@ def levels(reference: Sequence[int]) -> tuple[int, ...]:
 def divergence(counts: Sequence[int], reference: Sequence[int]) -> float:
     """Return the Kullback-Leibler divergence from the reference, in nats.
 
-    It is over `BINS` bins or, if the reference knows classes or grades, over one bin for each, which end
-    halfway between them: a soft score counts as the class that it stands for.
+    It is over `BINS` bins or, if the reference has classes or grades, over one bin for each. These bins end
+    halfway between classes, so a soft score counts as the nearest one.
     """
     import numpy as np
 

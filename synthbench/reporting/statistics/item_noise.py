@@ -1,4 +1,4 @@
-"""How much of a difference between two rows is the choice of the test items."""
+"""The noise that the choice of test items adds to a difference between two rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ SMALLEST_SHARE = 1e-9
 
 @dataclass(frozen=True)
 class Influences:
-    """How each test item moves the score of one row with each seed: `values` of shape (seeds, items).
+    """The influence of each test item on a row's score by seed: `values` of shape (seeds, items).
 
-    Of a row that no seed changes there is one line, and `is_seeded` is False.
+    A row that no seed changes has one line, and `is_seeded` is False.
     """
 
     values: "NDArray[np.float64]"
@@ -28,10 +28,10 @@ class Influences:
 
 
 class ItemNoise(BaseModel):
-    """What the choice of test items adds to the noise, for each pair of rows at one point of the grid.
+    """The noise of test items for each pair of rows at one point of the grid, so that reports need no items.
 
-    `squared_errors` are those of `item_variances`, of the main scores in [-1, 1] or [0, 1], for the pairs of
-    `variants` in the order of itertools.combinations. So a report needs no per-item files.
+    `squared_errors` are those of `item_variances`, of main scores in [-1, 1] or [0, 1], for the pairs of
+    `variants` in the order of itertools.combinations.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -52,29 +52,29 @@ class ItemNoise(BaseModel):
 def item_variances(rows: Sequence[Influences]) -> tuple[float, ...]:
     """Return, for each pair of rows in the order of itertools.combinations, the items' squared error.
 
-    That is the part of the squared standard error of their difference that another draw of items would
-    change and more seeds would not. The items' effects are crossed with those of the seeds: an item's effect,
-    averaged over the seeds, holds a share of what item and seed do together, which the noise between seeds
-    holds already; it is estimated from what a two-way analysis of variance leaves over, and taken away. At
-    least 0. All rows are of the same items, two or more. Rounded to six digits, so that no sum's order shows.
+    It is the part of the squared standard error of their difference that more items, but not more seeds,
+    would reduce. Items are crossed with seeds: an item's effect, averaged over seeds, includes a share of the
+    item-seed interaction, which the noise between seeds holds already. That share is estimated by a two-way
+    analysis of variance and subtracted. At least 0. All rows have the same items, two or more. Rounded to six
+    digits, so that no sum's order shows.
     """
     import numpy as np
 
     num_items = rows[0].values.shape[1]
     stacked = np.concatenate([row.values for row in rows])
     stacked = stacked - stacked.mean(axis=1, keepdims=True)
-    # Covariances of the scores of any two models, by the items: all that pairs of rows need.
+    # Covariances over the items between the scores of any two models: all that pairs of rows need.
     covariances = stacked @ stacked.T / (num_items * (num_items - 1))
-    places = _places(rows)
+    lines = _lines(rows)
     found = (
-        _variance(covariances, (rows[one], places[one]), (rows[other], places[other]))
+        _variance(covariances, (rows[one], lines[one]), (rows[other], lines[other]))
         for one, other in combinations(range(len(rows)), 2)
     )
     return tuple(float(f"{value:.{SIGNIFICANT_DIGITS}g}") for value in found)
 
 
-def _places(rows: Sequence[Influences]) -> "list[NDArray[np.int64]]":
-    """Return where each row's lines stand, sorted by seed."""
+def _lines(rows: Sequence[Influences]) -> "list[NDArray[np.int64]]":
+    """Return the indices of each row's lines in the stacked influences, sorted by seed."""
     import numpy as np
 
     found, start = [], 0
@@ -99,13 +99,13 @@ def _variance(
         interaction = sum(
             _interaction(each) for row, each in ((first, own), (second, others)) if row.is_seeded
         )
-    # What is left of rows that do not differ is rounding.
+    # Rows that do not differ leave only rounding.
     is_any = total - interaction > SMALLEST_SHARE * (own.mean() + others.mean())
     return float(total - interaction) if is_any else 0.0
 
 
 def _interaction(covariances: "NDArray[np.float64]") -> float:
-    """Return the share of the mean over seeds that is of item and seed together; of shape (seeds, seeds)."""
+    """Return the interaction's share of a mean over seeds, from covariances of shape (seeds, seeds)."""
     num_seeds = len(covariances)
     if num_seeds < 2:
         return 0.0

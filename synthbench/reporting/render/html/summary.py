@@ -43,12 +43,12 @@ def summarize(analysis: Analysis, table: Table) -> Summary:
     over seeds and test items where both are known, else over the one that is known.
     """
     pairs, result = _pairs(analysis.comparisons), analysis.result
-    told = [
+    statements = [
         Statement(_about(*pair), text)
         for pair, compared in pairs.items()
         if (text := _differences(compared, table.decimals))
     ]
-    more = len(told) - MAX_PAIRS
+    more = len(statements) - MAX_PAIRS
     found = [one for compared in pairs.values() for one in compared if _direction(one[1])]
     remarks = (
         *((f"{_count(more, 'further pair')} of rows differ; see the comparisons.",) if more > 0 else ()),
@@ -56,7 +56,7 @@ def summarize(analysis: Analysis, table: Table) -> Summary:
         *(_undecided(analysis, pairs) if pairs else _leads(analysis, table)),
         *_circumstances(result),
     )
-    return Summary(_setup(analysis, table), tuple(told[:MAX_PAIRS]), remarks)
+    return Summary(_setup(analysis, table), tuple(statements[:MAX_PAIRS]), remarks)
 
 
 def _setup(analysis: Analysis, table: Table) -> str:
@@ -99,7 +99,7 @@ def _direction(comparison: Comparison) -> int:
 
 
 def _differences(compared: Sequence[Compared], decimals: int) -> str:
-    """Say where the first row is higher and lower; "" if no difference is found."""
+    """Return where the first row is higher and lower; "" if no difference is found."""
     if not any(_direction(each) for _, each in compared):
         return ""
     averages = [each for each in compared if each[0].is_average]

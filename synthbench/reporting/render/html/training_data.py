@@ -1,4 +1,4 @@
-"""What a page shows of training data: where they come from, some records, several side by side."""
+"""Training data on the page: their origin, some records, and several data sets side by side."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from synthbench.reporting.results import (
     RunResult,
     SharedRecords,
 )
-from synthbench.reporting.trace import shown_revisions, told
+from synthbench.reporting.trace import ingredient_text, shown_revisions
 
 MAX_ROWS = 4
 CHECKS = ("exact", "normalised", "13-gram", "near-duplicate")
@@ -62,7 +62,7 @@ def shown_sentences(result: ExperimentResult) -> tuple[ShownSentence, ...]:
 
 
 def overlap_grids(result: ExperimentResult) -> Iterator[Grid]:
-    """Yield what of the test sets stands in the training data, rows that have the same together.
+    """Yield the sentences that test sets share with the training data, one grid for rows with the same.
 
     Of several seeds with other data the most is shown.
     """
@@ -111,9 +111,9 @@ def _which(runs: Sequence[RunResult], among: Sequence[RunResult]) -> str:
         return list(dict.fromkeys(run.axes.get(axis, MISSING) if axis else run.variant for run in some))
 
     axes = dict.fromkeys(["", *(axis for run in among for axis in run.axes)])
-    told = [_cut(names(runs, axis)) for axis in axes if names(runs, axis) != names(among, axis)]
-    told += _which_seeds(runs, among)
-    return f" ({'; '.join(told)})" if told else ""
+    texts = [_cut(names(runs, axis)) for axis in axes if names(runs, axis) != names(among, axis)]
+    texts += _which_seeds(runs, among)
+    return f" ({'; '.join(texts)})" if texts else ""
 
 
 def _which_seeds(runs: Sequence[RunResult], among: Sequence[RunResult]) -> list[str]:
@@ -144,7 +144,7 @@ def _shown(title: str, data: DatasetSummary, excerpt: DataExcerpt | None) -> Sho
         ("dropped", dropped),
         ("measured", ", ".join(f"{name} = {value:.4g}" for name, value in data.measured.items())),
         ("read", ", ".join(shown_revisions(revisions))),
-        *(("made of", told(ingredient)) for ingredient in data.made_of),
+        *(("made of", ingredient_text(ingredient)) for ingredient in data.made_of),
         ("content", data.content_hash[:16]),
         ("kept in", data.folder),
     )
