@@ -1,4 +1,4 @@
-"""From results to a plot of one's own: what each row gains over the baseline, test set by test set.
+"""Plot your own figure from results: the gain of each row over the baseline on each test set.
 
     synthbench run experiments/quickstart.yaml --jobs 2
     python examples/own_plot.py experiments/quickstart.yaml gains.png

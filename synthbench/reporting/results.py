@@ -209,7 +209,7 @@ class ExperimentResult(_Result):
     identity: str = Field(description="hash of the identities of all runs, and of the overrides")
     overrides: tuple[str, ...] = Field((), description="as typed on the command line")
     request: str = Field("", description="hash of the file's content and the overrides, runtime left out")
-    varied: tuple[str, ...] = Field(("training",), description="what was done anew for every seed")
+    varied: tuple[str, ...] = Field(("training",), description="what varies with the seed")
     source: str = Field("", description="the resolved experiment as YAML")
     table: dict[str, Any] = Field(default_factory=dict, description="the experiment's table options")
     published: tuple[PublishedValue, ...] = Field((), description="a paper's values for the table's rows")

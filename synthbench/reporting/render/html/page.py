@@ -102,9 +102,9 @@ def reproducing(result: ExperimentResult) -> Reproducing:
     seeds = ", ".join(map(str, sorted({run.seed for run in result.runs})))
     facts = {
         "seeds": seeds,
-        "done anew for every seed": ", ".join(result.varied),
+        "varied with the seed": ", ".join(result.varied),
         "result": result.identity,
-        "asked for by": result.request,
+        "request": result.request,
     }
     return Reproducing(
         commands=(
