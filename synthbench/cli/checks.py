@@ -47,13 +47,12 @@ WIDTH_OF_A_LEVEL = 8
 
 
 def doctor() -> None:
-    """Check installation, devices, folders, endpoint and tracking server, and say what to do.
+    """Check installation, devices, folders and tracking server, and say what to do.
 
-    Nothing is changed, and nobody is contacted but the endpoint and the tracking server that are configured.
+    Changes nothing and contacts your tracking server alone; `run` itself checks an experiment's LLM first.
     Exit code 2 if a problem would end a run.
     """
-    from synthbench.diagnosis import diagnose
-    from synthbench.diagnosis.machine import Level
+    from synthbench.diagnosis import Level, diagnose
 
     levels: Counter[Level] = Counter()
     for finding in diagnose(home()):

@@ -10,7 +10,7 @@ from synthbench.cli.main import app
 
 @pytest.fixture(autouse=True)
 def nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY", "SYNTHBENCH_DATA"):
+    for name in ("MLFLOW_TRACKING_URI", "SYNTHBENCH_DATA"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -21,9 +21,7 @@ def doctor() -> Result:
 def test_every_part_has_its_line_and_notes_end_well(tmp_path: Path) -> None:
     result = doctor()
     assert result.exit_code == 0, result.output
-    for subject in ("Python", "packages", "methods", "CPU", "home", "disk", "store", "hub cache", "data"):
-        assert f" {subject}: " in result.stdout
-    for subject in ("endpoint", "tracking", "LaTeX"):
+    for subject in ("packages", "methods", "sandbox", "CPU", "home", "disk", "hub cache", "data", "tracking"):
         assert f" {subject}: " in result.stdout
     assert "note    data: SYNTHBENCH_DATA is not set" in result.stdout
     assert "        -> point SYNTHBENCH_DATA" in result.stdout
@@ -33,9 +31,10 @@ def test_every_part_has_its_line_and_notes_end_well(tmp_path: Path) -> None:
 
 def test_a_problem_ends_with_code_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").write_text("a file")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:1")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     result = doctor()
     assert result.exit_code == 2
     assert "problem home: " in result.stdout
-    assert "problem endpoint: http://127.0.0.1:1/v1 can't be reached" in result.stdout
+    assert "problem tracking: MLflow at http://127.0.0.1:1 failed: " in result.stdout
     assert "problems: 2" in result.stdout

@@ -4,23 +4,22 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from synthbench import plugin_loading
-from synthbench.diagnosis import machine
-from synthbench.diagnosis.machine import Level
+from synthbench import diagnosis, plugin_loading
+from synthbench.diagnosis import Level
 
 WANTED = ["torch>=2.6", "numpy>=99", "no-such-package>=1", "gone; extra == 'dev'"]
 
 
 def test_what_is_installed_here_fits() -> None:
-    findings = [machine.python(), *machine.packages(), *machine.plugins()]
+    findings = [*diagnosis.packages(), *diagnosis.plugins()]
     assert {finding.level for finding in findings} == {Level.OK}
-    assert "torch 2." in findings[1].text
-    assert [finding.subject for finding in findings[2:]] == ["methods", "trainers", "evaluators"]
+    assert "torch 2." in findings[0].text
+    assert [finding.subject for finding in findings[1:]] == ["methods", "trainers", "evaluators"]
 
 
 def test_each_package_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "requires", lambda _: WANTED)
-    numpy, missing = machine.packages()
+    monkeypatch.setattr(diagnosis, "requires", lambda _: WANTED)
+    numpy, missing = diagnosis.packages()
     assert numpy.text.startswith("numpy 2")
     assert numpy.text.endswith("does not fit; needed: numpy>=99")
     assert missing.text == "no-such-package is missing; needed: no-such-package>=1"
@@ -29,7 +28,7 @@ def test_each_package_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch
 
 def test_an_old_python_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.python_version", lambda: "3.9.2")
-    assert machine.python().text == "3.9.2, synthbench needs >=3.11"
+    assert next(diagnosis.packages()).text == "3.9.2, synthbench needs >=3.11"
 
 
 def test_plugins_that_do_not_load_are_named_and_the_others_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,8 +39,8 @@ def test_plugins_that_do_not_load_are_named_and_the_others_are_tried(monkeypatch
     }
     plugin_loading.installed_component.cache_clear()
     monkeypatch.setattr(plugin_loading, "installed", lambda name: points if name == "methods" else {})
-    monkeypatch.setattr(machine, "installed", plugin_loading.installed)
-    gone, wrong, *others = machine.plugins()
+    monkeypatch.setattr(diagnosis, "installed", plugin_loading.installed)
+    gone, wrong, *others = diagnosis.plugins()
     assert "'gone' (no_such_module:Method) can't be loaded: No module named 'no_such_module'" in gone.text
     assert "pathlib:Path is not a Method" in wrong.text
     assert [other.text for other in others] == ["none are installed"] * 2

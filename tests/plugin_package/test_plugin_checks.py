@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from synthbench import plugin_loading
+from synthbench import diagnosis, plugin_loading
 from synthbench.cli.listing import list_plugins
-from synthbench.diagnosis import machine
-from synthbench.diagnosis.machine import Level
+from synthbench.diagnosis import Level
 from synthbench.errors import UserError
 
 IMPORTS = """\
@@ -210,6 +209,6 @@ def test_one_faulty_plug_in_leaves_the_others_and_doctor_tells_it(
     assert f"new  left out: {told}\n" in listed
     assert "syncse-scratch  version " in listed
     assert "sts  version " in listed
-    problem, fine, *_ = machine.plugins()
+    problem, fine, *_ = diagnosis.plugins()
     assert (problem.level, problem.text) == (Level.PROBLEM, told)
     assert (fine.level, "augsbert" in fine.text) == (Level.OK, True)

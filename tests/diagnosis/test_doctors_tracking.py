@@ -1,0 +1,161 @@
+"""The tracking server or database is asked as a run asks it, and secrets are never told."""
+
+import base64
+import sqlite3
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from wording import worded
+
+from synthbench import diagnosis
+from synthbench.diagnosis import Finding, Level
+from synthbench.reporting.results import ExperimentResult
+from synthbench.tracking.outbox import Kept
+
+TOKEN, PASSWORD = "very-secret-token", "hunter2"
+NO_EXPERIMENT = b'{"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no such experiment"}'
+
+
+class Server(ThreadingHTTPServer):
+    """Gives every request the same answer and notes what was asked."""
+
+    status: int = 404
+    body: bytes = NO_EXPERIMENT
+    location: str = ""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.asked: list[tuple[str, str | None]] = []
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.server_port}"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.asked.append((self.path, self.headers["Authorization"]))
+        self.send_response(self.server.status)
+        if self.server.location:
+            self.send_header("Location", self.server.location)
+        self.send_header("Content-Length", str(len(self.server.body)))
+        self.end_headers()
+        self.wfile.write(self.server.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def nothing_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", *(f"MLFLOW_TRACKING_{key}" for key in ("URI", "TOKEN"))):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("USERNAME", "PASSWORD"):
+        monkeypatch.delenv(f"MLFLOW_TRACKING_{name}", raising=False)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        yield running
+        running.shutdown()
+
+
+def secretless(finding: Finding) -> Finding:
+    assert TOKEN not in f"{finding.text}{finding.advice}"
+    assert PASSWORD not in f"{finding.text}{finding.advice}"
+    return finding
+
+
+def test_a_tracking_server_is_asked_with_the_credentials_of_a_run(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://me:{PASSWORD}@{server.host}")
+    found = secretless(diagnosis.tracking(tmp_path))
+    assert (found.level, found.text) == (Level.OK, f"http://me:***@{server.host} answers")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://{server.host}")
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", TOKEN)
+    secretless(diagnosis.tracking(tmp_path))
+    userinfo = base64.b64encode(f"me:{PASSWORD}".encode()).decode()
+    assert [authorization for _, authorization in server.asked] == [f"Basic {userinfo}", f"Bearer {TOKEN}"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_tracking_server_that_does_not_serve_is_a_problem(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int
+) -> None:
+    server.status, server.body = status, b"<html>"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://me:{PASSWORD}@{server.host}")
+    found = secretless(diagnosis.tracking(tmp_path))
+    assert found.level == Level.PROBLEM
+    worded(found.text, f"http://me:***@{server.host}", str(status))
+
+
+def test_a_server_that_is_gone_is_a_problem(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://me:{PASSWORD}@127.0.0.1:1")
+    found = secretless(diagnosis.tracking(tmp_path))
+    assert found.level == Level.PROBLEM
+    worded(found.text, "http://me:***@127.0.0.1:1")
+
+
+def test_a_redirection_does_not_get_the_password(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with Server() as thief:
+        threading.Thread(target=thief.serve_forever, daemon=True).start()
+        server.status, server.location = 302, f"http://localhost:{thief.server_port}/"
+        monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://me:{PASSWORD}@{server.host}")
+        secretless(diagnosis.tracking(tmp_path))
+        thief.shutdown()
+    assert {authorization for _, authorization in thief.asked} <= {None}
+
+
+def test_results_that_wait_for_a_tracking_server_are_counted(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    uri = f"http://me:{PASSWORD}@{server.host}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    result = ExperimentResult(experiment="e", identity="i", runs=())
+    folder = Kept(tmp_path, uri).keep(result, tmp_path / "report").parent
+    found = secretless(diagnosis.tracking(tmp_path))
+    told = f"http://me:***@{server.host} answers; results that wait in {folder}: 1"
+    assert (found.level, found.text) == (Level.NOTE, told)
+    server.status, server.body = 401, b""
+    found = secretless(diagnosis.tracking(tmp_path))
+    assert (found.level, "that wait in" in found.text) == (Level.PROBLEM, True)
+
+
+def test_our_own_database_is_read_and_not_made(tmp_path: Path) -> None:
+    file = tmp_path / "mlflow.db"
+    assert diagnosis.tracking(tmp_path).text == f"{file} is made by the first run"
+    assert not file.exists()
+    connection = sqlite3.connect(file)
+    connection.execute("create table experiments (name)")
+    connection.execute("insert into experiments values ('mine')")
+    connection.commit()
+    connection.close()
+    assert diagnosis.tracking(tmp_path).text == f"{file}, experiments: 1"
+    file.write_bytes(b"no database at all, but long enough to be looked at" * 100)
+    assert "can't be read: file is not a database" in diagnosis.tracking(tmp_path).text
+
+
+def test_a_database_of_the_users_is_not_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/other.db")
+    assert diagnosis.tracking(tmp_path).text == f"{tmp_path}/other.db is made by the first run"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_tracking_stores_are_left_to_mlflow_and_their_passwords_untold(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"postgresql://me:{PASSWORD}@host/db?sslpassword={TOKEN}")
+    found = secretless(diagnosis.tracking(tmp_path))
+    assert (found.level, found.text) == (Level.NOTE, "postgresql://me:***@host/db was not tried")
