@@ -20,7 +20,7 @@ from pydantic import (
 from synthbench.config.problems import COMMIT_PATTERN, NAME_PATTERN
 from synthbench.errors import UserError
 from synthbench.generation.language_model import LanguageModel
-from synthbench.llm.endpoint import BATCHES_AT_ONCE, Endpoint, LocalChat, Pacing, Traffic, price_of
+from synthbench.llm.endpoint import BATCHES_AT_ONCE, CommonPacing, Endpoint, LocalChat, Pacing, price_of
 from synthbench.models import reference
 from synthbench.plugins import ChatModel
 from synthbench.sandbox.llm import MODEL, LLMSettings
@@ -145,7 +145,7 @@ class SandboxEndpoint(BaseModel):
     )
 
 
-class SandboxLLM(Traffic, LLMSettings, SandboxEndpoint):
+class SandboxLLM(CommonPacing, LLMSettings, SandboxEndpoint):
     """The chat model of the generated world; a run starts it when the first stage needs it."""
 
     def identity(self) -> Mapping[str, Any]:
@@ -166,7 +166,7 @@ class SandboxLLM(Traffic, LLMSettings, SandboxEndpoint):
         Its name tells the answers of one world from another's, as the cache knows only that.
         """
         content = ", ".join(f"{key}={value}" for key, value in self.content().items())
-        pacing = Pacing.model_validate(self.model_dump(include=set(Traffic.model_fields)))
+        pacing = Pacing.model_validate(self.model_dump(include=set(CommonPacing.model_fields)))
         return Endpoint(f"{self.endpoint} ({content})", address.base_url, address.model, pacing=pacing)
 
 

@@ -1,4 +1,4 @@
-"""The rows that are written at the moment, each with the sequences of its regular and its counter prompts."""
+"""The rows being written, each with one sequence per regular and counter prompt."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Row:
-    """One text in the making: `prompts` are the tokens of its own prompt, first, and its counter prompts.
+    """A text being written: `prompts` are the tokens of its own prompt, then of its counter prompts.
 
-    `origins` are their lines in the prompt cache, `uniforms` the random numbers of its steps.
+    `origins` are their rows in the prompt cache; `uniforms` has one random number per step.
     """
 
     prompts: Sequence[Sequence[int]]
@@ -27,14 +27,14 @@ class Row:
 
     @property
     def is_spent(self) -> bool:
-        """Whether there is no step left."""
+        """Whether no step is left."""
         return len(self.tokens) == len(self.uniforms)
 
 
 class Batch:
-    """Rows that get one token each at a time; those that leave make room for others at once.
+    """Rows that advance one token per step; a row that leaves makes room for others at once.
 
-    Occupied lines stand without gaps at the beginning, so that every product is of rows that count.
+    Before each step the sequences in use are moved to the front, so that no computation is wasted on gaps.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Batch:
 
     @property
     def num_free(self) -> int:
-        """How many more sequences there is room for."""
+        """How many sequences are free."""
         return len(self._free)
 
     def admit(self, rows: Sequence[Row], prompts: PromptCache) -> None:
-        """Let rows begin; there must be room for all their sequences."""
+        """Add rows; there must be room for all their sequences."""
         targets: list[int] = []
         origins: list[int] = []
         for row in rows:
@@ -70,7 +70,7 @@ class Batch:
         self.rows += rows
 
     def remove(self, leaving: Sequence[Row]) -> None:
-        """Let rows go."""
+        """Remove rows."""
         gone = set(map(id, leaving))
         self.rows = [row for row in self.rows if id(row) not in gone]
         for line in (line for row in leaving for line in row.lines):
@@ -96,16 +96,17 @@ class Batch:
         most = max(len(row.lines) for row in self.rows)
         own = torch.tensor([row.lines[0] for row in self.rows], device=self._device)
         counters = [row.lines[1:] + row.lines[:1] * (most - len(row.lines)) for row in self.rows]
-        among, probabilities = self._sampler.survivors(
+        among, probabilities = self._sampler.candidates(
             logits, own, torch.tensor(counters, dtype=torch.long, device=self._device)
         )
         drawn = torch.tensor([row.uniforms[len(row.tokens)] for row in self.rows], dtype=torch.float64)
         chosen = self._sampler.choose(among, probabilities, drawn.to(self._device))
+        # Regular and counter prompts all continue with the token drawn under the debiased distribution.
         for row, token in zip(self.rows, chosen.tolist(), strict=True):
             row.tokens.append(token)
 
     def _close_gaps(self) -> int:
-        """Move the last sequences into the gaps; return how many there are."""
+        """Move the last sequences into the gaps; return the number of sequences in use."""
         num_sequences = len(self._occupants) - len(self._free)
         gaps = sorted(line for line in self._free if line < num_sequences)
         beyond = [

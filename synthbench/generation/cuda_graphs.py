@@ -1,4 +1,4 @@
-"""Steps recorded once and replayed: on a GPU, hundreds of small kernels cost more to launch than to run."""
+"""Replay decoding steps as CUDA graphs: hundreds of small kernels cost more to launch than to run."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ class _Recording:
 
 
 class ReplayedSteps:
-    """A step (key values, tokens, starts, width) -> logits, recorded for each size and width that is met.
+    """A step (key values, tokens, starts, width) -> logits, recorded once for each size and width.
 
-    Recordings hold addresses and strides: they are forgotten when the key values have others.
+    Graphs hold addresses and strides, so they are dropped when those of the key values change.
     """
 
     def __init__(self, step: Step) -> None:
@@ -33,7 +33,7 @@ class ReplayedSteps:
 
     def __call__(self, key_values: Tensor, tokens: Tensor, starts: Tensor, width: int) -> Tensor:
         """Return the step's logits; valid until the next call."""
-        # What was freed may leave its address to key values of another layout.
+        # Key values of another layout may reuse a freed address, so compare strides and dtype, too.
         layout = (key_values.data_ptr(), key_values.stride(), key_values.dtype)
         if layout != self._layout:
             self._recordings.clear()
@@ -48,7 +48,7 @@ class ReplayedSteps:
         return recording.logits
 
     def _record(self, key_values: Tensor, tokens: Tensor, starts: Tensor, width: int) -> _Recording:
-        """Run the step, which puts the same keys and values into the same places each time, and record it."""
+        """Warm up and record the step, which writes the same keys and values each time."""
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(aside):

@@ -1,4 +1,4 @@
-"""Running a language model over sequences that stand side by side, each at a position of its own."""
+"""Run a causal language model over a batch of sequences that are at different positions."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 ROUNDING = 16
-"""Lengths are rounded up to a multiple of this: caches seldom have to grow, recorded steps serve longer."""
+"""Lengths are rounded up to a multiple of this: caches rarely grow, and CUDA graphs are reused more."""
 COLUMNS = 512
-"""On a CPU logits are made so many columns at a time: what a product needs then stays in the cache."""
+"""On a CPU, logits are computed this many columns at a time, so that the operands stay in its cache."""
 TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02}
-"""How far logits may be from the model's own, as a share of their standard deviation."""
+"""Largest deviation from the model's own logits, as a share of their standard deviation."""
 
 
 def rounded(length: int) -> int:
-    """Return the length, rounded up."""
+    """Round a length up to a multiple of ROUNDING."""
     return -(-length // ROUNDING) * ROUNDING
 
 
 class Network:
-    """A causal language model over our own keys and values.
+    """A causal language model that works on our own keys and values.
 
-    Raises UserError if the model does not give the same logits this way as its own: then its architecture
-    keeps a state, or positions, of another kind.
+    Raises UserError if its logits differ from the model's own: its architecture then keeps another kind of
+    state or positions.
     """
 
     def __init__(self, causal: CausalModel) -> None:
@@ -47,7 +47,7 @@ class Network:
             self._step = ReplayedSteps(self._plain_step)
 
     def key_values(self, num_sequences: int, length: int) -> "KeyValues":
-        """Return room for so many sequences of up to `length` tokens."""
+        """Return empty keys and values for sequences of up to `length` tokens."""
         import torch
 
         from synthbench.generation.kv_cache import KeyValues
@@ -57,22 +57,22 @@ class Network:
         return KeyValues(torch.zeros(shape, dtype=self._causal.model.dtype, device=self._causal.device))
 
     def read(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> None:
-        """Read tokens (sequences, n), the first of a line at its position `starts`, into `cache`.
+        """Read tokens (sequences, n) into `cache`, each sequence's first at its position in `starts`.
 
-        `cache` has as many sequences; none is longer than `width` then. Tokens that only fill a line up are
-        read too; later ones are written over them.
+        `cache` has as many sequences; none exceeds `width` afterwards. Padding is read, too, and overwritten
+        by later tokens.
         """
         self._backbone(**self._inputs(cache.tensor, tokens, starts, width))
 
     def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> "Tensor":
-        """Read one token more of each sequence, tokens (sequences, 1); return fp32 logits of what may follow.
+        """Read one more token of each sequence, tokens (sequences, 1); return the next token's fp32 logits.
 
-        Their shape is (sequences, vocabulary); they may be written over, and are valid until the next call.
+        Shape (sequences, vocabulary); may be overwritten; valid until the next call.
         """
         return self._step(cache.tensor, tokens, starts, width)
 
     def padded(self, num_sequences: int, most: int) -> int:
-        """Return how many lines a step is best made with: on a GPU one of few sizes, for each is recorded."""
+        """Return the batch size for a step: on a GPU one of few, since each gets a CUDA graph."""
         if not self._is_recorded:
             return num_sequences
         while most // 2 >= num_sequences:
@@ -105,7 +105,7 @@ class Network:
         }
 
     def _probed(self, probe: "Callable[[], Result]") -> "Result":
-        """Return what `probe` returns; whatever a foreign model's code raises says that it is unfit."""
+        """Return the probe's result; any error of the model's code means that the model is unsuitable."""
         import torch
 
         try:
@@ -113,11 +113,11 @@ class Network:
         except (UserError, torch.OutOfMemoryError):
             raise
         except Exception as error:
-            why = f"it can't take prepared keys and values: {in_one_line(error)}"
+            why = f"it rejects prepared keys and values: {in_one_line(error)}"
             raise UserError(self._unfit(why)) from error
 
     def _layers(self) -> tuple[int, int, int]:
-        """Return the numbers of layers and of key heads, and the size of a head, as the model makes them."""
+        """Return the model's numbers of layers and key heads, and the size of a head."""
         import torch
         from transformers import DynamicCache
 
@@ -127,14 +127,14 @@ class Network:
         kept = [getattr(layer, name, None) for layer in cache.layers for name in ("keys", "values")]
         shapes = {None if tensor is None else tuple(tensor.shape) for tensor in kept}
         if len(shapes) != 1 or None in shapes:
-            raise UserError(self._unfit("its layers don't keep keys and values of one shape"))
+            raise UserError(self._unfit("its layers keep keys and values of different shapes"))
         shape = shapes.pop()
         assert shape is not None
         _, heads, _, size = shape
         return len(cache.layers), heads, size
 
     def _check(self) -> None:
-        """Compare the logits after a few tokens, of two sequences that start apart, with the model's own."""
+        """Compare the logits of two sequences at different positions with the model's own."""
         import torch
 
         device, vocabulary = self._causal.device, self._head.size
@@ -143,23 +143,22 @@ class Network:
         cache = self.key_values(2, 8)
         read, starts = torch.cat([ids[:, :6], ids[:, :6]]), torch.zeros(2, dtype=torch.long, device=device)
         self.read(cache, read, starts, rounded(8))
-        # The second sequence is set back by two tokens, and has them read again.
+        # The second sequence goes back two tokens and reads them again.
         for back in (2, 1, 0):
             positions = torch.tensor([6, 6 - back], device=device)
             logits = self.next_logits(cache, ids[0, positions][:, None], positions, rounded(8))
         spread = expected.std()
         if (logits - expected).abs().max() > TOLERANCE[str(self._causal.model.dtype)] * spread:
-            raise UserError(self._unfit("it gives other logits when sequences stand at different positions"))
+            raise UserError(self._unfit("its logits change when sequences are at different positions"))
 
     def _unfit(self, why: str) -> str:
-        return f"a model of type '{self._causal.model.config.model_type}' can't write here: {why}"
+        return f"a model of type '{self._causal.model.config.model_type}' is not supported: {why}"
 
 
 class Head:
-    """From hidden states to fp32 logits, into one buffer: fresh memory of that size is dear.
+    """Maps hidden states to fp32 logits in one buffer, since allocating that much memory is slow.
 
-    `is_plain` says whether the model's own logits are this product and nothing else; if not, the whole model
-    has to be asked.
+    `is_plain`: the model's own logits are exactly this product; otherwise the whole model has to run.
     """
 
     def __init__(self, causal: CausalModel) -> None:

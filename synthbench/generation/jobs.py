@@ -1,4 +1,4 @@
-"""What is to be written, what was written, and what it costs."""
+"""What to write, what was written, and what it costs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Outcome = Literal["kept", "identical", "duplicate", "newline", "unclosed", "empt
 
 @dataclass(frozen=True)
 class Amounts:
-    """How many usable texts are wanted of each input and label, and how often to try at most."""
+    """Usable texts wanted per input and label, and the most attempts to get them."""
 
     samples: int
     tries: int
@@ -22,7 +22,7 @@ class Amounts:
 
 @dataclass(frozen=True)
 class WritingTask:
-    """How texts are written: what each label is debiased against, how tokens are drawn, how many texts."""
+    """How to write texts: what each label is debiased against, sampling, amounts and seed."""
 
     counterlabels: Mapping[str, Sequence[str]]
     sampling: Sampling
@@ -30,20 +30,20 @@ class WritingTask:
     seed: int
 
     def prompts_of(self, label: str) -> tuple[str, ...]:
-        """Return the labels whose prompts a text of this label is written from, its own first."""
+        """Return the labels whose prompts a text of this label needs: its own, then its counterlabels."""
         return (label, *self.counterlabels.get(label, ())) if self.sampling.decay else (label,)
 
     @property
     def largest_row(self) -> int:
-        """The most sequences that one text takes."""
+        """The most sequences that one text needs."""
         return max((len(self.prompts_of(label)) for label in self.counterlabels), default=1)
 
 
 @dataclass(frozen=True)
 class Job:
-    """One input: its prompt for each label, all of them; those in `labels` are written (None: all).
+    """One input with its prompt for every label; texts of `labels` are written (None: of all).
 
-    `key` names the input, and enters the random numbers. A text in `unwanted` is not usable.
+    `key` names the input and seeds its random numbers. A text in `unwanted` is not usable.
     """
 
     key: str
@@ -54,7 +54,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One try: its number, from 0; the tokens; the text before the closing mark; and what became of it."""
+    """One attempt: its number from 0, its tokens, the text before the closing mark, and its outcome."""
 
     label: str
     number: int
@@ -65,7 +65,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Written:
-    """All attempts at one label of one input, in order; none if a prompt is too long for the model."""
+    """All attempts at one label of one input, in order; empty if a prompt is too long for the model."""
 
     job: Job
     label: str
@@ -78,12 +78,12 @@ class Written:
 
 
 PROMPT_TOKENS = 45
-"""Assumed of one prompt: an instruction of DINO around a sentence of a similarity task."""
+"""Assumed length of a prompt: a DINO instruction with a sentence of a similarity task."""
 
 
 @dataclass(frozen=True)
 class WritingCost:
-    """The cost of `num_inputs` inputs, for each of which texts of all `labels` are written."""
+    """The cost of writing texts of all `labels` for `num_inputs` inputs, known before it runs."""
 
     model: LanguageModel
     task: WritingTask
@@ -97,19 +97,19 @@ class WritingCost:
 
     @property
     def num_tokens(self) -> int:
-        """Most tokens decoded, those after counter prompts too, if no text needs a second try."""
+        """Most tokens decoded, including those of counter prompts, if every first attempt is usable."""
         sequences = sum(len(self.task.prompts_of(label)) for label in self.labels)
         texts = self.num_inputs * self.task.amounts.samples
         return texts * sequences * self.task.sampling.max_new_tokens
 
     @property
     def num_prompt_tokens(self) -> int:
-        """Tokens of all prompts, each read once, if they are of the usual length."""
+        """Tokens of all prompts, each read once, at the assumed length."""
         prompts = {name for label in self.labels for name in self.task.prompts_of(label)}
         return self.num_inputs * len(prompts) * PROMPT_TOKENS
 
     def expected(self) -> Expected:
-        """Return the texts, the operations and the tokens."""
+        """Return the expected texts, operations and tokens."""
         shape = self._shape
         tokens = self.num_tokens + self.num_prompt_tokens
         operations = None if shape is None else FORWARD * shape.num_parameters * tokens

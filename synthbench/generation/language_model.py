@@ -1,4 +1,4 @@
-"""The language model that writes, as an experiment names it, and as it is loaded."""
+"""Name and load a language model."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +25,7 @@ DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 class NamedLanguageModel(BaseModel):
-    """A language model of transformers as an experiment names it."""
+    """A transformers language model as an experiment names it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
 
@@ -44,9 +44,9 @@ class NamedLanguageModel(BaseModel):
         return reference.fingerprint(self.model, self.revision)
 
     def check_folder(self) -> None:
-        """Raise UserError if a local or packaged model is missing, or lacks configuration or tokenizer.
+        """Raise UserError if a local or packaged model is missing or lacks its configuration or tokenizer.
 
-        A model of the hub is not looked at.
+        Hub models are not checked.
         """
         folder = reference.local(self.model)
         if folder is None:
@@ -105,7 +105,7 @@ class LanguageModel(NamedLanguageModel):
     )
 
     def rounding_notes(self, texts: str) -> tuple[str, ...]:
-        """Tell tables, of a half precision, what the batch and the device may do to these texts."""
+        """Return a table note that batch size and device affect texts in half precision, else nothing."""
         if self.dtype == "fp32":
             return ()
         return (
@@ -133,16 +133,16 @@ class CausalModel:
 
     @property
     def max_length(self) -> int | None:
-        """The longest text in tokens that the model reads as a whole; None if its configuration names none.
+        """The maximum length in tokens; None if the configuration names none.
 
-        Where layers look back no farther than a window, that is the longest: here all is attended to.
+        A sliding window counts as the maximum, since our decoding attends to everything.
         """
         limits = [getattr(self.model.config, name, None) for name in LENGTH_LIMITS]
         return min((int(limit) for limit in limits if limit), default=None)
 
     @property
     def end_of_text(self) -> tuple[int, ...]:
-        """The tokens that end a text, which are never written."""
+        """The end-of-text tokens, which are never written (as DINO's authors do)."""
         ids = self.model.generation_config.eos_token_id
         if ids is None:
             ids = self.tokenizer.eos_token_id

@@ -1,4 +1,4 @@
-"""A masked language model, and which words it would write into a blank."""
+"""Guess words for a blank with a masked language model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 BATCH = 32  # blanks in one pass; each has logits for the whole vocabulary at every token
 CONTEXT = "a"
-"""A word before others: tokens of a word's first piece are not those of a text's."""
+"""A word put before others, since the first word of a text is tokenized differently."""
 SPELLINGS = 4  # candidates beyond those wanted, for the blank's own word in other cases
 
 
 @dataclass(frozen=True)
 class Blank:
-    """A word that is to be guessed: `text[start:end]`."""
+    """A word to guess: `text[start:end]`."""
 
     text: str
     start: int
@@ -30,11 +30,11 @@ class Blank:
 
     @property
     def word(self) -> str:
-        """What stands there now."""
+        """The original word."""
         return self.text[self.start : self.end]
 
     def filled(self, word: str) -> str:
-        """Return the text with another word there."""
+        """Return the text with `word` in the blank."""
         return self.text[: self.start] + word + self.text[self.end :]
 
 
@@ -48,7 +48,7 @@ class MaskedLanguageModel(NamedLanguageModel):
         """
         model, tokenizer = self._loaded(runtime, "masked", "fp32")
         if tokenizer.mask_token is None:
-            raise UserError(f"{self.model}: its tokenizer has no mask; is it a masked language model?")
+            raise UserError(f"{self.model}: its tokenizer has no mask token; is it a masked language model?")
         return MaskedModel(model, tokenizer)
 
 
@@ -62,8 +62,8 @@ class MaskedModel:
     def guesses(self, blanks: Sequence[Blank], top_k: int) -> Iterator[list[tuple[str, float]]]:
         """Yield for each blank the `top_k` likeliest other words, best first; probabilities sum to 1.
 
-        A word is one token of letters that stands for a whole word. The list is empty where the blank lies
-        beyond what the model reads, and shorter where the vocabulary is.
+        Guesses are whole words of one token. The list is empty if the blank lies beyond the model's maximum
+        length, and shorter than `top_k` if the vocabulary is small.
         """
         for start in range(0, len(blanks), BATCH):
             batch = blanks[start : start + BATCH]
@@ -88,18 +88,18 @@ class MaskedModel:
         found: list[torch.Tensor | None] = []
         for row, blank in enumerate(blanks):
             masks = (features["input_ids"][row] == self.tokenizer.mask_token_id).nonzero()[:, 0]
-            place = blank.text[: blank.start].count(mask)
-            found.append(logits[row, masks[place]][ids].float().cpu() if place < len(masks) else None)
+            index = blank.text[: blank.start].count(mask)
+            found.append(logits[row, masks[index]][ids].float().cpu() if index < len(masks) else None)
         return found
 
     def _best(self, blank: Blank, logits: "torch.Tensor", top_k: int) -> list[tuple[str, float]]:
         _, words = self._words
-        values, places = logits.topk(min(top_k + SPELLINGS, len(words)))
+        values, indices = logits.topk(min(top_k + SPELLINGS, len(words)))
         own = blank.word.casefold()
         others = [
-            (words[place], value)
-            for place, value in zip(places.tolist(), values, strict=True)
-            if words[place].casefold() != own
+            (words[index], value)
+            for index, value in zip(indices.tolist(), values, strict=True)
+            if words[index].casefold() != own
         ][:top_k]
         if not others:
             return []
@@ -108,16 +108,16 @@ class MaskedModel:
 
     @cached_property
     def _max_length(self) -> int | None:
-        """The longest text in tokens; None if nobody says."""
+        """The maximum length in tokens; None if unknown."""
         positions = getattr(self.model.config, "max_position_embeddings", None)
         padding = getattr(self.model.config, "pad_token_id", None) or 0
-        # RoBERTa's positions begin behind the padding token's id, BERT's at 0: the smaller limit fits both.
+        # RoBERTa's positions start after the padding token's id, BERT's at 0; the smaller limit fits both.
         limits = [positions - padding - 1 if positions else None, self.tokenizer.model_max_length]
         return min((int(limit) for limit in limits if limit and limit < 10**6), default=None)
 
     @cached_property
     def _words(self) -> "tuple[list[int], list[str]]":
-        """The tokens that are a whole word when they stand behind another word, and these words."""
+        """The tokens that are a whole word after another word, and these words."""
         words = [str(self.tokenizer.decode([token])).strip() for token in range(len(self.tokenizer))]
         lettered = [(token, word) for token, word in enumerate(words) if word.isalpha()]
         before = self._ids([CONTEXT])[0]

@@ -1,4 +1,4 @@
-"""Prompts that have been read: each once, what all prompts of a label begin with once for all."""
+"""Cache the keys and values of prompts: each prompt is read once, a label's common prefix once for all."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,35 +14,35 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class _Beginning:
-    """What all prompts of one label read so far begin with, and its keys and values (one line)."""
+class _Prefix:
+    """The common prefix of one label's prompts so far, with its keys and values (one sequence)."""
 
     tokens: list[int]
     key_values: "KeyValues"
 
 
 class PromptCache:
-    """Keys and values of prompts, all but each one's last token, which the first step of writing reads."""
+    """Keys and values of prompts without their last token, which the first decoding step reads."""
 
     def __init__(self, network: Network, num_prompts: int, device: "torch.device") -> None:
         self._network = network
         self._device = device
         self.key_values = network.key_values(num_prompts, 0)
         self._free = list(range(num_prompts))
-        self._beginnings: dict[str, _Beginning] = {}
+        self._prefixes: dict[str, _Prefix] = {}
         self._room: KeyValues | None = None
 
     @property
     def num_free(self) -> int:
-        """How many more prompts there is room for."""
+        """How many more prompts fit."""
         return len(self._free)
 
     def release(self, lines: Sequence[int]) -> None:
-        """Forget prompts that nobody needs any more."""
+        """Free the rows of prompts."""
         self._free.extend(lines)
 
     def read(self, prompts: Sequence[Mapping[str, Sequence[int]]]) -> list[dict[str, int]]:
-        """Read the prompts of several inputs, label -> tokens; return each one's lines, label -> line."""
+        """Read the prompts of several inputs (label -> tokens); return each one's rows (label -> row)."""
         flat = [(label, list(tokens[:-1])) for each in prompts for label, tokens in each.items()]
         for label, tokens in flat:
             self._shorten(label, tokens)
@@ -52,12 +52,12 @@ class PromptCache:
         return [{label: next(assigned) for label in each} for each in prompts]
 
     def _shorten(self, label: str, tokens: list[int]) -> None:
-        """Cut the label's beginning to what it shares with one prompt more; the first one is read for it."""
-        known = self._beginnings.get(label)
+        """Cut the label's prefix to what it shares with one more prompt; the first prompt is read in full."""
+        known = self._prefixes.get(label)
         if known is None:
             key_values = self._network.key_values(1, len(tokens))
             self._read(key_values, [tokens], [0])
-            self._beginnings[label] = _Beginning(tokens, key_values)
+            self._prefixes[label] = _Prefix(tokens, key_values)
             return
         pairs = zip(known.tokens, tokens, strict=False)
         num_shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
@@ -68,16 +68,16 @@ class PromptCache:
         read = self._room_for(len(flat), length)
         starts = []
         for index, (label, _) in enumerate(flat):
-            beginning = self._beginnings[label]
-            starts.append(len(beginning.tokens))
-            read.copy_from(beginning.key_values.until(starts[-1]), [index], [0])
+            prefix = self._prefixes[label]
+            starts.append(len(prefix.tokens))
+            read.copy_from(prefix.key_values.until(starts[-1]), [index], [0])
         self._read(read, [tokens[start:] for (_, tokens), start in zip(flat, starts, strict=True)], starts)
         if self.key_values.length < length:
             self.key_values = self.key_values.with_length(length)
         self.key_values.copy_from(read, lines, range(len(flat)))
 
     def _room_for(self, num_prompts: int, length: int) -> "KeyValues":
-        """Return room to read prompts in, the last one again if it is large enough: it need not be blank."""
+        """Return memory to read prompts into, reused if large enough; it need not be blank."""
         if self._room is None or self._room.num_sequences < num_prompts or self._room.length < length:
             self._room = self._network.key_values(num_prompts, length)
         return self._room.first(num_prompts)
@@ -91,7 +91,7 @@ class PromptCache:
         tokens = torch.zeros((len(rows), longest), dtype=torch.long)
         for index, row in enumerate(rows):
             tokens[index, : len(row)] = torch.tensor(row, dtype=torch.long)
-        # Lines may differ in where their rest begins: what only fills up must still find room.
+        # Sequences start at different positions, so the padding of the last one must fit, too.
         if cache.length < max(starts) + longest:
             cache.tensor = cache.with_length(rounded(max(starts) + longest)).tensor
         where = torch.tensor(starts, device=self._device)

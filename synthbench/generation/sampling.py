@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SMALLEST_FACTOR = 0.01
-"""The least that debiasing leaves of a token's probability; in the authors' code, not in the paper."""
+"""The smallest debiasing factor; in the authors' code, not in the paper."""
 BLOCK = 32
 NUM_BLOCKS = 24
 NUM_CANDIDATES = 1024
 
 
 def uniforms(count: int, *of: object) -> "NDArray[np.float64]":
-    """Return `count` numbers in [0, 1), the same for equal `of` (seed, input, label, try) everywhere.
+    """Return `count` numbers in [0, 1) that depend only on `of` (seed, input, label, attempt).
 
-    The raw output of Philox, whose stream NumPy guarantees, keyed by a hash.
+    Raw output of Philox, keyed by a hash; NumPy guarantees its stream.
     """
     from numpy.random import Philox
 
@@ -40,9 +40,9 @@ def draw(probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn (Schick & Schütze 2021, section 3 and the hyperparameters of section 4).
+    """How tokens are drawn (DINO, arXiv 2104.07540, section 3; hyperparameters in section 4).
 
-    `decay` is the paper's lambda; 0 is plain sampling. `top_k` and `top_p` None: no such cut.
+    `decay` is the paper's lambda; 0 is plain sampling. `top_k` or `top_p` None: no such cut.
     """
 
     decay: float
@@ -52,27 +52,27 @@ class Sampling:
 
 
 class Sampler:
-    """Finds, for each row, the tokens that may come next, with their probabilities.
+    """Finds the tokens that may come next in each row, with their probabilities.
 
-    With p the distribution of the row's own prompt, q the elementwise maximum of those of its counter
-    prompts: tokens with p < q are multiplied by max(exp(decay * (p - q)), 0.01) and the distribution is
-    renormalised; then top-k; then top-p over what is left, as transformers does (the smallest set that holds
-    at least top_p).
+    Let p be the distribution under the row's own prompt and q the elementwise maximum over its counter
+    prompts. Where p < q, p is multiplied by max(exp(decay * (p - q)), 0.01); then p is renormalised, cut to
+    the top k, and cut by top-p over the rest, as transformers does (the smallest set that holds at least
+    top_p).
     """
 
     def __init__(self, sampling: Sampling, never: tuple[int, ...] = ()) -> None:
         self.sampling = sampling
         self._never = list(never)
 
-    def survivors(
+    def candidates(
         self, logits: "Tensor", rows: "Tensor", counter_rows: "Tensor"
     ) -> tuple["Tensor", "Tensor"]:
         """Return the tokens that may come next, most probable first, and their probabilities.
 
-        `logits` (fp32, overwritten) has a line for each sequence, shape (sequences, vocabulary). `rows`, of
-        shape (rows,), are the lines of the regular prompts; `counter_rows`, of shape (rows, counters), those
-        of each one's counter prompts, filled up with the row's own line, which changes nothing. Both results
-        have the shape (rows, k); a row's probabilities add up to 1, those of tokens that were cut are 0.
+        `logits` (fp32, overwritten) has the shape (sequences, vocabulary). `rows` (rows,) indexes the regular
+        prompts' sequences, `counter_rows` (rows, counters) those of their counter prompts, padded with the
+        row's own index, which changes nothing. Both results have the shape (rows, k); each row's
+        probabilities sum to 1 and are 0 for tokens that were cut.
         """
         import torch
 
@@ -85,16 +85,16 @@ class Sampler:
         return tokens, self._nucleus(weights)
 
     def choose(self, tokens: "Tensor", probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
-        """Return one token for each row: the first whose summed probability passes the row's uniform."""
+        """Return one token for each row, drawn by the row's uniform."""
         return tokens.gather(1, draw(probabilities.double(), uniforms).unsqueeze(1)).squeeze(1)
 
     def _top_k(
         self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor", k: int
     ) -> tuple["Tensor", "Tensor"]:
-        """Return the k heaviest tokens after debiasing, found among the candidates of the best blocks.
+        """Return the top k tokens after debiasing, searched in the blocks with the largest probabilities.
 
-        Debiasing only takes weight away. So if the k-th weight is at least the largest probability outside
-        the blocks looked at, nothing outside can be among the k; rows where it is not are searched in full.
+        Debiasing only lowers weights. So if the k-th weight is at least the largest probability outside these
+        blocks, the top k are exact; other rows are searched in full.
         """
         import torch
 
@@ -119,7 +119,7 @@ class Sampler:
     def _most_likely(
         self, probabilities: "Tensor", rows: "Tensor", counter_rows: "Tensor"
     ) -> tuple["Tensor", "Tensor"]:
-        """Return enough of the heaviest tokens to hold top_p of the whole weight, or all tokens, sorted."""
+        """Return the most probable tokens, sorted: enough to hold top_p of the weight, or all."""
         weights = self._debiased(probabilities, rows, counter_rows)
         weights /= weights.sum(dim=-1, keepdim=True)
         top_p, vocabulary = self.sampling.top_p, weights.shape[1]
@@ -135,7 +135,11 @@ class Sampler:
         counter_rows: "Tensor",
         tokens: "Tensor | None" = None,
     ) -> "Tensor":
-        """Return the debiased weights of `tokens` (None: of the vocabulary), not renormalised."""
+        """Return the debiased weights of `tokens` (None: of the vocabulary), not renormalised.
+
+        DINO section 3: delta = p - q, weight = p * alpha(delta) with alpha = exp(decay * delta) where
+        delta < 0, else 1.
+        """
         import torch
 
         def of(lines: "Tensor") -> "Tensor":
@@ -144,6 +148,7 @@ class Sampler:
         regular = of(rows)
         if not self.sampling.decay or not counter_rows.shape[1]:
             return regular
+        # q: the elementwise maximum over the counterlabels.
         countered = of(counter_rows[:, 0])
         for column in counter_rows.T[1:]:
             countered = torch.maximum(countered, of(column))
@@ -152,14 +157,14 @@ class Sampler:
 
     @staticmethod
     def _heaviest(weights: "Tensor", k: int) -> tuple["Tensor", "Tensor"]:
-        """Return the k largest, descending; k is cut to what there is."""
+        """Return the k largest weights' indices and values, descending; all if there are fewer."""
         kept, tokens = weights.topk(min(k, weights.shape[1]), dim=-1)
         return tokens, kept
 
     def _nucleus(self, weights: "Tensor") -> "Tensor":
-        """Renormalise descending weights, cut what lies behind top_p, and renormalise again.
+        """Renormalise descending weights, cut those after top_p, and renormalise again.
 
-        If top_k is None the weights are of the whole already, not of the survivors.
+        If top_k is None, the weights are already normalised over the vocabulary.
         """
         if self.sampling.top_k is not None:
             weights = weights / weights.sum(dim=-1, keepdim=True)

@@ -25,21 +25,22 @@ QUOTE = '"'
 
 
 class QuoteEndings:
-    """A row ends with the token that holds a quotation mark; or a line break, after which none can help."""
+    """Ends a text at a token with a quotation mark, or with a line break, which makes the text unusable."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase") -> None:
         texts = tokenizer.batch_decode([[token] for token in range(len(tokenizer))])
         self._ending = frozenset(token for token, text in enumerate(texts) if QUOTE in text or "\n" in text)
 
     def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
-        """Say whether the row is over after these tokens."""
+        """Tell whether the text ends with these tokens."""
         return tokens[-1] in self._ending
 
 
-def judged(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
-    """Return the text before the first quotation mark, and what is to be thought of it; "kept": usable.
+def classified(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
+    """Return the text before the first quotation mark and its outcome; "kept" is usable.
 
-    The authors decode on and cut at the mark; a line break before it, or no mark at all, drops the text.
+    DINO's authors decode all 40 tokens and cut at the mark. They drop texts without a mark or with a line
+    break before it, so stopping at the mark gives the same texts.
     """
     text, mark, _ = written.partition(QUOTE)
     if "\n" in text:
@@ -51,27 +52,27 @@ def judged(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
     return text, "identical" if text in unwanted else "kept"
 
 
-RESERVE = 4
-"""Prompts are read ahead for one in so many places of the batch: a few at a time would be dear."""
+PREFETCH_SHARE = 4
+"""Prefetch prompts for a batch's free sequences plus 1/PREFETCH_SHARE of all: small reads are slow."""
 
 
 class Endings(Protocol):
-    """Says where a row ends."""
+    """Decides where a text ends."""
 
     def is_end(self, key: str, label: str, number: int, tokens: Sequence[int]) -> bool:
-        """Say whether the row is over after these tokens."""
+        """Tell whether the text ends with these tokens."""
 
 
 @dataclass(eq=False)
 class LabelState:
-    """One label of an input in work: tries that are over, and the numbers of those that are not."""
+    """One label of an active input: finished attempts, and the numbers of the running ones."""
 
     attempts: list[Attempt] = field(default_factory=list)
     running: list[int] = field(default_factory=list)
 
     @property
     def num_launched(self) -> int:
-        """How many tries have begun."""
+        """How many attempts have begun."""
         return len(self.attempts) + len(self.running)
 
     @property
@@ -82,7 +83,7 @@ class LabelState:
 
 @dataclass(eq=False)
 class Input:
-    """An input in work: its prompts as tokens, the lines they were read to, the labels still to do."""
+    """An active input: its prompts as tokens, their rows in the prompt cache, its unfinished labels."""
 
     job: Job
     prompts: Mapping[str, Sequence[int]]
@@ -91,8 +92,8 @@ class Input:
 
 
 @dataclass(eq=False)
-class Try(Row):
-    """A row of the batch that is one try."""
+class RunningAttempt(Row):
+    """A row of the batch: one attempt at a text."""
 
     of: Input = field(kw_only=True)
     label: str = field(kw_only=True)
@@ -101,7 +102,7 @@ class Try(Row):
 
 @dataclass(frozen=True)
 class Tools:
-    """What does the work."""
+    """The model and what decodes with it."""
 
     causal: CausalModel
     network: Network
@@ -110,7 +111,7 @@ class Tools:
 
 
 class Scheduler:
-    """Works through inputs with a batch of so many sequences; keeps no more than a batch's worth of them."""
+    """Writes inputs in a batch of `num_sequences`; holds no more inputs than a batch needs."""
 
     def __init__(self, tools: Tools, task: WritingTask, num_sequences: int, inputs: Iterator[Input]) -> None:
         self._tools = tools
@@ -118,14 +119,14 @@ class Scheduler:
         self._inputs = inputs
         self._next: Input | None = next(inputs, None)
         self._in_work: dict[int, Input] = {}
-        self._waiting: deque[Try] = deque()
+        self._waiting: deque[RunningAttempt] = deque()
         self._num_sequences = num_sequences
         device = tools.causal.device
         self._batch = Batch(tools.network, tools.sampler, num_sequences, device)
         self._prompts = PromptCache(tools.network, self._num_prompts(), device)
 
     def work(self) -> Iterator[Written]:
-        """Yield each label of each input as soon as it is finished."""
+        """Yield each label of each input once it is finished."""
         while True:
             yield from self._take()
             self._admit()
@@ -135,18 +136,18 @@ class Scheduler:
             yield from self._collect()
 
     def unfinished(self) -> list[Input]:
-        """Return the inputs that are not finished, to be begun again; tries that are over stay theirs."""
+        """Return the unfinished inputs, to be resumed; they keep their finished attempts."""
         left = [*self._in_work.values(), *([self._next] if self._next else [])]
         for each in left:
             each.lines = {}
         return left
 
     def _take(self) -> Iterator[Written]:
-        """If the waiting tries don't fill the batch, read more inputs' prompts; yield what is too long."""
+        """Read more inputs' prompts if the waiting attempts don't fill the batch; yield too long inputs."""
         waiting = sum(len(each.prompts) for each in self._waiting)
         if waiting >= self._batch.num_free:
             return
-        wanted = self._batch.num_free + self._num_sequences // RESERVE
+        wanted = self._batch.num_free + self._num_sequences // PREFETCH_SHARE
         taken: list[Input] = []
         num_free = self._prompts.num_free
         while self._next is not None and waiting < wanted:
@@ -169,7 +170,7 @@ class Scheduler:
                 self._begin(each)
 
     def _begin(self, each: Input) -> None:
-        """Let the tries begin that are due; those that were running when the memory gave out, again."""
+        """Queue the input's attempts, first those that an out-of-memory error interrupted."""
         for label, state in each.labels.items():
             self._waiting.extend(self._try(each, label, number) for number in state.running)
             self._launch(each, label)
@@ -181,12 +182,12 @@ class Scheduler:
             state.running.append(number)
             self._waiting.append(self._try(each, label, number))
 
-    def _try(self, each: Input, label: str, number: int) -> Try:
+    def _try(self, each: Input, label: str, number: int) -> RunningAttempt:
         labels = self._task.prompts_of(label)
         draws = uniforms(
             self._task.sampling.max_new_tokens, self._task.seed, each.job.key, label, number
         ).tolist()
-        return Try(
+        return RunningAttempt(
             [each.prompts[name] for name in labels],
             [each.lines[name] for name in labels],
             draws,
@@ -204,8 +205,8 @@ class Scheduler:
             self._batch.admit(admitted, self._prompts)
 
     def _collect(self) -> Iterator[Written]:
-        """Take the rows that are over out of the batch, judge them, and launch what is then due."""
-        over = [row for row in self._batch.rows if isinstance(row, Try) and self._is_over(row)]
+        """Remove finished rows from the batch, classify their texts, and queue further attempts."""
+        over = [row for row in self._batch.rows if isinstance(row, RunningAttempt) and self._is_over(row)]
         self._batch.remove(over)
         for row in over:
             state = row.of.labels[row.label]
@@ -215,12 +216,12 @@ class Scheduler:
             if not state.running:
                 yield self._finish(row.of, row.label)
 
-    def _is_over(self, row: Try) -> bool:
+    def _is_over(self, row: RunningAttempt) -> bool:
         return row.is_spent or self._tools.endings.is_end(row.of.job.key, row.label, row.number, row.tokens)
 
-    def _attempt(self, row: Try) -> Attempt:
+    def _attempt(self, row: RunningAttempt) -> Attempt:
         written = self._tools.causal.tokenizer.decode(row.tokens, clean_up_tokenization_spaces=False)
-        text, outcome = judged(str(written), row.of.job.unwanted)
+        text, outcome = classified(str(written), row.of.job.unwanted)
         return Attempt(row.label, row.number, text, tuple(row.tokens), outcome)
 
     def _finish(self, each: Input, label: str) -> Written:
@@ -236,7 +237,7 @@ class Scheduler:
         return Written(each.job, label, tuple(attempts))
 
     def _num_prompts(self) -> int:
-        """Return for how many prompts there must be room, so that the batch can be filled twice."""
+        """Return the prompt cache's size, which lets the batch be filled twice."""
         if self._next is None:
             return 1
         num_needed = len(self._needed(self._next))
@@ -244,7 +245,7 @@ class Scheduler:
         return len(self._task.counterlabels) + -(-2 * self._num_sequences * num_needed // num_sequences)
 
     def _needed(self, each: Input) -> dict[str, Sequence[int]]:
-        """Return the prompts that the labels to be written are written from."""
+        """Return the prompts that the unfinished labels need."""
         names = dict.fromkeys(name for label in each.labels for name in self._task.prompts_of(label))
         return {name: each.prompts[name] for name in names}
 
@@ -260,12 +261,12 @@ class Scheduler:
 class Writer:
     """Writes the texts of many inputs, `sequences` (regular and counter prompts together) at a time.
 
-    Of each input and label the attempts are numbered; the usable ones (closed by a quotation mark, no line
-    break before it, not empty, not unwanted, distinct) are kept in this order until there are enough, or no
-    try is left. With a prompt for each of its counterlabels, a label is debiased against them
-    (Schick & Schütze 2021, section 3).
+    Attempts at each input and label are numbered. Usable ones (closed by a quotation mark, no line break
+    before it, not empty, not unwanted, distinct) are kept until there are enough or no attempt is left. A
+    label with counterlabels is debiased against them (self-debiasing; Schick & Schütze 2021, arXiv
+    2104.07540, section 3, after arXiv 2103.00453).
 
-    If the device has too little memory for the batch, it is halved, which `say` is told.
+    Out of memory, it halves the batch and reports that through `say`.
     """
 
     def __init__(
@@ -286,9 +287,9 @@ class Writer:
         self._num_sequences = max(sequences, self._task.largest_row)
 
     def write(self, jobs: Iterable[Job]) -> Iterator[Written]:
-        """Yield what was written, label by label, each as soon as it is finished.
+        """Yield the texts of each label of each job once it is finished.
 
-        Raises UserError if not even the sequences of one text fit into the device's memory.
+        Raises UserError if the device's memory does not hold the sequences of one text.
         """
         import torch
 
@@ -315,6 +316,6 @@ class Writer:
         if self._num_sequences <= self._task.largest_row:
             raise UserError("the device's memory does not hold the sequences of one text") from error
         self._num_sequences = max(self._task.largest_row, self._num_sequences // 2)
-        self._say(f"out of memory: going on with {self._num_sequences} sequences at a time")
+        self._say(f"out of memory: continuing with {self._num_sequences} sequences at a time")
         if torch.cuda.is_available():
             torch.cuda.empty_cache()

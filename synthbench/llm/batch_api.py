@@ -1,28 +1,27 @@
-"""A service's Batch API, through the `openai` package, and the two files of a batch."""
+"""Use a service's Batch API through the `openai` package; write and read a batch's files."""
 
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from synthbench.errors import UserError
 from synthbench.llm.cache import Answer
 from synthbench.llm.connection import (
-    SECONDS_TO_CONNECT,
+    CONNECT_TIMEOUT,
+    ErrorReader,
     FailedAttemptError,
-    Kind,
-    Refusals,
+    Failure,
     body_of,
     causes,
     endpoint_error,
-    gone,
+    unreachable_error,
 )
 from synthbench.llm.database import Batch
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import (
-    LARGEST,
+    MAX_REPLY_BYTES,
     NOT_UNICODE,
     Reply,
     UnreadableReplyError,
@@ -38,46 +37,46 @@ COMPLETIONS: Final = "/v1/chat/completions"
 
 
 def request_line(endpoint: Endpoint, key: str, request: ChatRequest) -> bytes:
-    """Return a request's line; `key` is the name by which its answer comes back.
+    """Return a request's line in the input file; `key` identifies its answer.
 
-    Raises FailedAttemptError if no line can hold it.
+    Raises FailedAttemptError if its text is not valid Unicode.
     """
     try:
         for message in request.messages:
             message["content"].encode()
     except UnicodeEncodeError:
-        raise FailedAttemptError(Kind.REFUSED, NOT_UNICODE) from None
+        raise FailedAttemptError(Failure.REFUSED, NOT_UNICODE) from None
     entry = {"custom_id": key, "method": "POST", "url": COMPLETIONS, "body": body_of(endpoint, request)}
     return json.dumps(entry).encode() + b"\n"
 
 
 @dataclass(frozen=True)
 class ResultLine:
-    """What became of the request `key`; `status` is 0 if it was never carried out."""
+    """The result of the request `key`; `status` is 0 if it was not run."""
 
     key: str
     status: int
     body: Any
     error: Mapping[str, Any]
 
-    def answer(self, refusals: Refusals, prompt_tokens: int) -> Answer:
-        """Return the answer; `prompt_tokens` is taken where the service does not say how many there were.
+    def answer(self, errors: ErrorReader, prompt_tokens: int) -> Answer:
+        """Return the answer; `prompt_tokens` is used if the service reports no count.
 
-        Raises FailedAttemptError if there is none, UserError if it says that no request can succeed.
+        Raises FailedAttemptError if there is none, UserError if no request can succeed.
         """
         if self.status == 200:
             try:
                 return read_completion(self.body, prompt_tokens)
             except UnreadableReplyError as error:
-                raise FailedAttemptError(Kind.UNREADABLE, str(error)) from None
+                raise FailedAttemptError(Failure.UNREADABLE, str(error)) from None
         code, said = (as_printable_line(str(self.error.get(name) or "")) for name in ("code", "message"))
         if self.status:
-            raise refusals.turned_away(self.status, code, said)
-        raise FailedAttemptError(Kind.BUSY, refusals.without_key(said or code or "not carried out"))
+            raise errors.of_status(self.status, code, said)
+        raise FailedAttemptError(Failure.BUSY, errors.redacted(said or code or "not run"))
 
 
 def read_line(line: bytes) -> ResultLine | None:
-    """Return what a line of an output or error file says, None if it can't be read."""
+    """Parse a line of an output or error file; None if it is invalid."""
     try:
         entry = json.loads(line)
         key, response = entry["custom_id"], entry.get("response") or {}
@@ -91,28 +90,28 @@ def read_line(line: bytes) -> ResultLine | None:
 
 
 def lines_in(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file; of one that is longer than an answer can be, the beginning."""
-    while line := file.readline(LARGEST):
+    """Yield the lines of a file, cut to MAX_REPLY_BYTES."""
+    while line := file.readline(MAX_REPLY_BYTES):
         yield line
         while line and not line.endswith(b"\n"):
-            line = file.readline(LARGEST)
+            line = file.readline(MAX_REPLY_BYTES)
 
 
 TOKEN = "synthbench"
-"""Under which key of its metadata a batch keeps our token."""
-SECONDS_OF_DOUBT = 86_400.0
-"""How much older than its sending by our clock a batch may be by the service's."""
+"""The metadata key that holds a batch's token."""
+MAX_CLOCK_SKEW = 86_400.0
+"""Seconds that the service's clock may be behind ours."""
 _UNDER_WAY = ("validating", "in_progress", "finalizing", "cancelling")
 _T = TypeVar("_T")
 
 
-class MayBeThereError(UserError):
-    """Nobody knows whether the batch was taken."""
+class MaybeSubmittedError(UserError):
+    """The service may or may not have accepted the batch."""
 
 
 @dataclass(frozen=True)
 class RemoteBatch:
-    """What the service says of a batch; `files` are the ids of its output and error files."""
+    """A batch's state at the service; `files` are the ids of its output and error files."""
 
     state: str
     num_done: int
@@ -121,74 +120,72 @@ class RemoteBatch:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether there is more to come."""
+        """Whether results are still to come."""
         return self.state in _UNDER_WAY
 
 
 class BatchService:
-    """Submits batches and looks at them; asks again what can pass.
+    """Submits and retrieves batches, with retries.
 
-    Every method raises UserError if that does not help. The constructor does if there is no key.
+    Methods raise UserError if retries fail; the constructor raises it if there is no key.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         from httpx2 import Timeout
         from openai import DefaultHttpxClient, OpenAI
 
-        self.refusals = Refusals(endpoint)
+        self.errors = ErrorReader(endpoint)
         self._endpoint = endpoint
         seconds = endpoint.pacing.timeout
         self._client = OpenAI(
             base_url=endpoint.base_url,
-            api_key=self.refusals.key or "none",
+            api_key=self.errors.key or "none",
             max_retries=0,
             http_client=DefaultHttpxClient(
-                timeout=Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT)), follow_redirects=False
+                timeout=Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT)), follow_redirects=False
             ),
         )
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._client.close()
 
     def submit(self, file: IO[bytes], token: str) -> str:
-        """Upload the requests, make a batch of them and return its id.
+        """Upload the requests, create a batch and return its id.
 
-        Raises MayBeThereError if it can't be known whether there is one.
+        Raises MaybeSubmittedError if the batch may exist nevertheless.
         """
-        without = "has no Batch API; with `batch: false` it is asked directly"
-        input_file = self._patiently(lambda: self._uploaded(file), without)
+        without = "has no Batch API; set `batch: false` to ask it directly"
+        input_file = self._with_retries(lambda: self._uploaded(file), without)
         written = Batch(token, time.time(), "")
         num_tries, may_be_there = 0, False
         while True:
             num_tries += 1
             try:
-                return self._once(lambda: self._created(input_file, token), without)
+                return self._call(lambda: self._created(input_file, token), without)
             except FailedAttemptError as error:
                 may_be_there |= error.is_in_doubt
                 is_last = not error.can_pass(num_tries, self._endpoint.pacing.tries)
                 time.sleep(0 if is_last else error.pause(num_tries))
-                found = self._found_after_all(written) if may_be_there else None
+                found = self._find_submitted(written) if may_be_there else None
                 if found is not None:
                     return found
                 if is_last:
-                    raise self._given_up(error, num_tries) from None
+                    raise self._gave_up(error, num_tries) from None
 
     def find(self, batch: Batch) -> str | None:
-        """Return the id of the batch with our token."""
-        return self._patiently(lambda: self._listed(batch), f"can't tell of {_known_as(batch)}")
+        """Return the id of the batch with our token, None if there is none."""
+        return self._with_retries(lambda: self._listed(batch), f"can't tell of {_described(batch)}")
 
     def look(self, batch: Batch) -> RemoteBatch:
-        """Return how far a batch is."""
-        return self._patiently(lambda: self._seen(batch.id), f"does not know {_known_as(batch)}")
+        """Return a batch's state."""
+        return self._with_retries(lambda: self._seen(batch.id), f"does not know {_described(batch)}")
 
     def fetch(self, batch: Batch, name: str, file: IO[bytes]) -> None:
-        """Write the content of one of its files into `file`."""
-        self._patiently(lambda: self._copied(name, file), f"has lost a file of {_known_as(batch)}")
+        """Copy one of the batch's files into `file`."""
+        self._with_retries(lambda: self._copied(name, file), f"has lost a file of {_described(batch)}")
 
     def _uploaded(self, file: IO[bytes]) -> str:
         file.seek(0)
@@ -208,7 +205,7 @@ class BatchService:
         for batch in self._client.batches.list(limit=100):
             if (batch.metadata or {}).get(TOKEN) == written.token:
                 return _id(batch)
-            if batch.created_at < written.sent - SECONDS_OF_DOUBT:
+            if batch.created_at < written.sent - MAX_CLOCK_SKEW:
                 return None
         return None
 
@@ -221,7 +218,7 @@ class BatchService:
             batch.status,
             counts.completed + counts.failed if counts else 0,
             tuple(name for name in (batch.output_file_id, batch.error_file_id) if name),
-            self.refusals.without_key("; ".join(dict.fromkeys(_text(error) for error in errors))),
+            self.errors.redacted("; ".join(dict.fromkeys(_text(error) for error in errors))),
         )
 
     def _copied(self, name: str, file: IO[bytes]) -> None:
@@ -231,24 +228,24 @@ class BatchService:
             for part in response.iter_bytes():
                 file.write(part)
 
-    def _found_after_all(self, batch: Batch) -> str | None:
+    def _find_submitted(self, batch: Batch) -> str | None:
         try:
             return self.find(batch)
         except UserError as error:
-            raise MayBeThereError(*error.messages) from None
+            raise MaybeSubmittedError(*error.messages) from None
 
-    def _patiently(self, call: Callable[[], _T], if_missing: str) -> _T:
+    def _with_retries(self, call: Callable[[], _T], if_missing: str) -> _T:
         num_tries = 0
         while True:
             num_tries += 1
             try:
-                return self._once(call, if_missing)
+                return self._call(call, if_missing)
             except FailedAttemptError as error:
                 if not error.can_pass(num_tries, self._endpoint.pacing.tries):
-                    raise self._given_up(error, num_tries) from None
+                    raise self._gave_up(error, num_tries) from None
                 time.sleep(error.pause(num_tries))
 
-    def _once(self, call: Callable[[], _T], if_missing: str) -> _T:
+    def _call(self, call: Callable[[], _T], if_missing: str) -> _T:
         from httpx2 import HTTPError
         from openai import APIConnectionError, APIStatusError
 
@@ -257,39 +254,39 @@ class BatchService:
         except APIStatusError as error:
             raise self._turned_away(error, if_missing) from None
         except APIConnectionError as error:
-            raise self._without_answer(error) from None
+            raise self._no_reply(error) from None
         except HTTPError:
-            raise FailedAttemptError(Kind.LOST, "the connection ended in the middle of a file") from None
+            raise FailedAttemptError(Failure.LOST, "the connection was lost within a file") from None
         except (ValueError, AttributeError, TypeError):
-            raise FailedAttemptError(Kind.UNREADABLE, "something else than the Batch API's JSON") from None
+            raise FailedAttemptError(Failure.UNREADABLE, "the reply is not the Batch API's JSON") from None
 
     def _turned_away(self, error: "APIStatusError", if_missing: str) -> Exception:
         if error.response.next_request is not None:
-            return self.refusals.redirected(error.response.next_request.url)
+            return self.errors.redirected(error.response.next_request.url)
         if error.status_code == 404:
             return endpoint_error(
-                self._endpoint, f"{if_missing} (HTTP 404: {self.refusals.said(_reply(error))})"
+                self._endpoint, f"{if_missing} (HTTP 404: {self.errors.said(_reply(error))})"
             )
-        return self.refusals.of(_reply(error))
+        return self.errors.of(_reply(error))
 
-    def _without_answer(self, error: "APIConnectionError") -> FailedAttemptError:
+    def _no_reply(self, error: "APIConnectionError") -> FailedAttemptError:
         from httpx2 import ConnectError, ConnectTimeout, TimeoutException
 
         cause = next(iter(causes(error)), error)
         if isinstance(cause, ConnectError | ConnectTimeout):
-            return FailedAttemptError(Kind.UNREACHABLE, self.refusals.without_key(str(cause)))
+            return FailedAttemptError(Failure.UNREACHABLE, self.errors.redacted(str(cause)))
         if isinstance(cause, TimeoutException):
-            return FailedAttemptError(Kind.LOST, f"no answer within {self._endpoint.pacing.timeout:g} s")
-        return FailedAttemptError(Kind.LOST, "the connection ended without an answer")
+            return FailedAttemptError(Failure.LOST, f"no answer within {self._endpoint.pacing.timeout:g} s")
+        return FailedAttemptError(Failure.LOST, "the connection ended without an answer")
 
-    def _given_up(self, error: FailedAttemptError, num_tries: int) -> UserError:
-        if error.kind is Kind.UNREACHABLE:
-            return gone(self._endpoint, error.reason)
+    def _gave_up(self, error: FailedAttemptError, num_tries: int) -> UserError:
+        if error.kind is Failure.UNREACHABLE:
+            return unreachable_error(self._endpoint, error.reason)
         tries = "" if num_tries == 1 else f", given up after {num_tries} tries"
         return endpoint_error(
             self._endpoint,
-            f"does not take or give batches ({error.reason}{tries}); what it has written is kept, and the"
-            " same command goes on",
+            f"fails to process batches ({error.reason}{tries}). Its answers are cached; run the same command"
+            " again to resume",
         )
 
 
@@ -297,17 +294,17 @@ def _reply(error: "APIStatusError") -> Reply:
     return Reply(error.status_code, error.response.headers, error.response.content)
 
 
-def _known_as(batch: Batch) -> str:
+def _described(batch: Batch) -> str:
     day = time.strftime("%Y-%m-%d", time.gmtime(batch.sent))
     name = batch.id or batch.token
     return (
-        f"batch {name} of {day}: is the key one of the same project? After"
-        f" `synthbench ledger --give-up {name}` all that is in it is asked again"
+        f"batch {name} of {day}: does the key belong to the same project?"
+        f" `synthbench ledger --give-up {name}` requests its answers anew"
     )
 
 
 def _id(found: Any) -> str:  # noqa: ANN401 - the package hands over whatever came
-    """Return the id of what the service made; raises AttributeError if it is something else."""
+    """Return the id of a created object; raises AttributeError if it has none."""
     if not isinstance(found.id, str) or not found.id:
         raise AttributeError("id")
     return found.id

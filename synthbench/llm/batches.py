@@ -1,4 +1,4 @@
-"""Ask in batches: what can be answered is, the rest is submitted now and collected on another day."""
+"""Ask in batches: answer what is there, submit the rest, and collect it in a later run."""
 
 import json
 import tempfile
@@ -6,14 +6,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.batch_api import (
     BatchService,
-    MayBeThereError,
-    RemoteBatch,
+    MaybeSubmittedError,
     ResultLine,
     lines_in,
     read_line,
@@ -21,15 +19,15 @@ from synthbench.llm.batch_api import (
 )
 from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost, OverBudgetError, Say, key_of
 from synthbench.llm.connection import CONTENT_FILTER, FailedAttemptError
-from synthbench.llm.database import Batch, BatchBook, Database, new_token
+from synthbench.llm.database import Batch, BatchTable, Database, new_token
 from synthbench.llm.endpoint import Account, Endpoint, price_of
-from synthbench.llm.limits import Budget, FailureWatch
-from synthbench.llm.replies import answered
+from synthbench.llm.limits import Budget, CircuitBreaker
+from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 
 class Spool:
-    """Requests in the order in which they were added, in a file without a name: a kill leaves none behind."""
+    """A queue of requests in an unnamed file, which a kill removes."""
 
     def __init__(self, folder: Path) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - the spool is the context manager
@@ -37,9 +35,7 @@ class Spool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     def add(self, request: ChatRequest) -> None:
@@ -55,149 +51,145 @@ class Spool:
             yield ChatRequest(key, tuple(messages), sampling, sample)
 
 
-_FREE = ("failed", "expired", "cancelled")
-"""How a batch ended of which what has no answer was not carried out."""
+_UNBILLED_STATES = ("failed", "expired", "cancelled")
+"""Final states of a batch whose unanswered requests were not run."""
 
 
 class Collector:
-    """Collects the batches of an endpoint that are done; used by one thread.
+    """Collects an endpoint's finished batches; used by one thread.
 
-    `failures` are the reasons, by the requests' keys in the cache, of those that failed for good; `pending`
-    has a line for each batch that is not done.
+    `failures` maps cache keys of requests that failed for good to reasons; `pending` has a line for each
+    unfinished batch.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, service: BatchService) -> None:
         self._endpoint = endpoint
         self._cache = cache
         self._service = service
-        self._book = BatchBook(cache.database)
+        self._batches = BatchTable(cache.database)
         self._price = price_of(endpoint)
+        self._messages: dict[str, None] = {}
         self.failures: dict[str, str] = {}
         self.pending: list[str] = []
 
     def collect(self, tokens: Iterable[str]) -> None:
-        """Look at each batch, and collect what is done.
+        """Check each batch, and collect the finished ones.
 
-        Raises UserError, when all that can be kept is kept, if the service refused a batch as a whole or says
-        that no request can succeed.
+        Raises UserError, after all answers are cached, if the service refused a whole batch or says that no
+        request can succeed.
         """
-        messages: dict[str, None] = {}
         for token in tokens:
-            with self._book.holding(token):
+            with self._batches.locked(token):
                 batch = self._arrived(token)
                 if batch is not None:
-                    messages.update(dict.fromkeys(self._collect(batch)))
-        if messages:
-            raise UserError(*messages)
+                    self._collect(batch)
+        if self._messages:
+            raise UserError(*self._messages)
 
     def say_submitted(self, batch: Batch) -> None:
-        """Note a batch that has just left."""
-        self._say(batch, f"{self._book.num_open(batch.token):,} requests submitted")
+        """Report a batch that was just submitted."""
+        self._say(batch, f"{self._batches.num_open(batch.token):,} requests submitted")
 
     def _say(self, batch: Batch, how_far: str) -> None:
         self.pending.append(
-            f"batch {batch.id} of '{self._endpoint.name}': {how_far}; the same command collects it"
+            f"batch {batch.id} of '{self._endpoint.name}': {how_far}; run the same command again to collect"
+            " it"
         )
 
     def _arrived(self, token: str) -> Batch | None:
-        """Return the batch with its id, None if it is closed, or never arrived."""
-        batch = self._book.find(token)
+        """Return the batch with its id, None if it is closed or the service never got it."""
+        batch = self._batches.find(token)
         if batch is None or batch.id:
             return batch
         if not batch.sent:
-            self._book.close(token, "ended before it left", is_free=True)
+            self._batches.close(token, "ended before it was sent", is_free=True)
             return None
         found = self._service.find(batch)
         if found is None:
-            self._book.close(token, "ended before its batch arrived", is_free=False)
+            self._batches.close(token, "ended before its batch was confirmed", is_free=False)
             return None
-        self._book.submitted(token, found)
-        return self._book.find(token)
+        self._batches.set_id(token, found)
+        return self._batches.find(token)
 
-    def _collect(self, batch: Batch) -> tuple[str, ...]:
-        """Collect one batch; return what the user must know before anything is asked again."""
+    def _collect(self, batch: Batch) -> None:
+        """Collect one batch; errors that the user must fix first go to `_messages`."""
         remote = self._service.look(batch)
         if remote.is_under_way:
-            self._say(batch, f"{remote.num_done:,} of {self._book.num_open(batch.token):,} requests done")
-            return ()
-        messages: dict[str, None] = {}
+            self._say(batch, f"{remote.num_done:,} of {self._batches.num_open(batch.token):,} requests done")
+            return
         for name in remote.files:
             with tempfile.TemporaryFile(dir=self._cache.database.file.parent) as file:
                 self._service.fetch(batch, name, file)
-                messages.update(dict.fromkeys(self._read(batch, file)))
-        self._book.close(batch.token, f"{remote.state} without it", is_free=remote.state in _FREE)
-        return (*messages, *self._refused(batch, remote))
+                self._read(batch, file)
+        self._batches.close(
+            batch.token, f"{remote.state} without it", is_free=remote.state in _UNBILLED_STATES
+        )
+        if remote.state == "failed":
+            said = remote.said or "no reason given"
+            name = self._endpoint.name
+            self._messages[f"the LLM '{name}' refused batch {batch.id}, which costs nothing: {said}"] = None
 
-    def _refused(self, batch: Batch, remote: RemoteBatch) -> tuple[str, ...]:
-        if remote.state != "failed":
-            return ()
-        said = remote.said or "no reason given"
-        return (f"the LLM '{self._endpoint.name}' refused batch {batch.id}, which costs nothing: {said}",)
-
-    def _read(self, batch: Batch, file: IO[bytes]) -> tuple[str, ...]:
-        messages: dict[str, None] = {}
+    def _read(self, batch: Batch, file: IO[bytes]) -> None:
         file.seek(0)
         for line in lines_in(file):
             found = read_line(line)
-            booked = found and self._book.attempt(batch.token, found.key)
+            booked = found and self._batches.attempt(batch.token, found.key)
             if found and booked:
-                messages.update(dict.fromkeys(self._settle(found, *booked)))
-        return tuple(messages)
+                self._settle(found, *booked)
 
-    def _settle(self, line: ResultLine, attempt: int, prompt_tokens: int) -> tuple[str, ...]:
+    def _settle(self, line: ResultLine, attempt: int, prompt_tokens: int) -> None:
         try:
-            answer = line.answer(self._service.refusals, prompt_tokens)
+            answer = line.answer(self._service.errors, prompt_tokens)
         except FailedAttemptError as error:
             self._fail(line.key, attempt, error, prompt_tokens)
-            return ()
         except UserError as error:
-            self._cache.refused(attempt, str(error))
-            return error.messages
-        tokens = (answer.prompt_tokens, answer.completion_tokens)
-        usd = self._price.usd(*tokens, is_batch=True) if self._price else 0.0
-        self._cache.answered(attempt, line.key, answer, usd)
-        return ()
+            self._cache.record_refusal(attempt, str(error))
+            self._messages.update(dict.fromkeys(error.messages))
+        else:
+            tokens = (answer.prompt_tokens, answer.completion_tokens)
+            usd = self._price.usd(*tokens, is_batch=True) if self._price else 0.0
+            self._cache.record_answer(attempt, line.key, answer, usd)
 
     def _fail(self, key: str, attempt: int, error: FailedAttemptError, prompt_tokens: int) -> None:
         if error.is_in_doubt:
-            self._cache.doubted(attempt, error.reason)
+            self._cache.record_doubt(attempt, error.reason)
         else:
-            self._cache.refused(attempt, error.reason)
-        num_tries = self._book.num_in_vain(key)
+            self._cache.record_refusal(attempt, error.reason)
+        num_tries = self._batches.num_failures(key)
         if not error.can_pass(num_tries, self._endpoint.pacing.tries):
             is_plain = num_tries == 1 or error.reason == CONTENT_FILTER
             self.failures[key] = error.reason + ("" if is_plain else f", given up after {num_tries} batches")
-            if error.is_bought:
-                self._cache.keep(key, Answer(None, self.failures[key], prompt_tokens, 0))
+            if error.is_billed:
+                self._cache.store_failure(key, Answer(None, self.failures[key], prompt_tokens, 0))
 
 
 MAX_REQUESTS = 50_000
 MAX_BYTES = 100_000_000
-"""A batch ends with the request that passes this; services take about twice as much."""
+"""A batch is closed after the request that exceeds this; services accept about twice as much."""
 
 
 def answers_in_batches(
     endpoint: Endpoint, folder: Path, account: Account, requests: Iterable[ChatRequest], say: Say
 ) -> Iterator[ChatAnswer]:
-    """Yield what the cache has or a batch has brought, submit the rest.
+    """Yield answers from the cache and finished batches; submit the rest.
 
-    Raises PendingError in the end if anything is under way, and UserError as ChatClient.answers does.
+    Raises PendingError at the end if anything is in flight, and UserError as ChatClient.answers does.
     """
     with BatchService(endpoint) as service, AnswerCache(folder, endpoint, account, say) as cache:
         yield from _Batches(endpoint, cache, service).answers(requests)
 
 
 def collect_batches(endpoint: Endpoint, folder: Path, account: Account, say: Say) -> tuple[str, ...]:
-    """Collect what is done of the endpoint's batches, and return a line for each that is not.
+    """Collect the endpoint's finished batches, and return a line for each unfinished one.
 
-    Nobody is asked where there is none, or the endpoint is not to be asked.
+    Sends nothing if there are no batches or the endpoint is offline.
 
     Raises UserError as ChatClient.answers does.
     """
     if endpoint.pacing.offline or not endpoint.base_url:
         return ()
     with AnswerCache(folder, endpoint, account, say) as cache:
-        tokens = BatchBook(cache.database).open_at(endpoint)
+        tokens = BatchTable(cache.database).open_tokens(endpoint)
         if not tokens:
             return ()
         with BatchService(endpoint) as service:
@@ -207,110 +199,110 @@ def collect_batches(endpoint: Endpoint, folder: Path, account: Account, say: Say
 
 
 def give_up_batch(folder: Path, name: str) -> int:
-    """Wait no more for a batch, whose requests are in doubt from now on; return how many.
+    """Close an open batch, so that its requests are in doubt; return how many.
 
-    Raises UserError if no batch of this name (its id, or our token) is under way.
+    Raises UserError if no open batch has this name (its id, or our token).
     """
     with closing(Database(folder / FILE)) as database:
-        book = BatchBook(database)
-        found = {batch.id or batch.token: batch for batch in book.all_open()}
+        batches = BatchTable(database)
+        found = {batch.id or batch.token: batch for batch in batches.all_open()}
         if name not in found:
-            raise UserError(f"no batch '{name}' is under way; there are: {', '.join(found) or 'none'}")
+            raise UserError(f"no batch '{name}' is open; open batches: {', '.join(found) or 'none'}")
         token = found[name].token
-        with book.holding(token):
-            num_requests = book.num_open(token)
-            book.close(token, "given up", is_free=False)
+        with batches.locked(token):
+            num_requests = batches.num_open(token)
+            batches.close(token, "given up", is_free=False)
     return num_requests
 
 
 @dataclass(frozen=True)
 class _Limit:
-    """Why no more can be submitted now; with `error` unless something is under way that makes room."""
+    """Why nothing more can be submitted; `error` is raised unless open batches will make room."""
 
     why: str
     error: UserError | None
 
 
 class _Batches:
-    """The requests of one session; used by one thread."""
+    """One session's requests; used by one thread."""
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, service: BatchService) -> None:
         self._endpoint = endpoint
         self._cache = cache
         self._service = service
         self._folder = cache.database.file.parent
-        self._book = BatchBook(cache.database)
+        self._batches = BatchTable(cache.database)
         self._budget = Budget(endpoint, cache)
         self._collector = Collector(endpoint, cache, service)
-        self._watch = FailureWatch(endpoint.name, endpoint.pacing.max_failure_rate)
+        self._breaker = CircuitBreaker(endpoint.name, endpoint.pacing.max_failure_rate)
         self._failed: list[ChatAnswer] = []
         self._num_tokens = 0
         self._limit: _Limit | None = None
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
-        """Do as `answers_in_batches`."""
-        with Spool(self._folder) as new, Spool(self._folder) as waited_for, Spool(self._folder) as others:
-            yield from self._known(requests, new, waited_for)
-            yield from self._collected(waited_for, new)
+        """Yield answers, as `answers_in_batches` does."""
+        with Spool(self._folder) as new, Spool(self._folder) as in_batches, Spool(self._folder) as others:
+            yield from self._known(requests, new, in_batches)
+            yield from self._collected(in_batches, new)
             self._submit(new, others)
             num_elsewhere = 0
             for request in others:
                 found = self._cache.find(self._key(request))
                 num_elsewhere += found is None
                 if found is not None:
-                    yield answered(request, found)
+                    yield to_chat_answer(request, found)
         yield from self._failed
         if num_elsewhere and not self._collector.pending:
             name = self._endpoint.name
-            raise PendingError(f"{num_elsewhere:,} requests to '{name}' are under way in another process")
+            raise PendingError(f"{num_elsewhere:,} requests to '{name}' are in flight in another process")
         if self._collector.pending:
             raise PendingError(*self._collector.pending)
 
     def _key(self, request: ChatRequest) -> str:
         return key_of(self._endpoint, request)
 
-    def _known(self, requests: Iterable[ChatRequest], new: Spool, waited_for: Spool) -> Iterator[ChatAnswer]:
-        """Yield what the cache has, divide the rest, and collect the batches in which there is any of it."""
+    def _known(self, requests: Iterable[ChatRequest], new: Spool, in_batches: Spool) -> Iterator[ChatAnswer]:
+        """Yield cached answers, sort the other requests, and collect the batches that hold some of them."""
         tokens: dict[str, None] = {}
         for request in requests:
             key = self._key(request)
             found = self._cache.find(key)
-            token = None if found is not None else self._book.holder_of(key)
+            token = None if found is not None else self._batches.batch_of(key)
             if found is not None:
                 self._budget.learn(request, found)
-                yield answered(request, found)
+                yield to_chat_answer(request, found)
             elif token is not None:
                 tokens[token] = None
-                waited_for.add(request)
+                in_batches.add(request)
             else:
                 new.add(request)
         self._collector.collect(tokens)
 
-    def _collected(self, waited_for: Spool, new: Spool) -> Iterator[ChatAnswer]:
-        """Yield what has come; what was turned away joins the new."""
-        for request in waited_for:
+    def _collected(self, in_batches: Spool, new: Spool) -> Iterator[ChatAnswer]:
+        """Yield collected answers; refused requests join the new ones."""
+        for request in in_batches:
             key = self._key(request)
             found = self._cache.find(key)
             if key in self._collector.failures:
                 self._fail(request, self._collector.failures[key])
             elif found is not None:
                 self._budget.learn(request, found)
-                self._watch.succeeded(request)
-                yield answered(request, found)
-            elif self._book.holder_of(key) is None:
+                self._breaker.succeeded(request)
+                yield to_chat_answer(request, found)
+            elif self._batches.batch_of(key) is None:
                 new.add(request)
 
     def _fail(self, request: ChatRequest, reason: str) -> None:
         self._failed.append(ChatAnswer(request, None, reason))
         if reason == CONTENT_FILTER:
-            self._watch.succeeded(request)
+            self._breaker.succeeded(request)
         else:
-            self._watch.failed(request, reason)
+            self._breaker.failed(request, reason)
 
     def _submit(self, new: Spool, others: Spool) -> None:
-        """Submit what the limits allow; raises UserError if that is nothing, and nothing is under way."""
+        """Submit what the limits allow; raises UserError if that is nothing and no batch is open."""
         waiting = iter(new)
-        self._num_tokens = self._book.num_tokens(self._endpoint)
+        self._num_tokens = self._batches.num_tokens(self._endpoint)
         while self._limit is None and self._submit_one(waiting, others):
             pass
         if self._limit is None:
@@ -318,34 +310,34 @@ class _Batches:
         if self._limit.error is not None and not self._collector.pending:
             raise self._limit.error
         self._collector.pending.append(
-            f"{1 + sum(1 for _ in waiting):,} more requests to '{self._endpoint.name}' {self._limit.why}; the"
-            " same command submits what fits once batches are done"
+            f"{1 + sum(1 for _ in waiting):,} more requests to '{self._endpoint.name}' {self._limit.why};"
+            " run the same command again once batches are finished"
         )
 
     def _submit_one(self, waiting: Iterator[ChatRequest], others: Spool) -> bool:
-        """Submit one batch of what waits; return False if there was nothing to submit."""
+        """Submit one batch; return False if there was nothing to submit."""
         token = new_token()
-        with self._book.holding(token), tempfile.TemporaryFile(dir=self._folder) as file:
-            self._book.begin(token, self._endpoint)
+        with self._batches.locked(token), tempfile.TemporaryFile(dir=self._folder) as file:
+            self._batches.insert(token, self._endpoint)
             if self._write(token, waiting, others, file):
-                self._send(self._book.leaves(token), file)
+                self._send(self._batches.mark_sent(token), file)
                 return True
-            self._book.close(token, "", is_free=True)
+            self._batches.close(token, "", is_free=True)
             return False
 
     def _send(self, batch: Batch, file: IO[bytes]) -> None:
         try:
             batch_id = self._service.submit(file, batch.token)
-        except MayBeThereError:
+        except MaybeSubmittedError:
             raise
         except UserError as error:
-            self._book.close(batch.token, str(error), is_free=True)
+            self._batches.close(batch.token, str(error), is_free=True)
             raise
-        self._book.submitted(batch.token, batch_id)
+        self._batches.set_id(batch.token, batch_id)
         self._collector.say_submitted(Batch(batch.token, batch.sent, batch_id))
 
     def _write(self, token: str, waiting: Iterator[ChatRequest], others: Spool, file: IO[bytes]) -> int:
-        """Note the requests of a batch and write its file; return how many there are."""
+        """Record a batch's requests and write its file; return their number."""
         num_requests = 0
         for request in waiting:
             num_requests += self._note(token, request, others, file)
@@ -354,7 +346,10 @@ class _Batches:
         return num_requests
 
     def _note(self, token: str, request: ChatRequest, others: Spool, file: IO[bytes]) -> bool:
-        """Tell whether a request is in the batch now; `others` are under way elsewhere, or answered."""
+        """Add a request to the batch; return False if a limit, its text or another session prevents it.
+
+        `others` takes requests that are in flight elsewhere or answered by now.
+        """
         key, cost, pacing = self._key(request), self._budget.expected(request), self._endpoint.pacing
         if (
             pacing.enqueued_tokens is not None
@@ -364,7 +359,7 @@ class _Batches:
             return False
         try:
             line = request_line(self._endpoint, key, request)
-            attempt = self._cache.send(key, cost, pacing.budget_usd, token)
+            attempt = self._cache.begin_attempt(key, cost, pacing.budget_usd, token)
         except FailedAttemptError as error:
             self._fail(request, error.reason)
             return False
@@ -382,6 +377,6 @@ class _Batches:
 
 def _too_many_tokens(most: int, cost: Cost, *, is_empty: bool) -> _Limit:
     error = UserError(
-        f"llm.enqueued_tokens: {most:,}: the next request alone may have {cost.prompt_tokens:,}"
+        f"llm.enqueued_tokens: {most:,}: the next request alone may need {cost.prompt_tokens:,}"
     )
     return _Limit(f"have more tokens than llm.enqueued_tokens ({most:,}) leaves", error if is_empty else None)

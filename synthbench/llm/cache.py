@@ -1,9 +1,9 @@
 """All answers that were ever paid for, and every attempt at one, in one SQLite file.
 
-It is shared by experiments and processes. An attempt is written before its request leaves, an answer before
-it is used: whenever a process ends, what it had under way is known, and is called in doubt, for it may have
-been paid. Each process (session) holds a lock file, which the kernel frees with it. A batch is a session,
-too, and lives until it is collected (batch_book.py).
+Experiments and processes share it. An attempt is recorded before its request leaves, an answer before it is
+used: after a kill, the attempts in flight are known, and are in doubt since they may have been billed. Each
+process (session) holds a lock file, which the kernel frees when it dies. A batch counts as a session that
+lives until it is collected (`database.py`).
 """
 
 import hashlib
@@ -13,21 +13,20 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
-from synthbench.llm.database import BATCH, HASH, BatchBook, Database, lock
+from synthbench.llm.database import BATCH, HASH, BatchTable, Database, lock
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.requests import ChatRequest
 
 FILE = "answers.sqlite"
 Say = Callable[[str], None]
-"""Tells people one line."""
+"""Shows the user one line."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What an endpoint answered; `text` is None if there was none in it, for the reason in `failure`."""
+    """An endpoint's answer; `text` is None if it held none, for the reason in `failure`."""
 
     text: str | None
     failure: str
@@ -45,7 +44,7 @@ class Cost:
 
 
 class OverBudgetError(Exception):
-    """An attempt might cost more than is left, for `spent` US dollars are."""
+    """The next attempt may exceed the budget; `spent` US dollars are gone."""
 
     def __init__(self, spent: float) -> None:
         super().__init__(spent)
@@ -53,21 +52,21 @@ class OverBudgetError(Exception):
 
 
 def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
-    """Return the name of an answer: a hash of all that it depends on, and of no address."""
+    """Return an answer's cache key: a hash of all that it depends on, which excludes the address."""
     content = {
         "endpoint": endpoint.name,
         "model": endpoint.model,
         "messages": [dict(message) for message in request.messages],
-        "sampling": {name: _plain(value) for name, value in request.sampling.items()},
+        "sampling": {name: _normalized(value) for name, value in request.sampling.items()},
         "sample": request.sample,
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 class AnswerCache:
-    """A session's view of the cache in `folder`; used by one thread, closed at the end.
+    """One session's access to the cache in `folder`; used by one thread, closed at the end.
 
-    Raises UserError if the file can't be read or written.
+    All methods raise UserError if the file can't be read or written.
     """
 
     def __init__(self, folder: Path, endpoint: Endpoint, account: Account, say: Say = print) -> None:
@@ -78,147 +77,140 @@ class AnswerCache:
         self._sessions = folder / "sessions"
         self._session = uuid.uuid4().hex
         self._lock = lock(self._sessions / self._session)
-        self._database = Database(folder / FILE)
-        with self._database.errors():
+        self.database = Database(folder / FILE)
+        with self.database.errors():
             self._sessions.mkdir(exist_ok=True)
             self._lock.acquire(timeout=0)
-            self._doubt_the_dead()
-
-    @property
-    def database(self) -> Database:
-        """The file, which batches are kept in, too."""
-        return self._database
+            for (session,) in self.database.execute(
+                "SELECT DISTINCT session FROM attempts WHERE state = 'sent'"
+            ):
+                if not self._is_alive(session):
+                    self._doubt_session(session)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """Leave; what is still under way is in doubt."""
+        """End the session; what is still in flight is in doubt."""
         try:
-            with self._database.errors():
-                self._doubt_all_of(self._session)
+            self._doubt_session(self._session)
         finally:
-            self._database.close()
+            self.database.close()
             self._lock.release()
             Path(self._lock.lock_file).unlink(missing_ok=True)
 
     def find(self, key: str) -> Answer | None:
-        """Return an answer that is there; one that is not as it was kept is said, and dropped."""
-        with self._database.errors():
+        """Return an answer, None if there is none; a damaged one is reported and dropped."""
+        row = self._row(key)
+        if row is None and self._is_paid(key):
+            # Another process may have added it since the first look.
             row = self._row(key)
-            if row is None and self._is_paid(key):
-                # Another process may have kept it since the first look.
-                row = self._row(key)
-                if row is None:
-                    self._say_lost(key)
             if row is None:
-                return None
-            is_whole, *answer = row
-            if is_whole:
-                return Answer(*answer)
-            self._database.execute("DELETE FROM answers WHERE key = ?", (key,))
-            self._say_lost(key)
+                self._say_lost(key)
+        if row is None:
+            return None
+        is_whole, *answer = row
+        if is_whole:
+            return Answer(*answer)
+        self.forget([key])
+        self._say_lost(key)
         return None
 
     def _row(self, key: str) -> tuple[Any, ...] | None:
-        found: tuple[Any, ...] | None = self._database.execute(
+        rows = self.database.execute(
             f"SELECT hash IS {HASH}, text, failure, prompt_tokens, completion_tokens FROM answers"
             " WHERE key = ?",
             (key,),
-        ).fetchone()
-        return found
+        )
+        return rows[0] if rows else None
 
     def _is_paid(self, key: str) -> bool:
-        found = self._database.execute("SELECT 1 FROM attempts WHERE key = ? AND state = 'answered'", (key,))
-        return found.fetchone() is not None
+        return bool(
+            self.database.execute("SELECT 1 FROM attempts WHERE key = ? AND state = 'answered'", (key,))
+        )
 
     def _say_lost(self, key: str) -> None:
         if key not in self._lost:
             self._lost.add(key)
-            self._say(f"{self._database.file}: a kept answer is damaged; it is dropped and asked for again")
+            self._say(f"{self.database.file}: a cached answer is damaged; it is dropped and requested again")
 
-    def send(
+    def begin_attempt(
         self, key: str, expected: Cost, budget: float | None = None, batch: str | None = None
     ) -> int | None:
-        """Note that a request is about to leave, by itself or in a `batch`; return the attempt's number.
+        """Record an attempt before its request leaves, alone or in a `batch`; return its number.
 
-        None if there is an answer by now, or another session that lives is at it. Raises OverBudgetError if
-        the experiment's account would pass `budget`, whoever else spends from it.
+        None if an answer has arrived meanwhile or another live session is asking. Raises OverBudgetError if
+        the experiment's account, which other processes may charge too, would exceed `budget`.
         """
-        with self._database.errors(), self._database.transaction():
-            if self.find(key) is not None or self._is_under_way(key):
+        with self.database.transaction():
+            if self.find(key) is not None or self._is_in_flight(key):
                 return None
             spent = self.spent()
             if budget is not None and spent + expected.usd > budget:
                 raise OverBudgetError(spent)
             self._charge(self._account.experiment, expected.usd)
             endpoint, account = self._endpoint, self._account
-            return self._database.execute(
+            rows = self.database.execute(
                 "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
-                " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)",
+                " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)"
+                " RETURNING id",
                 (
                     *(key, endpoint.name, endpoint.model, account.experiment, account.stage),
                     *(batch or self._session, time.time()),
                     *(expected.prompt_tokens, expected.completion_tokens, expected.usd),
                 ),
-            ).lastrowid
+            )
+            return int(rows[0][0])
 
-    def name_of(self, attempt: int) -> str:
-        """Return what nobody else's attempt is called: the session and the attempt's number."""
+    def attempt_id(self, attempt: int) -> str:
+        """Return the attempt's globally unique id: the session and the attempt's number."""
         return f"{self._session}-{attempt}"
 
-    def answered(self, attempt: int, key: str, answer: Answer, usd: float) -> None:
-        """Keep an answer, and what it cost."""
-        tokens = (answer.prompt_tokens, answer.completion_tokens)
-        with self._database.errors(), self._database.transaction():
+    def record_answer(self, attempt: int, key: str, answer: Answer, usd: float) -> None:
+        """Store an answer and what it cost."""
+        with self.database.transaction():
             experiment, expected = self._booked(attempt)
             self._charge(experiment, usd - expected)
             self._insert(key, answer)
-            self._database.execute(
+            self.database.execute(
                 "UPDATE attempts SET state = 'answered', prompt_tokens = ?, completion_tokens = ?, usd = ?"
                 " WHERE id = ?",
-                (*tokens, usd, attempt),
+                (answer.prompt_tokens, answer.completion_tokens, usd, attempt),
             )
 
-    def keep(self, key: str, answer: Answer) -> None:
-        """Keep what became of a request whose attempts are in doubt, so that it is not asked again."""
-        with self._database.errors(), self._database.transaction():
-            self._insert(key, answer)
+    def store_failure(self, key: str, answer: Answer) -> None:
+        """Store that a request failed after it may have been billed, so that it is not asked again."""
+        self._insert(key, answer)
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Let requests be asked again whose failures `keep` kept."""
-        with self._database.errors(), self._database.transaction():
-            for key in keys:
-                self._database.execute("DELETE FROM answers WHERE key = ?", (key,))
+        """Delete answers or stored failures, so that their requests are asked again."""
+        for key in keys:
+            self.database.execute("DELETE FROM answers WHERE key = ?", (key,))
 
-    def refused(self, attempt: int, reason: str) -> None:
-        """Note that an attempt was turned away, which costs nothing."""
-        with self._database.errors(), self._database.transaction():
+    def record_refusal(self, attempt: int, reason: str) -> None:
+        """Record that the service refused an attempt, which costs nothing."""
+        with self.database.transaction():
             experiment, expected = self._booked(attempt)
             self._charge(experiment, -expected)
             self._end(attempt, "refused", reason)
 
-    def doubted(self, attempt: int, reason: str) -> None:
-        """Note that nobody knows whether an attempt was answered, and paid."""
-        with self._database.errors():
-            self._end(attempt, "in doubt", reason)
+    def record_doubt(self, attempt: int, reason: str) -> None:
+        """Record that an attempt was cut off and may have been billed."""
+        self._end(attempt, "in doubt", reason)
 
     def spent(self) -> float:
-        """Return the US dollars on the experiment's account, with what is under way or in doubt."""
-        with self._database.errors():
-            row = self._database.execute(
-                "SELECT usd FROM accounts WHERE experiment = ?", (self._account.experiment,)
-            ).fetchone()
-        return float(row[0]) if row else 0.0
+        """Return the US dollars on the experiment's account, including those in flight or in doubt."""
+        rows = self.database.execute(
+            "SELECT usd FROM accounts WHERE experiment = ?", (self._account.experiment,)
+        )
+        return float(rows[0][0]) if rows else 0.0
 
     def _insert(self, key: str, answer: Answer) -> None:
         columns = "key, text, failure, prompt_tokens, completion_tokens"
-        self._database.execute(
+        self.database.execute(
             f"INSERT OR IGNORE INTO answers ({columns}, hash)"
             f" SELECT {columns}, {HASH} FROM"
             " (SELECT ? key, ? text, ? failure, ? prompt_tokens, ? completion_tokens)",
@@ -226,42 +218,33 @@ class AnswerCache:
         )
 
     def _charge(self, experiment: str, usd: float) -> None:
-        self._database.execute(
+        self.database.execute(
             "INSERT INTO accounts VALUES (?, ?)"
             " ON CONFLICT (experiment) DO UPDATE SET usd = usd + excluded.usd",
             (experiment, usd),
         )
 
     def _booked(self, attempt: int) -> tuple[str, float]:
-        """Return on whose account an attempt is, with how many US dollars."""
-        experiment, usd = self._database.execute(
-            "SELECT experiment, usd FROM attempts WHERE id = ?", (attempt,)
-        ).fetchone()
-        return str(experiment), float(usd)
+        """Return the account that an attempt is charged to, and its US dollars."""
+        [row] = self.database.execute("SELECT experiment, usd FROM attempts WHERE id = ?", (attempt,))
+        return str(row[0]), float(row[1])
 
     def _end(self, attempt: int, state: str, reason: str) -> None:
-        self._database.execute(
+        self.database.execute(
             "UPDATE attempts SET state = ?, reason = ? WHERE id = ?", (state, reason, attempt)
         )
 
-    def _is_under_way(self, key: str) -> bool:
-        sessions = self._database.execute(
+    def _is_in_flight(self, key: str) -> bool:
+        for (session,) in self.database.execute(
             "SELECT session FROM attempts WHERE key = ? AND state = 'sent'", (key,)
-        ).fetchall()
-        for (session,) in sessions:
-            if session == self._session or self._is_alive(session):
+        ):
+            if self._is_alive(session):
                 return True
-            self._doubt_all_of(session)
+            self._doubt_session(session)
         return False
 
-    def _doubt_the_dead(self) -> None:
-        sessions = self._database.execute("SELECT DISTINCT session FROM attempts WHERE state = 'sent'")
-        for (session,) in sessions.fetchall():
-            if not self._is_alive(session):
-                self._doubt_all_of(session)
-
-    def _doubt_all_of(self, session: str) -> None:
-        self._database.execute(
+    def _doubt_session(self, session: str) -> None:
+        self.database.execute(
             "UPDATE attempts SET state = 'in doubt', reason = 'ended before the answer'"
             " WHERE state = 'sent' AND session = ?",
             (session,),
@@ -275,7 +258,7 @@ class AnswerCache:
         if session == self._session:
             return True
         if session.startswith(BATCH):
-            return BatchBook(self._database).find(session) is not None
+            return BatchTable(self.database).find(session) is not None
         if not (self._sessions / session).with_suffix(".lock").exists():
             return False
         try:
@@ -285,6 +268,6 @@ class AnswerCache:
             return True
 
 
-def _plain(value: float) -> float | int:
-    """Return 1 for 1.0, so that the way a number is written makes no other answer."""
+def _normalized(value: float) -> float | int:
+    """Return 1 for 1.0, so that both share a cache key."""
     return int(value) if isinstance(value, float) and value.is_integer() else value

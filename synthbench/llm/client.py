@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,30 +15,30 @@ if TYPE_CHECKING:
     from synthbench.llm.local_model import LocalModel
 
 REQUESTS_PER_SLOT = 4
-"""Requests handed over for each that may be under way: a reserve while the caller is busy."""
+"""Requests submitted per allowed concurrent request, so that some are ready while the caller is busy."""
 
 
 @dataclass(frozen=True)
 class ChatClient:
-    """Asks an endpoint; whatever was ever answered comes from the cache in `folder`."""
+    """Asks an endpoint; answers from earlier runs come from the cache in `folder`."""
 
     endpoint: Endpoint
     folder: Path
     account: Account = field(default_factory=Account)
     local: "LocalModel | None" = None
-    """Answers in the endpoint's place."""
+    """The model that answers in place of a service."""
     say: Say = print
-    """Tells of kept answers that are damaged."""
+    """Reports damaged cached answers."""
 
     def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
-        """Yield an answer to each request, in the order of completion.
+        """Yield an answer to each request, in order of completion.
 
-        Requests are read, in the caller's thread, only as fast as they are answered. What failed for good for
-        a reason that may pass comes last, when it is clear that the run as a whole did not fail.
+        Requests are read, in the caller's thread, only as fast as they are answered. Failures that another
+        run may mend come last, once it is clear that the run as a whole succeeded.
 
-        Raises UserError if no request can succeed (no key, wrong key, unknown model, nobody there), too many
-        failed, the budget is spent, or the cache lacks an answer and the endpoint is not to be asked;
-        PendingError, in the end, if answers come in a batch that is not done.
+        Raises UserError if no request can succeed (no key, wrong key, unknown model, unreachable), too many
+        failed, the budget is spent, or an answer is not cached and `offline` is set; PendingError at the end
+        if answers are in a batch that is not done.
         """
         from synthbench.llm.batches import answers_in_batches
 
@@ -48,7 +49,7 @@ class ChatClient:
 
     def _directly(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
         from synthbench.llm.batches import collect_batches
-        from synthbench.llm.dispatcher import Conversation
+        from synthbench.llm.dispatcher import AsyncBridge
 
         pending = collect_batches(self.endpoint, self.folder, self.account, self.say)
         num_pending = 0
@@ -56,19 +57,16 @@ class ChatClient:
         window = REQUESTS_PER_SLOT * self.endpoint.pacing.concurrency
         failed: list[ChatAnswer] = []
         error: BaseException | None = None
-        with Conversation(self.endpoint, self.folder, self.account, self.local, self.say) as conversation:
-            num_open, is_more = 0, True
+        with AsyncBridge(self.endpoint, self.folder, self.account, self.local, self.say) as bridge:
+            num_open = 0
             while True:
-                while is_more and error is None and num_open < window:
-                    request = next(waiting, None)
-                    if request is None:
-                        is_more = False
-                    else:
-                        conversation.submit(request)
-                        num_open += 1
+                batch = islice(waiting, window - num_open) if error is None else ()
+                for request in batch:
+                    bridge.submit(request)
+                    num_open += 1
                 if not num_open:
                     break
-                outcome = conversation.next()
+                outcome = bridge.next()
                 num_open -= 1
                 if isinstance(outcome, BaseException):
                     error = _worse(error, outcome)
@@ -87,7 +85,7 @@ class ChatClient:
 
 
 def _worse(known: BaseException | None, new: BaseException) -> BaseException:
-    """Return the first error that is no mere consequence of another."""
+    """Return the first error that is not just the consequence of another."""
     from synthbench.llm.dispatcher import StoppedError
 
     return new if known is None or isinstance(known, StoppedError) else known

@@ -1,4 +1,4 @@
-"""One attempt at one request, through the `openai` package's transport, and what its failure means."""
+"""Send one request through the `openai` package's transport, and classify its failure."""
 
 import asyncio
 import json
@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from ssl import SSLError
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from synthbench.errors import UserError
@@ -19,7 +18,7 @@ from synthbench.llm.cache import Answer
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import (
     ENCODINGS,
-    LARGEST,
+    MAX_REPLY_BYTES,
     NOT_UNICODE,
     Reply,
     UnreadableReplyError,
@@ -33,8 +32,8 @@ if TYPE_CHECKING:
     from httpx2 import URL, Response
 
 
-def seconds_asked_for(headers: Mapping[str, str]) -> float | None:
-    """Return what Retry-After (RFC 9110, section 10.2.3) or retry-after-ms says, None if that is unusable."""
+def retry_after_seconds(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of Retry-After (RFC 9110, section 10.2.3) or retry-after-ms, None if invalid."""
     for name, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         try:
             seconds = float(headers.get(name, "")) / unit
@@ -50,63 +49,63 @@ def seconds_asked_for(headers: Mapping[str, str]) -> float | None:
     return max(0.0, (date - datetime.now(UTC)).total_seconds())
 
 
-SECONDS_TO_CONNECT = 10.0
+CONNECT_TIMEOUT = 10.0
 FIRST_BACKOFF = 0.5
 LONGEST_BACKOFF = 30.0
-TRIES_OF_UNLIKELY = 4
-"""Most attempts where nobody listens, or something else than the API answers."""
+MAX_UNLIKELY_TRIES = 4
+"""Most attempts if the endpoint is unreachable or its replies are not the API's."""
 CONTENT_FILTER = "content filter"
-MOST_REDIRECTS = 3
-LONGEST_WAIT = 3600.0
-"""A service that asks to wait longer, in seconds, is asked again by another run."""
+MAX_REDIRECTS = 3
+MAX_RETRY_AFTER = 3600.0
+"""Seconds; if a service asks for a longer wait, only a later run retries."""
 REQUEST_ID = "X-Client-Request-Id"
-_CAN_PASS = (408, 409, 425, 429)
-_LONGEST_SAID = 200
-_PAST_QUOTA = ("insufficient_quota", "billing_hard_limit_reached")
+_RETRIABLE = (408, 409, 425, 429)
+_MAX_MESSAGE = 200
+_QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 
 
-class Kind(Enum):
-    """What a failed attempt means for the next."""
+class Failure(Enum):
+    """Kinds of failed attempts, which decide whether to retry and whether it may be billed."""
 
-    BUSY = "the service turned it away for now"
-    LOST = "it may have been answered, and paid, but no answer came"
-    UNREADABLE = "an answer came, but not the API's"
-    TOO_LARGE = "an answer came that no model can have written"
-    PAGE = "a web page came, of somebody in between"
-    UNREACHABLE = "nobody was there"
-    REFUSED = "it will never be answered"
+    BUSY = "the service refused it for now"
+    LOST = "no answer came, though it may be billed"
+    UNREADABLE = "the answer is not the API's"
+    TOO_LARGE = "the answer is too long for a model"
+    PAGE = "a web page, from a proxy in between"
+    UNREACHABLE = "no connection"
+    REFUSED = "the service will never answer it"
 
 
 @dataclass
 class FailedAttemptError(Exception):
-    """An attempt without an answer; `retry_after` is what the service asked to wait, in seconds."""
+    """An attempt without an answer; `retry_after` is the wait that the service asked for, in seconds."""
 
-    kind: Kind
+    kind: Failure
     reason: str
     retry_after: float | None = None
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether it may have been paid."""
-        return self.kind in (Kind.LOST, Kind.UNREADABLE, Kind.TOO_LARGE, Kind.PAGE)
+        """Whether it may have been billed."""
+        return self.kind in (Failure.LOST, Failure.UNREADABLE, Failure.TOO_LARGE, Failure.PAGE)
 
     @property
-    def is_bought(self) -> bool:
-        """Whether the service replied as to a request that it bills: asked again, it would bill it again."""
-        return self.kind in (Kind.UNREADABLE, Kind.TOO_LARGE)
+    def is_billed(self) -> bool:
+        """Whether the service probably billed it, and would bill a retry again."""
+        return self.kind in (Failure.UNREADABLE, Failure.TOO_LARGE)
 
     def can_pass(self, num_tries: int, most: int) -> bool:
-        """Tell whether another attempt makes sense after so many."""
-        if self.kind in (Kind.REFUSED, Kind.TOO_LARGE) or (self.retry_after or 0) > LONGEST_WAIT:
+        """Tell whether to retry after `num_tries` of at most `most` attempts."""
+        if self.kind in (Failure.REFUSED, Failure.TOO_LARGE) or (self.retry_after or 0) > MAX_RETRY_AFTER:
             return False
-        if self.kind in (Kind.UNREACHABLE, Kind.UNREADABLE, Kind.PAGE):
-            most = min(most, TRIES_OF_UNLIKELY)
+        if self.kind in (Failure.UNREACHABLE, Failure.UNREADABLE, Failure.PAGE):
+            most = min(most, MAX_UNLIKELY_TRIES)
         return num_tries < most
 
     def pause(self, num_tries: int) -> float:
-        """Return the seconds to wait before the next attempt: never less than asked for, and no two alike.
+        """Return the seconds before the next attempt: exponential backoff with jitter.
 
-        They grow whatever is asked for: services that are overrun may ask for none.
+        At least what the service asked for; more later, since overloaded services may ask for 0.
         """
         backoff: float = min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** (num_tries - 1))
         jittered = backoff * random.uniform(0.5, 1.0)
@@ -116,7 +115,7 @@ class FailedAttemptError(Exception):
 
 
 class Connection:
-    """Asks an endpoint, once for each call; retries are others' business.
+    """Sends each request to an endpoint once; callers retry.
 
     Raises UserError if the environment variable of the key is not set.
     """
@@ -126,13 +125,13 @@ class Connection:
         from openai import AsyncOpenAI, DefaultAioHttpClient
 
         self._endpoint = endpoint
-        self._refusals = Refusals(endpoint)
+        self._errors = ErrorReader(endpoint)
         seconds, most = endpoint.pacing.timeout, endpoint.pacing.concurrency
-        timeout = Timeout(seconds, connect=min(seconds, SECONDS_TO_CONNECT))
+        timeout = Timeout(seconds, connect=min(seconds, CONNECT_TIMEOUT))
         limits = Limits(max_connections=most, max_keepalive_connections=most)
         self._http = DefaultAioHttpClient(limits=limits, timeout=timeout, follow_redirects=False)
         client = AsyncOpenAI(
-            base_url=endpoint.base_url, api_key=self._refusals.key or "none", http_client=self._http
+            base_url=endpoint.base_url, api_key=self._errors.key or "none", http_client=self._http
         )
         self._base_url = str(client.base_url).rstrip("/")
         headers = {**client.default_headers, **client.auth_headers, "Accept-Encoding": ENCODINGS}
@@ -141,37 +140,35 @@ class Connection:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self._http.aclose()
 
     async def ask(self, request: ChatRequest, attempt: str) -> Answer:
-        """Return the answer; a service's log has the attempt's name, as OpenAI's X-Client-Request-Id.
+        """Return the answer; `attempt` is sent as OpenAI's X-Client-Request-Id, for the service's log.
 
         Raises FailedAttemptError, or UserError if no request to this endpoint can succeed.
         """
         try:
             body = json.dumps(body_of(self._endpoint, request), ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise FailedAttemptError(Kind.REFUSED, NOT_UNICODE) from None
+            raise FailedAttemptError(Failure.REFUSED, NOT_UNICODE) from None
         reply = await self._reply("POST", "/chat/completions", body, {REQUEST_ID: attempt})
         if not 200 <= reply.status < 300:
-            raise self._refusals.of(reply)
+            raise self._errors.of(reply)
         if not reply.is_whole:
-            raise FailedAttemptError(Kind.TOO_LARGE, f"an answer of more than {LARGEST // 2**20} MiB")
+            raise FailedAttemptError(Failure.TOO_LARGE, f"the answer exceeds {MAX_REPLY_BYTES // 2**20} MiB")
         try:
             return read_reply(request, reply)
         except UnreadableReplyError as error:
-            kind = Kind.PAGE if reply.is_page else Kind.UNREADABLE
-            raise self._refusals.within(reply) or FailedAttemptError(kind, str(error)) from None
+            kind = Failure.PAGE if reply.is_page else Failure.UNREADABLE
+            raise self._errors.of_success(reply) or FailedAttemptError(kind, str(error)) from None
 
-    async def look_up(self, path: str) -> Reply:
-        """Return what a GET brings, whatever its status; raises FailedAttemptError if that is nothing."""
+    async def get(self, path: str) -> Reply:
+        """Return the reply to a GET, of any status; raises FailedAttemptError if there is none."""
         return await self._reply("GET", path, b"", {})
 
     async def _reply(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
-        """Return what comes; raises FailedAttemptError if nothing does."""
+        """Send a request and return the reply; raises FailedAttemptError if there is none."""
         from aiohttp import ClientError
         from httpx2 import HTTPError
 
@@ -179,57 +176,55 @@ class Connection:
             async with asyncio.timeout(self._endpoint.pacing.timeout):
                 return await self._redirected(method, path, body, {**self._headers, **headers})
         except (HTTPError, ClientError, SSLError) as error:
-            raise self._without_answer(error) from None
+            raise self._no_reply(error) from None
         except TimeoutError:
-            raise FailedAttemptError(Kind.LOST, self._too_late()) from None
+            raise FailedAttemptError(Failure.LOST, self._timed_out()) from None
         except ValueError:
-            raise FailedAttemptError(Kind.LOST, "something else than HTTP came") from None
+            raise FailedAttemptError(Failure.LOST, "the reply is not HTTP") from None
 
     async def _redirected(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
-        """Return what comes in the end; redirects are followed within the same server."""
+        """Return the final reply; redirects are followed within the same server."""
         from httpx2 import URL
 
         url = URL(self._base_url + path)
-        for _ in range(MOST_REDIRECTS + 1):
-            # `AsyncOpenAI.post` comes to the same without retries, for half as much CPU again.
+        for _ in range(MAX_REDIRECTS + 1):
+            # `AsyncOpenAI.post` without retries does the same for 50 % more CPU.
             async with self._http.stream(method, url, content=body, headers=headers) as response:
                 if not response.has_redirect_location:
                     return await read_whole(response)
                 url = self._target(response)
-        raise endpoint_error(
-            self._endpoint, "redirects in circles; write the address where it is in llm.base_url"
-        )
+        raise endpoint_error(self._endpoint, "redirects too often; set llm.base_url to its final address")
 
     def _target(self, response: "Response") -> "URL":
-        """Return where a redirect leads; raises UserError if that is another server's."""
+        """Return a redirect's target; raises UserError if it is another server."""
         from httpx2 import InvalidURL
 
         try:
             url = response.url.join(response.headers["location"])
         except InvalidURL:
-            raise FailedAttemptError(Kind.REFUSED, "a redirect to no address") from None
+            raise FailedAttemptError(Failure.REFUSED, "a redirect to an invalid address") from None
         if (url.scheme, url.host, url.port) == (response.url.scheme, response.url.host, response.url.port):
             return url
-        raise self._refusals.redirected(url)
+        raise self._errors.redirected(url)
 
-    def _without_answer(self, error: Exception) -> FailedAttemptError:
+    def _no_reply(self, error: Exception) -> FailedAttemptError:
         from aiohttp import ClientConnectorError, ConnectionTimeoutError
 
-        # httpx2 calls a connection that broke later a failure to connect, too: only the transport knows.
+        # httpx2 reports a connection that broke later as a failure to connect, too; only the transport knows.
         for cause in causes(error):
             if isinstance(cause, ClientConnectorError | ConnectionTimeoutError):
-                reason = self._refusals.without_key(_in_the_systems_words(cause))
-                return FailedAttemptError(Kind.UNREACHABLE, reason)
+                reason = self._errors.redacted(_system_message(cause))
+                return FailedAttemptError(Failure.UNREACHABLE, reason)
             if isinstance(cause, TimeoutError):
-                return FailedAttemptError(Kind.LOST, self._too_late())
-        return FailedAttemptError(Kind.LOST, "the connection ended without an answer")
+                return FailedAttemptError(Failure.LOST, self._timed_out())
+        return FailedAttemptError(Failure.LOST, "the connection ended without an answer")
 
-    def _too_late(self) -> str:
+    def _timed_out(self) -> str:
         return f"no answer within {self._endpoint.pacing.timeout:g} s"
 
 
-class Refusals:
-    """What it means that an endpoint turned a request away; `key` is the endpoint's, and appears in no text.
+class ErrorReader:
+    """Reads an endpoint's errors; `key` is the endpoint's API key, which no text repeats.
 
     Raises UserError if the environment variable of the key is not set.
     """
@@ -239,62 +234,63 @@ class Refusals:
         self.key = _key(endpoint)
 
     def of(self, reply: Reply) -> FailedAttemptError | UserError:
-        """Return the meaning of a reply that is none of success."""
+        """Return the error that a reply with an error status means."""
         error = _error_in(reply)
         code = error.get("code") if isinstance(error, dict) else None
-        pause = seconds_asked_for(reply.headers)
-        return self.turned_away(reply.status, code if isinstance(code, str) else "", self.said(reply), pause)
+        pause = retry_after_seconds(reply.headers)
+        return self.of_status(reply.status, code if isinstance(code, str) else "", self.said(reply), pause)
 
     def redirected(self, url: "URL") -> UserError:
-        """Return the error of a redirect to a server that was not asked, and that would get it all."""
+        """Return the error of a redirect to another server, which would get the key and the prompts."""
         address = str(url.copy_with(query=None, fragment=None, userinfo=b""))
-        shown = as_printable_line(self.without_key(address))[:_LONGEST_SAID]
+        shown = as_printable_line(self.redacted(address))[:_MAX_MESSAGE]
         return self._error(
-            f"redirects to {shown}, which was not asked; if that is the right server, write its address in"
-            " llm.base_url"
+            f"redirects to {shown}, another server; if that is the right one, set llm.base_url to it"
         )
 
-    def within(self, reply: Reply) -> FailedAttemptError | UserError | None:
-        """Return the meaning of an error that has the status of success, None if the reply holds none."""
+    def of_success(self, reply: Reply) -> FailedAttemptError | UserError | None:
+        """Return the error in a reply with a success status, None if there is none."""
         error = _error_in(reply)
         if not isinstance(error, dict) or error is reply.value:
             return None
         code = error.get("code")
         status = code if type(code) is int and 400 <= code < 600 else 500
-        return self.turned_away(status, code if isinstance(code, str) else "", self.said(reply))
+        return self.of_status(status, code if isinstance(code, str) else "", self.said(reply))
 
-    def turned_away(
+    def of_status(
         self, status: int, code: str, said: str, retry_after: float | None = None
     ) -> FailedAttemptError | UserError:
-        """Return the meaning of a status and what was said; a UserError if no request can succeed."""
-        said = self.without_key(said)[:_LONGEST_SAID]
+        """Return the error that a status and message mean; a UserError if no request can succeed."""
+        said = self.redacted(said)[:_MAX_MESSAGE]
         if status == 401:
-            # What was said may repeat the key, or parts of it.
-            return self._error(f"does not accept the key (HTTP 401); {self._where_the_key_is()}")
+            # The message may repeat parts of the key.
+            return self._error(f"rejects the key (HTTP 401); {self._where_the_key_is()}")
         if status == 403:
-            return self._error(f"lets nobody in with this key (HTTP 403: {said}); {self._where_the_key_is()}")
+            return self._error(f"denies access with this key (HTTP 403: {said}); {self._where_the_key_is()}")
         if status == 404:
-            return self._error(f"has no model '{self._endpoint.model}', or is elsewhere (HTTP 404: {said})")
-        if code in _PAST_QUOTA:
-            return self._error(f"has no money left for this key (HTTP {status}: {said})")
-        if status in _CAN_PASS or status >= 500:
-            return FailedAttemptError(Kind.BUSY, f"HTTP {status}", retry_after)
+            return self._error(
+                f"has no model '{self._endpoint.model}', or another address (HTTP 404: {said})"
+            )
+        if code in _QUOTA_CODES:
+            return self._error(f"has no credit left for this key (HTTP {status}: {said})")
+        if status in _RETRIABLE or status >= 500:
+            return FailedAttemptError(Failure.BUSY, f"HTTP {status}", retry_after)
         if CONTENT_FILTER in f"{code} {said}".replace("_", " ").lower():
-            return FailedAttemptError(Kind.REFUSED, CONTENT_FILTER)
-        return FailedAttemptError(Kind.REFUSED, f"HTTP {status}: {said}")
+            return FailedAttemptError(Failure.REFUSED, CONTENT_FILTER)
+        return FailedAttemptError(Failure.REFUSED, f"HTTP {status}: {said}")
 
     def said(self, reply: Reply) -> str:
-        """Return the service's own words in one line."""
+        """Return the service's own message in one line."""
         if reply.is_page:
-            return "a web page, not the API's answer"
+            return "a web page instead of the API's answer"
         error = _error_in(reply)
         said = error.get("message") or "" if isinstance(error, dict) else error
         if not isinstance(said, str):
             said = json.dumps(said)
-        return as_printable_line(self.without_key(said))[:_LONGEST_SAID]
+        return as_printable_line(self.redacted(said))[:_MAX_MESSAGE]
 
-    def without_key(self, text: str) -> str:
-        """Return the text with asterisks for the key."""
+    def redacted(self, text: str) -> str:
+        """Replace the key in a text by asterisks."""
         return text.replace(self.key, "***") if self.key else text
 
     def _error(self, what: str) -> UserError:
@@ -302,11 +298,11 @@ class Refusals:
 
     def _where_the_key_is(self) -> str:
         variable = self._endpoint.key_variable
-        return f"see the environment variable {variable}" if variable else "give llm.key_variable"
+        return f"see the environment variable {variable}" if variable else "set llm.key_variable"
 
 
 def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
-    """Return what is sent to ask for one answer."""
+    """Return the JSON body of a request."""
     body = {"model": endpoint.model, "messages": request.messages, **request.sampling}
     if endpoint.sends_sample:
         body.setdefault("seed", request.sample)
@@ -314,7 +310,7 @@ def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
 
 
 def _error_in(reply: Reply) -> Any:  # noqa: ANN401 - whatever came
-    """Return the error of a reply's JSON, the JSON itself if it has none, or else its text."""
+    """Return the error in a reply's JSON, else the JSON, else the text."""
     try:
         value = reply.value
     except UnreadableReplyError:
@@ -322,20 +318,20 @@ def _error_in(reply: Reply) -> Any:  # noqa: ANN401 - whatever came
     return value.get("error", value) if isinstance(value, dict) else value
 
 
-def gone(endpoint: Endpoint, reason: str) -> UserError:
-    """Return the error of an endpoint where nobody is."""
+def unreachable_error(endpoint: Endpoint, reason: str) -> UserError:
+    """Return the error of an endpoint that stopped responding."""
     return endpoint_error(
-        endpoint, f"can't be reached ({reason}); what it has written is kept, and the same command goes on"
+        endpoint, f"can't be reached ({reason}). Its answers are cached; run the same command again to resume"
     )
 
 
 def endpoint_error(endpoint: Endpoint, what: str) -> UserError:
-    """Return the error of an endpoint that `what` is said of."""
+    """Return an error that names the endpoint and its address."""
     return UserError(f"the LLM '{endpoint.name}' at {endpoint.base_url} {what}")
 
 
-def _in_the_systems_words(error: Exception) -> str:
-    """Return "Connection refused" where the transport has much to say around it."""
+def _system_message(error: Exception) -> str:
+    """Return the operating system's message, such as "Connection refused", without the transport's."""
     cause = getattr(error, "os_error", None)
     if cause is None or isinstance(cause, SSLError):
         return str(error)
@@ -349,14 +345,14 @@ def _key(endpoint: Endpoint) -> str:
     if not key or not key.isascii():
         state = "holds no key" if key else "is not set"
         raise UserError(
-            f"the environment variable {endpoint.key_variable} {state}: it must hold the key of the LLM"
+            f"the environment variable {endpoint.key_variable} {state}; set it to the key of the LLM"
             f" '{endpoint.name}'"
         )
     return key
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield what an error came from, the nearest first."""
+    """Yield an error's causes, the nearest first."""
     cause = error.__cause__ or error.__context__
     while cause is not None:
         yield cause

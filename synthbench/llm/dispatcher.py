@@ -1,4 +1,4 @@
-"""Answer each request from the cache, or by as many attempts as it takes, in an event loop's own thread."""
+"""Answer requests from the cache or by as many attempts as it takes, in a thread with an event loop."""
 
 import asyncio
 import queue
@@ -8,50 +8,50 @@ from concurrent.futures import Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Protocol, Self
 
 from synthbench.errors import UserError
-from synthbench.llm.cache import Answer, AnswerCache, Cost, Say, key_of
+from synthbench.llm.cache import Answer, AnswerCache, Say, key_of
 from synthbench.llm.connection import (
     CONTENT_FILTER,
     Connection,
     FailedAttemptError,
-    Kind,
-    gone,
+    Failure,
+    unreachable_error,
 )
-from synthbench.llm.database import BatchBook
+from synthbench.llm.database import BatchTable
 from synthbench.llm.endpoint import Account, Endpoint
-from synthbench.llm.limits import AdaptiveLimit, Budget, FailureWatch, Rate
+from synthbench.llm.limits import Budget, CircuitBreaker, ConcurrencyLimit, RateLimit
 from synthbench.llm.local_model import LocalBackend, LocalModel
-from synthbench.llm.replies import answered
+from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 
 class Backend(Protocol):
-    """Asked by one event loop, many requests at a time; leaving it ends what is under way."""
+    """What answers requests, many at a time; leaving it ends those in flight. For one event loop."""
 
     async def __aenter__(self) -> Self:
         """Get ready."""
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End what is under way."""
+    async def __aexit__(self, *error: object) -> None:
+        """End the requests in flight."""
 
     async def ask(self, request: ChatRequest, attempt: str) -> Answer:
-        """Return the answer; `attempt` is what nobody else's attempt is called.
+        """Return the answer; `attempt` is a globally unique attempt id.
 
         Raises FailedAttemptError, or UserError if no request can succeed.
         """
 
 
-SECONDS_BETWEEN_LOOKS = 0.2
+POLL_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """An answer; if `is_final` the same on another day; none yet if it `is_pending`, in a batch."""
+    """What became of a request.
+
+    is_final: a retry cannot change it. is_pending: it is in a batch, and has no answer yet.
+    """
 
     answer: ChatAnswer
     is_final: bool = True
@@ -59,45 +59,45 @@ class Outcome:
 
 
 class StoppedError(Exception):
-    """The run stops for a reason that another request has given."""
+    """Stopped, since another request found that none can succeed."""
 
 
-class Asker:
-    """Answers requests, many at a time, within the endpoint's limits; used by one event loop.
+class Dispatcher:
+    """Answers requests, many at a time, within the endpoint's limits; for one event loop.
 
-    Once a request finds that no other can succeed, those that have not left do not leave any more, and those
-    that have are waited for, so that nothing is lost that may have to be paid.
+    Once a request finds that none can succeed, no more are sent. Those in flight are awaited: they may be
+    billed.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, backend: Backend | None) -> None:
         self._endpoint = endpoint
         self._cache = cache
         self._backend = backend
-        self._book = BatchBook(cache.database)
+        self._batches = BatchTable(cache.database)
         self._budget = Budget(endpoint, cache)
-        self._limit = AdaptiveLimit(endpoint.pacing.concurrency)
-        self._requests = Rate(endpoint.pacing.requests_per_minute)
-        self._tokens = Rate(endpoint.pacing.tokens_per_minute)
-        self._watch = FailureWatch(endpoint.name, endpoint.pacing.max_failure_rate)
-        self._asking: dict[str, asyncio.Event] = {}
-        self._bought_in_vain: list[str] = []
+        self._limit = ConcurrencyLimit(endpoint.pacing.concurrency)
+        self._requests = RateLimit(endpoint.pacing.requests_per_minute)
+        self._tokens = RateLimit(endpoint.pacing.tokens_per_minute)
+        self._breaker = CircuitBreaker(endpoint.name, endpoint.pacing.max_failure_rate)
+        self._in_flight: dict[str, asyncio.Event] = {}
+        self._billed_failures: list[str] = []
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
-        """Let no request leave any more."""
+        """Send no more requests."""
         self._stopped.set()
 
     async def answer(self, request: ChatRequest) -> Outcome:
-        """Return the answer, or that there will be none.
+        """Return what became of a request.
 
-        Raises UserError if no request can succeed any more, StoppedError if another one has found that.
+        Raises UserError if no request can succeed, StoppedError if another request found that.
         """
         key = key_of(self._endpoint, request)
         try:
             while True:
                 found = self._cache.find(key)
                 if found is not None:
-                    return Outcome(answered(request, found))
+                    return Outcome(to_chat_answer(request, found))
                 outcome = await self._ask_alone(key, request)
                 if outcome is not None:
                     return outcome
@@ -106,23 +106,23 @@ class Asker:
             raise
 
     async def _ask_alone(self, key: str, request: ChatRequest) -> Outcome | None:
-        """Ask, unless somebody is at it: then wait for that and return None."""
-        if key in self._asking:
-            await self._asking[key].wait()
+        """Ask, unless an equal request is in flight: then wait for it and return None."""
+        if key in self._in_flight:
+            await self._in_flight[key].wait()
             return None
-        self._asking[key] = asyncio.Event()
+        self._in_flight[key] = asyncio.Event()
         try:
             outcome = await self._ask(key, request)
-            if outcome is None and self._book.holder_of(key) is not None:
+            if outcome is None and self._batches.batch_of(key) is not None:
                 return Outcome(ChatAnswer(request, None), is_pending=True)
             if outcome is None:
-                await self._sleep(SECONDS_BETWEEN_LOOKS)
+                await self._sleep(POLL_SECONDS)
             return outcome
         finally:
-            self._asking.pop(key).set()
+            self._in_flight.pop(key).set()
 
     async def _ask(self, key: str, request: ChatRequest) -> Outcome | None:
-        """Ask as often as it takes; None if another process is at it."""
+        """Attempt and retry; return None if another process is asking."""
         num_tries = 0
         while True:
             num_tries += 1
@@ -135,76 +135,73 @@ class Asker:
                 continue
             if answer is None:
                 return None
-            self._watch.succeeded(request)
-            return Outcome(answered(request, answer))
+            self._breaker.succeeded(request)
+            return Outcome(to_chat_answer(request, answer))
 
     def _failed(self, key: str, request: ChatRequest, error: FailedAttemptError, num_tries: int) -> Outcome:
-        if error.kind is Kind.UNREACHABLE:
-            raise gone(self._endpoint, error.reason)
+        if error.kind is Failure.UNREACHABLE:
+            raise unreachable_error(self._endpoint, error.reason)
         if error.reason == CONTENT_FILTER:
-            self._watch.succeeded(request)
+            self._breaker.succeeded(request)
             return Outcome(ChatAnswer(request, None, CONTENT_FILTER))
         try:
-            self._watch.failed(request, error.reason)
+            self._breaker.failed(request, error.reason)
         except UserError:
-            # The endpoint is broken rather than single requests: once it is mended, it may answer these.
-            self._cache.forget(self._bought_in_vain)
+            # The endpoint is broken, not single requests: it may answer these once it is fixed.
+            self._cache.forget(self._billed_failures)
             raise
         tries = "" if num_tries == 1 else f", given up after {num_tries} tries"
-        if error.is_bought:
+        if error.is_billed:
             cost = self._budget.expected(request)
             tokens = (cost.prompt_tokens, cost.completion_tokens)
-            self._cache.keep(key, Answer(None, error.reason + tries, *tokens))
-            self._bought_in_vain.append(key)
+            self._cache.store_failure(key, Answer(None, error.reason + tries, *tokens))
+            self._billed_failures.append(key)
         return Outcome(ChatAnswer(request, None, error.reason + tries), is_final=False)
 
     async def _attempt(self, key: str, request: ChatRequest) -> Answer | None:
         if self._backend is None:
             raise UserError(
-                f"llm.offline: the cache has no answer of '{self._endpoint.name}' ({self._endpoint.model}) to"
-                f" the request {request.key}; run once without `offline`"
+                f"llm.offline: '{self._endpoint.name}' ({self._endpoint.model}) has no cached answer to"
+                f" request {request.key}; run once without `offline`"
             )
         async with self._limit:
             expected = self._budget.expected(request)
             await self._requests.wait(1, self._sleep)
             await self._tokens.wait(expected.prompt_tokens + expected.completion_tokens, self._sleep)
-            attempt = await self._budget.send(key, expected, self._go_on)
+            attempt = await self._budget.begin_attempt(key, expected, self._go_on)
             if attempt is None:
                 return None
             try:
                 answer = await self._send(self._backend, attempt, key, request)
             finally:
                 self._budget.settle()
-            self._account_for(request, expected, answer)
+            self._limit.succeeded()
+            self._budget.learn(request, answer)
+            surplus = expected.prompt_tokens - answer.prompt_tokens
+            self._tokens.correct(surplus + expected.completion_tokens - answer.completion_tokens)
             return answer
 
     async def _send(self, backend: Backend, attempt: int, key: str, request: ChatRequest) -> Answer:
         left_at = asyncio.get_running_loop().time()
         try:
-            answer = await backend.ask(request, self._cache.name_of(attempt))
+            answer = await backend.ask(request, self._cache.attempt_id(attempt))
         except FailedAttemptError as error:
             if error.is_in_doubt:
-                self._cache.doubted(attempt, error.reason)
+                self._cache.record_doubt(attempt, error.reason)
             else:
-                self._cache.refused(attempt, error.reason)
-            if error.kind is Kind.BUSY:
+                self._cache.record_refusal(attempt, error.reason)
+            if error.kind is Failure.BUSY:
                 self._limit.refused(left_at)
             raise
         except UserError as error:
-            self._cache.refused(attempt, str(error))
+            self._cache.record_refusal(attempt, str(error))
             raise
         usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens)
-        self._cache.answered(attempt, key, answer, usd)
+        self._cache.record_answer(attempt, key, answer, usd)
         return answer
 
-    def _account_for(self, request: ChatRequest, expected: Cost, answer: Answer) -> None:
-        self._limit.succeeded()
-        self._budget.learn(request, answer)
-        surplus = expected.prompt_tokens - answer.prompt_tokens
-        self._tokens.correct(surplus + expected.completion_tokens - answer.completion_tokens)
-
     async def _sleep(self, seconds: float) -> None:
-        """Sleep; raises StoppedError if the run stops meanwhile."""
+        """Sleep; raise StoppedError if the dispatcher is stopped meanwhile."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopped.wait(), seconds)
         self._go_on()
@@ -215,7 +212,7 @@ class Asker:
 
 
 class _Inbox:
-    """Requests for an event loop from another thread; all that come together wake it once."""
+    """Requests from another thread for an event loop, which several of them wake only once."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -224,7 +221,7 @@ class _Inbox:
         self._is_waking = False
 
     def put(self, request: ChatRequest | None) -> None:
-        """Hand over a request, None after the last; called by the other thread."""
+        """Add a request, None after the last; called by the other thread."""
         self._requests.append(request)
         if not self._is_waking:
             self._is_waking = True
@@ -238,17 +235,16 @@ class _Inbox:
         return self._requests.popleft()
 
     def _wake(self) -> None:
-        # Before the arrival is told: what is put from now on wakes the loop again.
+        # Reset the flag before the event: a request put from now on wakes the loop again.
         self._is_waking = False
         self._arrival.set()
 
 
-class Conversation:
-    """Takes requests and gives outcomes, in the order of completion.
+class AsyncBridge:
+    """Takes requests in one thread and answers them in another's event loop, in order of completion.
 
-    Leaving it waits for the answers under way, which may have to be paid; a local model's it ends.
-
-    Entering raises UserError if there is no key, or the cache can't be used.
+    Leaving it waits for requests in flight, which may be billed, but cancels a local model's. Entering raises
+    UserError if there is no key or the cache can't be used.
     """
 
     def __init__(
@@ -259,27 +255,25 @@ class Conversation:
         self._account = account
         self._local = local
         self._say = say
-        self._ready: Future[_Inbox] = Future()
+        self._ready: Future[None] = Future()
         self._outcomes: queue.SimpleQueue[Outcome | BaseException] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="synthbench-chat", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._inbox = self._ready.result()
+        self._ready.result()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._inbox.put(None)
         self._thread.join()
 
     def submit(self, request: ChatRequest) -> None:
-        """Hand over a request."""
+        """Start to answer a request."""
         self._inbox.put(request)
 
     def next(self) -> Outcome | BaseException:
-        """Wait for what has become of one of the requests."""
+        """Wait for the outcome of any request."""
         return self._outcomes.get()
 
     def _work(self) -> None:
@@ -293,33 +287,32 @@ class Conversation:
 
     async def _serve(self) -> None:
         async with AsyncExitStack() as stack:
-            backend = None
+            backend: Backend | None = None
             if not self._endpoint.pacing.offline:
-                backend = await stack.enter_async_context(self._backend())
+                backend = await stack.enter_async_context(
+                    Connection(self._endpoint) if self._local is None else LocalBackend(self._local)
+                )
             cache = stack.enter_context(AnswerCache(self._folder, self._endpoint, self._account, self._say))
-            asker = Asker(self._endpoint, cache, backend)
-            inbox = _Inbox()
-            self._ready.set_result(inbox)
-            await self._ask_all(asker, inbox)
+            dispatcher = Dispatcher(self._endpoint, cache, backend)
+            self._inbox = _Inbox()
+            self._ready.set_result(None)
+            await self._ask_all(dispatcher)
 
-    def _backend(self) -> Backend:
-        return Connection(self._endpoint) if self._local is None else LocalBackend(self._local)
-
-    async def _ask_all(self, asker: Asker, inbox: _Inbox) -> None:
+    async def _ask_all(self, dispatcher: Dispatcher) -> None:
         tasks: set[asyncio.Task[None]] = set()
-        while (request := await inbox.get()) is not None:
-            task = asyncio.create_task(self._ask(asker, request))
+        while (request := await self._inbox.get()) is not None:
+            task = asyncio.create_task(self._ask(dispatcher, request))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
-        asker.stop()
+        dispatcher.stop()
         if self._local is not None:
             for task in tasks:
                 task.cancel()
-        # What has left for a service may have to be paid, and is waited for.
+        # Requests that a service has received may be billed, so wait for them.
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _ask(self, asker: Asker, request: ChatRequest) -> None:
+    async def _ask(self, dispatcher: Dispatcher, request: ChatRequest) -> None:
         try:
-            self._outcomes.put(await asker.answer(request))
+            self._outcomes.put(await dispatcher.answer(request))
         except Exception as error:  # noqa: BLE001 - the caller's thread raises it
             self._outcomes.put(error)

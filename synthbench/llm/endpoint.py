@@ -1,4 +1,4 @@
-"""Where an LLM is asked, how much at a time, and what its tokens cost."""
+"""An LLM's endpoint, its limits, and what its tokens cost."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -11,16 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from synthbench.generation.language_model import LanguageModel
 
 BATCHES_AT_ONCE = 4
-"""A local model is given the requests of so many batches, for batches of prompts of about the same length."""
+"""A local model gets requests for this many batches at once, to group prompts of similar length."""
 
 
 class Price(BaseModel):
-    """US dollars for a million tokens, as of a date."""
+    """US dollars per million tokens, as of a date."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    input: float = Field(ge=0, description="US dollars for a million tokens of prompts")
-    output: float = Field(ge=0, description="US dollars for a million tokens of answers")
+    input: float = Field(ge=0, description="US dollars per million tokens of prompts")
+    output: float = Field(ge=0, description="US dollars per million tokens of answers")
     date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day on which this was the price")
     batch: float = Field(1.0, ge=0, description="what a batch costs, as a share of the price")
 
@@ -30,8 +30,8 @@ class Price(BaseModel):
         return share * (self.input * prompt_tokens + self.output * completion_tokens) / 1e6
 
 
-class Traffic(BaseModel):
-    """How an endpoint is asked; changes no answer."""
+class CommonPacing(BaseModel):
+    """Limits that every endpoint has; they change no answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
@@ -48,8 +48,8 @@ class Traffic(BaseModel):
     price: Price | None = Field(None, description="instead of the shipped table's; null: that one")
 
 
-class Pacing(Traffic):
-    """Traffic with what is a service's own: limits, batches."""
+class Pacing(CommonPacing):
+    """All limits of a service: rates and batches, too."""
 
     requests_per_minute: int | None = Field(None, ge=1, description="most requests in a minute; null: any")
     tokens_per_minute: int | None = Field(None, ge=1, description="most tokens in a minute; null: any")
@@ -61,9 +61,9 @@ class Pacing(Traffic):
 
 @dataclass(frozen=True)
 class LocalChat:
-    """A chat model to be run by transformers, `batch_size` answers side by side.
+    """A chat model that transformers runs, `batch_size` answers at a time.
 
-    An answer to a request that does not say it is at most `max_new_tokens` tokens long.
+    `max_new_tokens` limits answers to requests without `max_tokens`.
     """
 
     language_model: LanguageModel
@@ -73,10 +73,10 @@ class LocalChat:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A chat model behind OpenAI's API, or one that is run here.
+    """A chat model behind OpenAI's API, or a local one.
 
-    `name` is what files call it, and all of it that the cache knows beside `model`. `key_variable` names the
-    environment variable with its key ("": it takes none).
+    The cache identifies it by `name`, from the experiment file, and `model`. `key_variable` names the
+    environment variable with its key ("": no key).
     """
 
     name: str
@@ -85,20 +85,17 @@ class Endpoint:
     key_variable: str = ""
     pacing: Pacing = field(default_factory=Pacing)
     sends_sample: bool = True
-    """Whether the sample index is sent, as the API's `seed`."""
+    """Whether the sample index is sent as the API's `seed`."""
     local: LocalChat | None = None
-    """The model that answers in this process, in place of an address; it costs nothing."""
+    """The model that answers in this process, free of charge, in place of an address."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """On whose account requests go: the experiment, which has the budget, and the stage."""
+    """Who pays for requests: the experiment, which has the budget, and the stage."""
 
     experiment: str = ""
     stage: str = ""
-
-
-TABLE = "prices.yaml"
 
 
 @cache
@@ -106,19 +103,19 @@ def price_table() -> Mapping[str, Price]:
     """Return the shipped prices by model."""
     from ruamel.yaml import YAML
 
-    text = (files("synthbench.llm") / TABLE).read_text(encoding="utf-8")
+    text = (files("synthbench.llm") / "prices.yaml").read_text(encoding="utf-8")
     rows = YAML(typ="safe", pure=True).load(text)
     return {model: Price.model_validate(row) for model, row in rows.items()}
 
 
 def price_of(endpoint: Endpoint) -> Price | None:
-    """Return the endpoint's own price, else its model's in the table; None if nobody knows it."""
+    """Return the endpoint's own price, else its model's in the table; None if unknown."""
     return endpoint.pacing.price or price_table().get(endpoint.model)
 
 
 @dataclass(frozen=True)
 class ChatAmount:
-    """About so many requests, with the tokens of all their prompts and of all answers."""
+    """An estimate of requests, with the tokens of all prompts and all answers."""
 
     num_requests: int
     prompt_tokens: int
@@ -132,22 +129,22 @@ class ChatAmount:
         )
 
     def lines(self, endpoint: Endpoint) -> Iterator[str]:
-        """Yield requests and tokens, and money with the date of its prices, in one line each."""
+        """Yield a line on requests and tokens, and one on money with the date of its prices."""
         yield (
             f"LLM '{endpoint.name}' ({endpoint.model}): about {self.num_requests:,} requests,"
-            f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, less what"
-            " the cache of answers holds"
+            f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, minus"
+            " cached answers"
         )
         if endpoint.local is not None:
-            yield "money: none, the model runs here"
+            yield "money: none, the model runs locally"
             return
         variable = endpoint.key_variable
         if variable and not os.environ.get(variable, "").strip():
-            yield f"the environment variable {variable} is not set: nobody can be asked without it"
+            yield f"the environment variable {variable} is not set; the LLM needs its key"
         price, budget = price_of(endpoint), endpoint.pacing.budget_usd
         limit = "" if budget is None else f"; budget_usd is {budget:g}"
         if price is None:
-            yield f"money: nobody knows what {endpoint.model} costs; give llm.price{limit}"
+            yield f"money: no price is known for {endpoint.model}; set llm.price{limit}"
             return
         is_batch = endpoint.pacing.batch
         usd = price.usd(self.prompt_tokens, self.completion_tokens, is_batch=is_batch)

@@ -1,4 +1,4 @@
-"""Check that an endpoint can answer, before anything is computed and at no cost."""
+"""Check that an endpoint can answer, free of charge, before anything is computed."""
 
 import asyncio
 import difflib
@@ -9,9 +9,9 @@ from urllib.parse import quote
 from synthbench.errors import UserError
 from synthbench.llm.connection import (
     Connection,
+    ErrorReader,
     FailedAttemptError,
-    Kind,
-    Refusals,
+    Failure,
     endpoint_error,
 )
 from synthbench.llm.endpoint import Endpoint
@@ -22,9 +22,9 @@ _SHOWN = 5
 
 
 def check_endpoint(endpoint: Endpoint) -> None:
-    """Raise UserError if the endpoint has no key, is not there, refuses the key, or lacks the model.
+    """Raise UserError if the endpoint has no key, is unreachable, rejects the key, or lacks the model.
 
-    It is asked for its list of models, which costs nothing. Where it has none, nothing is concluded.
+    This requests its list of models, which is free. An endpoint without one passes.
     """
     pacing = endpoint.pacing
     if pacing.offline or not endpoint.base_url:
@@ -35,39 +35,39 @@ def check_endpoint(endpoint: Endpoint) -> None:
 
 async def _check(endpoint: Endpoint) -> None:
     async with Connection(endpoint) as connection:
-        listed = await _look_up(connection, endpoint, "/models")
+        listed = await _get(connection, endpoint, "/models")
         if listed is None:
             return
-        if listed.status in (401, 403) and "permission" not in Refusals(endpoint).said(listed):
-            raise Refusals(endpoint).of(listed)
+        if listed.status in (401, 403) and "permission" not in ErrorReader(endpoint).said(listed):
+            raise ErrorReader(endpoint).of(listed)
         names = _names(listed)
-        if not names or _plain(endpoint.model) in map(_plain, names):
+        if not names or _normalized(endpoint.model) in map(_normalized, names):
             return
-        # Some serve models that they do not list, and say so of each.
-        found = await _look_up(connection, endpoint, f"/models/{quote(endpoint.model, safe='/:')}")
+        # Some services offer models that are not in their list.
+        found = await _get(connection, endpoint, f"/models/{quote(endpoint.model, safe='/:')}")
         if found is not None and found.status in (400, 404):
             raise endpoint_error(
                 endpoint, f"has no model '{endpoint.model}'{_nearest(endpoint.model, names)}"
             )
 
 
-async def _look_up(connection: Connection, endpoint: Endpoint, path: str) -> Reply | None:
-    """Return what is there, None if nothing can be told; raises UserError if nobody is."""
+async def _get(connection: Connection, endpoint: Endpoint, path: str) -> Reply | None:
+    """Return the reply, None if there is none; raises UserError if the endpoint is unreachable."""
     num_tries = 0
     while True:
         num_tries += 1
         try:
-            return await connection.look_up(path)
+            return await connection.get(path)
         except FailedAttemptError as error:
-            if error.kind is not Kind.UNREACHABLE:
+            if error.kind is not Failure.UNREACHABLE:
                 return None
             if not error.can_pass(num_tries, endpoint.pacing.tries):
-                raise _nobody_there(endpoint, error.reason) from None
+                raise _unreachable(endpoint, error.reason) from None
             await asyncio.sleep(error.pause(num_tries))
 
 
 def _names(reply: Reply) -> list[str]:
-    """Return the models of a list as the API has it, [] if it is none."""
+    """Return the names in the API's list of models, [] if the reply is no such list."""
     try:
         rows = reply.value["data"] if reply.status == 200 else ()
         names = [row["id"] for row in rows]
@@ -76,8 +76,8 @@ def _names(reply: Reply) -> list[str]:
     return [name for name in names if isinstance(name, str)]
 
 
-def _plain(name: str) -> str:
-    """Return a model's name without what services leave out: "models/" before, ":latest" after it."""
+def _normalized(name: str) -> str:
+    """Return a model's name without "models/" before and ":latest" after it, which services omit."""
     return name.removeprefix("models/").partition(":")[0].lower()
 
 
@@ -86,9 +86,9 @@ def _nearest(model: str, names: Collection[str]) -> str:
     return f"; of the {len(names)} that it lists, the nearest are {', '.join(near)}"
 
 
-def _nobody_there(endpoint: Endpoint, reason: str) -> UserError:
+def _unreachable(endpoint: Endpoint, reason: str) -> UserError:
     return endpoint_error(
         endpoint,
-        f"can't be reached ({reason}); nothing was computed. Start it, mend llm.base_url, or take the kept"
-        " answers alone with llm.offline: true",
+        f"can't be reached ({reason}). Nothing was computed. Start it, correct llm.base_url, or use cached"
+        " answers only with llm.offline: true",
     )

@@ -1,4 +1,4 @@
-"""What was asked, and what it cost: read from the attempts that the cache of answers holds."""
+"""Read from the answer cache what LLMs were asked and what it cost."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -9,10 +9,10 @@ from typing import Any
 
 from synthbench.errors import UserError
 from synthbench.llm.cache import FILE
-from synthbench.llm.database import unusable
+from synthbench.llm.database import damage_message
 
 _HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE name = 'attempts'"
-"""They come a moment after the file, and a kill may come in between."""
+"""A process creates the file first, and may be killed before it creates the tables."""
 _QUERY = """
 SELECT experiment, stage, endpoint, model,
   sum(state = 'answered'),
@@ -53,12 +53,12 @@ class Amount:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a stage asked of a model.
+    """A stage's attempts at one model.
 
-    Nobody knows of what is `in_doubt` whether it was answered and paid, as a kill or a lost connection came
-    in between; its tokens are those of the answer that another attempt got, else the most that were expected,
-    and its US dollars always the most. Of what is in a batch that is not collected (`in_batches`) tokens and
-    US dollars are the most that are expected. `num_refused` attempts were turned away and cost nothing.
+    in_doubt: the request was cut off by a kill or a lost connection and may have been billed. Its tokens are
+    those of the answer that another attempt got, else the most expected; its US dollars are the most
+    expected. in_batches: in a batch that is not collected; tokens and US dollars are the most expected.
+    num_refused: the service refused the request, which costs nothing.
     """
 
     experiment: str
@@ -72,15 +72,15 @@ class Entry:
 
     def __str__(self) -> str:
         doubt = f"; in doubt: {self.in_doubt}" if self.in_doubt.num_attempts else ""
-        batches = f"; under way in batches: {self.in_batches}" if self.in_batches.num_attempts else ""
-        refused = f"; turned away: {self.num_refused:,}" if self.num_refused else ""
+        batches = f"; in flight in batches: {self.in_batches}" if self.in_batches.num_attempts else ""
+        refused = f"; refused: {self.num_refused:,}" if self.num_refused else ""
         return f"answers of '{self.endpoint}' ({self.model}): {self.answered}{batches}{doubt}{refused}"
 
 
 def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
-    """Return the entries of the ledger in `folder`, of one experiment or stage or all, the oldest first.
+    """Return the ledger in `folder`, of one experiment or stage or all, the oldest entry first.
 
-    Raises UserError if the file is there and can't be read.
+    Raises UserError if the file exists but can't be read.
     """
     file = folder / FILE
     if not file.exists():
@@ -93,7 +93,7 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
             )
     except sqlite3.Error as error:
         raise UserError(
-            unusable(file, error) or f"the ledger of LLM answers, {file}, can't be read: {error}"
+            damage_message(file, error) or f"the ledger of LLM answers, {file}, can't be read: {error}"
         ) from error
     return [_entry(row) for row in rows]
 

@@ -1,9 +1,8 @@
-"""What slows or stops asking: rate limit, concurrency limit, circuit breaker, budget."""
+"""What slows or stops requests: concurrency limit, rate limit, circuit breaker, budget."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from types import TracebackType
 from typing import Self
 
 from synthbench.errors import UserError
@@ -11,13 +10,13 @@ from synthbench.llm.cache import Answer, AnswerCache, Cost, OverBudgetError
 from synthbench.llm.endpoint import Endpoint, price_of
 from synthbench.llm.requests import ChatRequest
 
-SHRINK = 0.7
+BACKOFF_FACTOR = 0.7
 
 
-class AdaptiveLimit:
-    """At most `most` holders at a time; fewer after refusals, slowly more again with every success.
+class ConcurrencyLimit:
+    """Lets at most `most` requests in at a time; fewer after refusals, slowly more with every success.
 
-    One round of refusals counts once: what left before the last cut does not cut again. For one event loop.
+    A round of refusals counts once: requests sent before the last cut do not cut again. For one event loop.
     """
 
     def __init__(self, most: int) -> None:
@@ -39,22 +38,20 @@ class AdaptiveLimit:
         self._num_holders += 1
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._num_holders -= 1
         self._wake()
 
     def succeeded(self) -> None:
-        """Let one more in after about as many successes as there are holders."""
+        """Raise the limit by one after about as many successes as the limit."""
         self.limit = min(float(self._most), self.limit + 1 / self.limit)
         self._wake()
 
     def refused(self, left_at: float) -> None:
-        """Let fewer in, unless what was refused left (by the loop's clock) before that was last done."""
+        """Cut the limit, unless the request was sent (`left_at`, the loop's clock) before the last cut."""
         if left_at >= self._last_cut:
             self._last_cut = asyncio.get_running_loop().time()
-            self.limit = max(1.0, self.limit * SHRINK)
+            self.limit = max(1.0, self.limit * BACKOFF_FACTOR)
 
     def _wake(self) -> None:
         room = int(self.limit) - self._num_holders
@@ -65,15 +62,15 @@ class AdaptiveLimit:
                 room -= 1
 
 
-class Rate:
-    """Spreads amounts evenly, `per_minute` of them in a minute; None: does not."""
+class RateLimit:
+    """Spreads amounts evenly over time, `per_minute` in each minute; None: no limit."""
 
     def __init__(self, per_minute: int | None) -> None:
         self._seconds_each = 60.0 / per_minute if per_minute else 0.0
         self._free_at = 0.0
 
     async def wait(self, amount: int, sleep: Callable[[float], Awaitable[None]]) -> None:
-        """Return when it is the amount's turn."""
+        """Wait for the amount's turn."""
         if not self._seconds_each:
             return
         now = asyncio.get_running_loop().time()
@@ -83,17 +80,17 @@ class Rate:
             await sleep(turn - now)
 
     def correct(self, surplus: int) -> None:
-        """Give back what was taken too much; less than nothing if it was too little."""
+        """Give back what was overestimated; negative if it was underestimated."""
         self._free_at -= surplus * self._seconds_each
 
 
-FEWEST = 20
+MIN_REQUESTS = 20
 WINDOW = 200
 KEYS_SHOWN = 3
 
 
-class FailureWatch:
-    """Looks at the last requests; those that the service answered, filtered or not, did not fail."""
+class CircuitBreaker:
+    """Stops the run if too many of the last requests fail; a filtered answer is no failure."""
 
     def __init__(self, name: str, max_rate: float) -> None:
         self._name = name
@@ -108,15 +105,15 @@ class FailureWatch:
         """Note a request that failed for good; raises UserError, with a list, if that is too much."""
         self._last.append((request.key, reason))
         failures = [(key, why) for key, why in self._last if why]
-        if len(self._last) < FEWEST or len(failures) <= self._max_rate * len(self._last):
+        if len(self._last) < MIN_REQUESTS or len(failures) <= self._max_rate * len(self._last):
             return
         by_reason: dict[str, list[str]] = {}
         for key, why in failures:
             by_reason.setdefault(why, []).append(key)
         raise UserError(
             f"the LLM '{self._name}': {len(failures)} of the last {len(self._last)} requests failed for good,"
-            f" more than llm.max_failure_rate ({self._max_rate:g}) allows; what is answered is kept, and the"
-            " same command asks for the rest again",
+            f" more than llm.max_failure_rate ({self._max_rate:g}) allows. Answers so far are cached; run the"
+            " same command again to resume",
             *(f"{len(keys)} x {why}: {_shown(keys)}" for why, keys in by_reason.items()),
         )
 
@@ -126,22 +123,22 @@ def _shown(keys: list[str]) -> str:
     return ", ".join(keys[:KEYS_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-TOKENS_AT_FIRST = 1024
-"""Assumed of an answer that no parameter limits, until there are enough others to go by."""
-ANSWERS_TO_GO_BY = 20
+DEFAULT_ANSWER_TOKENS = 1024
+"""Assumed length of an answer without a limit, until MIN_ANSWERS are known."""
+MIN_ANSWERS = 20
 TOKENS_PER_MESSAGE = 8
-MARGIN = 2.0
-MARGIN_OF_PROMPTS = 1.25
+ANSWER_MARGIN = 2.0
+PROMPT_MARGIN = 1.25
 
 
 class Budget:
-    """Keeps `budget_usd`, of which other processes may spend as well; used by one event loop.
+    """Keeps to `budget_usd`, which other processes may spend from as well; for one event loop.
 
-    A request leaves if all that is under way and the request itself fit into what is left. What it may cost
-    is at most the price of a token for each byte of its prompt, and of `max_tokens` or 1,024 tokens; after 20
-    answers, of what earlier prompts came to and a margin, and of `max_tokens` or twice the longest answer.
+    A request is sent if it fits into what remains after all requests in flight. It is expected to cost a
+    token per byte of the prompt, and `max_tokens` or 1,024 tokens of answer; after 20 answers, the most
+    tokens per byte so far with a margin, and `max_tokens` or twice the longest answer.
 
-    Raises UserError if there is a budget and nobody knows the price.
+    Raises UserError if there is a budget but no price is known.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache) -> None:
@@ -151,8 +148,8 @@ class Budget:
         self._limit = endpoint.pacing.budget_usd
         if self._limit is not None and self._price is None:
             raise UserError(
-                f"llm.budget_usd: nobody knows what {endpoint.model} costs; give llm.price: {{input: ...,"
-                " output: ..., date: ...}, in US dollars for a million tokens"
+                f"llm.budget_usd: no price is known for {endpoint.model}; set llm.price: {{input: ...,"
+                " output: ..., date: ...}, in US dollars per million tokens"
             )
         self._num_under_way = 0
         self._changed = asyncio.Event()
@@ -163,10 +160,10 @@ class Budget:
     def expected(self, request: ChatRequest) -> Cost:
         """Return the most that a request is expected to cost."""
         size = _num_bytes(request)
-        ratio, completion = 1.0, TOKENS_AT_FIRST
-        if self._num_answers >= ANSWERS_TO_GO_BY:
-            ratio = min(1.0, self._tokens_per_byte * MARGIN_OF_PROMPTS)
-            completion = int(MARGIN * self._longest)
+        ratio, completion = 1.0, DEFAULT_ANSWER_TOKENS
+        if self._num_answers >= MIN_ANSWERS:
+            ratio = min(1.0, self._tokens_per_byte * PROMPT_MARGIN)
+            completion = int(ANSWER_MARGIN * self._longest)
         prompt = int(size * ratio) + TOKENS_PER_MESSAGE * len(request.messages)
         given = request.sampling.get("max_completion_tokens", request.sampling.get("max_tokens"))
         if given is not None:
@@ -174,21 +171,21 @@ class Budget:
         return Cost(prompt, completion, self.usd(prompt, completion))
 
     def usd(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return what so many tokens cost; 0 if nobody knows."""
+        """Return what so many tokens cost, in US dollars; 0 if no price is known."""
         if self._price is None:
             return 0.0
         return self._price.usd(prompt_tokens, completion_tokens, is_batch=self._endpoint.pacing.batch)
 
-    async def send(self, key: str, cost: Cost, go_on: Callable[[], None]) -> int | None:
-        """Wait until there is money for it for certain; return the attempt's number, None as the cache does.
+    async def begin_attempt(self, key: str, cost: Cost, check: Callable[[], None]) -> int | None:
+        """Wait until the budget suffices and begin the attempt, as `AnswerCache.begin_attempt` does.
 
-        `go_on` is called before each look at the money, and raises what ends the waiting.
-        Raises UserError if there is none and nothing is under way that might cost less than expected.
+        `check` is called before each try and may raise to end the wait. Raises UserError if the budget does
+        not suffice and nothing is in flight that might cost less than expected.
         """
         while True:
-            go_on()
+            check()
             try:
-                attempt = self._cache.send(key, cost, self._limit)
+                attempt = self._cache.begin_attempt(key, cost, self._limit)
             except OverBudgetError as error:
                 if not self._num_under_way:
                     raise self.no_money(error.spent, cost) from None
@@ -199,12 +196,12 @@ class Budget:
                 return attempt
 
     def settle(self) -> None:
-        """Note that an attempt has ended, whatever became of it."""
+        """Record that an attempt has ended, in whatever way."""
         self._num_under_way -= 1
         self._changed.set()
 
     def learn(self, request: ChatRequest, answer: Answer) -> None:
-        """Take an answer's tokens into account for what others will cost."""
+        """Use an answer's tokens to estimate later costs."""
         size = _num_bytes(request)
         if size:
             self._tokens_per_byte = max(self._tokens_per_byte, answer.prompt_tokens / size)
@@ -212,12 +209,12 @@ class Budget:
         self._num_answers += 1
 
     def no_money(self, spent: float, cost: Cost) -> UserError:
-        """Return the error of a request that nothing is left for."""
+        """Return the error for a request that exceeds the budget."""
         return UserError(
             f"llm.budget_usd: {self._limit:g} US dollars: {spent:.4f} are spent, and the next request"
             f" to '{self._endpoint.name}' may cost {cost.usd:.4f} with an answer of"
-            f" {cost.completion_tokens:,} tokens; what is answered is kept, and the same command goes on with"
-            " a higher budget"
+            f" {cost.completion_tokens:,} tokens. Answers so far are cached; raise the budget and run the"
+            " same command again to resume"
         )
 
 

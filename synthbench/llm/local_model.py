@@ -1,4 +1,4 @@
-"""A chat model of transformers that answers in this process, many requests in one batch."""
+"""Answer requests with a local transformers chat model, many in one batch."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -6,18 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Event
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from synthbench.errors import UserError, in_one_line
 from synthbench.generation.language_model import CausalModel
 from synthbench.generation.sampling import uniforms
 from synthbench.llm.cache import Answer, key_of
-from synthbench.llm.connection import FailedAttemptError, Kind
+from synthbench.llm.connection import FailedAttemptError, Failure
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import opening_tag
 from synthbench.llm.requests import ChatRequest
-from synthbench.llm.token_sampling import Parameters, Picker, Row
+from synthbench.llm.token_sampling import Parameters, Row, TokenSampler
 from synthbench.runtime import use_threads
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ Messages = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Prompt:
-    """A request as the model reads it: at most `room` tokens of an answer are written."""
+    """A tokenized request at index `place`; its answer has at most `room` tokens."""
 
     place: int
     tokens: Sequence[int]
@@ -38,20 +37,19 @@ class Prompt:
     parameters: Parameters
     key: str
     opens: str = ""
-    """The tag with which the template begins the model's thoughts."""
+    """The tag by which the chat template opens the model's thoughts."""
 
 
 class LocalModel:
-    """Answers batches of requests, one thread at a time; the model is loaded when the first one needs it.
+    """Answers batches of requests, one thread at a time; loads the model at the first one.
 
-    An answer is a function of the model and the request's key in the cache, which decides the random numbers:
-    what else is in a batch makes no difference, but for roundings. If the device has too little memory for a
-    batch, it is halved.
+    An answer depends on the model and the request's cache key, which seeds the random numbers; other requests
+    of its batch matter only by rounding. Out of memory, it halves the batch.
     """
 
     def __init__(self, endpoint: Endpoint, runtime: "Runtime", progress: "Progress") -> None:
         if endpoint.local is None:
-            raise ValueError("an endpoint elsewhere")
+            raise ValueError("not a local endpoint")
         self._chat = endpoint.local
         self._endpoint = endpoint
         self._runtime = runtime
@@ -61,11 +59,11 @@ class LocalModel:
     def answers(
         self, requests: Sequence[ChatRequest], stop: Event
     ) -> Iterator[tuple[int, Answer | FailedAttemptError]]:
-        """Yield the place of each request with its answer, longest prompts first, until `stop` is set.
+        """Yield each request's index with its answer, longest prompts first, until `stop` is set.
 
         Raises UserError if the model can't be loaded, has no chat template, or no request can succeed.
         """
-        # The number of threads is one of the thread that computes.
+        # torch keeps the number of threads per thread, so set it in the one that computes.
         use_threads(self._runtime)
         prompts: list[Prompt] = []
         for place, request in enumerate(requests):
@@ -82,7 +80,7 @@ class LocalModel:
             if found is None:
                 if len(batch) == 1:
                     reason = "the device's memory does not hold its answer"
-                    yield prompts.pop(0).place, FailedAttemptError(Kind.REFUSED, reason)
+                    yield prompts.pop(0).place, FailedAttemptError(Failure.REFUSED, reason)
                 else:
                     self._halve(len(batch))
                 continue
@@ -100,7 +98,7 @@ class LocalModel:
                 " instructions (-Instruct, -Chat, -it) has one"
             )
         ends = {*found.end_of_text, found.tokenizer.eos_token_id} - {None}
-        # What the checkpoint recommends (top_k, repetition_penalty ...) is no part of the request.
+        # Drop the checkpoint's own settings (top_k, repetition_penalty ...): they are not in the request.
         settings: Any = GenerationConfig
         found.model.generation_config = settings(eos_token_id=sorted(ends) or None)
         return found
@@ -124,7 +122,7 @@ class LocalModel:
                 reason = (
                     f"a prompt of {len(tokens):,} tokens, of {self._context_length:,} that the model reads"
                 )
-                raise FailedAttemptError(Kind.REFUSED, reason)
+                raise FailedAttemptError(Failure.REFUSED, reason)
             room = min(room, left)
         key = key_of(self._endpoint, request)
         return Prompt(place, tokens, room, parameters, key, opening_tag(text))
@@ -137,11 +135,11 @@ class LocalModel:
         except TemplateError as error:
             refused = error
         try:
-            # Some templates know no system messages.
+            # Some templates do not support system messages.
             return self._in_template(_without_system(messages))
         except TemplateError:
-            reason = f"the model's chat template refuses it: {in_one_line(refused)}"
-            raise FailedAttemptError(Kind.REFUSED, reason) from None
+            reason = f"the model's chat template rejects it: {in_one_line(refused)}"
+            raise FailedAttemptError(Failure.REFUSED, reason) from None
 
     def _in_template(self, messages: Messages) -> str:
         text: Any = self._causal.tokenizer.apply_chat_template(
@@ -150,7 +148,7 @@ class LocalModel:
         return str(text)
 
     def _written(self, batch: Sequence[Prompt], stop: Event) -> list[Answer] | None:
-        """Return an answer to each prompt, None if the memory does not hold them."""
+        """Return an answer to each prompt, None if out of memory."""
         import torch
 
         try:
@@ -159,8 +157,8 @@ class LocalModel:
             return None
         except FloatingPointError:
             raise UserError(
-                f"{self._endpoint.model}: its numbers are too large for {self._chat.language_model.dtype};"
-                " take another llm.dtype"
+                f"{self._endpoint.model}: its numbers overflow {self._chat.language_model.dtype};"
+                " set another llm.dtype"
             ) from None
         return [self._answer(prompt, row) for prompt, row in zip(batch, written, strict=True)]
 
@@ -172,10 +170,10 @@ class LocalModel:
         width = max(len(prompt.tokens) for prompt in batch)
         paddings = [width - len(prompt.tokens) for prompt in batch]
         rows = [Row(prompt.parameters, uniforms(prompt.room, prompt.key).tolist()) for prompt in batch]
-        picker = Picker(rows, width, device)
+        sampler = TokenSampler(rows, width, device)
 
         def are_over(tokens: "Tensor", scores: object) -> "Tensor":
-            return picker.are_full(tokens) | stop.is_set()
+            return sampler.are_full(tokens) | stop.is_set()
 
         written: Tensor = self._causal.model.generate(
             torch.tensor(
@@ -189,7 +187,7 @@ class LocalModel:
             max_new_tokens=max(prompt.room for prompt in batch),
             do_sample=False,
             pad_token_id=self._pad,
-            logits_processor=LogitsProcessorList([picker]),
+            logits_processor=LogitsProcessorList([sampler]),
             stopping_criteria=StoppingCriteriaList([are_over]),
         )
         return [list(map(int, row)) for row in written[:, width:].tolist()]
@@ -209,30 +207,30 @@ class LocalModel:
         import torch
 
         self._batch_size = tried // 2
-        self._progress.say(f"out of memory: going on with {self._batch_size} answers at a time")
+        self._progress.say(f"out of memory: continuing with {self._batch_size} answers at a time")
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
 
 def _without_system(messages: Messages) -> Messages:
-    """Put a system message at the head of the user's message that follows."""
+    """Move a system message to the start of the user message that follows."""
     if len(messages) < 2 or messages[0]["role"] != "system":
         return messages
     system, first, *others = messages
     return [{**first, "content": f"{system['content']}\n\n{first['content']}"}, *others]
 
 
-SECONDS_OF_QUIET = 0.02
-"""Nobody else comes to a batch after so long without a newcomer."""
+QUIET_SECONDS = 0.02
+"""A batch is closed after this long without a new request."""
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Pending:
     request: ChatRequest
     answer: "asyncio.Future[Answer]"
 
     def settle(self, found: Answer | Exception) -> None:
-        """Hand over the answer, unless nobody waits for it any more."""
+        """Set the answer or error, unless the caller was cancelled."""
         if self.answer.done():
             return
         if isinstance(found, Answer):
@@ -242,11 +240,11 @@ class _Asked:
 
 
 class LocalBackend:
-    """Lets a model answer, in a thread of its own."""
+    """Runs a local model in a thread of its own."""
 
     def __init__(self, model: LocalModel) -> None:
         self._model = model
-        self._waiting: list[_Asked] = []
+        self._waiting: list[_Pending] = []
         self._arrival = asyncio.Event()
         self._stop = Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="synthbench-local-chat")
@@ -255,9 +253,7 @@ class LocalBackend:
         self._work = asyncio.create_task(self._answer_all())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self._stop.set()
         self._work.cancel()
         await asyncio.gather(self._work, return_exceptions=True)
@@ -265,7 +261,7 @@ class LocalBackend:
 
     async def ask(self, request: ChatRequest, attempt: str) -> Answer:
         """Return the answer; raises FailedAttemptError, or UserError if no request can succeed."""
-        asked = _Asked(request, asyncio.get_running_loop().create_future())
+        asked = _Pending(request, asyncio.get_running_loop().create_future())
         self._waiting.append(asked)
         self._arrival.set()
         return await asked.answer
@@ -287,9 +283,9 @@ class LocalBackend:
         num_waiting = 0
         while len(self._waiting) > num_waiting:
             num_waiting = len(self._waiting)
-            await asyncio.sleep(SECONDS_OF_QUIET)
+            await asyncio.sleep(QUIET_SECONDS)
 
-    def _answer(self, together: Sequence[_Asked], loop: asyncio.AbstractEventLoop) -> None:
+    def _answer(self, together: Sequence[_Pending], loop: asyncio.AbstractEventLoop) -> None:
         requests = [asked.request for asked in together]
         for place, found in self._model.answers(requests, self._stop):
             loop.call_soon_threadsafe(together[place].settle, found)

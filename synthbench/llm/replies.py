@@ -1,8 +1,8 @@
-"""Read what an endpoint sends: bodies of limited size, the API's JSON, an answer without its thoughts.
+"""Read an endpoint's replies: bodies of limited size, the API's JSON, answers without the model's thoughts.
 
-Most services send a model's thoughts in a field of their own, which is never read. Others leave them in the
-text: between tags, after an opening tag that never closes (the answer was cut off), or before a closing tag
-that was never opened (the prompt opened it).
+Most services send thoughts in a separate field, which is never read. Others leave them in the text: between
+tags, after an opening tag without a closing one (the answer was cut off), or before a closing tag without an
+opening one (the prompt opened it).
 """
 
 import json
@@ -21,19 +21,19 @@ from synthbench.llm.requests import ChatAnswer, ChatRequest
 if TYPE_CHECKING:
     from httpx2 import Response
 
-LARGEST = 4 * 2**20
-"""Bytes of a reply when it is unpacked: several times the longest answer that a model writes."""
+MAX_REPLY_BYTES = 4 * 2**20
+"""Most bytes of a decompressed reply: several times a model's longest answer."""
 ENCODINGS = "gzip, deflate"
 _GZIP_OR_ZLIB = 47
 
 
 class UnreadableReplyError(Exception):
-    """What came with status 200 is not an answer of the API."""
+    """A reply with status 200 that is not the API's."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A status and what came with it; `is_whole` unless the body has more than LARGEST bytes."""
+    """A reply; `is_whole` unless its body exceeds MAX_REPLY_BYTES."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,21 +42,21 @@ class Reply:
 
     @property
     def content_type(self) -> str:
-        """What it says it is, "" if it does not."""
+        """The media type, "" if there is none."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
     def is_page(self) -> bool:
-        """Whether it is a web page, which no API sends."""
+        """Whether it is a web page, which the API never sends."""
         return "html" in self.content_type
 
     @cached_property
     def value(self) -> Any:  # noqa: ANN401 - whatever came
-        """Its JSON; raises UnreadableReplyError if it is none."""
+        """The body's JSON; raises UnreadableReplyError if it is not JSON."""
         try:
             return json.loads(self.content)
         except RecursionError:
-            raise UnreadableReplyError("JSON that is nested too deep") from None
+            raise UnreadableReplyError("JSON that is nested too deeply") from None
         except ValueError:
             kind = self.content_type or "no content type"
             is_json = kind == "application/json"
@@ -68,7 +68,7 @@ class Reply:
 
 
 async def read_whole(response: "Response") -> Reply:
-    """Return the reply; reading stops where it has more than LARGEST bytes, packed or not."""
+    """Return the reply; stop reading once the decompressed body exceeds MAX_REPLY_BYTES."""
     encoding = response.headers.get("content-encoding", "").strip().lower()
     unpacking = zlib.decompressobj(_GZIP_OR_ZLIB) if encoding not in ("", "identity") else None
     content = bytearray()
@@ -76,19 +76,21 @@ async def read_whole(response: "Response") -> Reply:
         async for part in parts:
             try:
                 content += (
-                    part if unpacking is None else unpacking.decompress(part, LARGEST + 1 - len(content))
+                    part
+                    if unpacking is None
+                    else unpacking.decompress(part, MAX_REPLY_BYTES + 1 - len(content))
                 )
             except zlib.error:
-                # Neither gzip nor deflate, which alone were asked for: what it says then is not read.
+                # Neither gzip nor deflate, the only encodings we accept: ignore the body.
                 content.clear()
                 break
-            if len(content) > LARGEST:
+            if len(content) > MAX_REPLY_BYTES:
                 return Reply(response.status_code, response.headers, b"", is_whole=False)
     return Reply(response.status_code, response.headers, bytes(content))
 
 
 def as_printable_line(text: str) -> str:
-    """Return somebody else's words fit for a log: one line, without control characters and broken letters."""
+    """Make an outside text fit for a log: one line without control characters or invalid letters."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
@@ -115,7 +117,7 @@ _WRAPPERS = {
     "<|begin_of_solution|>": "<|end_of_solution|>",
     "<|begin_of_box|>": "<|end_of_box|>",
 }
-"""What some models put around the answer that follows their thoughts."""
+"""Tags that some models put around the answer after their thoughts."""
 _END_TOKENS = ("<|return|>", "<|end|>", "<|im_end|>", "<|eot_id|>", "</s>")
 _CHANNEL_KINDS = {
     "channel": ("channel", True),
@@ -128,9 +130,9 @@ _CHANNEL_KINDS = {
 
 
 def without_thoughts(text: str) -> str:
-    """Return a text without its thoughts, as it is if it holds none, "" if it holds nothing else.
+    """Remove a model's thoughts from a text; a text without any stays as it is.
 
-    An opening tag counts at the start of a line only: elsewhere a sentence may speak of it.
+    An opening tag counts only at the start of a line; elsewhere a sentence may mention it.
     """
     said: list[str] = []
     within, start = "", 0
@@ -149,21 +151,21 @@ def without_thoughts(text: str) -> str:
 
 
 def opening_tag(prompt: str) -> str:
-    """Return the tag at a prompt's end with which the thoughts of an answer begin, "" if there is none."""
+    """Return the tag at a prompt's end that opens the answer's thoughts, "" if there is none."""
     last = deque(_TAG.finditer(prompt), 1)
     is_open = bool(last) and last[0].end() == len(prompt.rstrip()) and _kind(last[0])[1]
     return last[0][0] if is_open else ""
 
 
 def _kind(tag: re.Match[str]) -> tuple[str, bool]:
-    """Return what closes with what, and whether this opens it."""
+    """Return a tag's kind, which the closing tag shares, and whether it opens."""
     if tag["name"]:
         return tag["name"].lower(), tag["end"] is None
     return next(kind for group, kind in _CHANNEL_KINDS.items() if tag[group] is not None)
 
 
 def _begins_a_line(text: str, start: int, place: int) -> bool:
-    """Tell whether only white space stands before a place in its line, or since other thoughts ended."""
+    """Tell whether only white space precedes `place` in its line or since the last thoughts."""
     while place > start and text[place - 1] != "\n":
         place -= 1
         if not text[place].isspace():
@@ -185,17 +187,17 @@ def _without_one(text: str, endings: Iterable[str]) -> str:
 
 
 BYTES_PER_TOKEN = 4
-"""Assumed where an endpoint does not say how many tokens it counted."""
-MOST_TOKENS = 10**7
-"""A larger count is not believed: no request has so many."""
+"""Assumed if an endpoint reports no token counts."""
+MAX_TOKEN_COUNT = 10**7
+"""Larger counts are ignored as impossible."""
 NOT_UNICODE = "its text is not valid Unicode"
 ONLY_THOUGHTS = "thoughts without an answer"
 
 
-def answered(request: ChatRequest, found: Answer) -> ChatAnswer:
-    """Return what the caller gets of an answer.
+def to_chat_answer(request: ChatRequest, found: Answer) -> ChatAnswer:
+    """Return the answer for the caller, without thoughts.
 
-    The cache keeps the whole text, which was paid, so that other thoughts can be told apart later.
+    The cache keeps the whole text, so that later versions can recognise thoughts of other forms.
     """
     if found.text is None:
         return ChatAnswer(request, None, found.failure)
@@ -205,18 +207,18 @@ def answered(request: ChatRequest, found: Answer) -> ChatAnswer:
 
 
 def read_reply(request: ChatRequest, reply: Reply) -> Answer:
-    """Return the first choice of a chat completion; raises UnreadableReplyError if it is none.
+    """Return the first choice of a chat completion; raises UnreadableReplyError if there is none.
 
-    An answer that the service filtered has no text, nor has one whose text can't be kept.
+    An answer has no text if the service filtered it or it is not valid Unicode.
     """
     read = sum(len(message["content"]) for message in request.messages)
     return read_completion(reply.value, read // BYTES_PER_TOKEN + 1)
 
 
 def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 - whatever came
-    """Do as `read_reply` with the JSON; `prompt_tokens` counts where the endpoint does not say how many.
+    """Read a chat completion's JSON; `prompt_tokens` is used if the endpoint reports no count.
 
-    Raises UnreadableReplyError.
+    Raises UnreadableReplyError if it is no chat completion.
     """
     try:
         choice, usage = reply["choices"][0], reply.get("usage")
@@ -226,7 +228,7 @@ def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 -
         is_message = False
     if not is_message:
         raise UnreadableReplyError("JSON without an answer")
-    text, failure = (None, "content filter") if finish == "content_filter" else _said(message)
+    text, failure = (None, "content filter") if finish == "content_filter" else _text_of(message)
     counts = usage if isinstance(usage, dict) else {}
     return Answer(
         text,
@@ -236,8 +238,8 @@ def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 -
     )
 
 
-def _said(message: dict[str, Any]) -> tuple[str | None, str]:
-    """Return the text of a message, or None and why it has none."""
+def _text_of(message: dict[str, Any]) -> tuple[str | None, str]:
+    """Return a message's text, or None and why it has none."""
     content, refusal = message.get("content"), message.get("refusal")
     has_thoughts = bool(message.get("reasoning_content") or message.get("reasoning"))
     if isinstance(content, list):
@@ -246,7 +248,7 @@ def _said(message: dict[str, Any]) -> tuple[str | None, str]:
         content = _of_parts(content, "text")
     said = content or refusal or ""
     if not isinstance(said, str):
-        return None, "its content is no text"
+        return None, "its content is not text"
     if not said and has_thoughts:
         return None, ONLY_THOUGHTS
     try:
@@ -257,12 +259,12 @@ def _said(message: dict[str, Any]) -> tuple[str | None, str]:
 
 
 def _of_parts(content: list[Any], kind: str) -> str:
-    """Return the texts of the parts of a kind; parts of other kinds (thinking ...) are no answer."""
+    """Join the parts of one kind; parts of other kinds (such as thinking) are no answer."""
     parts = [part for part in content if isinstance(part, dict) and part.get("type") == kind]
     texts = [part.get(kind) for part in parts]
     return "".join(text for text in texts if isinstance(text, str))
 
 
 def _count(told: object, otherwise: int) -> int:
-    """Return a number of tokens as told, unless that is none."""
-    return told if type(told) is int and 0 <= told <= MOST_TOKENS else otherwise
+    """Return a reported token count if it is valid."""
+    return told if type(told) is int and 0 <= told <= MAX_TOKEN_COUNT else otherwise

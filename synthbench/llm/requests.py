@@ -1,4 +1,4 @@
-"""What is asked of an LLM, and what comes back."""
+"""Chat requests and their answers, as callers see them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One answer that is wanted.
+    """One request.
 
-    `key` names the piece of work; it is the caller's alone and enters neither the request nor the cache.
-    `messages` have a role and a content each, `sampling` holds the sampling parameters by the API's names
-    (temperature, top_p, presence_penalty, frequency_penalty, max_tokens, ...). `sample` tells apart several
-    answers to the same question; a generation seed enters here, as a hash of the seed and the index.
+    `key` names it for the caller; it enters neither the request nor the cache. `messages` have a role and a
+    content each; `sampling` holds the sampling parameters by the API's names (temperature, top_p, max_tokens,
+    ...). `sample` distinguishes several answers to equal requests; a generation seed enters here, hashed with
+    the index.
     """
 
     key: str
@@ -22,7 +22,7 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class ChatAnswer:
-    """What a request got: `text`, or None and the reason in `failure` if it failed for good."""
+    """A request's answer: `text`, or None with the reason in `failure`."""
 
     request: ChatRequest
     text: str | None

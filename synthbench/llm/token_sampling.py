@@ -33,7 +33,7 @@ class Parameters:
 
     @classmethod
     def of(cls, sampling: Mapping[str, float | int]) -> "Parameters":
-        """Read what a request names; raises UserError if a parameter is unknown here."""
+        """Read a request's sampling parameters; raises UserError if one is not supported."""
         unknown = sorted(sampling.keys() - set(_NAMES))
         if unknown:
             raise UserError(
@@ -45,7 +45,7 @@ class Parameters:
 
 
 class Columns:
-    """The parameters of all rows of a batch as columns, of the shape (rows, 1)."""
+    """The parameters of a batch's rows as columns of the shape (rows, 1)."""
 
     def __init__(self, parameters: Sequence[Parameters], device: "torch.device") -> None:
         import torch
@@ -57,7 +57,7 @@ class Columns:
         self.presence_penalty = column("presence_penalty")
         self.frequency_penalty = column("frequency_penalty")
         top_p = column("top_p", torch.float64)
-        # Rounding must not cut what a row without a nucleus keeps, whether or not it stands beside one with.
+        # Rounding must not cut tokens of a row with top_p 1, even beside rows with a smaller one.
         self.top_p = top_p.masked_fill(top_p >= 1, torch.inf)
         self.has_nucleus = any(each.top_p < 1 for each in parameters)
         self.has_penalties = any(each.presence_penalty or each.frequency_penalty for each in parameters)
@@ -66,11 +66,10 @@ class Columns:
 def next_distribution(logits: "Tensor", counts: "Tensor | None", rows: "Columns") -> "Tensor":
     """Return the probabilities (fp64, shape (rows, vocabulary)) of the tokens that may come next.
 
-    `logits` are fp32. `counts`, of the same shape, tell how often each token stands in the answer so far
-    (None: no row has penalties): a token's logit loses its count times the frequency penalty, and the
-    presence penalty if it was there at all. Then come the temperature and the nucleus: the fewest most
-    probable tokens that hold at least `top_p`, of equal ones the lower ids first. A row's result does not
-    depend on the rows beside it.
+    `logits` are fp32. `counts`, of the same shape, hold each token's count in the answer so far (None: no row
+    has penalties): a token's logit loses its count times the frequency penalty, and the presence penalty if
+    the count is positive. Then come temperature and top-p: the fewest most probable tokens that hold at least
+    `top_p`, lower ids first among equals. A row's result does not depend on other rows.
     """
     import torch
 
@@ -90,16 +89,16 @@ def next_distribution(logits: "Tensor", counts: "Tensor | None", rows: "Columns"
 
 @dataclass(frozen=True)
 class Row:
-    """One answer of a batch: how it is drawn, with one uniform for each of the tokens it has room for."""
+    """One answer of a batch: its parameters, and one uniform for each token that it may have."""
 
     parameters: Parameters
     uniforms: Sequence[float]
 
 
-class Picker:
-    """Picks the next token of each row; called by transformers' `generate` at every step.
+class TokenSampler:
+    """Draws the next token of each row; transformers' `generate` calls it at every step.
 
-    `prompt_length` is the number of tokens of the prompts, padding included.
+    `prompt_length` is the prompts' length in tokens, including padding.
     """
 
     def __init__(self, rows: Sequence[Row], prompt_length: int, device: "torch.device") -> None:
@@ -114,18 +113,18 @@ class Picker:
         self._counts: Tensor | None = None
 
     def __call__(self, tokens: "Tensor", logits: "Tensor") -> "Tensor":
-        """Return logits that leave the picked tokens alone; raises FloatingPointError if some are NaN."""
+        """Return logits that allow only the drawn tokens; raises FloatingPointError if some are NaN."""
         import torch
 
         step = tokens.shape[1] - self._prompt_length
         probabilities = next_distribution(logits, self._counted(tokens, step, logits), self._columns)
         if bool(probabilities.isnan().any()):
             raise FloatingPointError
-        picked = draw(probabilities, self._uniforms[:, step])
-        return torch.full_like(logits, -torch.inf).scatter_(1, picked.unsqueeze(1), 0.0)
+        drawn = draw(probabilities, self._uniforms[:, step])
+        return torch.full_like(logits, -torch.inf).scatter_(1, drawn.unsqueeze(1), 0.0)
 
     def are_full(self, tokens: "Tensor") -> "Tensor":
-        """Tell which rows have no room left."""
+        """Tell which rows have reached their maximum length."""
         return tokens.shape[1] - self._prompt_length >= self._room
 
     def _counted(self, tokens: "Tensor", step: int, logits: "Tensor") -> "Tensor | None":

@@ -9,7 +9,7 @@ from wording import worded
 from synthbench.cli.main import app
 from synthbench.errors import UserError
 from synthbench.llm.cache import Answer, AnswerCache, Cost
-from synthbench.llm.database import BatchBook
+from synthbench.llm.database import BatchTable
 from synthbench.llm.endpoint import Account, Endpoint
 
 
@@ -25,9 +25,11 @@ def asked(tmp_path: Path) -> None:
     endpoint = Endpoint("mine", "http://127.0.0.1:1/v1", "model")
     folder = tmp_path / "home" / "store" / "llm"
     with AnswerCache(folder, endpoint, Account("first", "0123456789ab")) as cache:
-        cache.answered(cache.send("a", Cost(9, 9, 0.5)) or 0, "a", Answer("text", "", 10, 5), 0.25)
+        cache.record_answer(
+            cache.begin_attempt("a", Cost(9, 9, 0.5)) or 0, "a", Answer("text", "", 10, 5), 0.25
+        )
     with AnswerCache(folder, endpoint, Account("second", "ba9876543210")) as cache:
-        cache.send("b", Cost(8, 4, 0.5))
+        cache.begin_attempt("b", Cost(8, 4, 0.5))
 
 
 @pytest.mark.usefixtures("asked")
@@ -47,11 +49,11 @@ def in_batch(tmp_path: Path) -> None:
     with AnswerCache(
         tmp_path / "home" / "store" / "llm", endpoint, Account("first", "0123456789ab")
     ) as cache:
-        book = BatchBook(cache.database)
-        book.begin("batch-1", endpoint)
-        cache.send("a", Cost(9, 3, 0.5), batch="batch-1")
-        book.leaves("batch-1")
-        book.submitted("batch-1", "batch_abc")
+        batches = BatchTable(cache.database)
+        batches.insert("batch-1", endpoint)
+        cache.begin_attempt("a", Cost(9, 3, 0.5), batch="batch-1")
+        batches.mark_sent("batch-1")
+        batches.set_id("batch-1", "batch_abc")
 
 
 @pytest.mark.usefixtures("in_batch")
@@ -59,7 +61,7 @@ def test_what_is_in_batches_is_told_and_can_be_given_up() -> None:
     amount = "1 (9 + 3 tokens, 0.5000 US dollars)"
     first = "first 01234567: answers of 'mine' (model): 0 (0 + 0 tokens, 0.0000 US dollars)"
     assert lines() == [
-        f"{first}; under way in batches: {amount}",
+        f"{first}; in flight in batches: {amount}",
         "paid: 0.0000 US dollars; in doubt: at most 0.0000; in batches: at most 0.5000",
     ]
     assert lines("--give-up", "batch_abc") == [

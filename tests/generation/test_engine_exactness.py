@@ -39,11 +39,11 @@ class Recorded:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def survivors(
+    def candidates(
         self, logits: torch.Tensor, rows: torch.Tensor, counter_rows: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         asked = logits[rows].double()
-        tokens, probabilities = self.inner.survivors(logits, rows, counter_rows)
+        tokens, probabilities = self.inner.candidates(logits, rows, counter_rows)
         self.logits += list(asked)
         for ids, chances in zip(tokens.tolist(), probabilities.tolist(), strict=True):
             self.distributions.append({i: p for i, p in zip(ids, chances, strict=True) if p > 0})

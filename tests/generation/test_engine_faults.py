@@ -84,7 +84,7 @@ def test_out_of_memory_once_halves_the_batch_and_changes_nothing(
     device = SmallDevice(lambda num_read, shape: num_read == at)
     with device.holding(causal):
         assert tokens(writing, jobs(12)) == undisturbed
-    assert said == ["out of memory: going on with 12 sequences at a time"]
+    assert said == ["out of memory: continuing with 12 sequences at a time"]
     steps = [rows for rows, length in device.shapes[at:] if length == 1]
     assert max(steps) <= 12
 
@@ -94,7 +94,7 @@ def test_out_of_memory_again_and_again_halves_until_it_fits(causal: CausalModel,
     writing = writer(causal, say=said.append)
     with SmallDevice(lambda num_read, shape: num_read > 6 and shape[0] > 4).holding(causal):
         assert tokens(writing, jobs(12)) == undisturbed
-    numbers = [int(line.split("going on with ")[1].split()[0]) for line in said]
+    numbers = [int(line.split("continuing with ")[1].split()[0]) for line in said]
     assert numbers == [12, 6, 3]
 
 
@@ -150,9 +150,9 @@ def test_lines_that_only_fill_a_step_up_change_no_token(causal: CausalModel, und
 @pytest.mark.parametrize(
     ("model_type", "settings", "why"),
     [
-        ("bert", {"num_attention_heads": 2}, "it gives other logits when sequences stand at different pos"),
-        ("mamba", {"state_size": 4}, "its layers don't keep keys and values of one shape"),
-        ("bloom", {"n_head": 2}, "it can't take prepared keys and values: "),
+        ("bert", {"num_attention_heads": 2}, "its logits change when sequences are at different pos"),
+        ("mamba", {"state_size": 4}, "its layers keep keys and values of different shapes"),
+        ("bloom", {"n_head": 2}, "it rejects prepared keys and values: "),
     ],
 )
 def test_a_model_of_another_kind_is_refused(
@@ -160,7 +160,7 @@ def test_a_model_of_another_kind_is_refused(
 ) -> None:
     own_model(tmp_path, model_type, num_hidden_layers=2, **settings)
     unfit = LanguageModel(model=str(tmp_path)).load(Runtime(device="cpu"))
-    with pytest.raises(UserError, match=f"^a model of type '{model_type}' can't write here: {why}") as raised:
+    with pytest.raises(UserError, match=f"^a model of type '{model_type}' is not supported: {why}") as raised:
         writer(unfit)
     assert "\n" not in str(raised.value)
 

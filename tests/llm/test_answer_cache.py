@@ -30,9 +30,9 @@ def opened(folder: Path, account: Account | None = None) -> AnswerCache:
 def paid(folder: Path, *keys: str) -> None:
     with opened(folder) as cache:
         for key in keys or ("k",):
-            attempt = cache.send(key, COST)
+            attempt = cache.begin_attempt(key, COST)
             assert attempt is not None
-            cache.answered(attempt, key, ANSWER, 0.125)
+            cache.record_answer(attempt, key, ANSWER, 0.125)
 
 
 def damage(folder: Path, old: bytes, new: bytes) -> None:
@@ -45,7 +45,7 @@ def damage(folder: Path, old: bytes, new: bytes) -> None:
 
 
 def states(cache: AnswerCache) -> list[tuple[str, str]]:
-    return cache._database.execute("SELECT key, state FROM attempts ORDER BY id").fetchall()
+    return cache.database.execute("SELECT key, state FROM attempts ORDER BY id")
 
 
 @pytest.mark.parametrize(
@@ -78,43 +78,43 @@ def test_neither_the_callers_name_nor_the_way_numbers_are_written_makes_another_
 
 def test_an_answer_is_there_for_the_next_session_and_is_not_asked_again(tmp_path: Path) -> None:
     with opened(tmp_path) as cache:
-        attempt = cache.send("k", COST)
+        attempt = cache.begin_attempt("k", COST)
         assert attempt is not None
-        cache.answered(attempt, "k", ANSWER, 0.1)
+        cache.record_answer(attempt, "k", ANSWER, 0.1)
     with opened(tmp_path, Account("another", "stage")) as cache:
         assert cache.find("k") == ANSWER
-        assert cache.send("k", COST) is None
+        assert cache.begin_attempt("k", COST) is None
         assert cache.spent() == 0
 
 
 def test_what_two_sessions_want_only_one_asks(tmp_path: Path) -> None:
     with opened(tmp_path) as one, opened(tmp_path) as other:
-        attempt = one.send("k", COST)
+        attempt = one.begin_attempt("k", COST)
         assert attempt is not None
-        assert other.send("k", COST) is None
-        one.refused(attempt, "429")
-        assert other.send("k", COST) is not None
+        assert other.begin_attempt("k", COST) is None
+        one.record_refusal(attempt, "429")
+        assert other.begin_attempt("k", COST) is not None
 
 
 def test_what_was_refused_costs_nothing_and_what_is_under_way_or_in_doubt_does(tmp_path: Path) -> None:
     with opened(tmp_path) as cache:
-        attempts = [cache.send(key, COST) for key in "abcd"]
+        attempts = [cache.begin_attempt(key, COST) for key in "abcd"]
         answered, refused, doubted, _ = (attempt or 0 for attempt in attempts)
-        cache.answered(answered, "a", ANSWER, 0.125)
-        cache.refused(refused, "500")
-        cache.doubted(doubted, "dropped")
+        cache.record_answer(answered, "a", ANSWER, 0.125)
+        cache.record_refusal(refused, "500")
+        cache.record_doubt(doubted, "dropped")
         assert cache.spent() == 0.125 + 0.25 + 0.25
 
 
 def test_an_experiments_budget_is_kept_whoever_spends_it(tmp_path: Path) -> None:
     with opened(tmp_path) as one, opened(tmp_path) as other, opened(tmp_path, Account("another")) as third:
-        attempt = one.send("a", COST, 0.5) or 0
-        assert other.send("b", COST, 0.5) is not None
+        attempt = one.begin_attempt("a", COST, 0.5) or 0
+        assert other.begin_attempt("b", COST, 0.5) is not None
         with pytest.raises(OverBudgetError):
-            other.send("c", COST, 0.5)
-        assert third.send("c", COST, 0.5) is not None
-        one.answered(attempt, "a", ANSWER, 0.0)
-        assert other.send("d", COST, 0.5) is not None
+            other.begin_attempt("c", COST, 0.5)
+        assert third.begin_attempt("c", COST, 0.5) is not None
+        one.record_answer(attempt, "a", ANSWER, 0.0)
+        assert other.begin_attempt("d", COST, 0.5) is not None
 
 
 def test_what_a_killed_process_had_under_way_is_in_doubt_and_may_be_asked_again(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_what_a_killed_process_had_under_way_is_in_doubt_and_may_be_asked_again(
         "from synthbench.llm.cache import AnswerCache, Cost;"
         "from synthbench.llm.endpoint import Account, Endpoint;"
         "cache = AnswerCache(Path(sys.argv[1]), Endpoint('mine', 'u', 'model'), Account());"
-        "cache.send('k', Cost(1, 1, 0.0)); print('sent', flush=True); sys.stdin.read()"
+        "cache.begin_attempt('k', Cost(1, 1, 0.0)); print('sent', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", program, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -131,10 +131,10 @@ def test_what_a_killed_process_had_under_way_is_in_doubt_and_may_be_asked_again(
         assert process.stdout.readline() == "sent\n"
         with opened(tmp_path) as cache:
             assert states(cache) == [("k", "sent")]
-            assert cache.send("k", COST) is None
+            assert cache.begin_attempt("k", COST) is None
             os.kill(process.pid, signal.SIGKILL)
             process.wait()
-            assert cache.send("k", COST) is not None
+            assert cache.begin_attempt("k", COST) is not None
             assert states(cache) == [("k", "in doubt"), ("k", "sent")]
     assert not list((tmp_path / "sessions").iterdir())
 
@@ -142,20 +142,20 @@ def test_what_a_killed_process_had_under_way_is_in_doubt_and_may_be_asked_again(
 def test_a_file_that_is_no_cache_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database, " * 100)
     with pytest.raises(
-        UserError, match=r"^the cache of LLM answers, .* is damaged: file is not a database; "
+        UserError, match=r"^the cache of LLM answers, .* is damaged: file is not a database\. "
     ):
         opened(tmp_path)
 
 
 def test_a_full_disk_is_one_clear_line_and_nothing_kept_is_lost(tmp_path: Path) -> None:
     with opened(tmp_path) as cache:
-        attempt = cache.send("k", COST) or 0
-        cache.answered(attempt, "k", ANSWER, 0.1)
-        pages = cache._database.execute("PRAGMA page_count").fetchone()[0]
-        cache._database.execute(f"PRAGMA max_page_count = {pages}")
-        attempt = cache.send("long", COST) or 0
-        with pytest.raises(UserError, match=r"database or disk is full; what it holds is kept"):
-            cache.answered(attempt, "long", Answer("long " * 20_000, "", 1, 1), 0.1)
+        attempt = cache.begin_attempt("k", COST) or 0
+        cache.record_answer(attempt, "k", ANSWER, 0.1)
+        pages = cache.database.execute("PRAGMA page_count")[0][0]
+        cache.database.execute(f"PRAGMA max_page_count = {pages}")
+        attempt = cache.begin_attempt("long", COST) or 0
+        with pytest.raises(UserError, match=r"database or disk is full\. Its answers are kept"):
+            cache.record_answer(attempt, "long", Answer("long " * 20_000, "", 1, 1), 0.1)
         assert cache.find("k") == ANSWER
         assert cache.find("long") is None
 
@@ -169,10 +169,10 @@ def test_an_answer_that_is_not_as_it_was_kept_is_said_dropped_and_asked_for_agai
     said: list[str] = []
     with AnswerCache(tmp_path, ENDPOINT, Account("study", "stage"), said.append) as cache:
         assert cache.find("k") is None
-        assert said == [f"{tmp_path / FILE}: a kept answer is damaged; it is dropped and asked for again"]
-        attempt = cache.send("k", COST)
+        assert said == [f"{tmp_path / FILE}: a cached answer is damaged; it is dropped and requested again"]
+        attempt = cache.begin_attempt("k", COST)
         assert attempt is not None
-        cache.answered(attempt, "k", ANSWER, 0.125)
+        cache.record_answer(attempt, "k", ANSWER, 0.125)
         assert cache.find("k") == ANSWER
     (entry,) = entries(tmp_path)
     assert entry.answered == Amount(2, 18, 4, 0.25)
@@ -183,7 +183,7 @@ def test_a_damaged_answer_is_found_before_another_session_takes_it_for_answered(
     paid(tmp_path)
     damage(tmp_path, b"Good day", b"Bad  day")
     with opened(tmp_path) as cache:
-        assert cache.send("k", COST) is not None
+        assert cache.begin_attempt("k", COST) is not None
 
 
 def test_an_answer_that_another_process_keeps_between_two_looks_is_no_damage(
@@ -229,5 +229,5 @@ def test_a_damaged_file_is_one_clear_line_and_stays_as_it_is(tmp_path: Path) -> 
             use(tmp_path)
         (message,) = raised.value.messages
         assert message.startswith(
-            f"the cache of LLM answers, {file}, is damaged: database disk image is malformed;"
+            f"the cache of LLM answers, {file}, is damaged: database disk image is malformed."
         )

@@ -74,7 +74,9 @@ def test_a_pending_stage_is_no_failure_and_holds_up_what_depends_on_it_alone(
     report = run(plan, store)
     ((stage, lines),) = report.pending.values()
     assert stage == generated(plan)
-    assert lines == ("batch batch_0 of 'mine': 4 requests submitted; the same command collects it",)
+    assert lines == (
+        "batch batch_0 of 'mine': 4 requests submitted; run the same command again to collect it",
+    )
     assert not report.failed
     assert not report.skipped
     held_up = {each.identity for each in report.held_up}
@@ -165,7 +167,8 @@ def test_a_run_that_is_pending_says_so_and_exits_with_4(tmp_path: Path) -> None:
         project = new_project(tmp_path, server)
         called = project.call("run", "small.yaml", "--variant", "written")
         assert pending(called) == [
-            f"{SENTENCES}: batch batch_0 of 'mine': 3 requests submitted; the same command collects it"
+            f"{SENTENCES}: batch batch_0 of 'mine': 3 requests submitted; run the same command"
+            " again to collect it"
         ]
     assert called.err.splitlines()[-1] == (
         "what is finished is kept; to go on later: synthbench run small.yaml --variant written"

@@ -87,10 +87,10 @@ def test_what_is_asked_is_submitted_and_collected_by_the_same_command(
     asking, asked = client(server, tmp_path), requests(5, temperature=1.3)
     assert submit(asking, asked) == (
         [],
-        ("batch batch_0 of 'mine': 5 requests submitted; the same command collects it",),
+        ("batch batch_0 of 'mine': 5 requests submitted; run the same command again to collect it",),
     )
     assert submit(asking, asked)[1] == (
-        "batch batch_0 of 'mine': 0 of 5 requests done; the same command collects it",
+        "batch batch_0 of 'mine': 0 of 5 requests done; run the same command again to collect it",
     )
     server.finish()
     assert texts(asking.answers(asked)) == echoes(5)
@@ -132,7 +132,9 @@ def test_the_direct_way_collects_too_and_asks_nobody_for_what_is_in_a_batch(
     submit(client(server, tmp_path), requests(3))
     found, said_then = submit(client(server, tmp_path, batch=False), requests(5))
     assert texts(found) == {f"r{i}": f"echo text {i}" for i in (3, 4)}
-    assert said_then == ("batch batch_0 of 'mine': 0 of 3 requests done; the same command collects it",)
+    assert said_then == (
+        "batch batch_0 of 'mine': 0 of 3 requests done; run the same command again to collect it",
+    )
     server.finish("cancelled", num_done=2)
     assert texts(client(server, tmp_path, batch=False).answers(requests(5))) == echoes(5)
     assert len(server.bodies) == 5
@@ -288,9 +290,12 @@ def test_a_batch_that_is_refused_as_a_whole_is_told_in_the_services_words(
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (refusal(401, "Incorrect API key"), "does not accept the key"),
-        (refusal(404, "No such model"), r"has no model 'model', or is elsewhere \(HTTP 404: No such model\)"),
-        (refusal(429, "You are out of it", "insufficient_quota"), "has no money left for this key"),
+        (refusal(401, "Incorrect API key"), "rejects the key"),
+        (
+            refusal(404, "No such model"),
+            r"has no model 'model', or another address \(HTTP 404: No such model\)",
+        ),
+        (refusal(429, "You are out of it", "insufficient_quota"), "has no credit left for this key"),
     ],
 )
 def test_what_holds_for_all_requests_stops_the_run_with_all_answers_kept(
@@ -312,7 +317,9 @@ def test_a_batch_that_was_accepted_although_the_connection_broke_is_adopted(
         submit(client(server, tmp_path / str(number)), requests(1))
     server.accepts_silently = True
     _, lines = submit(client(server, tmp_path), requests(3))
-    assert lines == ("batch batch_3 of 'mine': 3 requests submitted; the same command collects it",)
+    assert lines == (
+        "batch batch_3 of 'mine': 3 requests submitted; run the same command again to collect it",
+    )
     assert len(server.batches) == 4
 
 
@@ -333,7 +340,7 @@ def test_where_nobody_knows_whether_it_was_accepted_the_next_command_looks(
     assert attempts(tmp_path) == {"sent": 3}
     server.trouble = lambda method, path: None
     assert submit(client(server, tmp_path), requests(3))[1] == (
-        "batch batch_0 of 'mine': 0 of 3 requests done; the same command collects it",
+        "batch batch_0 of 'mine': 0 of 3 requests done; run the same command again to collect it",
     )
     assert len(server.batches) == 1
 
@@ -414,7 +421,7 @@ def test_a_kill_while_collecting_pays_nothing_twice(tmp_path: Path, server: Batc
     # As after a kill in the middle of the file: one answer is kept, and the batch is still open.
     with AnswerCache(tmp_path, client(server, tmp_path).endpoint, Account("study", "stage")) as cache:
         key = key_of(client(server, tmp_path).endpoint, requests(1, max_tokens=5)[0])
-        cache.keep(key, Answer("echo text 0", "", 10, 5))
+        cache.store_failure(key, Answer("echo text 0", "", 10, 5))
         cache.database.execute("UPDATE attempts SET state = 'answered', usd = 0.5 WHERE key = ?", (key,))
     assert texts(client(server, tmp_path, price=DOLLAR).answers(requests(3, max_tokens=5))) == echoes(3)
     assert spent(tmp_path) == 1.5
@@ -442,9 +449,9 @@ def test_what_a_batch_of_another_experiment_holds_is_waited_for_and_paid_by_that
 def test_what_another_process_asks_directly_is_waited_for(tmp_path: Path, server: Batches) -> None:
     endpoint = client(server, tmp_path).endpoint
     with AnswerCache(tmp_path, endpoint, Account()) as cache:
-        cache.send(key_of(endpoint, requests(1)[0]), Cost(1, 1, 0.0))
+        cache.begin_attempt(key_of(endpoint, requests(1)[0]), Cost(1, 1, 0.0))
         assert submit(client(server, tmp_path), requests(1))[1] == (
-            "1 requests to 'mine' are under way in another process",
+            "1 requests to 'mine' are in flight in another process",
         )
         assert not server.batches
 
@@ -456,8 +463,8 @@ def test_the_budget_submits_what_fits_and_the_rest_when_it_came_to_less(
     _, lines = submit(asking, asked)
     assert len(server.asked("batch_0")) == 2
     assert lines[1] == (
-        "2 more requests to 'mine' may cost more than llm.budget_usd (2.5 US dollars) leaves; the same"
-        " command submits what fits once batches are done"
+        "2 more requests to 'mine' may cost more than llm.budget_usd (2.5 US dollars) leaves; run the same"
+        " command again once batches are finished"
     )
     server.finish()
     submit(asking, asked)
@@ -475,9 +482,9 @@ def test_no_more_tokens_are_in_batches_than_the_service_allows(tmp_path: Path, s
     # "text 0" has six bytes, at most a token each, and eight are added for a message.
     asking = client(server, tmp_path, enqueued_tokens=30)
     assert submit(asking, requests(3))[1] == (
-        "batch batch_0 of 'mine': 2 requests submitted; the same command collects it",
-        "1 more requests to 'mine' have more tokens than llm.enqueued_tokens (30) leaves; the same command"
-        " submits what fits once batches are done",
+        "batch batch_0 of 'mine': 2 requests submitted; run the same command again to collect it",
+        "1 more requests to 'mine' have more tokens than llm.enqueued_tokens (30) leaves; run the same"
+        " command again once batches are finished",
     )
     other = ChatClient(asking.endpoint, tmp_path, Account("another", "stage"))
     assert submit(other, requests(1, first=3))[1][0].startswith("1 more requests to 'mine' have more tokens")
@@ -494,7 +501,7 @@ def test_the_ledger_tells_what_is_under_way_in_batches(tmp_path: Path, server: B
     submit(client(server, tmp_path, price=DOLLAR), requests(3, max_tokens=5))
     (entry,) = entries(tmp_path)
     assert (entry.in_batches.num_attempts, entry.in_batches.usd, entry.in_doubt.num_attempts) == (3, 1.5, 0)
-    assert "; under way in batches: 3 (" in str(entry)
+    assert "; in flight in batches: 3 (" in str(entry)
     server.finish()
     list(client(server, tmp_path, price=DOLLAR).answers(requests(3, max_tokens=5)))
     (entry,) = entries(tmp_path)
@@ -528,14 +535,14 @@ def test_a_service_without_batches_is_one_clear_line_and_nothing_is_under_way(
 @pytest.mark.parametrize(
     ("trouble", "message"),
     [
-        (error(401, f"Incorrect API key provided: {KEY}"), f"does not accept the key .*{VARIABLE}$"),
-        (error(400, f"{KEY} is limited"), r"does not take or give batches \(HTTP 400: \*\*\* is limited\)"),
-        (Reply(200, b"<html>Sign in</html>", "text/html"), "does not take or give batches .something else"),
-        (Reply(200, b'{"id": '), "does not take or give batches .something else than the Batch API's JSON"),
-        (Reply(cut=0), "does not take or give batches .the connection ended without an answer"),
+        (error(401, f"Incorrect API key provided: {KEY}"), f"rejects the key .*{VARIABLE}$"),
+        (error(400, f"{KEY} is limited"), r"fails to process batches \(HTTP 400: \*\*\* is limited\)"),
+        (Reply(200, b"<html>Sign in</html>", "text/html"), "fails to process batches .the reply is not"),
+        (Reply(200, b'{"id": '), "fails to process batches .the reply is not the Batch API's JSON"),
+        (Reply(cut=0), "fails to process batches .the connection ended without an answer"),
         (
             Reply(307, headers={"Location": f"https://u:{KEY}@else.where/v1/files?key={KEY}"}),
-            "redirects to https://else.where/v1/files, which was not asked; if that is the right server",
+            "redirects to https://else.where/v1/files, another server; if that is the right one",
         ),
     ],
 )

@@ -14,7 +14,7 @@ from synthbench.errors import UserError
 from synthbench.llm import connection
 from synthbench.llm.cache import FILE
 from synthbench.llm.client import REQUESTS_PER_SLOT, ChatClient
-from synthbench.llm.connection import FailedAttemptError, Kind
+from synthbench.llm.connection import FailedAttemptError, Failure
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
@@ -141,11 +141,11 @@ def test_a_service_that_asks_to_wait_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_service_that_asks_for_no_wait_again_and_again_is_given_more_and_more_time() -> None:
-    busy = FailedAttemptError(Kind.BUSY, "HTTP 429", retry_after=0.0)
+    busy = FailedAttemptError(Failure.BUSY, "HTTP 429", retry_after=0.0)
     pauses = [busy.pause(num_tries) for num_tries in range(1, 8)]
     assert all(0.0005 * 2**n <= pause <= 0.02 for n, pause in enumerate(pauses[:5]))
     assert pauses[-1] >= 0.01
-    assert FailedAttemptError(Kind.BUSY, "HTTP 429", retry_after=5.0).pause(1) >= 5
+    assert FailedAttemptError(Failure.BUSY, "HTTP 429", retry_after=5.0).pause(1) >= 5
 
 
 def test_a_request_that_can_never_be_answered_is_tried_once_and_counted(tmp_path: Path) -> None:
@@ -206,20 +206,23 @@ def test_a_few_failures_are_counted_and_many_stop_the_run(
     [
         (
             error(401, f"Incorrect API key provided: {KEY}"),
-            f"does not accept the key .HTTP 401.; see .* {VARIABLE}",
+            f"rejects the key .HTTP 401.; see .* {VARIABLE}",
         ),
         (
             error(403, f"{KEY} may not"),
-            rf"lets nobody in with this key .HTTP 403: \*\*\* may not.; see .* {VARIABLE}",
+            rf"denies access with this key .HTTP 403: \*\*\* may not.; see .* {VARIABLE}",
         ),
         (
             Reply(403, b"<html>Blocked</html>", "text/html"),
-            "lets nobody in with this key .HTTP 403: a web page, not the API's answer.",
+            "denies access with this key .HTTP 403: a web page instead of the API's answer.",
         ),
-        (error(404, "No such model"), r"has no model 'model', or is elsewhere \(HTTP 404: No such model\)"),
+        (
+            error(404, "No such model"),
+            r"has no model 'model', or another address \(HTTP 404: No such model\)",
+        ),
         (
             error(429, f"{KEY} is out of quota", "insufficient_quota"),
-            r"has no money left .* \*\*\* is out of",
+            r"has no credit left .* \*\*\* is out of",
         ),
     ],
 )

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from synthbench.errors import UserError
 from synthbench.llm import connection
 from synthbench.llm.client import ChatClient
-from synthbench.llm.connection import LONGEST_WAIT, FailedAttemptError, Kind
+from synthbench.llm.connection import MAX_RETRY_AFTER, FailedAttemptError, Failure
 from synthbench.llm.endpoint import Account, Endpoint, Pacing, Price
 from synthbench.llm.ledger import entries
-from synthbench.llm.replies import LARGEST
+from synthbench.llm.replies import MAX_REPLY_BYTES
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 PRICE = Price(input=1, output=1, date="2026-01-01")
@@ -67,9 +67,9 @@ THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
         (reply({"content": "", "reasoning": "Hm."}), None, "thoughts without an answer"),
         (reply({"content": "<think>Hm.</think>\n\nA man rides."}), "A man rides.", ""),
         (reply({"content": None, "refusal": "I cannot."}), "I cannot.", ""),
-        (reply({"content": None, "refusal": {"why": "I cannot."}}), None, "its content is no text"),
-        (reply({"content": {"text": "A man"}}), None, "its content is no text"),
-        (reply({"content": 7}), None, "its content is no text"),
+        (reply({"content": None, "refusal": {"why": "I cannot."}}), None, "its content is not text"),
+        (reply({"content": {"text": "A man"}}), None, "its content is not text"),
+        (reply({"content": 7}), None, "its content is not text"),
         (reply({"content": "A man \ud83d"}), None, "its text is not valid Unicode"),
         (reply({"content": "A man"}, finish_reason=["content_filter"]), "A man", ""),
     ],
@@ -139,7 +139,7 @@ def test_an_unreadable_reply_is_tried_again_a_few_times_then_counted_and_not_bou
         first = {each.request.key: each for each in ask(server, tmp_path, 5)}
         num_asked = len(server.bodies)
         again = {each.request.key: each for each in ask(server, tmp_path, 5)}
-        assert len(server.bodies) == num_asked == 4 + connection.TRIES_OF_UNLIKELY
+        assert len(server.bodies) == num_asked == 4 + connection.MAX_UNLIKELY_TRIES
     assert first == again
     assert first["r0"].text is None
     assert first["r0"].failure.endswith("given up after 4 tries")
@@ -227,8 +227,8 @@ def test_a_refusal_of_any_shape_is_tried_again(tmp_path: Path, fault: Reply) -> 
 
 
 def test_a_service_that_asks_to_wait_for_days_is_asked_by_another_run() -> None:
-    assert FailedAttemptError(Kind.BUSY, "HTTP 429", LONGEST_WAIT).can_pass(1, 8)
-    assert not FailedAttemptError(Kind.BUSY, "HTTP 429", LONGEST_WAIT + 1).can_pass(1, 8)
+    assert FailedAttemptError(Failure.BUSY, "HTTP 429", MAX_RETRY_AFTER).can_pass(1, 8)
+    assert not FailedAttemptError(Failure.BUSY, "HTTP 429", MAX_RETRY_AFTER + 1).can_pass(1, 8)
 
 
 _JSON = st.recursive(
@@ -296,11 +296,11 @@ def packed(size: int, level: int = 9) -> bytes:
 
 
 def test_an_answer_larger_than_any_model_writes_is_a_failure_that_is_asked_for_once(tmp_path: Path) -> None:
-    too_large = answer("a" * LARGEST)
+    too_large = answer("a" * MAX_REPLY_BYTES)
     with faulty_server(lambda number, body: too_large) as server:
         for _ in range(2):
             (found,) = ask(server, tmp_path)
-            assert (found.text, found.failure) == (None, "an answer of more than 4 MiB")
+            assert (found.text, found.failure) == (None, "the answer exceeds 4 MiB")
     assert len(server.bodies) == 1
 
 
@@ -314,8 +314,8 @@ def test_a_packed_answer_is_read_and_one_that_unpacks_without_end_is_stopped(tmp
         (found,) = ask(server, tmp_path / "other")
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert (found.text, found.failure) == (None, "an answer of more than 4 MiB")
-    assert peak < 4 * LARGEST
+    assert (found.text, found.failure) == (None, "the answer exceeds 4 MiB")
+    assert peak < 4 * MAX_REPLY_BYTES
 
 
 def redirecting(location: str, status: int = 307) -> Script:
@@ -333,8 +333,8 @@ def test_a_redirect_to_another_server_is_refused_in_one_line_and_nothing_is_sent
             ask(server, tmp_path)
     assert other.bodies == []
     assert str(raised.value) == (
-        f"the LLM 'mine' at {server.base_url} redirects to {other.base_url}/chat/completions, which was"
-        " not asked; if that is the right server, write its address in llm.base_url"
+        f"the LLM 'mine' at {server.base_url} redirects to {other.base_url}/chat/completions, another"
+        " server; if that is the right one, set llm.base_url to it"
     )
 
 
@@ -347,12 +347,12 @@ def test_a_redirect_within_the_same_server_is_followed(tmp_path: Path, status: i
 
 def test_a_redirect_in_circles_is_one_clear_line(tmp_path: Path) -> None:
     circle = redirecting("/v1/chat/completions")
-    with faulty_server(circle) as server, pytest.raises(UserError, match="redirects in circles"):
+    with faulty_server(circle) as server, pytest.raises(UserError, match="redirects too often"):
         ask(server, tmp_path)
-    assert len(server.bodies) == connection.MOST_REDIRECTS + 1
+    assert len(server.bodies) == connection.MAX_REDIRECTS + 1
 
 
 def test_a_redirect_that_leads_nowhere_is_a_counted_failure(tmp_path: Path) -> None:
     with faulty_server(redirecting("http://999.999.999.999/")) as server:
         (found,) = ask(server, tmp_path)
-    assert (found.text, found.failure) == (None, "a redirect to no address")
+    assert (found.text, found.failure) == (None, "a redirect to an invalid address")

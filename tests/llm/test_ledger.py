@@ -14,11 +14,11 @@ EXPECTED = Cost(100, 50, 0.5)
 
 def note(folder: Path, account: Account, *, key: str, state: str) -> None:
     with AnswerCache(folder, ENDPOINT, account) as cache:
-        attempt = cache.send(key, EXPECTED) or 0
+        attempt = cache.begin_attempt(key, EXPECTED) or 0
         if state == "answered":
-            cache.answered(attempt, key, Answer("text", "", 10, 5), 0.125)
+            cache.record_answer(attempt, key, Answer("text", "", 10, 5), 0.125)
         elif state == "refused":
-            cache.refused(attempt, "HTTP 500")
+            cache.record_refusal(attempt, "HTTP 500")
 
 
 def test_without_a_cache_there_is_nothing_in_it(tmp_path: Path) -> None:

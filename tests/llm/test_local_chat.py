@@ -187,7 +187,7 @@ def test_messages_that_a_template_refuses_are_a_counted_failure(changed: Path, t
     answer = only(client(changed, tmp_path), request("a", "a dog"))
     assert (answer.text, answer.failure) == (
         None,
-        "the model's chat template refuses it: roles must alternate",
+        "the model's chat template rejects it: roles must alternate",
     )
 
 
@@ -229,7 +229,7 @@ def test_too_little_memory_halves_the_batch_and_changes_no_answer(
     assert texts(client(chat_model, tmp_path / "small", said, batch_size=8), asked) == ample
     assert memory.tried[:3] == [8, 4, 2]
     assert set(memory.tried[3:]) == {2}
-    assert said.said == [f"out of memory: going on with {number} answers at a time" for number in (4, 2)]
+    assert said.said == [f"out of memory: continuing with {number} answers at a time" for number in (4, 2)]
 
 
 def test_what_the_memory_does_not_hold_at_all_is_a_counted_failure(

@@ -3,7 +3,7 @@
 import pytest
 
 from synthbench.llm.cache import Answer
-from synthbench.llm.replies import ONLY_THOUGHTS, answered, without_thoughts
+from synthbench.llm.replies import ONLY_THOUGHTS, to_chat_answer, without_thoughts
 from synthbench.llm.requests import ChatRequest
 
 REQUEST = ChatRequest("r", ({"role": "user", "content": "Paraphrase: A man rides."},), {})
@@ -57,7 +57,7 @@ def test_what_stands_before_a_closing_tag_was_thought(text: str) -> None:
     ],
 )
 def test_an_answer_that_was_cut_off_while_thinking_is_a_failure_and_no_text(text: str) -> None:
-    answer = answered(REQUEST, Answer(text, "", 1, 1))
+    answer = to_chat_answer(REQUEST, Answer(text, "", 1, 1))
     assert (answer.text, answer.failure) == (None, ONLY_THOUGHTS)
 
 
@@ -77,4 +77,4 @@ def test_thoughts_after_an_answer_are_left_out_too() -> None:
 )
 def test_a_text_without_thoughts_is_left_as_it_is(text: str) -> None:
     assert without_thoughts(text) == text
-    assert answered(REQUEST, Answer(text, "", 1, 1)).text == text
+    assert to_chat_answer(REQUEST, Answer(text, "", 1, 1)).text == text

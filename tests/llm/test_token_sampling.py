@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from wording import refused
 
 from synthbench.generation.sampling import draw
-from synthbench.llm.token_sampling import Columns, Parameters, Picker, Row, next_distribution
+from synthbench.llm.token_sampling import Columns, Parameters, Row, TokenSampler, next_distribution
 
 CPU = torch.device("cpu")
 LOGITS = torch.tensor([[0.5, 0.3, 0.2]]).log()
@@ -90,21 +90,21 @@ def test_a_uniform_picks_the_token_at_which_the_sum_passes_it(uniform: float, to
 
 def test_the_tokens_of_the_answer_are_counted_and_those_of_the_prompt_are_not() -> None:
     row = Row(Parameters(temperature=0, frequency_penalty=LN2), [0.0, 0.0])
-    picker = Picker([row], 2, CPU)
+    sampler = TokenSampler([row], 2, CPU)
     tokens = torch.tensor([[0, 0]])
-    picked = []
+    drawn = []
     for _ in range(2):
-        token = picker(tokens, LOGITS).argmax(dim=-1)
-        assert not picker.are_full(tokens).any()
+        token = sampler(tokens, LOGITS).argmax(dim=-1)
+        assert not sampler.are_full(tokens).any()
         tokens = torch.cat([tokens, token[:, None]], dim=1)
-        picked += token.tolist()
-    assert picked == [0, 1]
-    assert picker.are_full(tokens).all()
+        drawn += token.tolist()
+    assert drawn == [0, 1]
+    assert sampler.are_full(tokens).all()
 
 
 def test_what_is_no_number_is_not_picked_from() -> None:
     with pytest.raises(FloatingPointError):
-        Picker([Row(Parameters(), [0.5])], 1, CPU)(torch.tensor([[0]]), LOGITS * torch.nan)
+        TokenSampler([Row(Parameters(), [0.5])], 1, CPU)(torch.tensor([[0]]), LOGITS * torch.nan)
 
 
 def test_parameters_have_the_names_and_defaults_of_the_api() -> None:

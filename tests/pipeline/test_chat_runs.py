@@ -120,7 +120,7 @@ def test_offline_says_what_is_missing(asking: ExperimentFile, store: Store, serv
     plan = make_plan(asking.load())
     report, _ = run(plan, store)
     _, (message,) = report.failed[generated(plan).identity]
-    assert message.startswith("llm.offline: the cache has no answer of 'mine' (sandbox/llm) to the request ")
+    assert message.startswith("llm.offline: 'mine' (sandbox/llm) has no cached answer to request ")
     assert report.only_user_errors
 
 
@@ -151,11 +151,11 @@ def test_the_key_is_in_the_environment_and_nowhere_else(
     [
         (
             f"llm.key_variable={VARIABLE}",
-            f"the environment variable {VARIABLE} is not set: it must hold the key of the LLM 'mine'",
+            f"the environment variable {VARIABLE} is not set; set it to the key of the LLM 'mine'",
         ),
         (
             "llm.base_url=http://127.0.0.1:9/v1",
-            "can't be reached (Connection refused); nothing was computed.",
+            "can't be reached (Connection refused). Nothing was computed.",
         ),
         ("llm.model=larger", "has no model 'larger'; of the 1 that it lists, the nearest are sandbox/llm"),
     ],
@@ -208,8 +208,8 @@ def test_a_plan_estimates_requests_tokens_and_money(
     price = "llm.price={input: 1.5, output: 2, date: '2026-05-01'}"
     plan = make_plan(asking.load("llm.model=larger", price, "llm.budget_usd=0.5"))
     assert cost_lines(plan, store) == (
-        "LLM 'mine' (larger): about 4 requests, 400,000 tokens of prompts and 200,000 of answers, less what"
-        " the cache of answers holds",
+        "LLM 'mine' (larger): about 4 requests, 400,000 tokens of prompts and 200,000 of answers, minus"
+        " cached answers",
         "money: about 1.00 US dollars at the prices of 2026-05-01; budget_usd is 0.5",
     )
 
@@ -220,7 +220,7 @@ def test_a_plan_says_that_nobody_knows_the_price(
     asking.append(section(server))
     run(make_plan(asking.load()), store)
     _, money = cost_lines(make_plan(asking.load("llm.model=unheard-of")), store)
-    assert money == "money: nobody knows what unheard-of costs; give llm.price"
+    assert money == "money: no price is known for unheard-of; set llm.price"
 
 
 def test_an_endpoints_name_and_model_are_in_the_identity_and_nothing_else(

@@ -80,7 +80,7 @@ def test_a_plan_loads_no_model_and_says_that_it_costs_nothing(
         assert llm() is not None
     ((_, (requests, money)),) = costs(statuses(plan, store), store)
     assert "): about 4 requests, 400,000 tokens of prompts" in requests
-    assert money == "money: none, the model runs here"
+    assert money == "money: none, the model runs locally"
 
 
 def test_another_llm_takes_the_place_of_the_whole_section(asking: ExperimentFile, chat_model: Path) -> None:
