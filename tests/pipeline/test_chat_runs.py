@@ -190,7 +190,7 @@ def test_a_plan_says_that_the_key_is_missing_and_tells_small_sums(
     price = "llm.price={input: 0.0025, output: 0.01, date: '2026-05-01'}"
     plan = make_plan(asking.load("llm.model=larger", f"llm.key_variable={VARIABLE}", price))
     _, key, money = cost_lines(plan, store)
-    assert key == f"the environment variable {VARIABLE} is not set: nobody can be asked without it"
+    assert key == f"the environment variable {VARIABLE} is not set; the LLM needs its key"
     assert money == "money: about 0.0030 US dollars at the prices of 2026-05-01"
 
 
