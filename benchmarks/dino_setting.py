@@ -19,8 +19,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerBa
 
 from synthbench.generation.language_model import DTYPES
 from synthbench.sources.description import Roots
-from synthbench.sources.models import TaskSource
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import TaskSource, WorldSource
 
 INSTRUCTIONS = {
     "1": "mean the same thing",
@@ -72,7 +71,7 @@ def real_or_sandbox_sentences() -> list[str]:
         texts = TaskSource(task="STSb", split="train").load(places).texts
     else:
         description = {"sandbox": "sentences", "split": "train", "size": 10_000}
-        texts = SandboxSource.model_validate(description).load(Roots()).texts
+        texts = WorldSource.model_validate(description).load(Roots()).texts
     return sorted({text for text in texts if '"' not in text and "\n" not in text})
 
 

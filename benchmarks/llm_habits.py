@@ -26,7 +26,7 @@ from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.habits import changed_slots
 from synthbench.sandbox.parsing import heard
 from synthbench.sources.description import Roots
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import WorldSource
 from synthbench_syncse.answers import sentences_in
 from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.requests import Chat, LabelChats, SentenceChats
@@ -223,7 +223,7 @@ def sandbox(habits: float, given: Sequence[str], *, is_naive: bool) -> Mapping[s
 def print_measures(data: Path, columns: Sequence[tuple[bool, float]]) -> None:
     """Print the first table: what real LLMs give, and the sandbox's under each prompt and share."""
     source = {"sandbox": "sentences", "split": "train", "size": NUM_SEEDS * NUM_TEXTS}
-    records: list[Any] = list(SandboxSource.model_validate(source).load(Roots()))
+    records: list[Any] = list(WorldSource.model_validate(source).load(Roots()))
     given = [record.sentence for record in records]
     written = [sandbox(habits, given, is_naive=is_naive) for is_naive, habits in columns]
     by_task = real(data)

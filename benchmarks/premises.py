@@ -26,12 +26,13 @@ from scipy.spatial.distance import jensenshannon
 from scipy.stats import spearmanr
 from sentence_transformers import SentenceTransformer
 
-from synthbench.sandbox.domain_groups import domain_groups
 from synthbench.sandbox.events import similarity
 from synthbench.sandbox.parsing import parse
 from synthbench.sandbox.premises import DEFAULT, Premises
 from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.streams import Scope, pairs
+from synthbench.sandbox.sampling import Scope
+from synthbench.sandbox.sets import pairs
+from synthbench.sandbox.source import domain_groups
 
 DATA = Path(os.environ["SYNTHBENCH_DATA"])
 NUM_PAIRS = 1000
@@ -123,7 +124,7 @@ def real() -> Iterator[Texts]:
 def sandbox(premises: Premises, domains: Sequence[str] = domain_groups()["in-domain"]) -> Texts:
     """Return as many pairs of the sandbox."""
     drawn = islice(pairs(Scope("train", 0, REGISTERS, tuple(domains), premises)), NUM_PAIRS)
-    found = [(pair.sentence1, pair.sentence2, pair.score) for pair in drawn]
+    found = [(pair.sentence1, pair.sentence2, pair.score) for pair, _ in drawn]
     return Texts("sandbox", [(a, b) for a, b, _ in found], [score for _, _, score in found], has_truth=True)
 
 

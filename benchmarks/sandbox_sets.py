@@ -21,7 +21,7 @@ from synthbench.models.encoder import LengthBatchedEncoder, pair_scorer
 from synthbench.models.interfaces import Encoder
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.sources.description import Roots
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import WorldSource
 
 RELEVANT = 0.9
 Pairs = Sequence[tuple[str, str]]
@@ -31,7 +31,7 @@ Cue = Callable[[Pairs], NDArray[np.float64]]
 def load(sandbox: str, split: str, size: int, **more: Any) -> list[Any]:  # noqa: ANN401 - the source's keys
     """Return the records of a set."""
     description = {"sandbox": sandbox, "split": split, "size": size, **more}
-    return list(SandboxSource.model_validate(description).load(Roots()))
+    return list(WorldSource.model_validate(description).load(Roots()))
 
 
 def shared_words(pairs: Pairs) -> NDArray[np.float64]:

@@ -137,15 +137,15 @@ def _loading_fault(group: str, name: str) -> str:
 
 def checkpoints() -> Finding:
     """Compare the models that ship with the package with their checksums."""
-    from synthbench.sandbox import shipped
+    from synthbench.worlds import NAME, model_folder, model_names
 
     try:
-        names = shipped.names()
+        names = model_names()
         for name in names:
-            shipped.folder(name)
+            model_folder(name)
     except UserError as error:
-        return _problem("sandbox", str(error), REINSTALL)
-    return _fine("sandbox", f"{', '.join(names)} are whole")
+        return _problem(NAME, str(error), REINSTALL)
+    return _fine(NAME, f"{', '.join(names)} are whole")
 
 
 def devices() -> Iterator[Finding]:

@@ -138,9 +138,56 @@ def test_every_package_is_in_a_layer_and_closed_to_plugins_but_the_api() -> None
     assert closed == ours - {"synthbench.api"}
 
 
+def test_one_package_names_the_generated_world_so_that_another_could_take_its_place() -> None:
+    own = ("synthbench/sandbox/", "synthbench/worlds/", "synthbench/cli/sandbox", "synthbench/cli/main.py")
+    naming = [
+        path.relative_to(ROOT).as_posix() for path in MODULES if "sandbox" in path.read_text("utf-8").lower()
+    ]
+    assert [name for name in naming if not name.startswith(own)] == []
+
+
+def test_no_import_goes_in_a_circle_not_even_within_functions() -> None:
+    imported = {_module_name(path): _imports(path) for path in MODULES}
+    waiting = {name: names & imported.keys() for name, names in imported.items()}
+    while free := {name for name, names in waiting.items() if not names}:
+        waiting = {name: names - free for name, names in waiting.items() if name not in free}
+    assert _circle(waiting) == []
+
+
 @pytest.mark.parametrize("name", ["README.md", "LICENSE", "CONTRIBUTING.md", "docs/architecture.md"])
 def test_a_newcomer_finds_what_to_read(name: str) -> None:
     assert len((ROOT / name).read_text(encoding="utf-8").splitlines()) > 10
+
+
+def _module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts[(path.parts[len(ROOT.parts)] != "synthbench") :]
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def _imports(path: Path) -> set[str]:
+    """Return the modules that a module imports at run time, at its top or in a function."""
+    tree, found = ast.parse(path.read_text(encoding="utf-8")), set[str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+            found.add(node.module)
+    return found - {_module_name(path)}
+
+
+def _circle(waiting: dict[str, set[str]]) -> list[str]:
+    """Return modules of which each imports the next, and the last the first; none if there are none."""
+    path = list(waiting)[:1]
+    while path:
+        following = next(name for name in sorted(waiting[path[-1]]) if name in waiting)
+        if following in path:
+            return [*path[path.index(following) :], following]
+        path.append(following)
+    return []
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -10,12 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from synthbench.auditing.agreement import Agreement, agreement
 from synthbench.auditing.confusion import Confusion, Correlation, Share, confusion, correlation, share
 from synthbench.auditing.items import Item, Items
-from synthbench.auditing.oracle import BAND_EDGES, BANDS, Verdict, judge, labels_for
 from synthbench.auditing.sheets import Annotation
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.runtime import Progress
-from synthbench.sandbox import VERSION
+from synthbench.worlds import NAME, VERSION, bands, judge, verdict_labels
 
 TIE = "no majority"
 
@@ -48,23 +46,22 @@ class Audit(BaseModel):
 
 
 def audit_by_oracle(dataset: SyntheticDataset, items: Items, progress: Progress) -> Audit:
-    """Return what the sandbox says of the items, which are some or all of the data set's."""
-    verdicts = judge(items.items, progress)
+    """Return what the generated world says of the items, which are some or all of the data set's."""
+    verdicts = judge([item.texts for item in items.items], progress)
     judged = list(zip(items.items, verdicts, strict=True))
     is_pairs = len(items.text_names) == 2
-    edges = (0.0, *BAND_EDGES, 1.0)
     return Audit(
-        judge=f"oracle sandbox, version {VERSION}",
-        bands=dict(zip(BANDS, pairwise(edges), strict=True)) if is_pairs else {},
+        judge=f"oracle {NAME}, version {VERSION}",
+        bands=dict(bands()) if is_pairs else {},
         **_of_dataset(dataset),
         num_items=len(judged),
         confusion=confusion(
             ((item.intended, verdict.label) for item, verdict in judged),
-            labels_for(items),
+            verdict_labels(len(items.text_names)),
             items.intentions,
         ),
-        mean_similarity=_means(judged),
-        outside=_outside(verdicts, items.text_names),
+        mean_similarity=_means((item.intended, verdict.similarity) for item, verdict in judged),
+        outside=_outside((verdict.outside for verdict in verdicts), items.text_names),
         correlation=correlation(
             {
                 item.id: (item.score, verdict.similarity)
@@ -122,17 +119,17 @@ def _of_dataset(dataset: SyntheticDataset) -> dict[str, object]:
     }
 
 
-def _means(judged: Iterable[tuple[Item, Verdict]]) -> dict[str, float]:
+def _means(judged: Iterable[tuple[str, float | None]]) -> dict[str, float]:
     values: dict[str, list[float]] = {}
-    for item, verdict in judged:
-        if verdict.similarity is not None:
-            values.setdefault(item.intended, []).append(verdict.similarity)
+    for intended, similarity in judged:
+        if similarity is not None:
+            values.setdefault(intended, []).append(similarity)
     return {intended: fmean(found) for intended, found in values.items()}
 
 
-def _outside(verdicts: Iterable[Verdict], names: Sequence[str]) -> dict[str, int]:
+def _outside(found: Iterable[tuple[int, ...]], names: Sequence[str]) -> dict[str, int]:
     """Count which of the sentences are outside the grammar."""
-    counts = Counter(verdict.outside for verdict in verdicts if verdict.outside)
+    counts = Counter(positions for positions in found if positions)
     return {
         " and ".join(names[position] for position in positions): number
         for positions, number in sorted(counts.items())

@@ -1,22 +1,22 @@
-"""`synthbench data audit`: intended against judged labels, judged by the sandbox's oracle or by people."""
+"""`synthbench data audit`: intended against judged labels, judged by the world or by people."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
 from synthbench.cli.console import console
 from synthbench.cli.dataset import Dataset, found
 from synthbench.errors import UserError
-
-Oracle = Literal["sandbox"]
+from synthbench.worlds import NAME, WorldName
 
 
 def audit(
     dataset: Dataset,
     oracle: Annotated[
-        Oracle | None, typer.Option(help="Let the sandbox's grammar judge; it knows its own sentences only.")
+        WorldName | None,
+        typer.Option(help=f"Let the {NAME}'s grammar judge; it knows its own sentences only."),
     ] = None,
     write: Annotated[
         Path | None,
@@ -58,12 +58,12 @@ def audit(
     _report(dataset, read or [], (sample, seed), json_file)
 
 
-def _check_mode(oracle: Oracle | None, write: Path | None, read: list[Path] | None) -> None:
+def _check_mode(oracle: WorldName | None, write: Path | None, read: list[Path] | None) -> None:
     given = [name for name, value in (("--oracle", oracle), ("--write", write), ("--read", read)) if value]
     if len(given) != 1:
         also = f"; given: {', '.join(given)}" if given else ""
         raise UserError(
-            "give one of --oracle sandbox, --write FILE.csv (a sheet for people to annotate) and "
+            f"give one of --oracle {NAME}, --write FILE.csv (a sheet for people to annotate) and "
             f"--read FILE.csv (once for each annotator){also}"
         )
 

@@ -8,6 +8,7 @@ import typer
 
 from synthbench.errors import UserError
 from synthbench.home import home
+from synthbench.worlds import NAME
 
 if TYPE_CHECKING:
     from synthbench.config.experiment import Experiment
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 File = Annotated[Path, typer.Argument(help="Experiment file (YAML).")]
 Profile = Annotated[
     str | None,
-    typer.Option(help="Patch from profiles/NAME.yaml beside the file, else one that ships: sandbox."),
+    typer.Option(help=f"Patch from profiles/NAME.yaml beside the file, else one that ships: {NAME}."),
 ]
 Assignments = Annotated[
     list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one value, such as seeds=[0].")

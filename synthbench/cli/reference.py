@@ -219,13 +219,14 @@ def _steps() -> Iterator[Setting]:
 
 def _known_sections() -> "Mapping[str, type[BaseModel]]":
     from synthbench.config import schema
-    from synthbench.config.llm import EndpointLLM, LocalLLM, SandboxLLM
+    from synthbench.config.llm import EndpointLLM, LocalLLM, WorldLLM
     from synthbench.sources.models import SOURCE_TYPES
+    from synthbench.worlds import NAME
 
     return {
         "experiment": schema.ExperimentSection,
         **{f"a source with `{key}:`": source for key, source in SOURCE_TYPES.items()},
-        "`llm:`, the sandbox's": SandboxLLM,
+        f"`llm:`, the {NAME}'s": WorldLLM,
         "`llm:`, an endpoint": EndpointLLM,
         "`llm:`, a local model": LocalLLM,
         "a run": schema.RunSection,

@@ -11,7 +11,7 @@ from synthbench.cli.console import INTERRUPTIONS, console
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
-    from synthbench.auditing.checkpoints import Figures
+    from synthbench.cli.sandbox_figures import Figures
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
 
@@ -144,7 +144,7 @@ def build(
 def _build(folder: Path, seed: int) -> "Figures":
     import torch
 
-    from synthbench.auditing.checkpoints import measure
+    from synthbench.cli.sandbox_figures import measure
     from synthbench.sandbox.building import CROSS_ENCODER, ENCODER, LM, build_checkpoints
     from synthbench.sandbox.shipped import write_checksums
     from synthbench.terminal import quiet_transformers

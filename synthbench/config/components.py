@@ -15,6 +15,7 @@ from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_loading import component
 from synthbench.plugins import Method, Need, TrainedModel, Trainer
 from synthbench.sources.models import Source
+from synthbench.worlds import NAME
 
 
 class ComponentParser:
@@ -92,7 +93,7 @@ class ComponentParser:
         uses_llm = plugin is not None and plugin.uses_llm
         self.uses_llm |= uses_llm
         if uses_llm and not self.has_llm:
-            message = "the method uses an LLM; name one at the file's top level, such as `llm: sandbox`"
+            message = f"the method uses an LLM; name one at the file's top level, such as `llm: {NAME}`"
             self.problems.add(document, (*path, "method"), message)
         for name, need in _needs(known, is_valid=parsed is not None).items():
             inner, config = _path_of(name, document, path), dict(need.config)

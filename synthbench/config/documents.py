@@ -8,10 +8,11 @@ from typing import Any
 
 from synthbench.errors import UserError
 from synthbench.user_files import PACKAGE_PREFIX, in_package, read_settings, why_no_file
+from synthbench.worlds import NAME
 
 KeyPath = tuple[str | int, ...]
 
-SOURCE_KEYS = ("task", "file", "sandbox")
+SOURCE_KEYS = ("task", "file", NAME)
 COMPONENT_KEYS = ("method", "trainer", "evaluator", "name", "source", *SOURCE_KEYS, "endpoint", "local")
 """Keys that say what a section is: a patch that sets one to another value replaces the whole section.
 

@@ -10,8 +10,7 @@ from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
 from synthbench.errors import UserError
 from synthbench.sources.description import Roots
-from synthbench.sources.models import FileSource, Source, TaskSource
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
 
 IN_FILE = "corpora.folder"
 """The key that names the data folder."""
@@ -70,7 +69,7 @@ def look_into_sources(
         reason = _reason_not_to_read(source, roots)
         if reason:
             unread.setdefault(reason, []).append(name)
-        elif source is not None and not isinstance(source, SandboxSource):
+        elif source is not None and not isinstance(source, WorldSource):
             if name in if_found and not _is_found(source, roots):
                 yield f"{name}: no data found, left out"
                 continue

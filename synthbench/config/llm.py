@@ -1,4 +1,4 @@
-"""The LLM that an experiment names: the sandbox's, a service's endpoint, or a local chat model."""
+"""The LLM that an experiment names: the generated world's, a service's endpoint, or a local chat model."""
 
 import re
 from collections.abc import Mapping
@@ -23,8 +23,9 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.endpoint import BATCHES_AT_ONCE, CommonPacing, Endpoint, LocalChat, Pacing, price_of
 from synthbench.models import reference
 from synthbench.plugins import ChatModel
-from synthbench.sandbox.llm import MODEL, LLMSettings
 from synthbench.user_files import GivenName, path_of, read_json_object
+from synthbench.worlds import NAME, WorldName
+from synthbench.worlds.settings import LLM_MODEL, LLMSettings
 
 LOCAL = "local"
 _TEMPLATE_FILE = "chat_template.jinja"
@@ -126,26 +127,26 @@ TRAFFIC = frozenset(Pacing.model_fields) - {"price"}
 """Keys of `llm:` that say how an LLM is asked, and change neither an answer nor what it cost."""
 
 
-def _is_sandbox(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
+def _is_the_world(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
     """Say what an LLM looks like where a model's name alone is given; slips are told elsewhere."""
-    if not isinstance(given, str) or get_close_matches(given, ["sandbox"]):
+    if not isinstance(given, str) or get_close_matches(given, [NAME]):
         return given
     raise ValueError(
-        f"'{given}' is not known by its name alone: write sandbox, a service ({{name: openai, base_url:"
+        f"'{given}' is not known by its name alone: write {NAME}, a service ({{name: openai, base_url:"
         " https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}) or a local model"
         " ({local: FOLDER})"
     )
 
 
-class SandboxEndpoint(BaseModel):
+class WorldEndpoint(BaseModel):
     """The name by which files know the generated world's chat model."""
 
-    endpoint: Annotated[Literal["sandbox"], BeforeValidator(_is_sandbox)] = Field(
-        description="sandbox: the generated world's chat model, run locally"
+    endpoint: Annotated[WorldName, BeforeValidator(_is_the_world)] = Field(
+        description=f"{NAME}: the generated world's chat model, run locally"
     )
 
 
-class SandboxLLM(CommonPacing, LLMSettings, SandboxEndpoint):
+class WorldLLM(CommonPacing, LLMSettings, WorldEndpoint):
     """The chat model of the generated world; a run starts it when the first stage needs it."""
 
     def identity(self) -> Mapping[str, Any]:
@@ -158,7 +159,7 @@ class SandboxLLM(CommonPacing, LLMSettings, SandboxEndpoint):
 
     def address(self) -> ChatModel:
         """Return what is known of where it is before a run starts it."""
-        return ChatModel(self.endpoint, "", MODEL)
+        return ChatModel(self.endpoint, "", LLM_MODEL)
 
     def at(self, address: ChatModel) -> Endpoint:
         """Return the endpoint to ask.
@@ -246,7 +247,7 @@ class EndpointLLM(Pacing, EndpointAddress):
         )
 
 
-LLM = SandboxLLM | EndpointLLM | LocalLLM
+LLM = WorldLLM | EndpointLLM | LocalLLM
 
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
@@ -262,7 +263,7 @@ def _shape(given: Any) -> str:  # noqa: ANN401 - whatever stands in the file
 
 
 AnyLLM = Annotated[
-    Annotated[SandboxLLM, Tag("by endpoint")]
+    Annotated[WorldLLM, Tag("by endpoint")]
     | Annotated[EndpointLLM, Tag("by address")]
     | Annotated[LocalLLM, Tag("by model")],
     Discriminator(_shape),

@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from synthbench.config.documents import Document, KeyPath
 from synthbench.errors import UserError, did_you_mean
 from synthbench.user_files import STARTS_FROM
+from synthbench.worlds import NAME
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 COMPONENT_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_-]*|[A-Za-z0-9_./~-]+\.py:[A-Za-z_][A-Za-z0-9_]*)$"
@@ -109,7 +110,7 @@ def _given(fault: Any) -> str:  # noqa: ANN401
     if kind in ("missing", "value_error", "assertion_error", "too_short", "too_long", "union_tag_not_found"):
         return ""
     if kind == "source" and isinstance(given, Mapping):
-        return _close(list(given), ("task", "file", "sandbox"))
+        return _close(list(given), ("task", "file", NAME))
     if given is None or isinstance(given, list | dict):
         return f", is {'empty' if given is None else 'a list' if isinstance(given, list) else 'a mapping'}"
     shown = f", is {json.dumps(given, ensure_ascii=False)}"

@@ -11,8 +11,9 @@ from synthbench.config.schema import SubstituteSection
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.sources.models import IN_DATA_FOLDER
-from synthbench.sources.sandbox import KINDS
 from synthbench.sources.tasks import TASKS
+from synthbench.worlds import NAME
+from synthbench.worlds.settings import SET_KINDS
 
 FOLDER = "profiles"
 SHIPPED = Path(__file__).parents[1] / FOLDER
@@ -168,17 +169,17 @@ def _substitute(
 
 def _no_substitute(name: str, title: str, source: Mapping[str, Any]) -> str:
     kind = TASKS[source["task"]].kind if "task" in source else source.get("kind", RecordKind.SENTENCE)
-    fitting = next((each for each, its_kind in KINDS.items() if its_kind == kind), "pairs")
+    fitting = next((each for each, its_kind in SET_KINDS.items() if its_kind == kind), "pairs")
     split = source.get("split", "test" if "task" in source else "train")
     return (
         f"the profile has no substitute for '{title}'; give one with"
-        f" --set 'sources.{name}={{sandbox: {fitting}, split: {split}, size: 500}}',"
+        f" --set 'sources.{name}={{{NAME}: {fitting}, split: {split}, size: 500}}',"
         " or under the profile's `substitute.tasks`"
     )
 
 
 def _title(source: Mapping[str, Any]) -> str:
-    """Return what patterns are matched with; nothing for an own file, and for the sandbox."""
+    """Return what patterns are matched with; nothing for an own file, and for the generated world."""
     if "task" in source:
         return f"{source['task']}/{source.get('split', 'test')}"
     content = f"{source.get('file')}/{source.get('kind', 'sentence')}"
@@ -191,15 +192,15 @@ def _first_match(name: str, table: Mapping[str, T]) -> T | None:
     return next((new for pattern, new in table.items() if fnmatchcase(name, pattern)), None)
 
 
-_SOURCES = ("sandbox", "task", "file")
+_SOURCES = (NAME, "task", "file")
 
 
 def replacements(before: Document, after: Document) -> Iterator[tuple[str, str]]:
-    """Yield each model and source that differs: ("gpt2-xl", "sandbox/lm"), ("STSb/dev", "sandbox pairs").
+    """Yield each model and source that differs: ("gpt2-xl", "gpt2"), ("STSb/dev", "NAME pairs").
 
-    An LLM is told by its model: ("gpt-4o-mini", "the sandbox's LLM").
+    An LLM is told by its model: ("gpt-4o-mini", "the NAME's LLM").
 
-    A source on the hub is told by its file: ("org/name/nli.csv", "sandbox triplets").
+    A source on the hub is told by its file: ("org/name/nli.csv", "NAME triplets").
     """
     yield from _differences(before.data, after.data)
 
@@ -216,8 +217,8 @@ def _differences(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa:
         inner = before.get("split", "test") if named == "task" else before.get("file")
         yield f"{before[named]}/{inner}", f"{kind} {after.get(kind, '')}".rstrip()
         return
-    if after.get("endpoint") == "sandbox" != before.get("endpoint"):
-        yield str(before.get("model") or before.get("local") or "llm"), "the sandbox's LLM"
+    if after.get("endpoint") == NAME != before.get("endpoint"):
+        yield str(before.get("model") or before.get("local") or "llm"), f"the {NAME}'s LLM"
         return
     if isinstance(before.get("model"), str) and after.get("model") != before["model"]:
         yield before["model"], str(after.get("model"))

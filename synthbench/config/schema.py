@@ -10,8 +10,8 @@ from synthbench.config.problems import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME
 from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
-from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource, WorldSource
+from synthbench.worlds import NAME, WorldName
 
 MOST_LETTERS = 100
 MOST_SEEDS = 1_000
@@ -53,11 +53,11 @@ def _shape(source: Any) -> str | None:  # noqa: ANN401 - whatever stands in the 
 AnySource = Annotated[
     Annotated[TaskSource, Tag("by task")]
     | Annotated[FileSource, Tag("by file")]
-    | Annotated[SandboxSource, Tag("by sandbox")],
+    | Annotated[WorldSource, Tag(f"by {NAME}")],
     Discriminator(
         _shape,
         custom_error_type="source",
-        custom_error_message="Needs `task:`, `file:` or `sandbox:`",
+        custom_error_message=f"Needs `task:`, `file:` or `{NAME}:`",
     ),
 ]
 
@@ -110,7 +110,7 @@ class ExperimentSection(Section):
     )
     llm: AnyLLM | None = Field(
         None,
-        description="the LLM of all methods that use one: `sandbox`, or one of the three sections below",
+        description=f"the LLM of all methods that use one: `{NAME}`, or one of the three sections below",
     )
     table: TableOptions = Field(TableOptions(), description="what the tables show, and how")
     runtime: Runtime = Field(Runtime(), description="device, threads and memory; changes no result")
@@ -238,8 +238,8 @@ class AuditSection(Section):
         100, ge=0, description="judged at random of each intended label, all where there are fewer; 0: all"
     )
     seed: int = Field(0, ge=0, lt=2**32, description="decides which ones, and a sheet's order")
-    oracle: Literal["sandbox"] | None = Field(
-        None, description="sandbox: its grammar judges, which knows its own sentences only; null: people do"
+    oracle: WorldName | None = Field(
+        None, description=f"{NAME}: its grammar judges, which knows its own sentences only; null: people do"
     )
     sheets: tuple[str, ...] = Field(
         (),
@@ -277,10 +277,10 @@ class SubstituteSection(Section):
         description="pattern of a source's TASK/SPLIT, HUB/FILE/KIND or data:PATH/KIND -> the source used"
         " instead, with the split, sample and `as` of the first; the first match counts",
     )
-    llm: Literal["sandbox"] | None = Field(
+    llm: WorldName | None = Field(
         None, description="is asked instead of the LLM that the file names; null: as the file says"
     )
-    oracle: Literal["sandbox"] | None = Field(
+    oracle: WorldName | None = Field(
         None, description="judges every audit instead of people and their sheets; null: as the file says"
     )
 

@@ -11,6 +11,7 @@ from synthbench.models.pretrained import loading_errors
 from synthbench.runtime import device_name, use_threads
 from synthbench.terminal import quiet_transformers
 from synthbench.user_files import GivenName
+from synthbench.worlds import MODEL_PREFIX
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +34,7 @@ class NamedLanguageModel(BaseModel):
         min_length=1,
         description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
         " folder in an installed package), or"
-        " `sandbox/lm`, and `sandbox/encoder` where words are guessed",
+        f" `{MODEL_PREFIX}lm`, and `{MODEL_PREFIX}encoder` where words are guessed",
     )
     revision: str | None = Field(
         None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"

@@ -12,6 +12,7 @@ from synthbench.errors import UserError, in_one_line
 from synthbench.models import reference
 from synthbench.terminal import quiet_transformers
 from synthbench.user_files import GivenName, read_json_object
+from synthbench.worlds import MODEL_PREFIX
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -55,7 +56,7 @@ class Pretrained(BaseModel):
         min_length=1,
         description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
         " folder in an installed package), or"
-        " `sandbox/encoder` and the like",
+        f" `{MODEL_PREFIX}encoder` and the like",
     )
     revision: str | None = Field(
         None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"

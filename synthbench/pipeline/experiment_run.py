@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synthbench.config.experiment import Experiment
-from synthbench.config.llm import LLM, SandboxLLM
+from synthbench.config.llm import LLM, WorldLLM
 from synthbench.durability import DamagedFileError
 from synthbench.errors import UserError
 from synthbench.home import home, make_store_folder
@@ -202,7 +202,7 @@ def llm_on_demand(settings: LLM | None, progress: Progress) -> Iterator[Callable
         def address() -> ChatModel | None:
             if settings is None:
                 return None
-            if not isinstance(settings, SandboxLLM):
+            if not isinstance(settings, WorldLLM):
                 return settings.address()
             if not running or not running[-1][1]():
                 running.append(_start(settings, servers))
@@ -212,9 +212,9 @@ def llm_on_demand(settings: LLM | None, progress: Progress) -> Iterator[Callable
         yield address
 
 
-def _start(settings: SandboxLLM, servers: ExitStack) -> tuple[ChatModel, Callable[[], bool]]:
-    from synthbench.sandbox.llm.process import running_server
+def _start(settings: WorldLLM, servers: ExitStack) -> tuple[ChatModel, Callable[[], bool]]:
+    from synthbench.worlds import running_llm
 
-    server = servers.enter_context(running_server(settings.server()))
+    server = servers.enter_context(running_llm(settings.server()))
     found = ChatModel(name=settings.endpoint, base_url=server.base_url, model=server.model)
     return found, lambda: server.process.poll() is None

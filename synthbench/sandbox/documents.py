@@ -10,8 +10,7 @@ from synthbench.sandbox import VERSION, morphology
 from synthbench.sandbox.events import WEIGHTS, slot_similarities
 from synthbench.sandbox.premises import Premises
 from synthbench.sandbox.realisation import REGISTERS, Register, Told, object_phrase, place_phrase
-from synthbench.sandbox.sampling import Relation
-from synthbench.sandbox.streams import Scope
+from synthbench.sandbox.sampling import Relation, Scope
 from synthbench.sandbox.vocabulary import domain_names
 
 # All domains, and of them the training split only: what test sets ask about no checkpoint ever reads. The

@@ -1,6 +1,7 @@
-"""Sources as they stand in an experiment file: a named task, a file, or the sandbox."""
+"""Sources as they stand in an experiment file: a named task, a file, or a set of the generated world."""
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -14,9 +15,10 @@ from synthbench.sources import files, folders, hub, reranking
 from synthbench.sources.description import Origin, Roots, SourceBase
 from synthbench.sources.hub import COMMIT
 from synthbench.sources.reading import Content, hashes
-from synthbench.sources.sandbox import SandboxSource
 from synthbench.sources.tasks import TASKS, Split, Task, TaskName
 from synthbench.user_files import RootedName, path_of, why_no_file
+from synthbench.worlds import NAME, VERSION
+from synthbench.worlds.settings import SET_KINDS, SetOptions
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".txt")
 IN_DATA_FOLDER = "data:"
@@ -290,5 +292,37 @@ class FileSource(SourceBase):
         return self.file if self.hub is None else f"{self.hub}/{self.file}"
 
 
-Source = TaskSource | FileSource | SandboxSource
-SOURCE_TYPES: Mapping[str, type[Source]] = {"task": TaskSource, "file": FileSource, "sandbox": SandboxSource}
+class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is its documentation
+    __doc__ = SetOptions.__doc__
+
+    @model_validator(mode="after")
+    def _sample_is_no_larger(self) -> Self:
+        if self.sample is not None and not self.converted_to and self.sample.size > self.size:
+            raise ValueError(f"a sample of {self.sample.size} from {self.size} records")
+        return self
+
+    @property
+    def own_kind(self) -> RecordKind:
+        """The kind of the set's records."""
+        return SET_KINDS[self.set_name]
+
+    def needs_data_folder(self, roots: Roots) -> bool:
+        """Nothing is read."""
+        return False
+
+    def fingerprint(self, roots: Roots) -> dict[str, str]:
+        """Return the version of the world: nothing is read."""
+        return {NAME: str(VERSION)}
+
+    def _read(self, roots: Roots) -> Content:
+        return Content(list(islice(self.endless_records(), self.size)))
+
+    def _own_records(self, roots: Roots) -> int | None:
+        return self.size
+
+    def _title(self) -> str:
+        return f"{NAME} {self.set_name} {self.split}"
+
+
+Source = TaskSource | FileSource | WorldSource
+SOURCE_TYPES: Mapping[str, type[Source]] = {"task": TaskSource, "file": FileSource, NAME: WorldSource}

@@ -8,14 +8,14 @@ from random import Random
 import pytest
 
 from synthbench.auditing.items import items_of
-from synthbench.auditing.oracle import BANDS, band
 from synthbench.auditing.report import Audit, audit_by_oracle
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Failure, Pair, ScoredPair, Sentence, Triplet
 from synthbench.pipeline.engine.progress import PlainProgress
+from synthbench.sandbox.oracle import BANDS, band
 from synthbench.sandbox.sampling import Relation
 from synthbench.sources.description import Roots
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import WorldSource
 
 SCORES = {"paraphrase": 1.0, "hard negative": 0.5, "related": 0.1, "unrelated": 0.0}
 CAPTION = "A man is feeding a dolphin."
@@ -30,7 +30,7 @@ def gold() -> list[ScoredPair]:
     Of the test split, whose scores are the truth.
     """
     description = {"sandbox": "pairs", "split": "test", "size": 500}
-    return list(SandboxSource.model_validate_json(json.dumps(description)).load(Roots()))
+    return list(WorldSource.model_validate_json(json.dumps(description)).load(Roots()))
 
 
 def audited(*records: ScoredPair | Pair | Triplet | Sentence, failures: int = 0) -> Audit:
@@ -78,7 +78,7 @@ def test_the_true_scores_are_found_true(gold: list[ScoredPair]) -> None:
 
 def test_the_annotators_error_in_training_scores_is_found() -> None:
     description = {"sandbox": "pairs", "split": "train", "size": 500}
-    noisy = list(SandboxSource.model_validate_json(json.dumps(description)).load(Roots()))
+    noisy = list(WorldSource.model_validate_json(json.dumps(description)).load(Roots()))
     found = audited(*noisy).correlation
     assert found is not None
     assert 0.8 < found.value < 0.95

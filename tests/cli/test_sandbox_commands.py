@@ -18,8 +18,8 @@ import torch
 from small_experiment import Project, heed_interrupts
 from wording import worded
 
-from synthbench.auditing import checkpoints
-from synthbench.auditing.checkpoints import Figures
+from synthbench.cli import sandbox_figures
+from synthbench.cli.sandbox_figures import Figures
 from synthbench.sandbox import building
 from synthbench.sandbox.building import Recipe, Recipes
 
@@ -154,7 +154,8 @@ def test_a_build_writes_what_ships_and_prints_its_figures(
     tiny = Recipe(num_steps=1, batch_size=4, learning_rate=1e-3, vocabulary_texts=300)
     built_tiny = partial(building.build_checkpoints, recipes=Recipes(tiny, tiny, tiny))
     monkeypatch.setattr(building, "build_checkpoints", built_tiny)
-    monkeypatch.setattr(checkpoints, "measure", partial(checkpoints.measure, num_sentences=2, num_pairs=20))
+    measure_few = partial(sandbox_figures.measure, num_sentences=2, num_pairs=20)
+    monkeypatch.setattr(sandbox_figures, "measure", measure_few)
     threads = torch.get_num_threads()
     try:
         called = project.call("sandbox", "build", "--output", "built")

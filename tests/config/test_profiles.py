@@ -14,8 +14,8 @@ from synthbench.config.permissions import what_is_read_outside
 from synthbench.config.profiles import SHIPPED, profile_file
 from synthbench.errors import UserError
 from synthbench.plugin_loading import component, installed
-from synthbench.sources.sandbox import KINDS
 from synthbench.sources.tasks import TASKS
+from synthbench.worlds.settings import SET_KINDS
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 SANDBOX = SHIPPED / "sandbox.yaml"
@@ -112,7 +112,7 @@ def test_every_task_and_split_has_a_substitute_of_the_same_kind() -> None:
     for task in TASKS.values():
         for split in task.parts:
             fitting = (new for pattern, new in table.items() if fnmatchcase(f"{task.name}/{split}", pattern))
-            assert KINDS[next(fitting)["sandbox"]] == task.kind, (task.name, split)
+            assert SET_KINDS[next(fitting)["sandbox"]] == task.kind, (task.name, split)
 
 
 def test_every_method_that_writes_with_a_causal_model_gets_the_sandboxs() -> None:

@@ -18,7 +18,7 @@ import synthbench_reranking.measures
 from synthbench.api import Evaluation, Ranking, RecordKind, SyntheticDataset
 from synthbench.plugin_loading import component
 from synthbench.sources.description import Roots
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import WorldSource
 from synthbench_reranking import MEASURES, Reranking
 from synthbench_reranking.measures import measures
 
@@ -219,7 +219,7 @@ def test_the_sandboxs_rankings_have_one_relevant_candidate_in_ten() -> None:
 
             return np.array([len(words(a) & words(b)) / len(words(a) | words(b)) for a, b in pairs])
 
-    source = SandboxSource.model_validate(
+    source = WorldSource.model_validate(
         {"sandbox": "rankings", "split": "test", "size": 60, "candidates": 10}
     )
     found = Reranking().evaluate(Overlap(), source.load(Roots()))

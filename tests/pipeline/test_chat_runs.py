@@ -9,7 +9,7 @@ from fake_stages import RUNTIME
 from fakes import Lines
 from wording import worded
 
-from synthbench.config.llm import EndpointLLM, SandboxLLM
+from synthbench.config.llm import EndpointLLM, WorldLLM
 from synthbench.errors import UserError
 from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import read_dataset
@@ -242,7 +242,7 @@ def test_an_endpoints_name_and_model_are_in_the_identity_and_nothing_else(
 def test_traffic_is_set_for_the_sandbox_too_and_changes_no_identity(asking: ExperimentFile) -> None:
     asking.append("llm: sandbox\n")
     plan = make_plan(asking.load("llm.concurrency=3", "llm.budget_usd=1"))
-    assert isinstance(plan.experiment.llm, SandboxLLM)
+    assert isinstance(plan.experiment.llm, WorldLLM)
     assert plan.experiment.llm.concurrency == 3
     assert generated(plan).identity == generated(make_plan(asking.load())).identity
 

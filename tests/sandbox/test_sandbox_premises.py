@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -16,20 +16,24 @@ from wording import refused
 
 from synthbench.config.load import load_experiment
 from synthbench.pipeline.planning import make_plan
-from synthbench.sandbox.duplicates import duplicates
 from synthbench.sandbox.events import Event, similarity
 from synthbench.sandbox.parsing import parse, parses
 from synthbench.sandbox.premises import DEFAULT, Premises
-from synthbench.sandbox.rankings import rankings
 from synthbench.sandbox.realisation import REGISTERS, Wording
-from synthbench.sandbox.sampling import Relation, Split, draw_event, split_of
-from synthbench.sandbox.six_classes import six_classes
-from synthbench.sandbox.streams import SandboxPair, Scope, pairs, sentences
-from synthbench.sandbox.triplets import triplets
-from synthbench.sandbox.two_classes import news, two_classes
+from synthbench.sandbox.sampling import Relation, Scope, Split, draw_event, split_of
+from synthbench.sandbox.sets import (
+    duplicates,
+    news,
+    pairs,
+    rankings,
+    sentences,
+    six_classes,
+    triplets,
+    two_classes,
+)
 from synthbench.sandbox.vocabulary import domain_names, domains
 from synthbench.sources.description import Roots
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import WorldSource
 
 SLOTS = ("number", "attribute", "agent", "action", "object", "place", "time")
 WORDS = ("quantity", "attribute", "agent", "action", "object", "place", "time")
@@ -71,8 +75,20 @@ def drawn(number: int, names: Sequence[str] = (), **premises: Any) -> list[Event
     return [draw_event(names or domain_names(), random, Premises(**premises)) for _ in range(number)]
 
 
-def some_pairs(number: int, where: Scope) -> list[SandboxPair]:
-    return list(islice(pairs(where), number))
+@dataclass(frozen=True)
+class DrawnPair:
+    sentence1: str
+    sentence2: str
+    score: float
+    relation: Relation
+    events: tuple[Event, Event]
+
+
+def some_pairs(number: int, where: Scope) -> list[DrawnPair]:
+    return [
+        DrawnPair(pair.sentence1, pair.sentence2, pair.score, Relation(pair.label), events)
+        for pair, events in islice(pairs(where), number)
+    ]
 
 
 def read(text: str) -> tuple[Event, Wording]:
@@ -89,7 +105,7 @@ def mean_of_nearest(events: Sequence[Event]) -> float:
     return sum(nearest) / len(nearest)
 
 
-def errors(found: Sequence[SandboxPair]) -> list[float]:
+def errors(found: Sequence[DrawnPair]) -> list[float]:
     return [pair.score - similarity(*pair.events) for pair in found]
 
 
@@ -271,10 +287,10 @@ def test_unrelated_partners_of_foreign_events_are_of_any_domain() -> None:
 
 
 def test_classes_are_exact_however_foreign_the_events() -> None:
-    for text, _, label in islice(six_classes(scope(foreign=1.0)), 60):
-        assert read(text)[0].domain == label
-    for text, _, kind in islice(two_classes(scope(foreign=1.0)), 60):
-        assert news(read(text)[0]) == kind
+    for each in islice(six_classes(scope(foreign=1.0)), 60):
+        assert read(each.sentence)[0].domain == each.label
+    for each in islice(two_classes(scope(foreign=1.0)), 60):
+        assert news(read(each.sentence)[0]) == each.label
 
 
 # Where texts are from.
@@ -306,7 +322,7 @@ def test_elsewhere_stories_and_usual_words_are_others_and_truth_is_the_same() ->
 @given(PREMISES, st.sampled_from(("train", "dev", "test")))
 def test_the_truth_is_exact_whatever_the_premises(premises: Premises, split: Split) -> None:
     where = Scope(split, 0, REGISTERS, domain_names(), premises)
-    for pair in islice(pairs(where), 10):
+    for pair in some_pairs(10, where):
         events = parse(pair.sentence1), parse(pair.sentence2)
         assert events == pair.events
         assert {split_of(event) for event in pair.events} == {split}
@@ -418,7 +434,7 @@ def test_each_premise_is_in_the_identity_of_a_set_and_a_default_written_out_chan
 
 def test_a_set_is_drawn_from_the_world_that_its_source_describes() -> None:
     description = {"sandbox": "pairs", "split": "train", "size": 10, "world": {"gold_noise": 0, "stories": 3}}
-    data = SandboxSource.model_validate(description).load(Roots())
+    data = WorldSource.model_validate(description).load(Roots())
     expected = some_pairs(10, scope("train", gold_noise=0.0, stories=3))
     assert list(data.column("score")) == [pair.score for pair in expected]
     assert list(data.column("sentence1")) == [pair.sentence1 for pair in expected]

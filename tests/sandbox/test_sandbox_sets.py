@@ -11,19 +11,28 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from wording import refused
 
-from synthbench.sandbox import six_classes as six
-from synthbench.sandbox import two_classes as two
-from synthbench.sandbox.domain_groups import HELD_OUT, KNOWN_BY_NAME, domain_groups
-from synthbench.sandbox.duplicates import duplicates, topic_of
+from synthbench.data.records import Ranking, Sentence
 from synthbench.sandbox.events import Event, similarity
 from synthbench.sandbox.parsing import parse
-from synthbench.sandbox.rankings import RELEVANT, SandboxRanking, rankings
 from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import Split, split_of
-from synthbench.sandbox.six_classes import object_splits, six_classes
-from synthbench.sandbox.streams import Distinct, Scope, pairs, sentences
-from synthbench.sandbox.triplets import triplets
-from synthbench.sandbox.two_classes import news, two_classes
+from synthbench.sandbox.sampling import Distinct, Scope, Split, split_of
+from synthbench.sandbox.sets import (
+    BAD_ACTIONS,
+    GOOD_ACTIONS,
+    RELEVANT,
+    SIX_CLASSES,
+    duplicates,
+    news,
+    object_splits,
+    pairs,
+    rankings,
+    sentences,
+    six_classes,
+    topic_of,
+    triplets,
+    two_classes,
+)
+from synthbench.sandbox.source import HELD_OUT, KNOWN_BY_NAME, domain_groups
 from synthbench.sandbox.vocabulary import domain_names, domains
 
 
@@ -37,22 +46,21 @@ def read(text: str) -> Event:
     return event
 
 
-def mean_correlation(
-    found: Sequence[SandboxRanking], cue: Callable[[SandboxRanking], Iterable[int]]
-) -> float:
+def mean_correlation(found: Sequence[Ranking], cue: Callable[[Ranking], Iterable[int]]) -> float:
     """The Spearman correlation of a cue with the grades, its mean over the queries; 0 where all are equal."""
     each = [spearmanr(list(cue(one)), one.grades).statistic for one in found]
     return float(np.mean(np.nan_to_num(each)))
 
 
-def words_alone(labelled: Callable[[Scope], Iterator[tuple[str, str, str]]]) -> float:
+def words_alone(labelled: Callable[[Scope], Iterator[Sentence]]) -> float:
     """The accuracy on test of a logistic regression on the counts of words, trained on 1,000 sentences."""
     train = list(islice(labelled(scope("train")), 1000))
     test = list(islice(labelled(scope("test")), 500))
     words = CountVectorizer(token_pattern=r"[\w'-]+")
-    counts = words.fit_transform([text for text, _, _ in train])
-    model = LogisticRegression(max_iter=1000).fit(counts, [label for _, _, label in train])
-    return float(model.score(words.transform([text for text, _, _ in test]), [label for _, _, label in test]))
+    counts = words.fit_transform([each.sentence for each in train])
+    model = LogisticRegression(max_iter=1000).fit(counts, [each.label for each in train])
+    counts = words.transform([each.sentence for each in test])
+    return float(model.score(counts, [each.label for each in test]))
 
 
 def test_triplets_hold_a_paraphrase_and_a_hard_negative() -> None:
@@ -89,7 +97,7 @@ def test_neither_place_nor_length_gives_the_ranking_away() -> None:
     assert abs(mean_correlation(found, lambda each: range(20))) < 0.1
     assert abs(mean_correlation(found, lambda each: map(len, each.candidates))) < 0.1
 
-    def closeness(each: SandboxRanking) -> list[int]:
+    def closeness(each: Ranking) -> list[int]:
         return [-abs(len(text.split()) - len(each.query.split())) for text in each.candidates]
 
     # A little, as what is left unsaid makes a sentence shorter and less similar.
@@ -100,15 +108,15 @@ def test_duplicates_tell_one_event_and_the_others_two_of_the_topic() -> None:
     found = list(islice(duplicates(scope()), 400))
     for each in found:
         first, second = read(each.sentence1), read(each.sentence2)
-        assert each.is_duplicate == (first == second)
-        assert topic_of(first) == topic_of(second) == each.topic
-    assert sum(each.is_duplicate for each in found) == 200
-    assert len({each.topic for each in found}) == sum(len(domain.scenes) for domain in domains().values())
+        assert (each.score, each.label) == ((1, "duplicate") if first == second else (0, "different"))
+        assert topic_of(first) == topic_of(second) == each.subset
+    assert sum(each.score for each in found) == 200
+    assert len({each.subset for each in found}) == sum(len(domain.scenes) for domain in domains().values())
 
 
 def test_source_and_target_domain_share_no_topic() -> None:
-    source = {each.topic for each in islice(duplicates(scope("test", "business")), 100)}
-    target = {each.topic for each in islice(duplicates(scope("test", "science")), 100)}
+    source = {each.subset for each in islice(duplicates(scope("test", "business")), 100)}
+    target = {each.subset for each in islice(duplicates(scope("test", "science")), 100)}
     assert source == {"business/a factory", "business/a profit", "business/a smartphone"}
     assert target == {"science/a comet", "science/a telescope"}
 
@@ -128,17 +136,17 @@ def test_news_are_good_or_bad_by_what_is_done_and_whether_it_is_denied(text: str
 
 
 def test_two_classes_are_exact_and_balanced_in_every_domain_and_polarity() -> None:
-    found = [(read(text), label) for text, _, label in islice(two_classes(scope()), 2000)]
+    found = [(read(each.sentence), each.label) for each in islice(two_classes(scope()), 2000)]
     assert all(news(event) == label for event, label in found)
-    for value in (*two.GOOD_ACTIONS, True, False):
+    for value in (*GOOD_ACTIONS, True, False):
         labels = [label for event, label in found if value in (event.domain, event.is_negative)]
         assert 0.4 < labels.count("good news") / len(labels) < 0.6, value
 
 
 def test_the_actions_of_the_two_classes_are_the_vocabularys() -> None:
-    for kind in (two.GOOD_ACTIONS, two.BAD_ACTIONS):
+    for kind in (GOOD_ACTIONS, BAD_ACTIONS):
         assert all(actions <= domains()[name].actions.keys() for name, actions in kind.items())
-    assert two.GOOD_ACTIONS.keys() == two.BAD_ACTIONS.keys()
+    assert GOOD_ACTIONS.keys() == BAD_ACTIONS.keys()
 
 
 def test_no_words_one_by_one_tell_the_two_classes() -> None:
@@ -146,18 +154,18 @@ def test_no_words_one_by_one_tell_the_two_classes() -> None:
 
 
 def test_six_classes_are_exact_and_balanced() -> None:
-    found = [(read(text), label) for text, _, label in islice(six_classes(scope()), 600)]
+    found = [(read(each.sentence), each.label) for each in islice(six_classes(scope()), 600)]
     assert all(event.domain == label for event, label in found)
-    assert Counter(label for _, label in found) == dict.fromkeys(six.CLASSES, 100)
+    assert Counter(label for _, label in found) == dict.fromkeys(SIX_CLASSES, 100)
 
 
 def test_nothing_that_six_classes_tell_of_stands_in_two_splits() -> None:
     splits: tuple[Split, ...] = ("train", "dev", "test")
     objects = [
-        {read(text).object for text, _, _ in islice(six_classes(scope(split)), 600)} for split in splits
+        {read(each.sentence).object for each in islice(six_classes(scope(split)), 600)} for split in splits
     ]
     assert sum(map(len, objects)) == len(set.union(*objects))
-    for name in six.CLASSES:
+    for name in SIX_CLASSES:
         for scene in domains()[name].scenes:
             assert {object_splits(name)[each] for each in scene.objects} == set(splits)
 
@@ -169,20 +177,16 @@ def test_words_learnt_by_heart_do_not_solve_the_six_classes() -> None:
 @pytest.mark.parametrize("split", ["train", "dev", "test"])
 def test_every_sentence_of_every_set_is_of_its_split(split: Split) -> None:
     here = scope(split)
-    found = {
-        *(
-            text
-            for each in islice(triplets(here), 60)
-            for text in (each.anchor, each.positive, each.negative)
-        ),
-        *(text for each in islice(rankings(here, 10), 20) for text in (each.query, *each.candidates)),
-        *(text for each in islice(duplicates(here), 60) for text in (each.sentence1, each.sentence2)),
-        *(text for each in islice(pairs(here), 60) for text in (each.sentence1, each.sentence2)),
-        *(text for text, *_ in islice(sentences(here), 60)),
-        *(text for text, *_ in islice(two_classes(here), 60)),
-        *(text for text, *_ in islice(six_classes(here), 60)),
-    }
-    assert {split_of(read(text)) for text in found} == {split}
+    found = [
+        *islice(triplets(here), 60),
+        *islice(rankings(here, 10), 20),
+        *islice(duplicates(here), 60),
+        *(pair for pair, _ in islice(pairs(here), 60)),
+        *(sentence for sentence, _ in islice(sentences(here), 60)),
+        *islice(two_classes(here), 60),
+        *islice(six_classes(here), 60),
+    ]
+    assert {split_of(read(text)) for each in found for text in each.texts()} == {split}
 
 
 def test_the_groups_of_domains_are_apart_and_everything() -> None:

@@ -12,8 +12,7 @@ from synthbench.data.records import RecordKind
 from synthbench.sandbox import VERSION
 from synthbench.sandbox.parsing import parse
 from synthbench.sources.description import Roots
-from synthbench.sources.models import SOURCE_TYPES, Source
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import SOURCE_TYPES, Source, WorldSource
 
 HERE = Roots()
 SETS = {
@@ -28,10 +27,10 @@ SETS = {
 GOLDEN_SCRIPT = """
 import json, sys
 from synthbench.sources.description import Roots
-from synthbench.sources.sandbox import SandboxSource
+from synthbench.sources.models import WorldSource
 for name in json.loads(sys.argv[1]):
     description = {"sandbox": name, "split": "test", "size": 40, "seed": 3}
-    print(SandboxSource.model_validate(description).load(Roots()).manifest.content_hash)
+    print(WorldSource.model_validate(description).load(Roots()).manifest.content_hash)
 """
 GOLDEN_SHA256 = {
     "pairs": "4a6f54880b0ef6df85b0381ba0b5340cd20036906ee718d19cc4a97f5a3bda42",
@@ -44,8 +43,8 @@ GOLDEN_SHA256 = {
 }
 
 
-def described(**description: Any) -> SandboxSource:
-    return SandboxSource.model_validate_json(json.dumps(description))
+def described(**description: Any) -> WorldSource:
+    return WorldSource.model_validate_json(json.dumps(description))
 
 
 def rows(**description: Any) -> list[tuple[Any, ...]]:
@@ -60,7 +59,7 @@ def texts(split: str, sandbox: str = "sentences", size: int = 300, **more: Any) 
 
 def test_it_is_a_source_like_any_other() -> None:
     source = described(sandbox="pairs", split="dev", size=10)
-    assert SOURCE_TYPES["sandbox"] is SandboxSource
+    assert SOURCE_TYPES["sandbox"] is WorldSource
     assert TypeAdapter(Source).validate_json(source.model_dump_json()) == source
     assert source.fingerprint(HERE) == {"sandbox": str(VERSION)}
     assert source.load(HERE).manifest.revisions == {"sandbox": str(VERSION)}
@@ -133,7 +132,7 @@ def test_the_sets_of_this_version_are_the_same_everywhere(hash_seed: str) -> Non
 def test_a_source_without_candidates_is_identified_as_before_there_were_any() -> None:
     assert "candidates" not in described(sandbox="pairs", split="dev", size=10).model_dump(mode="json")
     source = described(sandbox="rankings", split="dev", size=10, candidates=5)
-    assert SandboxSource.model_validate_json(source.model_dump_json()) == source
+    assert WorldSource.model_validate_json(source.model_dump_json()) == source
 
 
 @pytest.mark.parametrize(("group", "domains"), [("held-out", ("medicine",)), ("known-by-name", ("science",))])

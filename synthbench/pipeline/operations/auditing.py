@@ -42,7 +42,7 @@ class AuditLabels(Operation):
         drawn = {"per_label": self.plan.per_label, "seed": self.plan.seed}
         if self.plan.oracle is None:
             return drawn
-        from synthbench.sandbox import VERSION
+        from synthbench.worlds import VERSION
 
         return {**drawn, "oracle_version": VERSION}
 

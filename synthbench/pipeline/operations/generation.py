@@ -94,7 +94,7 @@ class Generate(Operation):
             self.method.check_data(_sources(inputs))
 
     def check_llm(self) -> None:
-        """Look up the model at its endpoint; the sandbox's server is started later, and always has it."""
+        """Look up the model at its endpoint; the generated world's is started later, and has it."""
         if self.llm is not None:
             check_endpoint(self.llm.at(self.llm.address()))
 

@@ -20,12 +20,12 @@ from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.understanding import domains_of, domains_of_topic, register_of
 from synthbench.sandbox.parsing import Heard, heard
 from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import split_of
-from synthbench.sandbox.streams import Scope, sentences
+from synthbench.sandbox.sampling import Scope, split_of
+from synthbench.sandbox.sets import sentences
 from synthbench.sandbox.vocabulary import domain_names
 
 EVERYTHING = Scope("dev", 0, REGISTERS, domain_names())
-TEXTS = [text for text, _, _ in islice(sentences(EVERYTHING), 200)]
+TEXTS = [drawn.sentence for drawn, _ in islice(sentences(EVERYTHING), 200)]
 
 
 def answer(text: str, index: int = 0, settings: LLMSettings | None = None, **body: Any) -> str:

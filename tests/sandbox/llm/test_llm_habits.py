@@ -15,11 +15,11 @@ from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.habits import changed_slots, prompt_of
 from synthbench.sandbox.parsing import Heard, heard
 from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.sampling import DECISIVE_CHANGES, split_of
-from synthbench.sandbox.streams import Scope, sentences
+from synthbench.sandbox.sampling import DECISIVE_CHANGES, Scope, split_of
+from synthbench.sandbox.sets import sentences
 from synthbench.sandbox.vocabulary import domain_names
 
-TEXTS = [text for text, _, _ in islice(sentences(Scope("train", 0, REGISTERS, domain_names())), 300)]
+TEXTS = [drawn.sentence for drawn, _ in islice(sentences(Scope("train", 0, REGISTERS, domain_names())), 300)]
 NAIVE = "Write 20 different sentences. Number them."
 # Of the requests below, by the LLM as it was before there were habits, in this version of the world.
 WITHOUT_HABITS = "9cd70c52b0c40a59b1d253bec367b2e3d343f3ff34564cc650437be6507c6eb4"

@@ -1,19 +1,17 @@
-"""Figures of the sandbox's checkpoints: how they behave before any method or training comes to their aid."""
+"""How the sandbox's checkpoints behave before any method or training comes to their aid."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
-
-from synthbench.auditing.confusion import Confusion, confusion
-from synthbench.auditing.oracle import BANDS, OUTSIDE, band
 from synthbench.sandbox.documents import INSTRUCTIONS, prompt
 from synthbench.sandbox.events import similarity
+from synthbench.sandbox.oracle import BANDS, OUTSIDE, band
 from synthbench.sandbox.parsing import parse
 from synthbench.sandbox.realisation import REGISTERS
-from synthbench.sandbox.streams import Scope, pairs, sentences
+from synthbench.sandbox.sampling import Scope
+from synthbench.sandbox.sets import pairs, sentences
 from synthbench.sandbox.vocabulary import domain_names
 
 if TYPE_CHECKING:
@@ -23,62 +21,42 @@ if TYPE_CHECKING:
 
 UNCLOSED = "no closing quote"
 IDENTICAL = "identical"
+TRUE_LABELS = (IDENTICAL, *reversed(BANDS), OUTSIDE, UNCLOSED)
 # How Schick & Schütze 2021 sample second sentences: section 4, "hyperparameters".
 TOP_K, TOP_P, LONGEST_CONTINUATION = 5, 0.9, 40
 ROWS_AT_ONCE = 50
 PAIRS_AT_ONCE = 100
 
 
-class Figures(BaseModel):
-    """What a build of the checkpoints is judged by."""
+def lm_labels(
+    folder: Path, num_sentences: int, kind: str = "Task", seed: int = 0
+) -> Iterator[tuple[str, str]]:
+    """Let the LM answer test sentences for each instruction; yield the instruction's label and the true one.
 
-    model_config = ConfigDict(frozen=True)
-
-    lm_confusion: Confusion
-    lm_textbook_confusion: Confusion
-    encoder_spearman: float
-
-
-def measure(lm: Path, encoder: Path, num_sentences: int = 200, num_pairs: int = 1000) -> Figures:
-    """Let the LM answer `num_sentences` test sentences for each label, the encoder compare test pairs.
-
-    The LM is sampled plainly, without debiasing. The encoder's embeddings are means of its token vectors.
-    """
-    return Figures(
-        lm_confusion=lm_confusion(lm, num_sentences),
-        lm_textbook_confusion=lm_confusion(lm, num_sentences, "Textbook"),
-        encoder_spearman=encoder_spearman(encoder, num_pairs),
-    )
-
-
-def lm_confusion(folder: Path, num_sentences: int, kind: str = "Task", seed: int = 0) -> Confusion:
-    """Return what the LM wrote for each instruction (columns) by what it really is (rows).
-
-    `kind` is the first word of the prompts, which says how well the LM follows them.
+    `kind` is the first word of the prompts, which says how well the LM follows them. The LM is sampled
+    plainly, without debiasing. The true label is one of `TRUE_LABELS`.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
     tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(folder).train(mode=False)
-    texts = [text for text, _, _ in islice(sentences(_test_scope(seed)), num_sentences)]
+    texts = [drawn.sentence for drawn, _ in islice(sentences(_test_scope(seed)), num_sentences)]
     set_seed(seed)
-    judged = [
-        (label, _judged(text, written))
-        for label in INSTRUCTIONS
-        for text, written in zip(texts, _continued(model, tokenizer, label, kind, texts), strict=True)
-    ]
-    return confusion(
-        judged, rows=(IDENTICAL, *reversed(BANDS), OUTSIDE, UNCLOSED), columns=list(INSTRUCTIONS)
-    )
+    for label in INSTRUCTIONS:
+        for text, written in zip(texts, _continued(model, tokenizer, label, kind, texts), strict=True):
+            yield label, _judged(text, written)
 
 
 def encoder_spearman(folder: Path, num_pairs: int, seed: int = 0) -> float:
-    """Return the rank correlation of cosines and true similarities on test pairs."""
+    """Return the rank correlation of cosines and true similarities on test pairs.
+
+    Embeddings are means of token vectors.
+    """
     import numpy as np
     from scipy.stats import spearmanr
 
-    drawn = list(islice(pairs(_test_scope(seed)), num_pairs))
-    embeddings = _mean_embeddings(folder, [t for pair in drawn for t in (pair.sentence1, pair.sentence2)])
+    drawn = [pair for pair, _ in islice(pairs(_test_scope(seed)), num_pairs)]
+    embeddings = _mean_embeddings(folder, [text for pair in drawn for text in pair.texts()])
     embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
     cosines = (embeddings[::2] * embeddings[1::2]).sum(axis=1)
     return float(spearmanr(cosines, [pair.score for pair in drawn]).statistic)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from synthbench.auditing.checkpoints import IDENTICAL, UNCLOSED, encoder_spearman, lm_confusion
 from synthbench.auditing.confusion import Confusion
+from synthbench.cli.sandbox_figures import lm_confusion
 from synthbench.sandbox import shipped
+from synthbench.sandbox.figures import IDENTICAL, UNCLOSED, encoder_spearman
 
 
 @pytest.fixture(scope="module")

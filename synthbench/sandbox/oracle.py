@@ -9,11 +9,11 @@ Bands of true similarity, from the bottom of each up:
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
-from synthbench.auditing.items import Item, Items
 from synthbench.runtime import Progress
 from synthbench.sandbox.events import Event, similarity
 from synthbench.sandbox.parsing import parse
@@ -27,7 +27,7 @@ STEP = 200
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the sandbox says of an item.
+    """What the sandbox says of one sentence, or of two.
 
     `similarity` is in [0, 1], None for single sentences and where a sentence is outside the grammar;
     `outside` are the positions of those that are.
@@ -38,9 +38,14 @@ class Verdict:
     outside: tuple[int, ...] = ()
 
 
-def labels_for(items: Items) -> tuple[str, ...]:
-    """Return the labels that verdicts on these items may have, in the order of a table's rows."""
-    return (*(BANDS if len(items.text_names) == 2 else (INSIDE,)), OUTSIDE)
+def labels_for(num_texts: int) -> tuple[str, ...]:
+    """Return the labels that verdicts on one or two sentences may have, in the order of a table's rows."""
+    return (*(BANDS if num_texts == 2 else (INSIDE,)), OUTSIDE)
+
+
+def bands() -> Mapping[str, tuple[float, float]]:
+    """Return the similarities, from and to, of each band."""
+    return dict(zip(BANDS, pairwise((0.0, *BAND_EDGES, 1.0)), strict=True))
 
 
 def band(value: float) -> str:
@@ -48,16 +53,16 @@ def band(value: float) -> str:
     return BANDS[bisect_right(BAND_EDGES, value)]
 
 
-def judge(items: Sequence[Item], progress: Progress) -> list[Verdict]:
-    """Return a verdict for each item; white space around a sentence does not count."""
+def judge(texts: Sequence[tuple[str, ...]], progress: Progress) -> list[Verdict]:
+    """Return a verdict on each sentence or two; white space around a sentence does not count."""
     parsed = lru_cache(maxsize=100_000)(parse)
     verdicts = []
-    with progress.task("asking the oracle", len(items)) as task:
-        for number, item in enumerate(items, start=1):
-            verdicts.append(_verdict([parsed(text.strip()) for text in item.texts]))
+    with progress.task("asking the oracle", len(texts)) as task:
+        for number, each in enumerate(texts, start=1):
+            verdicts.append(_verdict([parsed(text.strip()) for text in each]))
             if number % STEP == 0:
                 task.advance(STEP)
-        task.advance(len(items) % STEP)
+        task.advance(len(texts) % STEP)
     return verdicts
 
 
