@@ -59,7 +59,12 @@ def note_work(line: str) -> None:
 def llm_servers() -> list[psutil.Process]:
     """Return the LLM servers that this process or its parent has started."""
     families = (psutil.Process(pid).children() for pid in (os.getpid(), os.getppid()))
-    return [child for family in families for child in family if "synthbench.sandbox.llm" in child.cmdline()]
+    return [
+        child
+        for family in families
+        for child in family
+        if "synthbench.sandbox.llm.process" in child.cmdline()
+    ]
 
 
 def kill_llm() -> None:

@@ -4,18 +4,18 @@ No other package names the world. Another takes its place by offering what is im
 LLM with their settings (`settings.py`), models that ship with it, and a judge of sentences.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from synthbench.runtime import Progress
 from synthbench.sandbox import VERSION
 from synthbench.sandbox.shipped import PREFIX as MODEL_PREFIX
 from synthbench.sandbox.shipped import folder as model_folder
 from synthbench.sandbox.shipped import names as model_names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from contextlib import AbstractContextManager
 
+    from synthbench.runtime import Progress
     from synthbench.sandbox.llm.process import RunningServer
     from synthbench.sandbox.oracle import Verdict
     from synthbench.worlds.settings import LLMSettings
@@ -48,7 +48,7 @@ def running_llm(settings: "LLMSettings") -> "AbstractContextManager[RunningServe
     return running_server(settings)
 
 
-def judge(texts: Sequence[tuple[str, ...]], progress: Progress) -> "list[Verdict]":
+def judge(texts: "Sequence[tuple[str, ...]]", progress: "Progress") -> "list[Verdict]":
     """Return what the world says of each sentence, or of each two sentences that are to be compared."""
     from synthbench.sandbox import oracle
 
@@ -62,7 +62,7 @@ def verdict_labels(num_texts: int) -> tuple[str, ...]:
     return oracle.labels_for(num_texts)
 
 
-def bands() -> Mapping[str, tuple[float, float]]:
+def bands() -> "Mapping[str, tuple[float, float]]":
     """Return the true similarities, from and to, that each label of two sentences stands for."""
     from synthbench.sandbox import oracle
 
