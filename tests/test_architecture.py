@@ -165,7 +165,10 @@ def _module_name(path: Path) -> str:
 
 
 def _imports(path: Path) -> set[str]:
-    """Return the modules that a module imports at run time, at its top or in a function."""
+    """Return the modules that a module imports at run time, at its top or in a function.
+
+    The packages that it is in are left out: they are loaded before it, whatever it imports.
+    """
     tree, found = ast.parse(path.read_text(encoding="utf-8")), set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -176,7 +179,8 @@ def _imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.update(f"{node.module}.{alias.name}" for alias in node.names)
             found.add(node.module)
-    return found - {_module_name(path)}
+    name = _module_name(path)
+    return {module for module in found if not f"{name}.".startswith(f"{module}.")}
 
 
 def _circle(waiting: dict[str, set[str]]) -> list[str]:
