@@ -47,7 +47,9 @@ class Items:
         """
         size = len(self.items) if size is None else size
         if size > len(self.items):
-            raise UserError(f"a sample of {size}: the data set has {len(self.items)} to be judged")
+            raise UserError(
+                f"the sample of {size} is larger than the data set: it has {len(self.items)} records to judge"
+            )
         drawn = Random(f"audit/{seed}").sample(self.items, size)
         return Items(drawn, self.intentions, self.text_names)
 
@@ -138,6 +140,6 @@ def _item(
     intended: str,
     score: float | None = None,
 ) -> Item:
-    """Give an id that hides the intention, begins as no number does, and is another for other texts."""
+    """Return an opaque, non-numeric id, unique for each text."""
     content = "\x1f".join((record.id, part, *texts))
     return Item(f"q{hashlib.sha256(content.encode()).hexdigest()[:15]}", texts, intended, score)

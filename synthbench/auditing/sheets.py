@@ -209,7 +209,7 @@ def _check_row(row: Mapping[str, str], line: int, sheet: _Sheet) -> None:
         sheet.add_fault(line, f"id '{identity}' is none of this data set's")
         return
     if first != line:
-        sheet.add_fault(line, f"id '{identity}' stands in line {first} already")
+        sheet.add_fault(line, f"duplicate id '{identity}', first in line {first}")
     texts = tuple(row.get(name, "") for name in sheet.text_names)
     if texts != item.texts and texts in sheet.known_texts:
         sheet.add_fault(line, "its sentences belong to another id; was one column sorted without the others?")

@@ -195,7 +195,7 @@ class ComponentParser:
         """Note that something learns from a source, and the problem if that is none, or a test set."""
         self.use(document, path, name, kind)
         if getattr(self.sources.get(name), "final_split", None) == "test":
-            self.problems.add(document, path, f"'{name}' is a test set; nothing may learn from it")
+            self.problems.add(document, path, f"'{name}' is a test set; test sets are never trained on")
 
     def use(self, document: Document, path: KeyPath, name: str, kind: RecordKind | None = None) -> None:
         """Note that a source is used, and the problem if there is none of that name and kind (None: any)."""

@@ -93,7 +93,7 @@ class Changes:
             absent = list(_absent_rows(document, patch))
             document = merge(document, patch, keep_nulls=True)
             for path, known in absent:
-                message = f"there is none to take away{did_you_mean(path[-1], known)}"
+                message = f"nothing to remove: no such name{did_you_mean(path[-1], known)}"
                 problems.add(patch, path, message)
                 holder = document.data
                 for key in path[:-1]:

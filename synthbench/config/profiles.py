@@ -38,7 +38,7 @@ def profile_file(experiment: Path, name: str) -> Path:
     own, shipped = _names(beside), _names(SHIPPED)
     near = did_you_mean(name, {*own, *shipped})
     raise UserError(
-        f"--profile {name}: no such file: {beside / f'{name}.yaml'}, nor does one ship with synthbench"
+        f"--profile {name}: no such file: {beside / f'{name}.yaml'}; synthbench ships none of this name"
         f"; beside the experiment file: {', '.join(own) or 'none'}; shipped: {', '.join(shipped)}"
         + (near if "did you mean" in near else "")
     )

@@ -127,7 +127,7 @@ class CheckedRecords:
         if any(not text.strip() for text in record.texts()):
             yield "has an empty sentence", ""
         if not is_unicode(line):
-            yield "has half a character (a lone surrogate)", ""
+            yield "holds a lone surrogate, which is no character", ""
         if isinstance(record, ScoredPair):
             yield from _faults_of_scores("score", [record.score])
         elif isinstance(record, Ranking):

@@ -173,7 +173,7 @@ def _label_score(label: str) -> float:
     try:
         return float(cell_value("score", label, is_sentence=False))
     except ValueError:
-        raise _ClassError(f"the label of a pair is a number from 0 to 1, {label!r} is none") from None
+        raise _ClassError(f"the label of a pair must be a number from 0 to 1, is {label!r}") from None
 
 
 def _needs_scores(file: Path, classes: Counter[str]) -> str:

@@ -198,7 +198,7 @@ def _splits(dataset: SyntheticDataset) -> Iterator[tuple[str, "pa.Table"]]:
         # Each split becomes a folder of this name, and the hub takes no other names either.
         if not re.fullmatch(r"\w+(\.\w+)*", name):
             raise UserError(
-                f"the split '{name}' is no name for Hugging Face: letters, digits, _ and . inside"
+                f"the split '{name}' can't be exported: use letters, digits, _ and dots between them"
             )
         yield name, dataset.table.filter(pc.equal(names, name))
 

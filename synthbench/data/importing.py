@@ -242,7 +242,7 @@ def _checked(rows: Iterable[Row], kind: RecordKind, faults: Faults) -> Iterator[
         problems.extend(unmatched_grades(cells))
         identity = cells.get("id", "")
         if identity and lines.setdefault(identity, row.line) != row.line:
-            problems.append(f"id '{identity}' stands in line {lines[identity]} already")
+            problems.append(f"duplicate id '{identity}', first in line {lines[identity]}")
         for problem in problems:
             faults.add(row.line, problem)
         if not problems:
@@ -310,7 +310,7 @@ def _text(value: object, name: str, *, is_sentence: bool) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} is not text: {value!r}")
     if not is_unicode(value):
-        raise ValueError(f"{name} has half a character (a lone surrogate)")
+        raise ValueError(f"{name} holds a lone surrogate, which is no character")
     if is_sentence and not value.strip():
         raise ValueError(f"{name} is empty")
     return value

@@ -261,6 +261,6 @@ class Distinct:
                 self._seen.add(key(drawn))
                 return drawn
         raise UserError(
-            f"the sandbox has hardly more than {len(self._seen):,} different records of this kind: "
+            f"the sandbox has only about {len(self._seen):,} different records of this kind: "
             "ask for fewer, or draw from more domains and registers"
         )

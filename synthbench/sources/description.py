@@ -54,7 +54,7 @@ class Sample(BaseModel):
         Raises UserError if there are too few, or too few of a class.
         """
         if self.size > len(records):
-            raise UserError(f"a sample of {self.size} from {len(records)} records")
+            raise UserError(f"sample.size {self.size} is more than the {len(records)} records")
         shuffled = list(range(len(records)))
         random.Random(self.seed).shuffle(shuffled)
         if not self.balanced:

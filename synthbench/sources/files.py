@@ -101,7 +101,7 @@ def read_file(path: Path, columns: Columns) -> Content:
             continue
         record_id = values.setdefault("id", f"{path.name}/{line:04d}")
         if record_id and lines.setdefault(record_id, line) != line:
-            problems.add(f"{path}:{line}: id '{record_id}' stands in line {lines[record_id]} already")
+            problems.add(f"{path}:{line}: duplicate id '{record_id}', first in line {lines[record_id]}")
         content.records.append(RECORD_TYPES[columns.kind](split=columns.split, **values))
     _check_classes(path, columns, content, problems)
     problems.raise_if_any()

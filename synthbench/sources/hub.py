@@ -134,7 +134,7 @@ def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dic
 def _unavailable(task: Task, split: Split, reason: str) -> UserError:
     command = f"hf download {task.hub_id} --repo-type dataset --revision {task.hub_revision}"
     return UserError(
-        f"{task.name} {split}: {task.hub_id} at {task.hub_revision} can't be had ({reason.rstrip('.')}); "
+        f"{task.name} {split}: {task.hub_id} at {task.hub_revision} is not available ({reason.rstrip('.')}); "
         f"with a connection, '{command}' puts it into the cache; "
         f"or use {_folder(task)} with origin: folder"
     )
@@ -203,6 +203,6 @@ def _errors() -> tuple[type[Exception], ...]:
 def _file_unavailable(dataset: str, what: str, error: Exception) -> UserError:
     reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
     return UserError(
-        f"{dataset}: {what} can't be had ({reason}); with a connection, 'hf download {dataset} --repo-type"
-        " dataset' puts it into the cache"
+        f"{dataset}: {what} is not available ({reason}); with a connection, 'hf download {dataset}"
+        " --repo-type dataset' puts it into the cache"
     )

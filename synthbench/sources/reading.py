@@ -114,7 +114,7 @@ def sentence_of(value: object, name: str) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{name} is {value!r}, not text")
     if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise ValueError(f"{name} has half a character (a lone surrogate)")
+        raise ValueError(f"{name} holds a lone surrogate, which is no character")
     return value
 
 

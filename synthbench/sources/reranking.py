@@ -42,7 +42,7 @@ def read_file(path: Path, split: Split) -> Content:
     for line, row in json_lines(path, problems):
         record_id = str(row.get("id") or f"{path.name}/{line:04d}")
         if lines.setdefault(record_id, line) != line:
-            problems.add(f"{path}:{line}: id '{record_id}' stands in line {lines[record_id]} already")
+            problems.add(f"{path}:{line}: duplicate id '{record_id}', first in line {lines[record_id]}")
         try:
             add_ranking(row, {"id": record_id, "split": split}, content)
         except ValueError as error:

@@ -304,7 +304,7 @@ def _no_such_result(experiment: str, names: Sequence[str]) -> str:
     shown = ", ".join(f"'{name}'" for name in list(dict.fromkeys(names))[:NAMES_SHOWN])
     return (
         f"'{experiment}' has no tracked result of this file with these overrides; run it first. Tracked are, "
-        f"newest first: {shown}; one of the same name is of another content of the file"
+        f"newest first: {shown}; the tracked result with this name comes from another version of the file"
     )
 
 

@@ -63,7 +63,7 @@ class AddRandomNegatives(Step):
             splits[pair.split][pair.sentence1].append(pair)
         added = [negative for groups in splits.values() for negative in self._negatives(groups)]
         if records and not added:
-            raise UserError("add-random-negatives: there is no sentence2 of another sentence1 to be drawn")
+            raise UserError("add-random-negatives: no record of another sentence1 to draw a negative from")
         return [*records, *added]
 
     def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:

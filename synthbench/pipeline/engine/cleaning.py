@@ -194,7 +194,7 @@ def alone(store: Store) -> Iterator[None]:
         try:
             held.enter_context(FileLock(folder / f"{CLEANING}.lock", timeout=0))
         except Timeout:
-            raise UserError(f"{store.root}: another clean-up is at work; nothing was removed") from None
+            raise UserError(f"{store.root}: another `clean` is running; nothing was removed") from None
         for lock in sorted(folder.glob("[!.]*.lock")):
             if lock.stem == CLEANING:
                 continue

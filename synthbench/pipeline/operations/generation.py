@@ -143,7 +143,7 @@ class Generate(Operation):
             if work.llm is not None:
                 # What was answered is kept in the cache; what failed is asked again by the same command.
                 work.journal.discard()
-            raise UserError(f"{self.method_name} made no record at all: {_reasons(failed, dropped)}")
+            raise UserError(f"{self.method_name} made no records: {_reasons(failed, dropped)}")
         work.progress.say(_what_came(manifest, failed, dropped))
 
     def _endpoint(self, work: Workspace) -> Endpoint | None:
