@@ -174,7 +174,7 @@ def test_every_faulty_line_is_named(tmp_path: Path) -> None:
     messages = "\n".join(caught.value.messages)
     assert f"{file}:{lines[rows[0][0] + 'unsave']}: 'unsave' is none of the labels; did you mean" in messages
     assert f"{file}:{lines['q123safe']}: id 'q123' is none of this data set's" in messages
-    assert "already" in messages
+    assert "first in line" in messages
 
 
 def test_sorting_one_column_alone_is_noticed(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_a_sheet_is_replaced_only_by_force(folder: Path, tmp_path: Path) -> None
         (("--read", "a.csv", "--question", "Why?"), "--question: only goes with --write"),
         (("--read", "a.csv", "--sample", "5"), "--sample: does not go with --read"),
         (("--write", "a.csv", "--json", "a.json"), "--json: does not go with --write"),
-        (("--oracle", "sandbox", "--sample", "5"), "a sample of 5: the data set has 3 to be judged"),
+        (("--oracle", "sandbox", "--sample", "5"), "the sample of 5 is larger than the data set"),
         (("--oracle", "sandbox", "--json", "nowhere/a.json"), "the folder nowhere does not exist"),
     ],
 )

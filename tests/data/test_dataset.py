@@ -61,7 +61,7 @@ def test_texts_are_distinct_in_order_of_appearance() -> None:
         (Sentence(id="r", sentence="x"), "record r: is a sentence, the data set holds scored_pair"),
         (
             ScoredPair(id="r", sentence1="\ud83d", sentence2="b", score=1.0),
-            "record r: has half a character (a lone surrogate)",
+            "record r: holds a lone surrogate, which is no character",
         ),
     ],
 )

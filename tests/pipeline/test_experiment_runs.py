@@ -457,7 +457,7 @@ def test_of_several_seeds_the_best_on_dev_is_trained_to_the_end(
     notes = build_table(Analysis(result)).notes
     assert not any("train.seed" in note for note in notes)
     assert (
-        "Seed optimisation (plain): of 3 trainings for each seed the one that was best on dev after 25% of"
-        " the steps was finished, which saved 50% of all steps." in notes
+        "Seed optimisation (plain): of 3 trainings per seed, only the best on dev after 25% of the steps was"
+        " finished, which saved 50% of all steps." in notes
     )
     assert run(make_plan(experiment.load(variants=("plain",))), store)[0].executed == []

@@ -243,7 +243,7 @@ def test_a_method_that_makes_nothing_says_why(store: Store) -> None:
 
 
 def test_half_a_character_is_refused_with_the_record(store: Store) -> None:
-    assert "has half a character" in fault(store, size=1, output="half character")
+    assert "holds a lone surrogate" in fault(store, size=1, output="half character")
 
 
 def test_a_method_may_not_use_a_need_as_what_it_is_not(

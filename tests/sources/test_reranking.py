@@ -74,7 +74,7 @@ def test_missing_fields_and_repeated_ids_are_named_together(tmp_path: Path) -> N
     with pytest.raises(UserError) as raised:
         read(tmp_path, ROW, {"query": "q", "positive": ["a"]}, ROW)
     found = [message.removeprefix(f"{tmp_path}/own.jsonl:") for message in raised.value.messages]
-    assert found == ["2: no field 'negative'", "3: id '7' stands in line 1 already"]
+    assert found == ["2: no field 'negative'", "3: duplicate id '7', first in line 1"]
 
 
 @pytest.mark.parametrize(

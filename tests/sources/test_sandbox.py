@@ -200,7 +200,7 @@ def test_one_domain_has_related_pairs_instead_of_unrelated_ones() -> None:
         ({"split": "validation"}, "Input should be 'train', 'dev' or 'test'"),
         ({"size": 0}, "greater than or equal to 1"),
         ({"seeds": 1}, "Extra inputs are not permitted"),
-        ({"size": 5, "sample": {"size": 6}}, "a sample of 6 from 5 records"),
+        ({"size": 5, "sample": {"size": 6}}, "sample.size 6 is more than the 5 records"),
     ],
 )
 def test_a_wrong_description_is_refused(description: dict[str, Any], expected: str) -> None:
