@@ -298,7 +298,7 @@ class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is
     @model_validator(mode="after")
     def _sample_is_no_larger(self) -> Self:
         if self.sample is not None and not self.converted_to and self.sample.size > self.size:
-            raise ValueError(f"a sample of {self.sample.size} from {self.size} records")
+            raise ValueError(f"sample.size {self.sample.size} is more than the {self.size} records")
         return self
 
     @property
