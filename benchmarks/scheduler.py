@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 from synthbench.pipeline.engine.jobs import Job, Outcome
 from synthbench.pipeline.engine.plan import Plan
@@ -38,10 +38,6 @@ class Nothing(Operation):
     def component(self) -> str:
         """Its name."""
         return self.name
-
-    def config(self) -> Mapping[str, Any]:
-        """Return no settings."""
-        return {}
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Never called: the executor only says that it was."""

@@ -22,7 +22,7 @@ from synthbench.plugin_loading import GROUPS, component, installed
 from synthbench.sources.folders import task_files
 from synthbench.sources.tasks import TASKS
 from synthbench.tracking.mlflow_tracker import MlflowTracker
-from synthbench.tracking.outbox import Kept
+from synthbench.tracking.outbox import Outbox
 from synthbench.tracking.redaction import mask_password_of
 
 if TYPE_CHECKING:
@@ -285,7 +285,7 @@ def _has_task(name: str, folder: Path) -> bool:
 def tracking(home: Path) -> Finding:
     """Ask the user's tracking server as a run does, or read a database; count the results in the outbox."""
     uri = os.environ.get("MLFLOW_TRACKING_URI", "")
-    found, outbox = _tracking(home, uri), Kept(home, uri)
+    found, outbox = _tracking(home, uri), Outbox(home, uri)
     waiting = len(outbox.waiting()) if uri else 0
     if not waiting:
         return found

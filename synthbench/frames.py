@@ -72,8 +72,7 @@ class Results:
         """Return the per-item scores of one task: a row for each variant, seed and item.
 
         Columns: variant, axes, seed, evaluator, then those of the evaluator: of "sts" id, subset, gold and
-        predicted. They are read from the store. Raises UserError if there is no such task, or the store no
-        longer has its items.
+        predicted. Raises UserError if the store has no items of such a task.
         """
         import pandas as pd
 
@@ -102,12 +101,12 @@ class Results:
 
     @cached_property
     def costs(self) -> "pd.DataFrame":
-        """What LLMs were asked for and cost, as in the report's costs.csv; empty if none was asked."""
+        """Requests, tokens and costs of LLMs, as in the report's costs.csv; empty without an LLM."""
         return _frame(cost_csv(Analysis(self.result)))
 
 
 class Options(TypedDict, total=False):
-    """What makes another experiment of a file, as on the command line.
+    """Overrides, as on the command line.
 
     `assignments` change values of the file by dotted path: {"train.max_steps": 20}. `allow_code` lets
     Python files in the experiment's folder run, as its methods.

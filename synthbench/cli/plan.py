@@ -25,8 +25,8 @@ from synthbench.home import home
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from synthbench.pipeline.engine.plan import RowStatus, StageStatus
     from synthbench.pipeline.engine.stage import Stage
-    from synthbench.pipeline.engine.status import RowStatus, StageStatus
     from synthbench.pipeline.engine.store import Store
     from synthbench.pipeline.estimates.costs import Group
     from synthbench.pipeline.estimates.estimator import Estimator
@@ -53,7 +53,7 @@ def plan(
     Computes nothing.
     """
     from synthbench.config.load import load_experiment
-    from synthbench.pipeline.engine.status import row_statuses, statuses
+    from synthbench.pipeline.engine.plan import row_statuses, statuses
     from synthbench.pipeline.engine.store import Store
     from synthbench.pipeline.planning import make_plan
 

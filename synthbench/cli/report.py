@@ -66,7 +66,7 @@ def report(
         return
     folder = report_folder(output, name, invocation.overrides)
     kept = place_report(dict(report_files(result)), folder, report_inputs(result))
-    print_last_screen(result, folder, kept, next_step(invocation, tracker.place))
+    print_last_screen(result, folder, kept, next_step(invocation, tracker.location))
 
 
 def _print_trace(result: "ExperimentResult", cell: tuple[str, str], tracker: "MlflowTracker") -> None:
@@ -100,7 +100,7 @@ def dashboard(
     tracker = MlflowTracker(home())
     addresses = tracker.addresses(name)
     if tracker.is_web:
-        _print(tracker.place, addresses)
+        _print(tracker.location, addresses)
         return
     with served(tracker.uri, tracker.artifacts, port) as (server, process):
         _print(server, addresses)

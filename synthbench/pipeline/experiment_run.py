@@ -15,9 +15,9 @@ from synthbench.home import home, make_store_folder
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.bars import RichProgress
 from synthbench.pipeline.engine.cleaning import run_in_progress
-from synthbench.pipeline.engine.executors import executor
+from synthbench.pipeline.engine.jobs import executor
 from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.engine.progress import Course, PlainProgress
+from synthbench.pipeline.engine.progress import PlainProgress, RunMonitor
 from synthbench.pipeline.engine.runner import Report, Runner, matching
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.pipeline.estimates.estimator import estimator_for
@@ -45,7 +45,7 @@ RunProgress = PlainProgress | RichProgress
 
 @dataclass(frozen=True)
 class Computed:
-    """What a run computed or found in the store; `folder` is where its report goes."""
+    """What a run computed or found in the store; its report goes to `folder`."""
 
     report: Report
     result: ExperimentResult
@@ -57,9 +57,8 @@ class Computed:
 class Recorded:
     """Where the results of a run went.
 
-    `tracked` is where to look in MLflow, "" if tracking failed, as `errors` say. `edited` are files of the
-    report that were changed by hand, by their new names. `sheets` say where those are that people
-    are to judge.
+    `tracked`: where to look in MLflow, "" if tracking failed; `errors` say why. `edited`: files of the report
+    that were changed by hand -> their copies. `sheets`: what to do with the blank sheets of audits.
     """
 
     tracked: str = ""
@@ -73,41 +72,41 @@ def compute(
 ) -> Computed:
     """Compute what is missing in the home's store, and collect the results.
 
-    The report's folder and the tracker are tried before anything is spent. Failed stages are in the report.
-    Raises UserError if the data are invalid: then nothing was generated or trained.
+    The report's folder and the tracker are checked before anything is spent. `report` names failed stages.
+    Raises UserError if the data are invalid; nothing was generated or trained then.
     """
     experiment = invocation.experiment
-    progress.say(f"{experiment.name}: planning, by hashes of its files and models")
+    progress.say(f"{experiment.name}: planning")
     plan = make_plan(experiment)
     store = Store(make_store_folder())
-    progress.say("trying where results go: report folder and tracking")
+    progress.say("checking report folder and tracking")
     folder = report_folder(output, experiment.name, invocation.overrides)
     make_report_folder(folder)
     MlflowTracker(home()).check(experiment.name)
-    progress.say(f"looking at what is there of {len(plan.stages):,} stage{'s' * (len(plan.stages) != 1)}")
+    progress.say(f"checking the store for {len(plan.stages):,} stage{'s' * (len(plan.stages) != 1)}")
     runtime = _runtime(experiment, jobs)
-    course = Course(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
+    monitor = RunMonitor(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
     in_progress = run_in_progress(store, f"experiment {experiment.name}", plan.stages)
     llm_server = llm_on_demand(experiment.llm, progress)
     say = None if isinstance(progress, PlainProgress) else progress.say
     with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs, say) as workers:
-        runner = Runner(store, workers, runtime, progress, llm, experiment.name, course)
-        with progress.watching(course):
+        runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
+        with progress.watching(monitor):
             report = runner.run(plan, matching(plan, force))
         _remember_addresses(store, plan, progress)
         progress.say(_summary(plan, report))
         if report.is_data_faulty:
             progress.say("invalid data: nothing was generated or trained, in any row")
             raise UserError(*dict.fromkeys(line for _, lines in report.failed.values() for line in lines))
-        progress.say("collecting results, and comparing training data with the test sets")
+        progress.say("collecting results and checking training data")
         result = collect_whole(plan, runner, report, invocation.overrides)
     return Computed(report, result, Artifacts(store, progress.say), folder)
 
 
 def record(computed: Computed, progress: RunProgress) -> Recorded:
-    """Track what is finished, then write its report.
+    """Track the results, then write the report, unless the one in the folder is current.
 
-    Tracking comes first: a report that can't be made or written is made again from what is tracked.
+    Tracking comes first, so that `report` can write again what could not be drawn or written.
     """
     result, folder = computed.result, computed.folder
     # The page shows settings, which may hold passwords; and `report` will have them from the tracker.
@@ -132,7 +131,7 @@ def record(computed: Computed, progress: RunProgress) -> Recorded:
 
 
 def _runtime(experiment: Experiment, jobs: int) -> Runtime:
-    """Divide the cores among the processes, unless the experiment says how many threads each gets."""
+    """Divide the cores among the processes, unless the experiment sets the threads."""
     if experiment.runtime.threads is not None:
         return experiment.runtime
     return experiment.runtime.model_copy(update={"threads": max(1, (os.cpu_count() or 1) // jobs)})
@@ -158,7 +157,7 @@ def _summary(plan: Plan, report: Report) -> str:
 
 
 def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, tuple[str, ...]]:
-    """Track a result with the files of its report; return where to look, or what went wrong."""
+    """Track a result with its report; return where to look, or the errors."""
     with tempfile.TemporaryDirectory() as name:
         for file, content in files.items():
             (Path(name) / file).write_bytes(content)
@@ -171,30 +170,29 @@ def _track(result: ExperimentResult, files: Mapping[str, bytes]) -> tuple[str, t
 def collect_whole(
     plan: Plan, runner: Runner, report: Report, overrides: tuple[str, ...] = ()
 ) -> ExperimentResult:
-    """Return the results of a plan that was run; what is computed again on the way is added to the report.
+    """Return the results of a finished plan; damaged artifacts are computed again and added to the report.
 
-    Raises UserError if an artifact is damaged as soon as it is computed.
+    Raises UserError if an artifact is damaged again at once.
     """
-    mended: set[str] = set()
+    repaired: set[str] = set()
     while True:
         artifacts = Artifacts(runner.store, runner.progress.say)
         try:
             return collect(plan, artifacts, report.failure_lines, overrides, report.pending_lines)
         except ArtifactDamagedError as damage:
             stage = plan.stages[damage.identity]
-            if damage.identity in mended:
+            if damage.identity in repaired:
                 message = f"{stage}: damaged again as soon as it was computed ({damage})"
                 raise UserError(f"{message}; is the disk of {runner.store.root} failing?") from damage
-            mended.add(damage.identity)
+            repaired.add(damage.identity)
             report.add(runner.compute_again(stage))
 
 
 @contextmanager
 def llm_on_demand(settings: LLM | None, progress: Progress) -> Iterator[Callable[[], ChatModel | None]]:
-    """Give a function that returns the LLM's address, and starts its server if none is running.
+    """Yield a function that returns the LLM's address; of the sandbox's LLM it starts the server if need be.
 
-    Without settings there is no LLM; an endpoint with an address is not started, nor a local model, which the
-    stage that asks it loads. The function raises UserError if the server does not start.
+    It returns None without settings, and raises UserError if the server does not start.
     """
     with ExitStack() as servers:
         running: list[tuple[ChatModel, Callable[[], bool]]] = []

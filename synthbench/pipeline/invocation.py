@@ -1,4 +1,4 @@
-"""An experiment as it was asked for: the whole of its file, or what overrides made of it."""
+"""An invocation: an experiment with its overrides."""
 
 import shlex
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from synthbench.tracking.redaction import mask_override
 
 @dataclass(frozen=True)
 class Invocation:
-    """The experiment, and the overrides that make it another than its file's: as typed, fit for a shell.
+    """An experiment, and the overrides that change it, as typed in a shell.
 
-    Secrets in them are masked, as they go into names of folders, tables and what is tracked.
+    Secrets in overrides are masked: they get into folder names, tables and MLflow.
     """
 
     experiment: Experiment
@@ -23,16 +23,16 @@ class Invocation:
 
 
 def load_invocation(file: Path, overrides: Overrides) -> Invocation:
-    """Load an experiment with the overrides that make it another than its file's.
+    """Load an experiment; overrides that change nothing but the runtime are left out of the invocation.
 
-    Those of the runtime do not, nor those that change nothing. Raises UserError as `load_experiment`.
+    Raises UserError as `load_experiment`.
     """
     experiment = load_experiment(file, overrides)
     return Invocation(experiment, () if experiment.is_of_file else _as_typed(overrides))
 
 
 def _as_typed(overrides: Overrides) -> tuple[str, ...]:
-    """Return the options in one order, however they were typed, those of the runtime left out."""
+    """Return the options in a fixed order, without those of the runtime."""
     typed = [("--profile", overrides.profile or "")]
     typed += [("--variant", name) for name in sorted(set(overrides.variants))]
     typed += [("--seeds", ",".join(map(str, overrides.seeds)))]
@@ -41,6 +41,6 @@ def _as_typed(overrides: Overrides) -> tuple[str, ...]:
 
 
 def _is_runtime(assignment: str) -> bool:
-    """Tell whether a `--set` says how something is run or asked, which changes no result."""
+    """Tell whether a `--set` changes only how things are run, which changes no result."""
     section, _, key = assignment.partition("=")[0].strip().partition(".")
     return section == "runtime" or (section == "llm" and key in (*TRAFFIC, "key_variable"))

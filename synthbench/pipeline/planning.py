@@ -1,4 +1,4 @@
-"""From an experiment to the graph of stages that computes it."""
+"""Planning: from an experiment to its graph of stages."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -30,9 +30,9 @@ from synthbench.user_files import STARTS_FROM
 
 
 def make_plan(experiment: Experiment) -> Plan:
-    """Build the stage graph. Reads files only to hash them; computes nothing.
+    """Build the stage graph; reads files only to hash them.
 
-    Raises one UserError with everything missing: data folders, files, models.
+    Raises one UserError that names everything missing: data folders, files, models.
     """
     return _Planner(experiment).make()
 
@@ -63,13 +63,13 @@ class _Planner:
         return self.plan
 
     def _check_sources(self) -> None:
-        """Find out which sources are missing, before anything that depends on them is looked at."""
+        """Find missing sources first: all else depends on them."""
         configs = [c.config for variant in self.experiment.variants for c in variant.candidates]
         evaluations = [evaluation for config in configs for evaluation in config.evaluations]
         optional = {name for evaluation in evaluations for name in evaluation.optional}
         for name, stage in self.sources.items():
             try:
-                stage.operation.outside()
+                _ = stage.operation.outside
             except UserError as error:
                 if name in optional:
                     self.absent.add(name)
@@ -114,19 +114,15 @@ class _Planner:
         if config.trainer is None:
             return None
         inputs = {f"data:{index}": stage for index, stage in enumerate(parts.values())}
-        selection = config.selection
-        if selection is None:
-            operation = Train(config.trainer_name, config.trainer, address.seed)
-        else:
+        operation = Train(config.trainer_name, config.trainer, address.seed)
+        if (selection := config.selection) is not None:
             inputs |= {f"dev:{index}": self._source(name) for index, name in enumerate(selection.sources)}
             inputs |= {f"dev-part:{index}": parts[name] for index, name in enumerate(selection.parts)}
-            operation = Train(
-                config.trainer_name,
-                config.trainer,
-                address.seed,
-                selection.evaluator_name,
-                selection.evaluator,
-                selection.parts,
+            operation = replace(
+                operation,
+                evaluator_name=selection.evaluator_name,
+                evaluator=selection.evaluator,
+                dev_parts=selection.parts,
             )
         if config.seed_optimization is not None:
             inputs[PAUSED] = self._best_start(operation, inputs, config.seed_optimization, address)
@@ -135,7 +131,7 @@ class _Planner:
     def _best_start(
         self, training: Train, inputs: Mapping[str, Stage], how: SeedOptimization, address: "_Address"
     ) -> Stage:
-        """Return the choice among trainings with several seeds, none of them another run's, that pause."""
+        """Return the Select among paused trainings with several seeds, which no other run shares."""
         seeds = [_sum(training.seed * how.seeds, turn) for turn in range(how.seeds)]
         starts = {}
         for seed in seeds:
@@ -226,7 +222,7 @@ class _Planner:
         return self._add(self.sources[name], f"source.{name}")
 
     def _training_source(self, name: str, address: "_Address") -> Stage:
-        """Return what is trained on: the source's own draw, or one for each seed."""
+        """Return a training source: one sample for all seeds, or one for each."""
         source = self.experiment.sources[name]
         if "sample" not in self.experiment.vary or source.sample is None or not address.seed:
             return self._source(name)
@@ -235,14 +231,14 @@ class _Planner:
         return self._add(Stage(drawn, label=f"{name} seed {address.seed}"), f"source.{name}|{address.seed}")
 
     def _seeded(self, method: Method, address: "_Address") -> Method:
-        """Return a method with the seed that it generates with, if it has such a setting."""
+        """Return the method with the run's own seed, if generation varies and it has a seed."""
         own = getattr(method, "seed", None)
         if "generation" not in self.experiment.vary or not isinstance(own, int):
             return method
         return method.model_copy(update={"seed": _sum(own, address.seed)})
 
     def _configured(self, group: str, name: str, config: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the group's contract
-        """Return a plug-in of a need; the experiment's validation has parsed the same values before."""
+        """Return a dependency's plug-in; validation has parsed the same values before."""
         context = {STARTS_FROM: self.experiment.roots.base}
         return component(group, name).model_validate_json(json.dumps(config), context=context)
 
@@ -253,19 +249,19 @@ class _Planner:
 
 @dataclass(frozen=True)
 class _Address:
-    """Where in the experiment a stage stands: a key for its last identity, words for people, a seed."""
+    """A stage's address in the experiment: a key for the store, a label for people, a seed."""
 
     key: str
     label: str
     seed: int
 
     def within(self, key: str, label: str) -> "_Address":
-        """Return the address of a part of what stands here."""
+        """Return the address of a part."""
         return _Address(f"{self.key}|{key}", label, self.seed)
 
 
 def _sum(own: int, run: int) -> int:
-    """Return the seed of a run's own draw: the one that is given, moved by the run's."""
+    """Return the given seed plus the run's, modulo 2**32."""
     return (own + run) % 2**32
 
 

@@ -1,4 +1,4 @@
-"""Writes one result as MLflow runs, completing whatever a killed process left.
+"""Writes a result as MLflow runs, and completes what a killed process left.
 
 Models and data sets are recorded as references to the store: their weights and records are not copied.
 """
@@ -22,6 +22,7 @@ from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunRe
 from synthbench.tracking.payload import (
     Columns,
     Point,
+    Settings,
     columns_of,
     content_digest,
     experiment_digest,
@@ -35,8 +36,8 @@ from synthbench.tracking.payload import (
     run_name,
     run_points,
     score_points,
+    settings_of,
 )
-from synthbench.tracking.settings import Settings, settings_of
 from synthbench.tracking.views import (
     ORDER_TAG,
     ROWS,
@@ -67,7 +68,7 @@ INCOMPLETE_TAG = "synthbench.incomplete"
 PARENT_TAG = "mlflow.parentRunId"
 LOGGED_TAG = "synthbench.logged"
 MAX_RUNS = 50_000
-# MLflow takes 1,000 entities in a request, at most 100 of them parameters.
+# MLflow accepts 1,000 entities in a request, at most 100 of them parameters.
 METRICS_PER_BATCH = 900
 PARAMETERS_PER_BATCH = 100
 # Raised when the same result is recorded otherwise: what was recorded before is then replaced.
@@ -95,7 +96,7 @@ class RunWriter:
 
     @cached_property
     def settings(self) -> Settings:
-        """Which settings are recorded."""
+        """The recorded settings."""
         return settings_of(self.result)
 
     @cached_property
@@ -104,11 +105,9 @@ class RunWriter:
         return columns_of(self.result)
 
     def finished(self, report_folder: Path) -> str:
-        """Return the id of the finished parent run of exactly this result, empty if there is none.
+        """Return the id of this result's finished parent run, "" if there is none; mark it as logged last.
 
-        It is marked as the one logged last, whatever else has been logged since it was written. If the same
-        figures were computed anew, in other times or with other packages, it gets the new report, which tells
-        them.
+        If the same figures were computed in another time or with other packages, it gets the new report.
         """
         for run in self._of(self.result.identity, "experiment"):
             if _is_finished(run) and run.data.tags.get(DIGEST_TAG) == self._digest:
@@ -120,10 +119,7 @@ class RunWriter:
         return ""
 
     def write(self, report_folder: Path) -> str:
-        """Write parent, rows and children and return the parent's id.
-
-        The parent is marked as finished last of all, and only then counts.
-        """
+        """Write parent, rows and children; return the parent's id. It is marked as finished last."""
         identities = (self.result.identity, *self._replaced())
         former = [
             run for each in identities for kind in ("experiment", "row") for run in self._of(each, kind)
@@ -178,7 +174,7 @@ class RunWriter:
             self.client.set_terminated(row_id)
 
     def _reusable(self, former_children: Sequence["Run"]) -> dict[str, str]:
-        """Return the ids of finished children of this result by their digests; all others are deleted."""
+        """Return the ids of finished children by digest; delete all others."""
         digests = {self._run_digest(run) for run in self.result.runs}
         reusable: dict[str, str] = {}
         for child in former_children:
@@ -190,7 +186,7 @@ class RunWriter:
         return reusable
 
     def _run_digest(self, run: RunResult) -> str:
-        """Return a hash of all that is recorded of a run; what is, depends on the other runs."""
+        """Return a hash of all that is recorded of a run, which depends on the other runs."""
         recorded = json.dumps([run_digest(run), self.settings.run(run)], sort_keys=True)
         return f"{LAYOUT}-{hashlib.sha256(recorded.encode()).hexdigest()}"
 
@@ -213,24 +209,24 @@ class RunWriter:
         self.client.set_terminated(run_id)
 
     def _views(self) -> Iterable[View]:
-        """Return the views that the UI opens: of the rows' means, and of all seeds."""
+        """Return the saved views: of the rows' means, and of all seeds."""
         scores = [legal_name("score", name) for name in self.columns.over]
         spreads = [legal_name("sd", name) for name in self.columns.over]
-        place = [legal_name(name) for name in ("variant", *self.settings.axes.values())]
-        settings = dict.fromkeys([*place, *(legal_name(name) for name in self.settings.varying)])
+        coordinates = [legal_name(name) for name in ("variant", *self.settings.axes.values())]
+        settings = dict.fromkeys([*coordinates, *(legal_name(name) for name in self.settings.varying)])
         details = dict.fromkeys(point.name for run in self.result.runs for point in run_points(run))
         same = {EXPERIMENT_TAG: self.result.identity}
         title = experiment_run_name(self.result)
         rows = {KIND_TAG: "row", **same}
-        yield View(ROWS, title, rows, place, [*settings], scores, scores, spreads)
+        yield View(ROWS, title, rows, coordinates, [*settings], scores, scores, spreads)
         seeds = {KIND_TAG: "run", **same}
-        yield View(SEEDS, title, seeds, place, [*settings, "seed"], scores, scores, [*details])
+        yield View(SEEDS, title, seeds, coordinates, [*settings, "seed"], scores, scores, [*details])
 
     def _of(self, identity: str, kind: str) -> list["Run"]:
         return _runs_of(self.client, self.experiment_id, identity, kind)
 
     def _replaced(self) -> list[str]:
-        """Return the identities of incomplete results of the same request, which this result replaces."""
+        """Return the identities of incomplete results of this request, which this result replaces."""
         incomplete = self.client.search_runs(
             [self.experiment_id], f"tags.`{INCOMPLETE_TAG}` = 'true'", max_results=MAX_RUNS
         )
@@ -270,7 +266,7 @@ class RunWriter:
             folder = Path(name)
             (folder / RESULT_FILE).write_text(self.result.model_dump_json(indent=1), encoding="utf-8")
             (folder / SOURCE_FILE).write_text(self.result.source, encoding="utf-8")
-            # Reports of overridden runs stand in folders within; they belong to other parents.
+            # Folders within are reports of overridden runs, which have parents of their own.
             tables = [file for file in report_folder.glob("*") if file.is_file()]
             for file in tables:
                 (folder / "report").mkdir(exist_ok=True)
@@ -303,13 +299,13 @@ def run_ids(client: "MlflowClient", experiment_id: str, result: ExperimentResult
 
 
 def pages_of(client: "MlflowClient", parent: "Run") -> dict[str, str]:
-    """Return what there is to see of a finished result, and the part of its address behind the server's."""
+    """Return the pages of a finished result: name -> path below the server's address."""
     experiment_id, title = parent.info.experiment_id, parent.info.run_name
     same = f"tags.`{KIND_TAG}` = 'row' and tags.`{EXPERIMENT_TAG}` = '{parent.data.tags[EXPERIMENT_TAG]}'"
     rows = client.search_runs(
         [experiment_id], same, max_results=MAX_RUNS, order_by=[f"tags.`{ORDER_TAG}` ASC"]
     )
-    # Before there were pages, a report had only files.
+    # Reports of earlier versions have no page.
     pages = [file.path for file in client.list_artifacts(parent.info.run_id, "report") if _is_page(file.path)]
     report = {"report": artifacts_address(experiment_id, parent.info.run_id, *pages)}
     if not rows:  # recorded before there were runs for rows
@@ -353,21 +349,21 @@ def log_datasets(client: "MlflowClient", run_id: str, run: RunResult) -> None:
 
 
 def log_model(
-    client: "MlflowClient", place: tuple[str, str], name: str, run: RunResult, parameters: Mapping[str, str]
+    client: "MlflowClient", ids: tuple[str, str], name: str, run: RunResult, parameters: Mapping[str, str]
 ) -> str:
-    """Record the trained model as one that lies outside MLflow, and return its id; empty if there is none.
+    """Record the trained model, which stays in the store; return its id, "" if there is none.
 
-    `place` is the experiment's and the run's id.
+    `ids` are the experiment's and the run's.
     """
     from mlflow.entities import LoggedModelOutput
     from mlflow.utils.mlflow_tags import MLFLOW_MODEL_IS_EXTERNAL
 
     if not run.model_folder:
         return ""
-    experiment_id, run_id = place
+    experiment_id, run_id = ids
     model = client.create_logged_model(
         experiment_id,
-        # MLflow takes none of these in a model's name.
+        # MLflow accepts none of these in a model's name.
         name=re.sub(r"[/:.%\"']", "_", name),
         source_run_id=run_id,
         tags={MODEL_TAG: run.model_folder, MLFLOW_MODEL_IS_EXTERNAL: "true"},
@@ -380,7 +376,7 @@ def log_model(
 
 
 def delete_run(client: "MlflowClient", experiment_id: str, run_id: str) -> None:
-    """Delete a run and the models that are recorded of it."""
+    """Delete a run and its recorded models."""
     models = client.search_logged_models(
         [experiment_id], f"source_run_id = '{run_id}'", max_results=MODELS_MOST
     )

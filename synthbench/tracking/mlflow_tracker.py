@@ -1,4 +1,4 @@
-"""Results in MLflow: an experiment for each file, a parent run with the aggregates, a child for each run."""
+"""Results in MLflow: one experiment for each file, one parent run for each result."""
 
 import logging
 import os
@@ -25,7 +25,7 @@ from synthbench.tracking.mlflow_runs import (
     pages_of,
     run_ids,
 )
-from synthbench.tracking.outbox import Kept, read_kept
+from synthbench.tracking.outbox import Outbox, read_entry
 from synthbench.tracking.redaction import mask_password_of, redacted
 
 if TYPE_CHECKING:
@@ -43,18 +43,18 @@ SETTINGS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "15",
 }
 REFUSED = "INVALID_PARAMETER_VALUE"
-"""MLflow's code of what it will not take however often it is sent, where all else may be mended."""
+"""MLflow's error code for what it never accepts; other errors may pass."""
 LOCK_FILE = "tracking.lock"
 LOCK_SECONDS = 600
 MESSAGE_LENGTH = 300
 NAMES_SHOWN = 5
-NOTHING_LOST = "no result is lost: mend it and run the same command again"
-KEPT = "no result is lost: it waits in {folder} for the next run, report or dashboard that gets through"
+NOTHING_LOST = "no result is lost: fix this and run the same command again"
+WAITS = "no result is lost: it waits in {folder} for the next run, report or dashboard that reaches MLflow"
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where MLflow's UI shows a result: `pages` are parts of addresses behind the server's."""
+    """Where MLflow's UI shows a result: `pages` are paths below the server's address."""
 
     title: str
     pages: Mapping[str, str]
@@ -69,48 +69,47 @@ class MlflowTracker:
         self.own_uri = _sqlite_uri(self.own_database)
         self.uri = os.environ.get("MLFLOW_TRACKING_URI") or self.own_uri
         self.artifacts = self.home / "mlartifacts"
-        self._kept = Kept(self.home, self.uri)
+        self._outbox = Outbox(self.home, self.uri)
 
     def check(self, experiment: str) -> None:
-        """Ask a tracking server or database of the user's for an experiment, before anything is spent.
+        """Try the user's tracking server or database before anything is spent; our own needs no check.
 
-        Our own needs the home only. Raises UserError if MLflow can't be reached.
+        Raises UserError if MLflow can't be reached.
         """
         if self._is_own:
             return
-        with self._failures_in_one_line("nothing is computed yet; mend it or unset MLFLOW_TRACKING_URI"):
+        with self._failures_in_one_line("nothing was computed; fix this or unset MLFLOW_TRACKING_URI"):
             self._client().get_experiment_by_name(experiment)
 
     def log(self, result: ExperimentResult, report_folder: Path) -> str:
-        """Keep the result with its report and return where to look: an address, or the command for it.
+        """Record a result with its report; return where to look: an address, or a command.
 
-        A finished parent run of the same result is left alone. Otherwise finished child runs are taken over,
-        incomplete ones are deleted and logged anew, and the former parent is replaced: nothing is lost and
-        nothing is there twice, wherever an earlier call was killed. Runs that differ in computing time or
-        environment only are the same. Raises UserError if MLflow can't be reached; where it is a server or a
-        database of the user's, the result is kept, and recorded by whatever reaches it next.
+        Idempotent, also after a kill: the same result's finished parent run stays; else finished child runs
+        are reused, incomplete ones logged again, and the former parent is replaced. Runs that differ in
+        computing time or environment alone are the same. Raises UserError if MLflow can't be reached; a
+        result for the user's own server then waits in the outbox.
         """
         result = redacted(result)
         if self._is_own and is_newest(self.own_database, result):
-            return self.place
+            return self.location
         with self._failures_in_one_line(NOTHING_LOST), self._lock():
-            own = None if self._is_own else self._kept.keep(result, report_folder)
-        what_now = KEPT.format(folder=own) if own else NOTHING_LOST
+            own = None if self._is_own else self._outbox.add(result, report_folder)
+        what_now = WAITS.format(folder=own) if own else NOTHING_LOST
         with self._failures_in_one_line(what_now), self._lock():
             self._set_up_database()
             client = self._client()
-            self._record_kept(client, but=own)
+            self._record_waiting(client, but=own)
             page = self._record(client, result, report_folder)
             if own:
-                self._kept.drop(own)
-            return f"{self.place}{page}" if self.is_web else self.place
+                self._outbox.remove(own)
+            return f"{self.location}{page}" if self.is_web else self.location
 
     def load(self, experiment: str, request: str = "") -> ExperimentResult:
-        """Return the finished result of that name that was logged last, or of what was asked for so.
+        """Return the experiment's finished result that was logged last, of this `request` if one is given.
 
         Raises UserError if there is none, it can't be read, or MLflow can't be reached.
         """
-        with self._failures_in_one_line("mend it and run the same command again"):
+        with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client_with_all(experiment)
             finished = self._finished(client, experiment)
             fitting = [run for run in finished if request in ("", run.data.tags.get(REQUEST_TAG))]
@@ -121,11 +120,9 @@ class MlflowTracker:
     def addresses(self, experiment: str = "") -> Addresses:
         """Return where MLflow's UI shows the result logged last, of one experiment or of any.
 
-        Of one experiment it is the whole one's, unless it was tracked with overrides only.
-
-        Raises UserError if there is none or MLflow can't be reached.
+        A result without overrides comes first. Raises UserError if there is none or MLflow can't be reached.
         """
-        with self._failures_in_one_line("mend it and run the same command again"):
+        with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client_with_all(experiment)
             finished = self._finished(client, experiment)
             shown = next((run for run in finished if run.info.run_name == experiment), finished[0])
@@ -136,13 +133,13 @@ class MlflowTracker:
 
         Raises UserError if MLflow can't be reached.
         """
-        with self._failures_in_one_line("mend it and run the same command again"):
+        with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client()
             experiment = client.get_experiment_by_name(result.experiment)
             return {} if experiment is None else run_ids(client, experiment.experiment_id, result)
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """The server's address, or the command that shows what the database holds."""
         return self._shown_uri.rstrip("/") if self.is_web else "synthbench dashboard"
 
@@ -161,7 +158,7 @@ class MlflowTracker:
 
     @contextmanager
     def _lock(self) -> Iterator[None]:
-        """Let one process write at a time: none may take another's unfinished runs for a dead one's."""
+        """Let one process write at a time, or it would take another's unfinished runs for a dead one's."""
         from filelock import FileLock
 
         self.home.mkdir(parents=True, exist_ok=True)
@@ -169,10 +166,7 @@ class MlflowTracker:
             yield
 
     def _set_up_database(self) -> None:
-        """Make our own database under another name first.
-
-        MLflow needs seconds for that, and what a kill leaves in the middle could never be opened again.
-        """
+        """Make our own database under another name first: a kill would leave one that can't be opened."""
         if not self._is_own or self.own_database.exists():
             return
         _quieten()
@@ -195,37 +189,34 @@ class MlflowTracker:
         return MlflowClient(self.uri, self.uri)
 
     def _client_with_all(self, experiment: str) -> "MlflowClient":
-        """Return a client of what is there already; what waited for it is recorded first."""
+        """Return a client of the existing database, after recording the waiting results."""
         if self._is_own and not self.own_database.exists():
             raise UserError(f"no tracked results in {self._shown_uri}; run {_quoted(experiment)} first")
         client = self._client()
-        if self._kept.waiting():
+        if self._outbox.waiting():
             with self._lock():
-                self._record_kept(client)
+                self._record_waiting(client)
         return client
 
-    def _record_kept(self, client: "MlflowClient", but: Path | None = None) -> None:
-        """Record the results that wait, the oldest first.
-
-        Those that we can't read, or that MLflow refuses, go on waiting, and hold up no other.
-        """
+    def _record_waiting(self, client: "MlflowClient", but: Path | None = None) -> None:
+        """Record the waiting results, the oldest first; damaged and refused ones go on waiting."""
         from mlflow.exceptions import MlflowException
 
-        for folder in self._kept.waiting():
+        for folder in self._outbox.waiting():
             if folder == but:
                 continue
             try:
-                self._record(client, *read_kept(folder))
+                self._record(client, *read_entry(folder))
             except ValueError:
                 continue
             except MlflowException as error:
                 if error.error_code != REFUSED:
                     raise
                 continue
-            self._kept.drop(folder)
+            self._outbox.remove(folder)
 
     def _record(self, client: "MlflowClient", result: ExperimentResult, report_folder: Path) -> str:
-        """Make sure that a result is there once, and return where, behind the server's address."""
+        """Make sure that a result is recorded once; return its path below the server's address."""
         experiment_id = self._experiment_id(client, result.experiment)
         writer = RunWriter(client, experiment_id, result)
         run_id = writer.finished(report_folder) or writer.write(report_folder)
@@ -235,7 +226,7 @@ class MlflowTracker:
         """Return the finished parent runs of an experiment or of all, the one logged last first."""
         known = [one for one in client.search_experiments() if one.name != "Default"]
         found = [one for one in known if experiment in ("", one.name)]
-        # A search gives a thousand at most, and those of others count.
+        # A search returns a thousand experiments at most, other people's included.
         if not found and experiment and (one := client.get_experiment_by_name(experiment)):
             found = [one] if one.lifecycle_stage == "active" else []
         if not found:
@@ -288,7 +279,7 @@ def _sqlite_uri(file: Path) -> str:
 
 
 def _quieten() -> None:
-    """Silence MLflow and keep it from waiting long; best before it is imported."""
+    """Silence MLflow and shorten its waiting; call it before MLflow is imported."""
     disable_telemetry()
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
@@ -300,7 +291,7 @@ def _quoted(experiment: str) -> str:
 
 
 def _no_such_result(experiment: str, names: Sequence[str]) -> str:
-    """Say what there is instead of the result asked for; `names` of parent runs, newest first."""
+    """Say which results there are instead; `names` of parent runs, newest first."""
     shown = ", ".join(f"'{name}'" for name in list(dict.fromkeys(names))[:NAMES_SHOWN])
     return (
         f"'{experiment}' has no tracked result of this file with these overrides; run it first. Tracked are, "
@@ -309,7 +300,7 @@ def _no_such_result(experiment: str, names: Sequence[str]) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Return one line on what went wrong; of a chain of errors about a server, the one that says it."""
+    """Return one line on what went wrong, from the cause in a chain of errors."""
     chain: list[BaseException] = [error]
     while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
         chain.append(cause)
@@ -327,7 +318,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _foreseen_failures() -> tuple[type[Exception], ...]:
-    """What a missing server, driver, permission or disk space raises."""
+    """Return the errors of a missing server, driver, permission or disk space."""
     try:
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError

@@ -1,4 +1,4 @@
-"""Results that are not recorded yet, kept below the home of the store until a command reaches the server."""
+"""The outbox: results below the home that wait until a command reaches the tracking server."""
 
 import hashlib
 import json
@@ -27,19 +27,19 @@ UNFINISHED = ".unfinished"
 
 
 @dataclass(frozen=True)
-class Kept:
-    """The results that wait for one tracking server, which `address` names; no file holds it."""
+class Outbox:
+    """The results that wait for the tracking server at `address`, which no file names."""
 
     home: Path
     address: str
 
     @property
     def folder(self) -> Path:
-        """Where they are."""
+        """The folder of the results."""
         return self.home / FOLDER / hashlib.sha256(self.address.encode()).hexdigest()[:16]
 
-    def keep(self, result: ExperimentResult, report_folder: Path) -> Path:
-        """Keep a result without secrets and the files of its report; the folder is there whole or not."""
+    def add(self, result: ExperimentResult, report_folder: Path) -> Path:
+        """Add a result without secrets and the files of its report, all or nothing; return its folder."""
         folder = self.folder / experiment_digest(result)[:16]
         unfinished = folder.with_suffix(UNFINISHED)
         for former in (folder, unfinished):
@@ -48,7 +48,7 @@ class Kept:
         for file in report_folder.glob("*"):
             if file.is_file():
                 shutil.copyfile(file, unfinished / REPORT_FOLDER / file.name)
-        # Where the scores of items lie is no part of a result.
+        # A result does not say where its per-item scores lie.
         items = [[scores.items_file for scores in run.scores] for run in result.runs]
         (unfinished / ITEMS_FILE).write_text(json.dumps(items), encoding="utf-8")
         (unfinished / RESULT_FILE).write_text(result.model_dump_json(), encoding="utf-8")
@@ -61,21 +61,21 @@ class Kept:
         return folder
 
     def waiting(self) -> list[Path]:
-        """Return the folders of the results that wait, the oldest first."""
+        """Return the folders of the waiting results, the oldest first."""
         folders = (file.parent for file in self.folder.glob(f"*/{RESULT_FILE}"))
         whole = [folder for folder in folders if folder.suffix != UNFINISHED]
         return sorted(whole, key=lambda folder: (folder / RESULT_FILE).stat().st_mtime_ns)
 
-    def drop(self, folder: Path) -> None:
-        """Forget a result that is recorded."""
+    def remove(self, folder: Path) -> None:
+        """Remove a recorded result."""
         shutil.rmtree(folder, ignore_errors=True)
         for parent in (self.folder, self.folder.parent):
             if parent.is_dir() and not any(parent.iterdir()):
                 parent.rmdir()
 
 
-def read_kept(folder: Path) -> tuple[ExperimentResult, Path]:
-    """Return a kept result and the folder of its report; raises ValueError if it is damaged."""
+def read_entry(folder: Path) -> tuple[ExperimentResult, Path]:
+    """Return a waiting result and the folder of its report; raises ValueError if it is damaged."""
     _check(folder)
     result = ExperimentResult.model_validate_json((folder / RESULT_FILE).read_text(encoding="utf-8"))
     items = json.loads((folder / ITEMS_FILE).read_text(encoding="utf-8"))
@@ -84,7 +84,7 @@ def read_kept(folder: Path) -> tuple[ExperimentResult, Path]:
 
 
 def _check(folder: Path) -> None:
-    """Raise ValueError if a file is not as it was kept; results of earlier versions have no hashes."""
+    """Raise ValueError if a file was changed; results of earlier versions have no hashes."""
     try:
         hashes = read_sealed(folder / HASHES_FILE)
     except FileNotFoundError:

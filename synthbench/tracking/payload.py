@@ -1,9 +1,10 @@
-"""What is tracked of a result, in the names and sizes that MLflow accepts."""
+"""What MLflow gets of a result: its settings, scores and figures, in names and lengths that it accepts."""
 
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.escaping import markdown_text
@@ -28,7 +29,7 @@ class Point:
 
 
 def legal_name(*parts: str) -> str:
-    """Return the parts, and what slashes part in them, as a name that MLflow takes on every system.
+    """Join the parts to a name that MLflow accepts on every system; slashes separate parts.
 
     A part that had to be changed gets a hash of the original, so that different names stay different.
     """
@@ -55,12 +56,12 @@ def experiment_run_name(result: ExperimentResult) -> str:
 
 
 def run_digest(run: RunResult) -> str:
-    """Return a hash of all that is tracked of a run; computing time does not count."""
+    """Return a hash of a run, without its computing time."""
     return _digest(run.model_dump(mode="json", exclude={"seconds"}))
 
 
 def experiment_digest(result: ExperimentResult) -> str:
-    """Return a hash of all that is tracked of a result; how and when it was computed does not count."""
+    """Return a hash of a result, without how and when it was computed."""
     content = result.model_dump(
         mode="json",
         exclude={
@@ -74,7 +75,7 @@ def experiment_digest(result: ExperimentResult) -> str:
 
 
 def content_digest(result: ExperimentResult) -> str:
-    """Return a hash of all of a result, how and when it was computed included."""
+    """Return a hash of a whole result, how and when it was computed included."""
     return _digest(result.model_dump(mode="json"))
 
 
@@ -89,14 +90,14 @@ def score_points(samples: Mapping[str, Sample], model: str = "") -> list[Point]:
 def run_points(run: RunResult) -> list[Point]:
     """Return all scores as `<task>/<score>`, the training curves, the dev score, steps and seconds.
 
-    `data/<part>/<figure>` are the training data's, `overlap/<task>` the share of the test set's
-    items of which a sentence, normalised, stands in them.
+    `data/<part>/<figure>` are key figures of the training data; `overlap/<task>` is the share of test items
+    with a normalised sentence in the training data.
     """
     return [*_scores(run), *_training(run), *_data(run)]
 
 
 def legal_texts(texts: Mapping[str, str], length: int = VALUE_LENGTH) -> dict[str, str]:
-    """Return parameters or tags with the names and the lengths that MLflow takes."""
+    """Return parameters or tags with names and lengths that MLflow accepts."""
     return {legal_name(key): _cut(text, length) for key, text in texts.items()}
 
 
@@ -186,8 +187,7 @@ class Columns:
 def columns_of(result: ExperimentResult) -> Columns:
     """Return the columns of a result, one for each test set and evaluator, and the averages of its table.
 
-    Where the table goes across an axis, each value of it is a place of its own here: an average over
-    several of them is left out.
+    An average over several values of an axis is left out.
     """
     measured = aggregate.measurements(result)
     over: dict[str, tuple[Measurement, ...]] = {one.label: (one,) for one in measured}
@@ -196,3 +196,102 @@ def columns_of(result: ExperimentResult) -> Columns:
         if len(named) == len(tasks) and name not in over:
             over[name] = named
     return Columns(over)
+
+
+TRAINER, BASE = "train.trainer", "train.base.model"
+NO_VALUE = "-"
+CHART_VALUE_LENGTH = 100
+_OWN_NAMES = frozenset(("variant", "seed", "method"))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is recorded of a result's settings.
+
+    `names` are those in which runs differ, and those that a run is known by: dotted path -> the shortest name
+    that no other has. `shared` are all others, which have one value wherever they are: dotted path -> value.
+    `axes` are the grid's: axis -> its name. `varying` are the names of those in which runs differ.
+    """
+
+    names: Mapping[str, str]
+    shared: Mapping[str, str]
+    axes: Mapping[str, str]
+    varying: tuple[str, ...]
+
+    def coordinates(self, run: RunResult) -> dict[str, str]:
+        """Return the variant and the axes' values: the row's name in tables."""
+        axes = {name: run.axes.get(axis, NO_VALUE) for axis, name in self.axes.items()}
+        return {"variant": run.variant, **axes}
+
+    def tags(self, run: RunResult) -> dict[str, str]:
+        """Return what a run is searched by; an axis goes before a setting of the same name."""
+        known = {"trainer": run.parameters.get(TRAINER), "base": run.parameters.get(BASE)}
+        texts = {name: value_text(value) for name, value in known.items() if value is not None}
+        return {**texts, **methods(run), **self.coordinates(run)}
+
+    def row(self, run: RunResult) -> dict[str, str]:
+        """Return what all runs of a row share: its coordinates and its settings."""
+        values = {
+            name: value_text(run.parameters[path])
+            for path, name in self.names.items()
+            if path in run.parameters
+        }
+        return {**self.coordinates(run), **methods(run), **values}
+
+    def run(self, run: RunResult) -> dict[str, str]:
+        """Return a run's row, its seed, and what was chosen on dev."""
+        chosen = {f"chosen.{short_path(path)}": value_text(value) for path, value in run.chosen.items()}
+        return {**self.row(run), "seed": str(run.seed), **chosen}
+
+
+def settings_of(result: ExperimentResult) -> Settings:
+    """Return the settings of a result that are recorded, with their names."""
+    values: dict[str, set[str]] = {}
+    for run in result.runs:
+        for path, value in run.parameters.items():
+            values.setdefault(path, set()).add(_text(value))
+    axes = {axis: f"axis.{axis}" if axis in _OWN_NAMES else axis for run in result.runs for axis in run.axes}
+    recorded = [path for path, found in values.items() if len(found) > 1 or path in (TRAINER, BASE)]
+    shared = {path: next(iter(found)) for path, found in values.items() if path not in recorded}
+    names = _names(recorded, values, {*_OWN_NAMES, *axes.values()})
+    return Settings(names, shared, axes, tuple(names[path] for path in recorded if len(values[path]) > 1))
+
+
+def methods(run: RunResult) -> dict[str, str]:
+    """Return the methods that made the run's training data, as one setting; none for gold data."""
+    found = dict.fromkeys(dataset.method for dataset in run.datasets if dataset.method)
+    return {"method": " + ".join(found)} if found else {}
+
+
+def short_path(path: str) -> str:
+    """Return the telling end of a dotted path: "learning_rate", "sampler.k"."""
+    return ".".join(path.split(".")[1:][-2:]) or path
+
+
+def value_text(value: object) -> str:
+    """Return a value as text that fits into a chart; a hash stands for what is cut off."""
+    text = _text(value)
+    if len(text) <= CHART_VALUE_LENGTH:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
+    return f"{text[: CHART_VALUE_LENGTH - 9]}… #{digest}"
+
+
+def _names(recorded: Iterable[str], known: Iterable[str], taken: set[str]) -> dict[str, str]:
+    """Name each path by its shortest unique end."""
+    ends = Counter(end for path in known for end in _ends(path))
+    return {
+        path: next((end for end in _ends(path) if ends[end] == 1 and end not in taken), path)
+        for path in recorded
+    }
+
+
+def _ends(path: str) -> list[str]:
+    """Return the ends of a path, the shortest first."""
+    parts = path.split(".")
+    shortest = short_path(path).count(".") + 1
+    return [".".join(parts[-length:]) for length in range(shortest, len(parts) + 1)]
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

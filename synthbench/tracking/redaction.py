@@ -1,4 +1,4 @@
-"""Keeps passwords and keys out of everything that is tracked or printed."""
+"""Masks passwords and keys in all that is tracked or printed."""
 
 import io
 import re
@@ -17,7 +17,7 @@ _QUERY_SECRET = re.compile(r"([?&][\w.-]*(?:password|passwd|secret|token|api_?ke
 
 
 def is_secret(key: str) -> bool:
-    """Say whether some name in a dotted path looks like a secret's: `llm.api_key`, not `max_tokens`."""
+    """Tell whether a name in a dotted path looks like a secret's: `llm.api_key`, not `max_tokens`."""
     return any(_names_secret(name) for name in key.split("."))
 
 
@@ -27,7 +27,7 @@ def mask_urls(text: str) -> str:
 
 
 def mask_password_of(uri: str, text: str) -> str:
-    """Return `text` without the password of `uri`, in whatever form it occurs."""
+    """Return `text` without the password of `uri`, plain or quoted."""
     try:
         password = urlsplit(uri).password or ""
     except ValueError:
@@ -46,10 +46,7 @@ def mask_override(text: str) -> str:
 
 
 def redacted(result: ExperimentResult) -> ExperimentResult:
-    """Return the result without parameters that look like secrets and with URL passwords masked.
-
-    Of an override that gives such a parameter its value is masked.
-    """
+    """Return the result without parameters that look like secrets; URL passwords and overrides are masked."""
     runs = tuple(
         run.model_copy(update={"parameters": _without_secrets(run.parameters)}) for run in result.runs
     )
@@ -88,7 +85,7 @@ def _masked(value: object) -> object:
 
 
 def _redacted_yaml(text: str) -> str:
-    """Return YAML text as it is if it holds no secret, else written anew without."""
+    """Return YAML text; with secrets in it, written again without them."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError
 

@@ -1,4 +1,4 @@
-"""MLflow's own server on this machine, as long as somebody looks at it."""
+"""MLflow's own server on this machine, for `synthbench dashboard`."""
 
 import os
 import signal
@@ -26,8 +26,8 @@ POLL_SECONDS = 0.2
 def served(database: str, artifacts: Path, port: int) -> Iterator[tuple[str, "subprocess.Popen[bytes]"]]:
     """Serve MLflow's UI of a database on loopback; yield its address and process once it answers.
 
-    `artifacts` is where experiments without a place of their own keep files; port 0 is any free one. The
-    server and all its processes end with the block. Raises UserError if the port is taken or it can't start.
+    `artifacts` is the folder of experiments without one of their own; port 0 is any free one. The server and
+    its processes end with the block. Raises UserError if the port is taken or it can't start.
     """
     port = _free_port(port)
     with tempfile.TemporaryFile() as said:
@@ -68,9 +68,9 @@ def _start(database: str, artifacts: Path, port: int, said: IO[bytes]) -> "subpr
     command += ["--default-artifact-root", artifacts.as_uri(), "--no-serve-artifacts"]
     environment = {
         **os.environ,
-        # Not an argument: everybody may read those, and it may hold a password.
+        # No argument, since these are public and the address may hold a password.
         "MLFLOW_BACKEND_STORE_URI": database,
-        # Its job runners are for language models' traces, which there are none of.
+        # Job runners serve traces of language models only.
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
     }
     return subprocess.Popen(
@@ -91,7 +91,7 @@ def _wait(process: "subprocess.Popen[bytes]", port: int, database: str, said: IO
         time.sleep(POLL_SECONDS)
     said.seek(0)
     lines = [line.strip() for line in said.read().decode(errors="replace").splitlines() if line.strip()]
-    reason = mask_password_of(database, lines[-1]) if lines else "it said nothing"
+    reason = mask_password_of(database, lines[-1]) if lines else "it printed nothing"
     raise UserError(f"MLflow's server did not start: {reason}")
 
 

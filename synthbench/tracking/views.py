@@ -1,4 +1,4 @@
-"""Views of an experiment that MLflow's UI opens ready made: which runs, which columns, which charts.
+"""Saved views for MLflow's UI: runs, columns and charts of an experiment.
 
 The UI keeps saved views as tags of the experiment (`savedViewEnvelope.ts` of MLflow 3.17); the client has
 nothing to write them with.
@@ -27,15 +27,14 @@ RUNS_MOST = 500
 class View:
     """One saved view of the runs with the tags `tags`, named `name` in the UI's menu.
 
-    `settings` and `metrics` are the table's columns. `place` says of a run which row it is of: it and
-    `charts` are the axes of the parallel coordinates, and each of `charts` gets bars. The sections of
-    `others`, further metrics, are closed.
+    `settings` and `metrics` are the table's columns. `coordinates`, which name a run's row, and `charts` are
+    the axes of the parallel coordinates; each of `charts` gets bars. The sections of `others` are closed.
     """
 
     name: str
     title: str
     tags: Mapping[str, str]
-    place: Sequence[str]
+    coordinates: Sequence[str]
     settings: Sequence[str]
     charts: Sequence[str]
     metrics: Sequence[str]
@@ -43,12 +42,12 @@ class View:
 
     @property
     def key(self) -> str:
-        """The id by which the UI finds it; the same for every result of that title."""
+        """The view's id, the same for every result of that title."""
         return view_key(self.name, self.title)
 
     @property
     def tag(self) -> tuple[str, str]:
-        """The experiment's tag that keeps it."""
+        """The experiment's tag that holds the view."""
         state = base64.b64encode(zlib.compress(json.dumps(self._state()).encode(), 9)).decode()
         envelope = {
             "name": f"{self.title}: {self.name}",
@@ -79,7 +78,7 @@ class View:
     def _charts(self) -> Iterator[dict[str, object]]:
         parallel = {
             "type": "PARALLEL",
-            "selectedParams": list(self.place),
+            "selectedParams": list(self.coordinates),
             "selectedMetrics": list(self.charts),
             "showAllRuns": True,
         }
@@ -104,19 +103,19 @@ def view_key(name: str, title: str) -> str:
 
 
 def runs_address(experiment_id: str, view_key: str) -> str:
-    """Return the part of an address behind the server's that opens a saved view with its charts."""
+    """Return the path below the server's address that opens a saved view with its charts."""
     query = {"viewStateShareKey": view_key, "compareRunsMode": "CHART", **WORKFLOW}
     return f"/#/experiments/{quote(experiment_id)}/runs?{urlencode(query)}"
 
 
 def artifacts_address(experiment_id: str, run_id: str, file: str = "") -> str:
-    """Return the part of an address behind the server's that opens a run's artifacts, or one of them."""
+    """Return the path below the server's address that opens a run's artifacts, or one of them."""
     path = "/".join(filter(None, (quote(experiment_id), "runs", quote(run_id), "artifacts", quote(file))))
     return f"/#/experiments/{path}?{urlencode(WORKFLOW)}"
 
 
 def compare_address(experiment_id: str, run_ids: Iterable[str]) -> str:
-    """Return the part of an address behind the server's that opens MLflow's comparison of these runs."""
+    """Return the path below the server's address that opens MLflow's comparison of these runs."""
     listed = {"runs": list(run_ids), "experiments": [experiment_id]}
     query = {name: json.dumps(values, separators=(",", ":")) for name, values in listed.items()}
     return f"/#/compare-runs?{urlencode({**query, **WORKFLOW})}"

@@ -69,7 +69,7 @@ def test_people_get_a_sheet_and_their_answers_are_read_and_kept(audited: Project
     with sheet.open("w", encoding="utf-8", newline="") as stream:
         csv.writer(stream).writerows([header, *([*row[:-1], "same"] for row in rows)])
     answered = sheet.read_bytes()
-    assert "holds answers, and is left as it is" in audited.call("run", audited.file).out
+    assert "has answers and is kept" in audited.call("run", audited.file).out
     audited.change("per_label: 5", "sheets: [reports/small/audit-labels-small.csv]")
     called = audited.call("run", audited.file)
     assert (called.code, called.errors) == (0, [])

@@ -89,7 +89,7 @@ def test_while_nobody_can_tell_what_an_experiment_uses_nothing_is_removed(
     flip(store.addresses_file("study"))
     called = project.call("clean", "--yes", "--unused-for", "0")
     assert (called.code, len(called.errors)) == (2, 1)
-    assert "nobody can tell what study uses; run it again, or remove the file" in called.errors[0]
+    assert "so it is unknown what study uses; run it again, or remove the file" in called.errors[0]
     assert store.has("a" * 64) and store.has("b" * 64)
 
 

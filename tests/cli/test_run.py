@@ -249,13 +249,13 @@ def test_a_run_says_at_once_what_it_does_and_names_its_last_steps(project: Proje
     assert [line for line in said[:first] if not line.startswith("reads outside ")] == [
         f"store: {project.home / 'store'}",
         f"reading {project.file}",
-        "small: planning, by hashes of its files and models",
-        "trying where results go: report folder and tracking",
-        "looking at what is there of 6 stages",
+        "small: planning",
+        "checking report folder and tracking",
+        "checking the store for 6 stages",
     ]
     last = said.index("6 stages executed, 0 reused")
     assert said[last + 1 :] == [
-        "collecting results, and comparing training data with the test sets",
+        "collecting results and checking training data",
         "making tables, figures and the page",
         "tracking in MLflow",
     ]

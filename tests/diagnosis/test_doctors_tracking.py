@@ -13,7 +13,7 @@ from wording import worded
 from synthbench import diagnosis
 from synthbench.diagnosis import Finding, Level
 from synthbench.reporting.results import ExperimentResult
-from synthbench.tracking.outbox import Kept
+from synthbench.tracking.outbox import Outbox
 
 TOKEN, PASSWORD = "very-secret-token", "hunter2"
 NO_EXPERIMENT = b'{"error_code": "RESOURCE_DOES_NOT_EXIST", "message": "no such experiment"}'
@@ -124,7 +124,7 @@ def test_results_that_wait_for_a_tracking_server_are_counted(
     uri = f"http://me:{PASSWORD}@{server.host}"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
     result = ExperimentResult(experiment="e", identity="i", runs=())
-    folder = Kept(tmp_path, uri).keep(result, tmp_path / "report").parent
+    folder = Outbox(tmp_path, uri).add(result, tmp_path / "report").parent
     found = secretless(diagnosis.tracking(tmp_path))
     told = f"http://me:***@{server.host} answers; results that wait in {folder}: 1"
     assert (found.level, found.text) == (Level.NOTE, told)

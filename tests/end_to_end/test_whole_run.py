@@ -171,7 +171,8 @@ def test_report_shows_no_result_of_another_content_or_other_overrides(copy: Proj
     assert (refused.code, refused.out) == (2, "")
     assert refused.errors == [
         "'small' has no tracked result of this file with these overrides; run it first. Tracked are, "
-        "newest first: 'small --variant gold-only'; one of the same name is of another content of the file"
+        "newest first: 'small --variant gold-only'; the tracked result with this name comes from another "
+        "version of the file"
     ]
     copy.change("smallest world", "tiniest world")
     assert copy.call("report", copy.file, "--variant", "gold-only").code == 2
@@ -185,7 +186,9 @@ def test_a_renamed_row_is_computed_by_nobody_again_and_stands_under_its_new_name
     copy.change("  augsbert:\n", "  silver-pairs:\n")
 
     (refused,) = copy.call("report", copy.file).errors
-    assert refused.endswith("newest first: 'small'; one of the same name is of another content of the file")
+    assert refused.endswith(
+        "newest first: 'small'; the tracked result with this name comes from another version of the file"
+    )
     again = copy.call("run", copy.file)
 
     assert (again.code, again.executed) == (0, [])

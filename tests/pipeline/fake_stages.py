@@ -17,8 +17,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import write_dataset
-from synthbench.pipeline.engine.executors import InProcess, executor
-from synthbench.pipeline.engine.jobs import Job, Outcome
+from synthbench.pipeline.engine.jobs import InProcess, Job, Outcome, executor
 from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.stage import Operation, Stage
 from synthbench.pipeline.engine.store import Store
@@ -46,7 +45,8 @@ class Work(Operation):
     def config(self) -> Mapping[str, Any]:
         return self.settings
 
-    def outside(self) -> Mapping[str, str]:
+    @property
+    def outside(self) -> Mapping[str, str]:  # type: ignore[override]
         return self.reads
 
     def check(self, inputs: Mapping[str, Path]) -> None:

@@ -10,10 +10,9 @@ from fakes import Lines
 from wording import refused
 
 from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.executors import InProcess
-from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.jobs import InProcess
+from synthbench.pipeline.engine.plan import Plan, statuses
 from synthbench.pipeline.engine.runner import Report, Runner
-from synthbench.pipeline.engine.status import statuses
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.audits import deliver_sheet, sheet_name
@@ -134,10 +133,10 @@ def test_a_sheet_with_answers_is_never_replaced_and_a_blank_one_is(
     )
     answer(sheet, sheet, "same")
     answered = sheet.read_bytes()
-    assert "holds answers, and is left as it is" in deliver_sheet(first, Artifacts(store), tmp_path)
+    assert "has answers and is kept" in deliver_sheet(first, Artifacts(store), tmp_path)
     assert sheet.read_bytes() == answered != blank
     sheet.write_text("my notes", encoding="utf-8")
-    assert "holds answers" in deliver_sheet(first, Artifacts(store), tmp_path)
+    assert "has answers" in deliver_sheet(first, Artifacts(store), tmp_path)
     assert sheet.read_text(encoding="utf-8") == "my notes"
     assert sheet_name(other) == "audit-labels-unsplit.csv"
 

@@ -13,11 +13,10 @@ from synthbench.config.llm import EndpointLLM, WorldLLM
 from synthbench.errors import UserError
 from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.executors import InProcess
-from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.jobs import InProcess
+from synthbench.pipeline.engine.plan import Plan, statuses
 from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.status import statuses
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llm_on_demand

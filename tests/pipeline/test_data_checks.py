@@ -12,7 +12,7 @@ from wording import refused, worded
 
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.cleaning import clean
-from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.runner import Runner
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
@@ -136,7 +136,9 @@ def test_test_sets_that_are_gone_from_the_store_are_left_out(
             store.folder(stage.identity).rename(tmp_path / "gone")
     result = collect(plan, Artifacts(store))
     assert result.runs[0].overlaps == ()
-    assert result.notes == ("test is no longer in the store: nobody looked for it in the training data.",)
+    assert result.notes == (
+        "test is no longer in the store: training data were not checked for its sentences.",
+    )
 
 
 def test_a_row_without_the_overlap_is_one_key_and_has_none(experiment: ExperimentFile, store: Store) -> None:

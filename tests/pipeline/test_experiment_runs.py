@@ -11,10 +11,9 @@ from wording import refused
 
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.executors import InProcess
-from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.jobs import InProcess
+from synthbench.pipeline.engine.plan import Plan, statuses
 from synthbench.pipeline.engine.runner import Report, Runner, matching
-from synthbench.pipeline.engine.status import statuses
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.planning import make_plan

@@ -9,7 +9,7 @@ from fake_stages import RUNTIME
 from fakes import Lines
 
 from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.runner import Runner
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.planning import make_plan

@@ -11,7 +11,7 @@ from fakes import Lines
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
 from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.runner import Runner
 from synthbench.pipeline.engine.store import Store

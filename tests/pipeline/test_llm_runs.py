@@ -15,7 +15,7 @@ from wording import refused, worded
 
 from synthbench.cli.main import app
 from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.executors import executor
+from synthbench.pipeline.engine.jobs import executor
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.stage import Stage, difference
@@ -151,7 +151,7 @@ def test_a_server_killed_in_the_middle_is_one_clear_line_and_nothing_is_lost(
     _, (message,) = report.failed[generated(plan).identity]
     assert message.startswith("the LLM 'sandbox' at http://127.0.0.1:")
     assert message.endswith(
-        "answers no more; what it has written is kept, and the same command goes on from there"
+        "stopped responding. Its answers are cached; run the same command again to resume"
     )
     assert report.only_user_errors
     monkeypatch.delenv(fakes.KILL_LLM_AT_UNIT)

@@ -13,7 +13,7 @@ from synthbench.config.llm import LocalLLM, WorldLLM
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import read_dataset
-from synthbench.pipeline.engine.status import statuses
+from synthbench.pipeline.engine.plan import statuses
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llm_on_demand

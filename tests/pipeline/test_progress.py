@@ -9,7 +9,7 @@ from rich.console import Console
 
 from synthbench.pipeline.engine import progress
 from synthbench.pipeline.engine.bars import RichProgress
-from synthbench.pipeline.engine.progress import Course, PlainProgress, about, progress_for_people
+from synthbench.pipeline.engine.progress import PlainProgress, RunMonitor, about, progress_for_people
 from synthbench.pipeline.engine.store import Store
 
 
@@ -62,12 +62,12 @@ def test_bars_of_a_stage_stand_below_its_name_and_need_no_other() -> None:
     assert about(bars, "train x seed 0") is bars
 
 
-def running(*names: str) -> Course:
+def running(*names: str) -> RunMonitor:
     stages = [stage(name) for name in names]
-    course = Course()
-    course.begin(stages)
-    course.started(stages[:1])
-    return course
+    monitor = RunMonitor()
+    monitor.begin(stages)
+    monitor.started(stages[:1])
+    return monitor
 
 
 def test_a_log_hears_of_a_run_whose_stages_say_nothing(

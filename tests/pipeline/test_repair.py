@@ -9,7 +9,7 @@ from fake_stages import RUNTIME
 from fakes import Lines
 from wording import refused
 
-from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.store import Store
@@ -60,7 +60,9 @@ def test_whatever_file_is_damaged_it_is_said_and_the_results_are_the_same(
         result, _, said = run(plan, store)
         assert result == before, file
         is_missing_cache = damage == "removed" and file.parent.name == "examined"
-        assert is_missing_cache or any("damaged" in line or "looking" in line for line in said), file
+        assert is_missing_cache or any("damaged" in line or "computing it again" in line for line in said), (
+            file
+        )
         assert run(plan, store)[2] == [], file
 
 

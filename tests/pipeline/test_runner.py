@@ -26,8 +26,7 @@ from fake_stages import (
 from fakes import Lines, work_done
 from wording import refused
 
-from synthbench.pipeline.engine.executors import InProcess, executor
-from synthbench.pipeline.engine.jobs import Job
+from synthbench.pipeline.engine.jobs import InProcess, Job, executor
 from synthbench.pipeline.engine.runner import Runner, matching
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
@@ -200,7 +199,7 @@ def test_the_overall_progress_comes_to_its_end_whatever_becomes_of_the_stages(
     )
     runner = Runner(store, InProcess(), RUNTIME, lines)
     runner.run(graph)  # type: ignore[arg-type]
-    assert runner.course.counts == (3, 3)
+    assert runner.monitor.counts == (3, 3)
 
 
 def test_a_damaged_artifact_that_another_process_has_in_hand_is_left_to_it(
@@ -216,7 +215,7 @@ def test_a_damaged_artifact_that_another_process_has_in_hand_is_left_to_it(
     assert list(runner.needed(Graph([target]))) == [target.identity]  # type: ignore[arg-type]
     assert store.has(target.identity)
     who = f"process {holder.pid} on {socket.gethostname()}"
-    assert lines.said == [f"the stored artifact of work a is damaged; {who} has it in hand"]
+    assert lines.said == [f"the stored artifact of work a is damaged; {who} is computing it again"]
     holder.kill()
     holder.join()
 

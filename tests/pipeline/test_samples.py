@@ -9,7 +9,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import Failure, Ranking, Record, RecordKind, ScoredPair
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, Artifacts
 from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.results.samples import TEXT_LENGTH, Excerpts
+from synthbench.pipeline.results.samples import TEXT_LENGTH, Samples
 from synthbench.reporting.results import DatasetSummary, RecordExcerpt, RunResult
 
 OURS, THEIRS, GOLD, SECOND_SEED = (str(number) * 64 for number in range(4))
@@ -46,7 +46,7 @@ def filled(store: Store) -> Store:
 
 
 def test_each_data_set_of_a_rows_first_seed_has_records_with_their_origin(filled: Store) -> None:
-    excerpts = Excerpts(
+    excerpts = Samples(
         [run("ours", 0, OURS), run("ours", 1, SECOND_SEED), run("both", 0, OURS)], Artifacts(filled)
     )
     (excerpt,) = excerpts.of_each()
@@ -62,7 +62,7 @@ def test_each_data_set_of_a_rows_first_seed_has_records_with_their_origin(filled
 
 
 def test_what_data_sets_have_for_the_same_sentence_stands_side_by_side(filled: Store) -> None:
-    (shared,) = Excerpts([run("ours", 0, OURS), run("theirs", 0, THEIRS)], Artifacts(filled)).side_by_side()
+    (shared,) = Samples([run("ours", 0, OURS), run("theirs", 0, THEIRS)], Artifacts(filled)).side_by_side()
     assert shared.sentence == "A dog runs."
     found = {each.stages: [record.texts[1][1] for record in each.records] for each in shared.found}
     assert found == {(OURS,): ["A dog is running.", "Hi."], (THEIRS,): ["A hound runs."]}
@@ -71,20 +71,20 @@ def test_what_data_sets_have_for_the_same_sentence_stands_side_by_side(filled: S
 def test_data_sets_that_have_the_same_for_a_sentence_stand_together(filled: Store) -> None:
     put(filled, GOLD, [pair("A hound runs.", 1.0), pair("Else.", 0.3, sentence1="Other.")])
     runs = [run("ours", 0, OURS), run("theirs", 0, THEIRS, GOLD)]
-    (shared,) = Excerpts(runs, Artifacts(filled)).side_by_side()
+    (shared,) = Samples(runs, Artifacts(filled)).side_by_side()
     assert [each.stages for each in shared.found] == [(OURS,), (THEIRS, GOLD)]
 
 
 def test_sentences_for_which_all_have_the_same_are_not_shown(filled: Store) -> None:
     put(filled, GOLD, [pair("A dog is running.", 1.0), pair("Hi.", 0.0)])
-    assert [*Excerpts([run("ours", 0, OURS, GOLD)], Artifacts(filled)).side_by_side()] == []
+    assert [*Samples([run("ours", 0, OURS, GOLD)], Artifacts(filled)).side_by_side()] == []
 
 
 def test_of_many_records_of_a_sentence_a_few_of_as_many_scores_as_there_are(store: Store) -> None:
     many = [pair(f"s{score}{n}", score) for score in (0.0, 0.5, 1.0) for n in range(9)]
     put(store, OURS, many)
     put(store, THEIRS, [pair("t", 1.0)])
-    (shared,) = Excerpts([run("a", 0, OURS), run("b", 0, THEIRS)], Artifacts(store)).side_by_side()
+    (shared,) = Samples([run("a", 0, OURS), run("b", 0, THEIRS)], Artifacts(store)).side_by_side()
     assert [record.score for record in shared.found[0].records] == [1.0, 1.0, 0.5, 0.0]
     assert shared.found[0].num_records == 27
 
@@ -93,7 +93,7 @@ def test_long_texts_are_cut_and_candidates_counted(store: Store) -> None:
     grades = [0.0] * 8 + [1.0]
     query = Ranking(query="q" * 999, candidates=tuple(map(str, range(9))), grades=tuple(grades))
     put(store, OURS, [query], RecordKind.RANKING)
-    (excerpt,) = Excerpts([run("a", 0, OURS)], Artifacts(store)).of_each()
+    (excerpt,) = Samples([run("a", 0, OURS)], Artifacts(store)).of_each()
     texts = excerpt.records[0].texts
     assert texts[0] == ("query", "q" * (TEXT_LENGTH - 1) + "…")
     assert texts[1:] == (
@@ -106,18 +106,18 @@ def test_long_texts_are_cut_and_candidates_counted(store: Store) -> None:
 def test_they_are_kept_and_what_is_gone_is_left_out(filled: Store, tmp_path: Path) -> None:
     runs = [run("ours", 0, OURS), run("theirs", 0, THEIRS)]
     before = (
-        [*Excerpts(runs, Artifacts(filled)).of_each()],
-        [*Excerpts(runs, Artifacts(filled)).side_by_side()],
+        [*Samples(runs, Artifacts(filled)).of_each()],
+        [*Samples(runs, Artifacts(filled)).side_by_side()],
     )
     filled.folder(OURS).rename(tmp_path / "gone")
     assert (
-        [*Excerpts(runs, Artifacts(filled)).of_each()],
-        [*Excerpts(runs, Artifacts(filled)).side_by_side()],
+        [*Samples(runs, Artifacts(filled)).of_each()],
+        [*Samples(runs, Artifacts(filled)).side_by_side()],
     ) == before
-    assert [*Excerpts([run("x", 0, "9" * 64)], Artifacts(filled)).of_each()] == []
+    assert [*Samples([run("x", 0, "9" * 64)], Artifacts(filled)).of_each()] == []
 
 
 def test_an_excerpt_reads_back_as_it_was_written(filled: Store) -> None:
-    (excerpt,) = Excerpts([run("ours", 0, OURS)], Artifacts(filled)).of_each()
+    (excerpt,) = Samples([run("ours", 0, OURS)], Artifacts(filled)).of_each()
     record = excerpt.records[0]
     assert RecordExcerpt.model_validate_json(record.model_dump_json()) == record

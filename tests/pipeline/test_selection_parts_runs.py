@@ -7,7 +7,7 @@ from fake_stages import RUNTIME
 from fakes import Lines, work_done
 
 from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.store import Store

@@ -9,7 +9,7 @@ from fakes import Lines
 
 from synthbench.durability import read_sealed, write_sealed
 from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.executors import InProcess
+from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.runner import Runner
 from synthbench.pipeline.engine.store import STAGE_FILE, Store

@@ -67,7 +67,7 @@ def test_a_journal_torn_at_any_byte_keeps_its_whole_lines_and_goes_on(tmp_path: 
     for cut in range(len(content) + 1):
         journal.file.write_bytes(content[:cut])
         whole = entries[: sum(end <= cut for end in ends)]
-        assert journal.mend() == 0
+        assert journal.repair() == 0
         assert list(journal.read()) == whole
         journal.append({"new": 1})
         assert list(journal.read()) == [*whole, {"new": 1}]
@@ -84,7 +84,7 @@ def test_rubbish_at_the_end_is_dropped(tmp_path: Path, rubbish: bytes) -> None:
     journal.append({"a": 1})
     with journal.file.open("ab") as stream:
         stream.write(rubbish)
-    assert journal.mend() == rubbish.count(b"\n")
+    assert journal.repair() == rubbish.count(b"\n")
     assert list(journal.read()) == [{"a": 1}]
     journal.append({"b": 2})
     assert list(journal.read()) == [{"a": 1}, {"b": 2}]
@@ -114,8 +114,8 @@ def test_damage_costs_the_lines_that_it_touches_and_no_other(tmp_path: Path) -> 
         damaged = bytearray(content)
         damaged[place] ^= 1
         journal.file.write_bytes(damaged)
-        assert journal.mend() == 1
-        assert journal.mend() == 0
+        assert journal.repair() == 1
+        assert journal.repair() == 0
         assert list(journal.read()) == [entries[index] for index in left]
         journal.append({"new": 1})
         assert list(journal.read()) == [*(entries[index] for index in left), {"new": 1}]

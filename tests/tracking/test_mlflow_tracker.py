@@ -578,4 +578,4 @@ def test_it_says_where_to_look_without_the_password(
     uri: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
-    assert MlflowTracker(tmp_path).place == place
+    assert MlflowTracker(tmp_path).location == place

@@ -11,7 +11,7 @@ from synthbench.errors import UserError
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.tracking.mlflow_runs import RunWriter
 from synthbench.tracking.mlflow_tracker import MlflowTracker
-from synthbench.tracking.outbox import Kept, read_kept
+from synthbench.tracking.outbox import Outbox, read_entry
 
 GONE = "http://me:s3cret@127.0.0.1:9"
 
@@ -21,16 +21,16 @@ class Killed(BaseException):
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Kept:
-    return Kept(tmp_path / "home", GONE)
+def kept(tmp_path: Path) -> Outbox:
+    return Outbox(tmp_path / "home", GONE)
 
 
 def test_what_is_kept_is_read_back_with_its_report_and_the_scores_of_items(
-    kept: Kept, result: ExperimentResult, make_run: Callable[..., RunResult], report_folder: Path
+    kept: Outbox, result: ExperimentResult, make_run: Callable[..., RunResult], report_folder: Path
 ) -> None:
     result = result.model_copy(update={"runs": (make_run("gold", 0, items_file="/store/items.parquet"),)})
 
-    again, report = read_kept(kept.keep(result, report_folder))
+    again, report = read_entry(kept.add(result, report_folder))
 
     assert again == result
     assert again.runs[0].scores[0].items_file == "/store/items.parquet"
@@ -38,57 +38,57 @@ def test_what_is_kept_is_read_back_with_its_report_and_the_scores_of_items(
 
 
 def test_results_wait_in_order_and_each_once(
-    kept: Kept, result: ExperimentResult, report_folder: Path
+    kept: Outbox, result: ExperimentResult, report_folder: Path
 ) -> None:
-    other = kept.keep(result.model_copy(update={"description": "another"}), report_folder)
-    kept.keep(result, report_folder)
-    last = kept.keep(result, report_folder)
+    other = kept.add(result.model_copy(update={"description": "another"}), report_folder)
+    kept.add(result, report_folder)
+    last = kept.add(result, report_folder)
 
     assert kept.waiting() == [other, last]
 
 
 def test_half_a_result_does_not_count(
-    kept: Kept, result: ExperimentResult, report_folder: Path, monkeypatch: pytest.MonkeyPatch
+    kept: Outbox, result: ExperimentResult, report_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def die(*_: object) -> None:
         raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setattr(Path, "rename", die)
-        kept.keep(result, report_folder)
+        kept.add(result, report_folder)
 
     assert kept.waiting() == []
-    whole = kept.keep(result, report_folder)
+    whole = kept.add(result, report_folder)
     assert kept.waiting() == [whole]
-    kept.drop(whole)
+    kept.remove(whole)
     assert not (kept.home / "untracked").exists()
 
 
 def test_a_kept_result_is_on_the_disk_before_it_gets_its_name(
-    kept: Kept, result: ExperimentResult, report_folder: Path, disk: Disk
+    kept: Outbox, result: ExperimentResult, report_folder: Path, disk: Disk
 ) -> None:
-    kept.keep(result, report_folder)
+    kept.add(result, report_folder)
 
     assert disk.faults() == []
 
 
 @pytest.mark.parametrize("name", ["result.json", "items.json", "report/table.md", "hashes.json"])
 def test_a_changed_digit_of_what_waits_is_noticed(
-    kept: Kept, result: ExperimentResult, report_folder: Path, name: str
+    kept: Outbox, result: ExperimentResult, report_folder: Path, name: str
 ) -> None:
-    folder = kept.keep(result, report_folder)
+    folder = kept.add(result, report_folder)
     flip(folder / name)
 
     with pytest.raises(ValueError, match=r"damaged|checksum|unreadable"):
-        read_kept(folder)
+        read_entry(folder)
 
 
 def test_results_for_one_server_are_none_for_another(
-    kept: Kept, result: ExperimentResult, report_folder: Path
+    kept: Outbox, result: ExperimentResult, report_folder: Path
 ) -> None:
-    kept.keep(result, report_folder)
+    kept.add(result, report_folder)
 
-    assert Kept(kept.home, "http://elsewhere").waiting() == []
+    assert Outbox(kept.home, "http://elsewhere").waiting() == []
     assert "s3cret" not in "".join(str(file) for file in kept.home.rglob("*"))
 
 
@@ -102,10 +102,10 @@ def test_an_unreachable_server_costs_nothing_and_says_where_the_result_is(
     with pytest.raises(UserError) as caught:
         tracker.log(result, report_folder)
 
-    (waiting,) = Kept(tmp_path, GONE).waiting()
+    (waiting,) = Outbox(tmp_path, GONE).waiting()
     assert str(caught.value) == (
         "MLflow at http://me:***@127.0.0.1:9 failed: no server can be reached there (Connection refused); no "
-        f"result is lost: it waits in {waiting} for the next run, report or dashboard that gets through"
+        f"result is lost: it waits in {waiting} for the next run, report or dashboard that reaches MLflow"
     )
     kept_text = "".join(file.read_text("utf-8") for file in waiting.rglob("*") if file.is_file())
     assert "sk-1" not in kept_text
@@ -134,7 +134,7 @@ def test_what_waits_is_recorded_once_by_whatever_gets_through_next_though_that_i
     elsewhere.log(result, report_folder)
 
     assert loaded.runs[0].scores == result.runs[0].scores
-    assert Kept(tmp_path / "home", tracker.uri).waiting() == []
+    assert Outbox(tmp_path / "home", tracker.uri).waiting() == []
     client = MlflowClient(tracker.uri)
     experiment = client.get_experiment_by_name(result.experiment)
     assert experiment is not None
@@ -155,9 +155,9 @@ def test_what_is_damaged_or_refused_goes_on_waiting_and_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracker.uri)
-    waiting = Kept(tmp_path / "home", tracker.uri)
+    waiting = Outbox(tmp_path / "home", tracker.uri)
     damaged, refused, _ = (
-        waiting.keep(result.model_copy(update=changes), report_folder)
+        waiting.add(result.model_copy(update=changes), report_folder)
         for changes in (
             {"description": "damaged"},
             {"experiment": "too long " * 99},

@@ -1,5 +1,5 @@
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
-from synthbench.tracking.settings import settings_of, value_text
+from synthbench.tracking.payload import settings_of, value_text
 
 
 def make_run(variant: str, parameters: dict[str, object], **changes: object) -> RunResult:
@@ -70,7 +70,7 @@ def test_a_row_without_an_axis_says_so() -> None:
 
     settings = settings_of(ExperimentResult(experiment="e", identity="i", runs=runs))
 
-    assert settings.place(runs[1]) == {"variant": "b", "base": "-"}
+    assert settings.coordinates(runs[1]) == {"variant": "b", "base": "-"}
 
 
 def test_long_values_are_cut_and_stay_different() -> None:

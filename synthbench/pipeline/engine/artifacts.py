@@ -1,4 +1,4 @@
-"""Stored artifacts for those who read results from them: no file is read that is not as it was committed."""
+"""The files in artifacts, and reading them for results: each file is hashed before its first use."""
 
 import json
 from collections.abc import Callable
@@ -36,14 +36,14 @@ def write_dataset(dataset: SyntheticDataset, work: Workspace) -> None:
 
 
 def dataset_folder(work: Workspace) -> Path:
-    """Make the folder of the stage's output in which a data set is to be written."""
+    """Make the folder of a data set in the stage's output."""
     folder = work.output / DATASET_FOLDER
     folder.mkdir()
     return folder
 
 
 def model_folder(artifact: Path) -> Path:
-    """Return the model that a train stage made, or that a select stage chose among its siblings."""
+    """Return the model of a train stage, or the one that a select stage chose."""
     if not (artifact / CHOICE_FILE).is_file():
         return artifact
     identity = str(read_json(artifact / CHOICE_FILE)["identity"])
@@ -51,10 +51,10 @@ def model_folder(artifact: Path) -> Path:
 
 
 class Artifacts:
-    """Reads the store. Each file is held against its checksum before its first use, however large it is.
+    """Reads artifacts. Each file's checksum is compared before its first use, however large the file is.
 
-    Every method raises ArtifactDamagedError if what it is to return is damaged. Whole artifacts may be gone:
-    nothing needs them any more. What else is damaged is told by `say`.
+    Methods raise ArtifactDamagedError if what they return is damaged. An artifact that nothing needs any more
+    may be gone. `say` reports other damage.
     """
 
     def __init__(self, store: Store, say: Callable[[str], None] = lambda _: None) -> None:
@@ -70,17 +70,17 @@ class Artifacts:
         return self._store.has(identity)
 
     def record(self, identity: str) -> dict[str, Any]:
-        """Return what was recorded at the commit (spec, label, seconds, files); nothing of what is gone."""
+        """Return what was recorded at the commit (spec, label, seconds, files), {} if it is gone."""
         if identity not in self._records:
             self._records[identity] = self._store.record(identity) if self.has(identity) else {}
         return self._records[identity]
 
-    def place(self, identity: str, name: str = "") -> str:
-        """Return a file or folder as "store/artifacts/...": where the store is, is the user's business."""
+    def path_in_home(self, identity: str, name: str = "") -> str:
+        """Return a path as "store/artifacts/...": results do not say where the store lies."""
         return (self._store.folder(identity) / name).relative_to(self.root.parent).as_posix()
 
     def file(self, identity: str, name: str) -> Path | None:
-        """Return a file, None if the artifact has none of that name, or is gone."""
+        """Return a file, None if the artifact has no such file or is gone."""
         recorded = self.record(identity).get("files", {})
         if name not in recorded:
             return None
@@ -90,12 +90,12 @@ class Artifacts:
         return self._store.folder(identity) / name
 
     def json(self, identity: str, name: str) -> Any:  # noqa: ANN401
-        """Return the content of a JSON file, None if there is none of that name."""
+        """Return the content of a JSON file, None if there is no such file."""
         file = self.file(identity, name)
         return None if file is None else json.loads(file.read_text(encoding="utf-8"))
 
     def has_dataset(self, identity: str) -> bool:
-        """Tell whether the artifact is there and holds a data set."""
+        """Tell whether the artifact exists and holds a data set."""
         return f"{DATASET_FOLDER}/{MANIFEST_FILE}" in self.record(identity).get("files", {})
 
     def manifest(self, identity: str) -> Manifest:
@@ -122,4 +122,4 @@ class Artifacts:
         return None if choice is None else stage.inputs[str(choice["winner"])]
 
     def _gone(self, identity: str) -> UserError:
-        return UserError(f"{self.place(identity, DATASET_FOLDER)}: no longer in the store")
+        return UserError(f"{self.path_in_home(identity, DATASET_FOLDER)}: no longer in the store")

@@ -1,4 +1,4 @@
-"""Bars at the bottom of a terminal."""
+"""Progress bars at the bottom of a terminal."""
 
 import sys
 from collections.abc import Iterator
@@ -13,46 +13,46 @@ from synthbench.runtime import ProgressTask
 from synthbench.terminal import rich_console
 
 if TYPE_CHECKING:
-    from synthbench.pipeline.engine.progress import Course
+    from synthbench.pipeline.engine.progress import RunMonitor
 
 BAR_WIDTH = 8
 
 
-def _course(task: Task) -> "Course | None":
-    """Return the run that a bar shows, None if it shows a part of a stage."""
-    course: Course | None = task.fields.get("course")
-    return course
+def _monitor(task: Task) -> "RunMonitor | None":
+    """Return the run's monitor, None if the bar shows a part of a stage."""
+    monitor: RunMonitor | None = task.fields.get("monitor")
+    return monitor
 
 
 class _Title(ProgressColumn):
-    """The stages that run; of a part of a stage, what it is."""
+    """The stages that run, or the name of a part of a stage."""
 
     def render(self, task: Task) -> Text:
-        course = _course(task)
-        title = f"    {task.description}" if course is None else f"  {course.now or task.description}"
+        monitor = _monitor(task)
+        title = f"    {task.description}" if monitor is None else f"  {monitor.now or task.description}"
         return Text(title, overflow="ellipsis", no_wrap=True)
 
 
 class _Bar(BarColumn):
     def render(self, task: Task) -> ProgressBar:
-        course = _course(task)
-        if course is None:
+        monitor = _monitor(task)
+        if monitor is None:
             return super().render(task)
-        done, total = course.counts
+        done, total = monitor.counts
         return ProgressBar(total=max(total, 1), completed=done, width=BAR_WIDTH)
 
 
 class _Amount(ProgressColumn):
     def render(self, task: Task) -> Text:
-        course = _course(task)
-        done, total = (task.completed, task.total or 0) if course is None else course.counts
-        return Text(f"{done:,.0f}/{total:,.0f}{'' if course is None else ' stages'}")
+        monitor = _monitor(task)
+        done, total = (task.completed, task.total or 0) if monitor is None else monitor.counts
+        return Text(f"{done:,.0f}/{total:,.0f}{'' if monitor is None else ' stages'}")
 
 
 class _TimeLeft(TimeRemainingColumn):
     def render(self, task: Task) -> Text:
-        course = _course(task)
-        return super().render(task) + " left" if course is None else Text(str(course.left), style="cyan")
+        monitor = _monitor(task)
+        return super().render(task) + " left" if monitor is None else Text(str(monitor.left), style="cyan")
 
 
 class RichProgress:
@@ -70,17 +70,19 @@ class RichProgress:
             yield _RichTask(self.bars, identifier)
 
     @contextmanager
-    def watching(self, course: "Course") -> Iterator[None]:
-        """Show the stages that run, how many are settled and the time left."""
-        with self._bar("stages", None, course):
+    def watching(self, monitor: "RunMonitor") -> Iterator[None]:
+        """Show the stages that run, how many are finished and the time left."""
+        with self._bar("stages", None, monitor):
             yield
 
     @contextmanager
-    def _bar(self, description: str, total: int | None, course: "Course | None" = None) -> Iterator[TaskID]:
+    def _bar(
+        self, description: str, total: int | None, monitor: "RunMonitor | None" = None
+    ) -> Iterator[TaskID]:
         outermost = not self.bars.live.is_started
         if outermost:
             self.bars.start()
-        identifier = self.bars.add_task(description, total=total, course=course)
+        identifier = self.bars.add_task(description, total=total, monitor=monitor)
         try:
             yield identifier
         finally:

@@ -1,7 +1,7 @@
-"""What the store holds, which of it no experiment needs any more, and removing that while nobody works there.
+"""Cleaning a store: what it holds, what no experiment uses, removing that, and finding damage.
 
-The time of change of `stage.json` says when an artifact was last used: a run touches what it finds. An
-experiment's last finished run is known by its addresses.
+A run touches the `stage.json` of each artifact that it needs, so its modification time is the last use. The
+store's addresses say what an experiment's last run used.
 """
 
 import os
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from synthbench.durability import DamagedFileError
 from synthbench.errors import UserError, did_you_mean
-from synthbench.pipeline.engine.result_cache import forget_what_is_gone
+from synthbench.pipeline.engine.result_cache import remove_orphans
 from synthbench.pipeline.engine.store import (
     STAGE_FILE,
     ArtifactDamagedError,
@@ -34,9 +34,9 @@ SECONDS_PER_DAY = 24 * 60 * 60
 
 @dataclass(frozen=True)
 class Holding:
-    """An artifact, unfinished work or the rest of a removal: bytes, and seconds since the epoch.
+    """An artifact, unfinished work or the rest of a removal; size in bytes, last use in seconds since 1970.
 
-    `kind` is the stage's, or one of UNFINISHED, DISCARDED and "damaged".
+    `kind` is the stage's, or UNFINISHED, DISCARDED or "damaged".
     """
 
     identity: str
@@ -48,27 +48,27 @@ class Holding:
 
 @dataclass(frozen=True)
 class Inventory:
-    """All that a store holds, and what each experiment's last run uses of it, inputs of inputs included."""
+    """All that a store holds, and the identities behind each experiment's last run."""
 
     holdings: tuple[Holding, ...]
     used: Mapping[str, frozenset[str]]
 
     def of(self, experiment: str) -> list[Holding]:
-        """Return what an experiment's last run uses."""
+        """Return what an experiment's last run used."""
         return [each for each in self.holdings if each.identity in self.used[experiment]]
 
     def only_of(self, experiments: Collection[str]) -> list[Holding]:
-        """Return what these experiments' last runs use and no other's does."""
+        """Return what only these experiments' last runs used."""
         own = self._used_by(experiments) - self._used_by(self.used.keys() - set(experiments))
         return [each for each in self.holdings if each.identity in own]
 
     def unused(self) -> list[Holding]:
-        """Return what no experiment's last run uses."""
+        """Return what no experiment's last run used."""
         used = self._used_by(self.used)
         return [each for each in self.holdings if each.identity not in used]
 
     def removable(self, days: float, experiments: Collection[str] = ()) -> list[Holding]:
-        """Return what is unused and was not touched for so many days, and all that is these experiments' own.
+        """Return what has been unused for so many days, and all that only these experiments used.
 
         Raises UserError if an experiment is unknown.
         """
@@ -84,10 +84,7 @@ class Inventory:
 
 
 def take_inventory(store: Store) -> Inventory:
-    """Look through the store; changes nothing.
-
-    Raises UserError if it can't be known what an experiment uses.
-    """
+    """List what a store holds; raises UserError if it is unknown what an experiment uses."""
     inputs: dict[str, tuple[str, ...]] = {}
     holdings: list[Holding] = []
     for folder in sorted((store.root / "artifacts").glob("*/*")):
@@ -107,8 +104,8 @@ def _addresses(store: Store, experiment: str) -> Iterable[str]:
         return store.addresses(experiment).values()
     except DamagedFileError as damage:
         raise UserError(
-            f"{store.addresses_file(experiment)} {damage}: nobody can tell what {experiment} uses; "
-            "run it again, or remove the file"
+            f"{store.addresses_file(experiment)} {damage}, so it is unknown what {experiment} "
+            "uses; run it again, or remove the file"
         ) from damage
 
 
@@ -118,7 +115,7 @@ def _holding(folder: Path, kind: str) -> Holding:
     if kind == DISCARDED:
         return Holding(folder.name, folder, kind, size, last_used=0.0)
     touched = folder / STAGE_FILE if (folder / STAGE_FILE).is_file() else folder
-    # Unfinished work is as old as the youngest file in it: the folder itself stays as it was begun.
+    # Unfinished work is as old as its youngest file: the folder's own time is that of its start.
     ages = [file.st_mtime for file in files] if kind == UNFINISHED else []
     return Holding(folder.name, folder, kind, size, max([touched.stat().st_mtime, *ages]))
 
@@ -137,18 +134,17 @@ def _with_inputs(identities: Iterable[str], inputs: Mapping[str, Iterable[str]])
 def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[Holding]:
     """Remove what `Inventory.removable` returns, and what killed removals left; return what was removed.
 
-    What was found by looking at data that are removed goes, too. Everything is first moved out of the way,
-    which a kill can't leave half done.
-    Raises UserError if a run or another clean-up works in the store; then nothing is removed.
+    Cached figures of removed data go, too. Folders are renamed before they are deleted, so a kill leaves no
+    half artifact. Raises UserError, and removes nothing, if a run or another clean-up works in the store.
     """
-    with alone(store):
+    with exclusive(store):
         removable = take_inventory(store).removable(days, experiments)
         for holding in removable:
             if holding.kind != DISCARDED:
                 store.set_aside(holding.folder)
         for name in experiments:
             store.forget_addresses(name)
-        forget_what_is_gone(store)
+        remove_orphans(store)
     for grave in (store.root / "discarded").glob("*"):
         shutil.rmtree(grave, ignore_errors=True)
     return removable
@@ -156,7 +152,7 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
 
 @contextmanager
 def run_in_progress(store: Store, label: str, identities: Iterable[str]) -> Iterator[None]:
-    """Keep clean-ups away while a run works; what it needs and is there counts as used now.
+    """Keep clean-ups away while a run works, and mark what it needs as used now.
 
     Waits for a clean-up that has begun.
     """
@@ -184,8 +180,8 @@ def _touch(store: Store, identities: Iterable[str]) -> None:
 
 
 @contextmanager
-def alone(store: Store) -> Iterator[None]:
-    """Hold up runs that are about to begin; raises UserError if one works, or another clean-up does."""
+def exclusive(store: Store) -> Iterator[None]:
+    """Make new runs wait; raises UserError if a run or another clean-up is at work."""
     from filelock import FileLock, Timeout
 
     folder = store.root / "locks"
@@ -211,7 +207,7 @@ def alone(store: Store) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Damage:
-    """A damaged artifact: its identity, its stage as people know it, and which file is damaged how."""
+    """A damaged artifact: its identity, its stage's label, and which file is damaged how."""
 
     identity: str
     label: str
@@ -219,10 +215,9 @@ class Damage:
 
 
 def discard_damaged(store: Store, progress: Progress) -> tuple[int, list[Damage]]:
-    """Read every artifact whole and discard the damaged ones; return how many there are and the damage.
+    """Hash every artifact and discard the damaged ones; return the number of artifacts, and the damage.
 
-    Raises UserError if something is damaged while a run or a clean-up works in the store; then nothing is
-    discarded.
+    Raises UserError, and discards nothing, if something is damaged while a run or a clean-up works there.
     """
     identities = sorted(folder.name for folder in (store.root / "artifacts").glob("*/*"))
     found: list[Damage] = []
@@ -231,8 +226,8 @@ def discard_damaged(store: Store, progress: Progress) -> tuple[int, list[Damage]
             found += _damage(store, identity)
             task.advance()
     if found:
-        with alone(store):
-            # What was damaged may have been computed again meanwhile.
+        with exclusive(store):
+            # A damaged artifact may have been computed again meanwhile.
             found = [again for damage in found for again in _damage(store, damage.identity)]
             for damage in found:
                 store.discard(damage.identity)

@@ -1,29 +1,43 @@
-"""One job: the stages of a group, computed under their locks, in this process or another."""
+"""Jobs, which compute the stages of a group, and the executors that run them: in this process or several."""
 
+import concurrent.futures
 import contextlib
+import io
+import multiprocessing
+import os
 import platform
+import sys
+import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.endpoint import Account
-from synthbench.pipeline.engine.progress import about
+from synthbench.pipeline.engine.progress import PlainProgress, about
 from synthbench.pipeline.engine.stage import GroupMember, Stage
 from synthbench.pipeline.engine.store import ArtifactDamagedError, StageBusyError, Store, disk_errors
 from synthbench.pipeline.engine.workspace import ChatAccess, Workspace
 from synthbench.plugins import ChatModel
+from synthbench.processes import follow_parent
 from synthbench.runtime import Progress, Runtime
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: `executed` and `shared` are identities of stages that are there now.
+    """How a job ended: `executed` and `shared` are the identities of the stages that now have artifacts.
 
-    `busy` says who holds a lock (then nothing was done), `pending` what is under way elsewhere and comes on
-    another day, `error` what went wrong; both are about the stages that are not there now.
+    `busy` names the process that holds a lock; nothing was done then. For the other stages, `pending` says
+    which batches of an LLM they wait for, `error` what went wrong.
     """
 
     executed: tuple[str, ...] = ()
@@ -37,10 +51,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """Stages that run together; those in `again` are computed even if their artifact is there.
+    """Stages that run together; those in `again` are computed even if they are cached.
 
-    `position` is the number of the first of them among all that are to run, and how many these are. `llm` is
-    where the LLM is to be found that one of them uses, `experiment` who pays for it.
+    `position`: the number of the first among all stages to run, and their total. `llm`: the address of the
+    LLM that a stage uses. `experiment` pays for it.
     """
 
     store: Store
@@ -132,18 +146,18 @@ class Job:
             chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, stage.identity))
         progress = about(self.progress, str(stage))
         work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat)
-        num_damaged = work.journal.mend()
+        num_damaged = work.journal.repair()
         if num_damaged:
             self.progress.say(
                 f"{stage}: dropped {num_damaged:,} journal line{'s' * (num_damaged != 1)}, damaged or of an "
-                "earlier version; what they held is made again"
+                "earlier version; their records are made again"
             )
         return work
 
 
 @cache
 def environment() -> Mapping[str, str]:
-    """Return the versions and the machine that results depend on."""
+    """Return the versions of Python and packages, and the machine, that results depend on."""
     from importlib.metadata import PackageNotFoundError, version
 
     found = {"python": platform.python_version(), "machine": f"{platform.system()} {platform.machine()}"}
@@ -151,3 +165,145 @@ def environment() -> Mapping[str, str]:
         with contextlib.suppress(PackageNotFoundError):
             found[package] = version(package)
     return found
+
+
+class InProcess:
+    """Runs each job at once, in this process."""
+
+    def __init__(self) -> None:
+        self._finished: list[tuple[Job, Outcome]] = []
+
+    @property
+    def capacity(self) -> int:
+        """One job at a time."""
+        return 1
+
+    def submit(self, job: Job) -> None:
+        """Run the job to its end."""
+        self._finished.append((job, job.run()))
+
+    def wait(self) -> list[tuple[Job, Outcome]]:
+        """Return the job that ran."""
+        finished, self._finished = self._finished, []
+        return finished
+
+
+class LocalProcesses:
+    """Runs up to `num_processes` jobs at a time, each in a process of its own.
+
+    Each process is a pool of its own, since the death of a process breaks its pool. Lines that processes
+    write to standard error go to `say` if it is given, since bars may be shown below.
+    """
+
+    def __init__(self, num_processes: int, say: Callable[[str], None] | None = None) -> None:
+        self._say = say
+        self._idle = [self._new_pool() for _ in range(num_processes)]
+        self._running: dict[Future[Outcome], tuple[Job, ProcessPoolExecutor]] = {}
+
+    @property
+    def capacity(self) -> int:
+        """Processes without a job."""
+        return len(self._idle)
+
+    def submit(self, job: Job) -> None:
+        """Send the job to a process, which reports progress as plain lines."""
+        pool = self._idle.pop()
+        job_there = replace(job, progress=PlainProgress())
+        try:
+            future = pool.submit(_run, job_there)
+        except BrokenProcessPool:
+            pool = self._new_pool()
+            future = pool.submit(_run, job_there)
+        self._running[future] = (job, pool)
+
+    def wait(self) -> list[tuple[Job, Outcome]]:
+        """Return what has finished, at least one job."""
+        if not self._running:
+            return []
+        done, _ = concurrent.futures.wait(self._running, return_when=concurrent.futures.FIRST_COMPLETED)
+        return [self._finished(future) for future in done]
+
+    def _new_pool(self) -> ProcessPoolExecutor:
+        context = multiprocessing.get_context("spawn")
+        sender = None
+        if self._say is not None:
+            receiver, sender = context.Pipe(duplex=False)
+            threading.Thread(target=_relay, args=(receiver, self._say), daemon=True).start()
+        return ProcessPoolExecutor(1, context, _start_worker, (os.getpid(), sender))
+
+    def _finished(self, future: "Future[Outcome]") -> tuple[Job, Outcome]:
+        job, pool = self._running.pop(future)
+        self._idle.append(pool)
+        return job, _outcome(future)
+
+    def close(self) -> None:
+        """End all processes, busy ones too: unfinished stages keep journals and checkpoints."""
+        if self._running:
+            for process in multiprocessing.active_children():
+                process.terminate()
+        for pool in (*self._idle, *(pool for _, pool in self._running.values())):
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def executor(num_jobs: int, say: Callable[[str], None] | None = None) -> Iterator[InProcess | LocalProcesses]:
+    """Yield the executor for `--jobs`; `say` gets the lines of several processes."""
+    if num_jobs == 1:
+        yield InProcess()
+        return
+    processes = LocalProcesses(num_jobs, say)
+    try:
+        yield processes
+    finally:
+        processes.close()
+
+
+class _Lines(io.TextIOBase):
+    """A worker's standard error, sent as whole lines to the process that shows them."""
+
+    def __init__(self, sender: "Connection[str, str]") -> None:
+        self._sender = sender
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._sender.send(line)
+        return len(text)
+
+
+def _relay(receiver: "Connection[str, str]", say: Callable[[str], None]) -> None:
+    """Pass on the lines of a worker until it ends."""
+    while True:
+        try:
+            say(receiver.recv())
+        except (EOFError, OSError):
+            return
+
+
+def _run(job: Job) -> Outcome:
+    return job.run()
+
+
+def _outcome(future: "Future[Outcome]") -> Outcome:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        message = "its process was killed (out of memory?); run the same command again, with fewer --jobs"
+        return Outcome(error=(message,), is_user_error=True)
+
+
+def _start_worker(parent: int, sender: "Connection[str, str] | None") -> None:
+    """Leave Ctrl-C to the parent, and end when the parent is gone."""
+    from tqdm import tqdm
+
+    from synthbench.processes import disable_telemetry
+    from synthbench.terminal import show_control_characters
+
+    follow_parent(parent)
+    disable_telemetry()
+    if sender is not None:
+        sys.stderr = _Lines(sender)
+    show_control_characters()
+    # tqdm's own lock is a system semaphore; Python warns about it when a worker is terminated.
+    tqdm.set_lock(threading.RLock())

@@ -1,4 +1,4 @@
-"""Progress for people: bars on a terminal, a line now and then in a log."""
+"""Progress for people: bars on a terminal, a line every half minute in a log."""
 
 import sys
 import threading
@@ -19,9 +19,9 @@ SECONDS_BETWEEN_LINES = 30.0
 
 
 class PlainProgress:
-    """Whole lines on standard error: fit for a log file and for several processes at once.
+    """Whole lines on standard error, which suit log files and several processes.
 
-    `about` names the stage that every line is about.
+    `about` names the stage at the start of each line.
     """
 
     def __init__(self, about: str = "") -> None:
@@ -39,13 +39,13 @@ class PlainProgress:
         sys.stderr.flush()
 
     @contextmanager
-    def watching(self, course: "Course") -> Iterator[None]:
-        """Print every half minute how far the run is, whatever its stages say."""
+    def watching(self, monitor: "RunMonitor") -> Iterator[None]:
+        """Print every half minute how far the run is."""
         is_over = threading.Event()
 
         def tell() -> None:
             while not is_over.wait(SECONDS_BETWEEN_LINES):
-                self.say(str(course))
+                self.say(str(monitor))
 
         teller = threading.Thread(target=tell, daemon=True)
         teller.start()
@@ -85,17 +85,17 @@ def progress_for_people() -> "PlainProgress | RichProgress":
 
 
 def about(progress: Progress, stage: str) -> Progress:
-    """Return progress whose lines say which stage they are about; bars stand below its name anyway."""
+    """Return progress whose lines name the stage; bars are shown below its name already."""
     return PlainProgress(stage) if isinstance(progress, PlainProgress) else progress
 
 
 OVERDUE = 0.1
-"""Of a stage that takes longer than was estimated, this share of its time so far is left."""
+"""The share of its time so far that a stage is assumed to need if it takes longer than estimated."""
 
 
 @dataclass(frozen=True)
-class Left:
-    """Seconds that are left; others may come on top that nobody can tell."""
+class TimeLeft:
+    """Seconds that are left; `is_least` if some stages' time is unknown."""
 
     seconds: float
     is_least: bool
@@ -121,8 +121,8 @@ class Estimator(Protocol):
 
 
 @dataclass
-class Course:
-    """Follows a run; another thread may ask at any time."""
+class RunMonitor:
+    """Counts the finished stages of a run and estimates the time left; safe to read from another thread."""
 
     estimator_for: Callable[[Collection[Stage]], Estimator] | None = None
     num_processes: int = 1
@@ -149,7 +149,7 @@ class Course:
                 self._waiting.pop(stage.identity, None)
 
     def ended(self, stages: Sequence[Stage], executed: Collection[str], seconds: float) -> None:
-        """Note that stages run no more, and learn how long those took that were computed."""
+        """Note that stages ended, and learn how long the computed ones took."""
         with self._lock:
             self._running.pop(stages[0].identity, None)
             for stage in stages:
@@ -169,7 +169,7 @@ class Course:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many stages are settled, of how many."""
+        """How many stages are finished, and of how many."""
         with self._lock:
             running = sum(len(stages) for stages, _ in self._running.values())
             return self._total - len(self._waiting) - running, self._total
@@ -182,7 +182,7 @@ class Course:
         return "; ".join(f"{titled(stages)}, {self.clock() - since:.0f} s" for stages, since in running)
 
     @property
-    def left(self) -> Left:
+    def left(self) -> TimeLeft:
         """The time that is left, if all processes are busy until the end."""
         with self._lock:
             waiting, running = self._of(self._waiting.values()), list(self._running.values())
@@ -192,12 +192,12 @@ class Course:
             least = 0.0 if estimated.is_least else OVERDUE * elapsed
             seconds += max(estimated.seconds - elapsed, least)
             is_least |= estimated.is_least
-        return Left(seconds / self.num_processes, is_least)
+        return TimeLeft(seconds / self.num_processes, is_least)
 
-    def _of(self, stages: Iterable[Stage]) -> Left:
-        """Return the estimates of stages together; each sort of stage is estimated once."""
+    def _of(self, stages: Iterable[Stage]) -> TimeLeft:
+        """Add up estimates; each sort of stage is estimated once."""
         if self._estimator is None:
-            return Left(0.0, is_least=True)
+            return TimeLeft(0.0, is_least=True)
         sorts: Counter[Hashable] = Counter()
         one: dict[Hashable, Stage] = {}
         for stage in stages:
@@ -206,7 +206,7 @@ class Course:
             one[sort] = stage
         estimates = {sort: self._estimator.seconds(stage) for sort, stage in one.items()}
         seconds = sum((estimates[sort] or 0.0) * number for sort, number in sorts.items())
-        return Left(seconds, is_least=None in estimates.values())
+        return TimeLeft(seconds, is_least=None in estimates.values())
 
     def __str__(self) -> str:
         """Where the run is, in one line."""

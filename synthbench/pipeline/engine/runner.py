@@ -1,4 +1,4 @@
-"""Carries out a plan: what is missing, each stage once, in one process or several."""
+"""Runs a plan: every missing stage once, in one process or several."""
 
 import contextlib
 import fnmatch
@@ -10,17 +10,17 @@ from typing import Protocol
 from synthbench.errors import UserError, did_you_mean
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.jobs import Job, Outcome
-from synthbench.pipeline.engine.plan import Plan, descendants
-from synthbench.pipeline.engine.progress import Course
+from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.progress import RunMonitor
 from synthbench.pipeline.engine.schedule import Schedule
-from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.stage import Stage, ancestors
 from synthbench.pipeline.engine.store import ArtifactDamagedError, StageBusyError, Store
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
 
-SECONDS_BETWEEN_LOOKS = 0.3
+SECONDS_BETWEEN_ATTEMPTS = 0.3
 Known = dict[tuple[str, bool], bool]
-"""Whether artifacts are usable, by identity and whether the look was thorough."""
+"""Whether artifacts are usable, by identity and whether the check was thorough."""
 
 
 class Executor(Protocol):
@@ -39,10 +39,10 @@ class Executor(Protocol):
 
 @dataclass
 class Report:
-    """What a run did, of `num_needed` stages that were not there.
+    """What a run did with the `num_needed` stages that were missing.
 
-    `pending` stages wait for what comes on another day, `held_up` ones for them; `skipped` ones never come.
-    If the given data is faulty, which is the user's to mend, nothing was computed.
+    `pending` stages wait for an LLM's batch, `held_up` stages for pending ones; `skipped` stages depend on
+    failed ones. `is_data_faulty`: the data are invalid, so nothing was generated or trained.
     """
 
     num_needed: int = 0
@@ -64,11 +64,11 @@ class Report:
 
     @property
     def pending_lines(self) -> tuple[str, ...]:
-        """What is to come on another day."""
+        """What is pending, a line for each stage and reason."""
         return tuple(f"{stage}: {line}" for stage, lines in self.pending.values() for line in lines)
 
     def add(self, later: "Report") -> None:
-        """Take in what was done later in the same run."""
+        """Add what was done later in the same run."""
         self.num_needed += later.num_needed
         self.executed += later.executed
         self.shared += later.shared
@@ -80,7 +80,7 @@ class Report:
 
     @property
     def num_settled(self) -> int:
-        """How many stages are there now, by this process or another, or will not be after this run."""
+        """How many stages this run has finished with: computed, shared, failed, skipped or pending."""
         done = len(self.executed) + len(self.shared)
         return done + len(self.failed) + len(self.skipped) + len(self.pending) + len(self.held_up)
 
@@ -102,7 +102,10 @@ def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
             kinds = {stage.kind for stage in plan.stages.values()}
             raise UserError(f"--force {pattern}: matches no stage of this plan{did_you_mean(pattern, kinds)}")
         chosen |= found
-    return descendants(list(plan.stages.values()), chosen)
+    for identity, stage in plan.stages.items():  # inputs come first
+        if any(source.identity in chosen for source in stage.inputs.values()):
+            chosen.add(identity)
+    return chosen
 
 
 @dataclass
@@ -114,51 +117,49 @@ class Runner:
     runtime: Runtime
     progress: Progress
     llm: Callable[[], ChatModel | None] = lambda: None
-    """Returns where the LLM is, and starts it if need be."""
+    """Returns the LLM's address, and starts it if need be."""
     experiment: str = ""
     """Who pays for the LLM."""
-    course: Course = field(default_factory=Course)
-    """Follows the run, for people who watch it."""
+    monitor: RunMonitor = field(default_factory=RunMonitor)
+    """Shows people how far the run is."""
 
     def needed(self, plan: Plan, forced: Collection[str] = ()) -> dict[str, Stage]:
-        """Return the stages to be computed, inputs first; damaged artifacts are said and discarded.
+        """Return the stages to be computed, inputs first; damaged artifacts are named and discarded.
 
-        These are computed again though no target may need them: results are collected from them, too.
+        Damaged artifacts are computed again even if no target needs them: results are collected from them.
         """
         known: Known = {}
         needed = self._missing(plan.targets, forced, known)
-        unseen = (
+        unchecked = (
             stage
             for stage in plan.stages.values()
             if not {(stage.identity, False), (stage.identity, True)} & known.keys()
         )
         damaged = [
             stage
-            for stage in unseen
+            for stage in unchecked
             if self.store.has(stage.identity) and not self._is_whole(stage, thorough=False)
         ]
         known |= {(stage.identity, thorough): False for stage in damaged for thorough in (False, True)}
         return needed | self._missing(damaged, forced, known)
 
     def _missing(self, targets: Iterable[Stage], forced: Collection[str], known: Known) -> dict[str, Stage]:
-        """Return what of the targets, and of what these need, is to be computed, inputs first."""
-        needed: dict[str, Stage] = {}
+        """Return which targets, and which of their inputs, are to be computed, inputs first.
 
-        def visit(stage: Stage, *, as_input: bool) -> None:
-            if stage.identity in needed:
-                return
-            if stage.identity not in forced and self._usable(stage, known, thorough=as_input):
-                return
-            for source in stage.inputs.values():
-                visit(source, as_input=True)
-            needed[stage.identity] = stage
+        Artifacts that will be read as inputs are checked thoroughly.
+        """
 
-        for target in targets:
-            visit(target, as_input=False)
-        return needed
+        def is_missing(stage: Stage, *, thorough: bool) -> bool:
+            return stage.identity in forced or not self._usable(stage, known, thorough=thorough)
+
+        ends = {stage.identity: stage for stage in targets if is_missing(stage, thorough=False)}
+        found = ancestors(
+            ends.values(), lambda stage: stage.identity in ends or is_missing(stage, thorough=True)
+        )
+        return {stage.identity: stage for stage in found}
 
     def _usable(self, stage: Stage, known: Known, *, thorough: bool) -> bool:
-        """Tell whether the artifact is there and whole; a choice is not without the model that it chose."""
+        """Tell whether the artifact is whole; a Select needs the model that it chose, too."""
         key = (stage.identity, thorough)
         if key not in known:
             known[key] = self._is_whole(stage, thorough=thorough)
@@ -169,7 +170,7 @@ class Runner:
         return known[key]
 
     def _discard_choice(self, stage: Stage) -> None:
-        """Discard a choice whose model is gone, unless another process is at it or has made it anew."""
+        """Discard a Select whose model is gone, unless another process computes or has computed it."""
         with (
             contextlib.suppress(StageBusyError, ArtifactDamagedError),
             self.store.lock(stage.identity, str(stage)),
@@ -185,14 +186,14 @@ class Runner:
             return self._is_whole_after_all(stage, thorough=thorough)
 
     def _is_there(self, stage: Stage, *, thorough: bool) -> bool:
-        """Tell whether the artifact is there; raises ArtifactDamagedError if it is not what was committed."""
+        """Tell whether the artifact is there; raises ArtifactDamagedError."""
         if not self.store.has(stage.identity):
             return False
         self.store.check(stage.identity, thorough=thorough)
         return True
 
     def _is_whole_after_all(self, stage: Stage, *, thorough: bool) -> bool:
-        """Discard a damaged artifact, unless another process is at it or has made it anew meanwhile."""
+        """Discard a damaged artifact, unless another process computes or has computed it."""
         try:
             with self.store.lock(stage.identity, str(stage)):
                 try:
@@ -203,11 +204,11 @@ class Runner:
                     )
                     self.store.discard(stage.identity)
         except StageBusyError as busy:
-            self.progress.say(f"the stored artifact of {stage} is damaged; {busy} has it in hand")
+            self.progress.say(f"the stored artifact of {stage} is damaged; {busy} is computing it again")
         return False
 
     def run(self, plan: Plan, forced: Collection[str] = ()) -> Report:
-        """Compute what is needed. Data is read first, so that bad data is found before anything is spent.
+        """Compute what is needed. Data are read first, so that invalid data cost nothing.
 
         A failed or pending stage holds up only what depends on it.
         Raises UserError if stages need an LLM that can't answer.
@@ -215,32 +216,31 @@ class Runner:
         return self._compute(self.needed(plan, forced), forced)
 
     def compute_again(self, stage: Stage) -> Report:
-        """Compute an artifact again that was found to be damaged, with what it needs."""
+        """Compute a damaged artifact again, with what it needs."""
         self._is_whole(stage, thorough=True)
         return self._compute(self._missing([stage], (), {}))
 
     def _compute(self, needed: Mapping[str, Stage], forced: Collection[str] = ()) -> Report:
-        asking = next((stage for stage in needed.values() if stage.operation.uses_llm), None)
-        if asking is not None:
-            asking.operation.check_llm()
+        if asking := [stage for stage in needed.values() if stage.operation.uses_llm]:
+            asking[0].operation.check_llm()
         report = Report(num_needed=len(needed))
         again = frozenset(identity for identity in forced if identity in needed)
         first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
         rest = {identity: stage for identity, stage in needed.items() if identity not in first}
-        self.course.begin(needed.values())
+        self.monitor.begin(needed.values())
         self._run_stages(first, again, report)
         if not report.failed:
             self._check(rest, report)
         report.is_data_faulty = bool(report.failed) and report.only_user_errors
         if report.is_data_faulty:
             report.skipped += (stage for stage in rest.values() if stage.identity not in report.failed)
-            self.course.left_out(rest)
+            self.monitor.left_out(rest)
         else:
             self._run_stages(rest, again, report)
         return report
 
     def _check(self, stages: Mapping[str, Stage], report: Report) -> None:
-        """Let each stage look at the given data among its inputs, all of which is there now."""
+        """Let each stage check those of its inputs that are given data; these are there now."""
         for identity, stage in stages.items():
             given = {
                 name: self.store.folder(source.identity)
@@ -262,18 +262,18 @@ class Runner:
             for group in schedule.start(self.executor.capacity):
                 position = (report.num_settled + num_running + 1, report.num_needed)
                 num_running += len(group)
-                self.course.started(group)
+                self.monitor.started(group)
                 self.executor.submit(self._job(group, again, position))
             for job, outcome in self.executor.wait():
                 num_running -= len(job.stages)
-                self.course.ended(job.stages, outcome.executed, outcome.seconds)
+                self.monitor.ended(job.stages, outcome.executed, outcome.seconds)
                 if outcome.busy:
                     self._put_back(job, outcome, schedule, said)
                     locked.update(stage.identity for stage in job.stages)
                 else:
                     self._account(job, outcome, report, schedule)
             if schedule.ready and schedule.ready <= locked:
-                time.sleep(SECONDS_BETWEEN_LOOKS)
+                time.sleep(SECONDS_BETWEEN_ATTEMPTS)
                 locked.clear()
 
     def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> Job:
@@ -282,11 +282,11 @@ class Runner:
 
     def _skip(self, stages: Sequence[Stage], kind: list[Stage]) -> None:
         kind += stages
-        self.course.left_out(stage.identity for stage in stages)
+        self.monitor.left_out(stage.identity for stage in stages)
 
     def _put_back(self, job: Job, outcome: Outcome, schedule: Schedule, said: set[str]) -> None:
         """Try a locked group again later, after everything else that is ready."""
-        self.course.put_back(job.stages)
+        self.monitor.put_back(job.stages)
         schedule.put_back(job.stages)
         for stage in job.stages:
             if stage.identity not in said:

@@ -57,14 +57,14 @@ class Schedule:
         return groups
 
     def finish(self, identities: Iterable[str]) -> None:
-        """Note artifacts that are there now."""
+        """Note that artifacts exist now."""
         for identity in identities:
             for dependent in self._dependents[identity]:
                 self._num_missing[dependent] -= 1
             self._add_ready(each for each in self._dependents[identity] if not self._num_missing[each])
 
     def drop(self, identities: Iterable[str]) -> list[Stage]:
-        """Take out all that depends on artifacts that will not come, and return it in order."""
+        """Take out and return, in order, all stages that depend on artifacts that will not come."""
         dropped: list[Stage] = []
         lost = list(identities)
         while lost:
@@ -79,7 +79,7 @@ class Schedule:
         return sorted(dropped, key=lambda stage: self._positions[stage.identity])
 
     def put_back(self, stages: Sequence[Stage]) -> None:
-        """Take stages back that could not start; they come after all others."""
+        """Take stages back that could not start; they come last."""
         for stage in stages:
             self._waiting[stage.identity] = stage
             self._positions[stage.identity] = next(self._next_position)

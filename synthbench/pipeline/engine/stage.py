@@ -1,4 +1,4 @@
-"""A stage: one piece of work with an identity that says what it computes, and nothing else."""
+"""A stage: one cached step, whose identity is the hash of its inputs and settings."""
 
 import hashlib
 import json
@@ -9,17 +9,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from synthbench.config.documents import flatten
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.plugin_code import code_changes
 
 
 class Operation(ABC):
-    """What a stage does; must be picklable, since it may run in another process."""
+    """What a stage does. Must be picklable, since it may run in another process."""
 
     kind: ClassVar[str]
     comes_first: ClassVar[bool] = False
-    """Whether it only looks at given data: cheap, and to fail before anything is spent."""
+    """Whether the stage only reads given data: it is cheap, and runs before anything is spent."""
 
     @property
     @abstractmethod
@@ -31,22 +32,23 @@ class Operation(ABC):
     def version(self) -> int:
         """Version of the component's behaviour."""
 
-    @abstractmethod
     def config(self) -> Mapping[str, Any]:
-        """Return everything that determines the result, beside the inputs, as plain JSON values."""
+        """Return all settings that determine the result, as plain JSON values."""
+        return {}
 
+    @cached_property
     def outside(self) -> Mapping[str, str]:
-        """Return what is read from outside the store: name -> content hash or commit."""
+        """What is read from outside the store: name -> content hash or commit."""
         return {}
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
-        """Return what the plug-ins that do the work consist of, by name; nothing if all are synthbench's."""
+        """Return the code of plug-ins that are not synthbench's own, by the plug-in's name."""
         return {}
 
-    def check(self, inputs: Mapping[str, Path]) -> None:  # noqa: B027 - most have nothing to look at
-        """Raise UserError if given data leaves nothing to be computed; `inputs` are those that come first.
+    def check(self, inputs: Mapping[str, Path]) -> None:  # noqa: B027 - most have nothing to check
+        """Raise UserError if nothing can be computed from the given data, the `inputs` that come first.
 
-        Asked once they are there, before anything else is computed.
+        Called once these are there, before anything else is computed.
         """
 
     @abstractmethod
@@ -54,7 +56,7 @@ class Operation(ABC):
         """Compute the artifact into `work.output`; after a kill, called again with `work.folder` kept."""
 
     def group(self, inputs: Mapping[str, "Stage"]) -> str:
-        """Return a key under which stages are run together, "" for none."""
+        """Return a key: stages of equal key run together; "" runs alone."""
         return ""
 
     @property
@@ -63,12 +65,12 @@ class Operation(ABC):
         return False
 
     def check_llm(self) -> None:  # noqa: B027 - most ask none
-        """Raise UserError if the experiment's LLM can't answer; asked before anything is computed."""
+        """Raise UserError if the experiment's LLM can't answer; called before anything is computed."""
 
     def run_together(self, others: Sequence["GroupMember"]) -> Iterator["GroupMember"]:
-        """Run this and all others of its group (this one is among them) in their order.
+        """Run all stages of a group in order, this one among them; yield each once its output is complete.
 
-        Each is yielded once its output is complete, to be committed before the next is run.
+        The caller commits it before the next one runs.
         """
         for member in others:
             member.operation.run(member.inputs, member.work)
@@ -86,7 +88,7 @@ class GroupMember:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """An operation on the artifacts of other stages. Two stages of equal identity are the same work."""
+    """An operation on the artifacts of other stages. Stages of equal identity are the same work."""
 
     operation: Operation
     inputs: Mapping[str, "Stage"] = field(default_factory=dict)
@@ -94,27 +96,27 @@ class Stage:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        """What the identity is the hash of; stored with the artifact."""
+        """What the identity hashes; stored with the artifact."""
         code = {name: dict(packages) for name, packages in self.operation.code().items()}
         return {
             "kind": self.operation.kind,
             "component": self.operation.component,
             "version": self.operation.version,
             "config": dict(self.operation.config()),
-            "outside": dict(self.operation.outside()),
+            "outside": dict(self.operation.outside),
             "inputs": {name: stage.identity for name, stage in self.inputs.items()},
             **({"code": code} if code else {}),
         }
 
     @cached_property
     def identity(self) -> str:
-        """SHA-256 of the canonical JSON of `spec`; the order of named inputs counts."""
+        """SHA-256 of the canonical JSON of `spec`, in hex; the order of named inputs counts."""
         canonical = {**self.spec, "inputs": list(self.spec["inputs"].items())}
         text = json.dumps(canonical, sort_keys=True, ensure_ascii=False, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def check_code(self) -> None:
-        """Raise UserError where this process has imported other code than the one that planned the stage."""
+        """Raise UserError if a plug-in's code has changed since the stage was planned."""
         for change in code_changes(self.spec.get("code", {}), self.operation.code()):
             raise UserError(f"{self}: {change} while the run was under way; run the same command again")
 
@@ -130,7 +132,7 @@ class Stage:
 def ancestors(ends: Iterable[Stage], through: Callable[[Stage], bool] = lambda _: True) -> Iterator[Stage]:
     """Yield the stages and all that they depend on, each once, inputs first.
 
-    Where `through` says no to a stage, neither it nor what it depends on is reached by it.
+    A stage for which `through` is False is left out, and the walk does not go on to its inputs.
     """
     seen: set[str] = set()
 
@@ -152,7 +154,7 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         if old.get(key) != new.get(key):
             changes.append(f"{key} {old.get(key)} -> {new.get(key)}")
     changes += code_changes(old.get("code", {}), new.get("code", {}))
-    before, after = _leaves(old.get("config", {})), _leaves(new.get("config", {}))
+    before, after = dict(flatten(old.get("config", {}))), dict(flatten(new.get("config", {})))
     for path in sorted(before.keys() | after.keys()):
         if before.get(path) != after.get(path):
             changes.append(f"{path} {_shown(before, path)} -> {_shown(after, path)}")
@@ -161,16 +163,6 @@ def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
         differing = sorted(n for n in names if old.get(part, {}).get(n) != new.get(part, {}).get(n))
         changes += [f"{what}: {name}" for name in differing]
     return "; ".join(changes)
-
-
-def _leaves(value: Any, prefix: str = "") -> dict[str, Any]:  # noqa: ANN401
-    if isinstance(value, Mapping) and value:
-        return {
-            path: leaf
-            for key, child in value.items()
-            for path, leaf in _leaves(child, f"{prefix}.{key}" if prefix else str(key)).items()
-        }
-    return {prefix: value}
 
 
 def _shown(leaves: Mapping[str, Any], path: str) -> str:

@@ -24,7 +24,7 @@ from synthbench.errors import UserError
 
 STAGE_FILE = "stage.json"
 SMALL = 1_000_000
-"""Bytes of a file that is read at every look, as reading it costs next to nothing."""
+"""Files up to this many bytes are hashed at every check, which costs next to nothing."""
 
 
 class StageBusyError(Exception):
@@ -42,7 +42,7 @@ class ArtifactDamagedError(Exception):
 class Store:
     """Artifacts, unfinished work and locks below one folder.
 
-    A lock is an advisory lock on a file, which the kernel drops with its process: a dead process holds none.
+    Locks are advisory file locks, which the kernel drops with their process: a dead process holds none.
     """
 
     def __init__(self, root: Path) -> None:
@@ -54,7 +54,7 @@ class Store:
 
     @property
     def answers(self) -> Path:
-        """Folder of the answers of LLMs, which belong to no stage."""
+        """Folder of LLMs' answers, which belong to no stage."""
         return self.root / "llm"
 
     def has(self, identity: str) -> bool:
@@ -62,13 +62,13 @@ class Store:
         return self.folder(identity).is_dir()
 
     def find(self, beginning: str) -> list[str]:
-        """Return the identities of all artifacts that begin so, as `plan` shows them shortened."""
+        """Return the identities of all artifacts with this beginning; `plan` shows identities shortened."""
         return sorted(
             folder.name for folder in (self.root / "artifacts").glob(f"{beginning[:2]}/{beginning}*")
         )
 
     def info(self, identity: str) -> dict[str, Any] | None:
-        """Return what `record` does; None if it is damaged, or nothing is there."""
+        """Return what `record` does, None if it is damaged or missing."""
         try:
             return self.record(identity)
         except ArtifactDamagedError:
@@ -94,10 +94,9 @@ class Store:
         return record
 
     def check(self, identity: str, *, thorough: bool = False) -> None:
-        """Compare an artifact with what was committed.
+        """Compare an artifact with what was committed; raises ArtifactDamagedError.
 
-        Large files whose size and time of change are as committed pass without being read, unless `thorough`.
-        Raises ArtifactDamagedError.
+        Unless `thorough`, large files of unchanged size and modification time are not read.
         """
         for name, recorded in self.record(identity)["files"].items():
             self.check_file(identity, name, recorded, thorough=thorough)
@@ -124,18 +123,18 @@ class Store:
             raise ArtifactDamagedError(identity, f"{STAGE_FILE} is unreadable") from None
 
     def discard(self, identity: str) -> None:
-        """Remove an artifact, in one step for everybody else."""
+        """Remove an artifact, in one step for other processes."""
         if self.folder(identity).exists():
             shutil.rmtree(self.set_aside(self.folder(identity)), ignore_errors=True)
 
     def set_aside(self, folder: Path) -> Path:
-        """Move an artifact or unfinished work, in one step, to where nothing is looked for; return where."""
-        grave = self.root / "discarded" / f"{folder.name}-{os.getpid()}-{time.monotonic_ns()}"
-        grave.parent.mkdir(parents=True, exist_ok=True)
-        return folder.rename(grave)
+        """Move an artifact or unfinished work to the store's rubbish, in one step; return its new path."""
+        rubbish = self.root / "discarded" / f"{folder.name}-{os.getpid()}-{time.monotonic_ns()}"
+        rubbish.parent.mkdir(parents=True, exist_ok=True)
+        return folder.rename(rubbish)
 
     def workspace(self, identity: str) -> Path:
-        """Return the folder of a stage's unfinished work, as a kill left it but for `output`: emptied."""
+        """Return the folder of a stage's unfinished work as a kill left it, but with an empty `output`."""
         folder = self.root / "partial" / identity
         self.clear_output(identity)
         for name in ("output", "checkpoints"):
@@ -143,7 +142,7 @@ class Store:
         return folder
 
     def clear_output(self, identity: str) -> None:
-        """Remove a stage's unfinished output, which no resumption reads: a full disk has room again."""
+        """Remove a stage's unfinished output, which no resumed run reads, to make room on the disk."""
         shutil.rmtree(self.root / "partial" / identity / "output", ignore_errors=True)
 
     def forget_partial(self, identity: str) -> None:
@@ -151,7 +150,7 @@ class Store:
         shutil.rmtree(self.root / "partial" / identity, ignore_errors=True)
 
     def commit(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Turn the workspace's output into the artifact; `record` is stored with it."""
+        """Turn the workspace's output into the artifact, stored with `record`."""
         partial = self.root / "partial" / identity
         output = partial / "output"
         files = {}
@@ -173,9 +172,9 @@ class Store:
 
     @contextmanager
     def lock(self, identity: str, label: str) -> Iterator[str]:
-        """Hold the stage's lock; raises StageBusyError if another process does.
+        """Hold the stage's lock; yield the dead process whose work is taken over, "" if none.
 
-        Yields a note on the dead process whose lock was taken over, "" if there was none.
+        Raises StageBusyError if another process holds it.
         """
         from filelock import FileLock, Timeout
 
@@ -198,7 +197,7 @@ class Store:
             lock.release()
 
     def addresses(self, experiment: str) -> dict[str, str]:
-        """Return stage identities of the experiment's last run by address (variant, seed, role).
+        """Return the stage identities of an experiment's last run, by address (variant, seed, role).
 
         Raises DamagedFileError.
         """
@@ -212,35 +211,32 @@ class Store:
         return dict(known.get("addresses", known))
 
     def experiments(self) -> list[str]:
-        """Return the names of the experiments whose addresses are known."""
+        """Return the names of all experiments that ran."""
         return sorted(file.stem for file in (self.root / "addresses").glob("[!.]*.json"))
 
     def forget_addresses(self, experiment: str) -> None:
-        """Forget which identities an experiment's last run used."""
+        """Forget the addresses of an experiment's last run."""
         self.addresses_file(experiment).unlink(missing_ok=True)
 
     def remember_addresses(self, experiment: str, addresses: Mapping[str, str]) -> None:
-        """Record the identities that an experiment's run uses, over what was known before.
-
-        Raises DamagedFileError if that is damaged.
-        """
+        """Add the addresses of an experiment's run to those of earlier ones; raises DamagedFileError."""
         merged = {**self.addresses(experiment), **addresses}
         self.addresses_file(experiment).parent.mkdir(parents=True, exist_ok=True)
         write_sealed(self.addresses_file(experiment), {"addresses": merged})
 
     def addresses_file(self, experiment: str) -> Path:
-        """Return where it is kept which identities an experiment's last run used."""
+        """Return the file of an experiment's addresses."""
         return self.root / "addresses" / f"{experiment}.json"
 
 
 def write_holder(file: Path, label: str) -> None:
-    """Write beside a lock who holds it, for whom."""
+    """Write beside a lock which process holds it, and for which stage."""
     holder = {"pid": os.getpid(), "host": socket.gethostname(), "stage": label, "since": time.time()}
     write_atomically(file, json.dumps(holder))
 
 
 def describe_holder(file: Path) -> str:
-    """Say who holds a lock, as far as the file beside it tells."""
+    """Return which process holds a lock, according to the file beside it."""
     try:
         holder = json.loads(file.read_text(encoding="utf-8"))
         return f"process {holder['pid']} on {holder['host']}"
@@ -249,7 +245,7 @@ def describe_holder(file: Path) -> str:
 
 
 def _is_about(root: Path, error: Exception) -> bool:
-    """Tell whether the file that an error names is the root, in it, or one of the folders that it is in."""
+    """Tell whether the file that an error names is in the root, or is one of its parents."""
     name = getattr(error, "filename", None)
     if name is None:
         return True
@@ -259,7 +255,7 @@ def _is_about(root: Path, error: Exception) -> bool:
 
 @contextmanager
 def disk_errors(root: Path) -> Iterator[None]:
-    """Turn "no space left" and "permission denied" below the store into one clear line."""
+    """Turn "no space left" and "permission denied" below the store into a UserError."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Where a stage works until its artifact is committed; survives a kill."""
+"""The folder in which a stage works until its artifact is committed, and its journal."""
 
 import hashlib
 import json
@@ -15,12 +15,12 @@ from synthbench.runtime import Progress, Runtime
 
 _PREFIX, _SUFFIX = b'{"check": "%b", "entry": ', b"}\n"
 _ANY = b"0" * 16
-"""Stands for a checksum where only its length matters."""
+"""As long as a checksum."""
 
 
 @dataclass(frozen=True)
 class ChatAccess:
-    """Where the LLM is, in which folder its answers are kept, and on whose account they are paid."""
+    """The LLM's address, the folder of its answers, and the account that pays."""
 
     model: ChatModel
     answers: Path
@@ -29,7 +29,7 @@ class ChatAccess:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A stage's folder: `output` becomes the artifact, everything else is kept only until then."""
+    """A stage's folder: `output` becomes the artifact; all else is deleted then."""
 
     folder: Path
     runtime: Runtime
@@ -53,16 +53,16 @@ class Workspace:
 
 
 class Journal:
-    """Finished pieces of work, appended at once, one line of JSON each with a checksum.
+    """Finished units of work, each one line of JSON with a checksum, written at once.
 
-    A kill tears the last line and a bad disk any: `mend` comes before everything else.
+    A kill may tear the last line and a bad disk any: call `repair` first.
     """
 
     def __init__(self, file: Path) -> None:
         self.file = file
 
-    def mend(self) -> int:
-        """Drop every entry that is not as it was written; return how many, a torn last one not counted."""
+    def repair(self) -> int:
+        """Drop damaged entries and return their number, without a torn last line."""
         if not self.file.exists():
             return 0
         num_damaged, end = 0, 0
@@ -77,18 +77,18 @@ class Journal:
         return num_damaged
 
     def _keep_whole_entries(self) -> None:
-        mended = self.file.with_suffix(".mended")
-        with self.file.open("rb") as stream, mended.open("wb") as kept:
+        repaired = self.file.with_suffix(".repaired")
+        with self.file.open("rb") as stream, repaired.open("wb") as kept:
             kept.writelines(line for line in stream if is_whole(line))
-        sync_file(mended)
-        mended.replace(self.file)
+        sync_file(repaired)
+        repaired.replace(self.file)
 
     def read(self) -> Iterator[dict[str, Any]]:
         """Yield the entries."""
         return (entry for _, entry in self.located())
 
     def located(self) -> Iterator[tuple[int, dict[str, Any]]]:
-        """Yield the entries, each with its place in the file."""
+        """Yield the entries, each with its byte offset in the file."""
         if not self.file.exists():
             return
         end = 0
@@ -97,13 +97,13 @@ class Journal:
                 yield end, self._entry(line)
                 end += len(line)
 
-    def at(self, places: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """Yield the entries at these places, in their order, one at a time."""
+    def at(self, offsets: Iterable[int]) -> Iterator[dict[str, Any]]:
+        """Yield the entries at these byte offsets, in the order given, one at a time."""
         if not self.file.exists():
             return
         with self.file.open("rb") as stream:
-            for place in places:
-                stream.seek(place)
+            for offset in offsets:
+                stream.seek(offset)
                 yield self._entry(stream.readline())
 
     def discard(self) -> None:
@@ -118,18 +118,18 @@ class Journal:
 
     def _entry(self, line: bytes) -> dict[str, Any]:
         if not is_whole(line):
-            raise UserError(f"{self.file}: damaged while it was read; run the same command again to mend it")
+            raise UserError(f"{self.file}: damaged while it was read; run the same command again")
         entry: dict[str, Any] = json.loads(line)["entry"]
         return entry
 
 
 def checksum(content: bytes) -> bytes:
-    """Return a short hash: no accident gives two contents the same."""
+    """Return a short hash, which accidents do not match."""
     return hashlib.blake2b(content, digest_size=8).hexdigest().encode()
 
 
 def is_whole(line: bytes) -> bool:
-    """Tell whether a line of a journal is as it was written."""
+    """Tell whether a journal's line matches its checksum."""
     content = line[len(_PREFIX % _ANY) : -len(_SUFFIX)]
     return line == _PREFIX % checksum(content) + content + _SUFFIX
 

@@ -1,12 +1,12 @@
-"""What the stages of a plan would cost: time, tokens and money."""
+"""Estimated costs of a plan's stages: time, tokens and money."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from synthbench.pipeline.engine.plan import StageStatus
 from synthbench.pipeline.engine.progress import duration
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.status import StageStatus
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.estimator import Estimate, Estimator
 from synthbench.pipeline.estimates.facts import Known, expected
@@ -15,7 +15,7 @@ from synthbench.pipeline.operations.generation import Generate
 
 @dataclass(frozen=True)
 class Time:
-    """Seconds of some stages together; `unknown` counts those that nobody can tell of, by what is unknown."""
+    """Seconds of some stages together; `unknown` counts stages without an estimate, by what is unknown."""
 
     seconds: float
     num_stages: int
@@ -48,7 +48,7 @@ def _gap(stage: Stage, estimate: Estimate) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """The stages of one kind and component: how many are there, and what the others take."""
+    """The stages of one kind and component: how many are cached, and how long the others take."""
 
     title: str
     num_stages: int
@@ -75,7 +75,7 @@ def groups(found: Sequence[StageStatus], estimator: Estimator) -> list[Group]:
 
 
 def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
-    """Yield how many tokens each language model that runs here would write, in one line each."""
+    """Yield a line for each local language model: how many tokens it would write."""
     written: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
     for operation, stage in _generations(found):
@@ -91,23 +91,23 @@ def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
 
 
 def asked(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
-    """Yield what the experiment's LLM would be asked, and for how much money, by all stages together."""
+    """Yield lines on the requests, tokens and money of all stages that ask the experiment's LLM."""
     asking = [(operation, stage) for operation, stage in _generations(found) if operation.llm is not None]
-    amounts = [operation.method.asks(known.piece(stage).sizes()) for operation, stage in asking]
+    amounts = [operation.plugin.asks(known.piece(stage).sizes()) for operation, stage in asking]
     told = [amount for amount in amounts if amount is not None]
     if told and (llm := asking[0][0].llm) is not None:
         yield from sum(told[1:], told[0]).lines(llm.at(llm.address()))
     if len(told) < len(amounts):
         number = len(amounts) - len(told)
-        yield f"unknown: requests, tokens and money of {number} × generate, so there is more to pay"
+        yield f"unknown: requests, tokens and money of {number} × generate, which come on top"
 
 
 def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, tuple[str, ...]]]:
-    """Yield each generate stage that is to run with what it would cost, in lines."""
+    """Yield each generate stage that is to run, with lines on its costs."""
     known = Known(store)
     for operation, stage in _generations(found):
         sizes = known.piece(stage).sizes()
-        lines = (*operation.method.cost(sizes), *_asking(operation, sizes))
+        lines = (*operation.plugin.cost(sizes), *_asking(operation, sizes))
         if lines:
             yield stage, lines
 
@@ -115,7 +115,7 @@ def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, t
 def _asking(operation: Generate, sizes: Mapping[str, int]) -> Iterator[str]:
     if operation.llm is None:
         return
-    amount = operation.method.asks(sizes)
+    amount = operation.plugin.asks(sizes)
     if amount is None:
         yield "requests, tokens and money: unknown"
     else:

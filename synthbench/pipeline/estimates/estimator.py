@@ -1,4 +1,4 @@
-"""The one estimator of `plan` and `run`: how many seconds a stage takes."""
+"""The estimator of `plan` and `run`: how many seconds a stage takes."""
 
 import math
 from collections import defaultdict
@@ -15,15 +15,15 @@ from synthbench.pipeline.estimates.machine import CPU, DATA_CENTRE_GPU, Machine,
 from synthbench.runtime import Runtime
 
 MOST_READ = 1000
-"""Artifacts that are looked at, the newest first: a store may hold many thousands."""
+"""Artifacts that are read, the newest first: a store may hold many thousands."""
 NEAREST = 5
 Key = tuple[str, str, str]
-"""Kind, component and model: stages that are alike in them differ in their amount alone."""
+"""Kind, component and model: stages with the same key differ in amount alone."""
 
 
 @dataclass(frozen=True)
 class Timed:
-    """One stage that was run: the seconds that a model of it tells, its amount, and what it took."""
+    """A past stage: its seconds as predicted by operations, its amount, and its true seconds."""
 
     predicted: float | None
     amount: float | None
@@ -31,32 +31,29 @@ class Timed:
 
 
 class Past:
-    """Stages that were run, by kind, component and model; those of this run come before all others."""
+    """Past stages by kind, component and model; those of this run come first."""
 
     def __init__(self) -> None:
         self.own: dict[Key, list[Timed]] = defaultdict(list)
         self.stored: dict[Key, list[Timed]] = defaultdict(list)
 
     def seconds(self, key: Key, predicted: float | None, amount: float | None) -> float | None:
-        """Return how long a stage takes by those alike that are nearest in size, None if there is none."""
-        alike = self.own.get(key) or self.stored.get(key)
-        if not alike:
+        """Return the seconds of a stage by the past ones nearest in size, None if there is none."""
+        similar = self.own.get(key) or self.stored.get(key)
+        if not similar:
             return None
         for size, name in ((predicted, "predicted"), (amount, "amount")):
-            sized = [(getattr(each, name), each.seconds) for each in alike if getattr(each, name)]
+            sized = [(getattr(each, name), each.seconds) for each in similar if getattr(each, name)]
             if size and sized:
                 sized.sort(key=lambda each: abs(math.log(each[0] / size)))
                 told = sum(predicted_one for predicted_one, _ in sized[:NEAREST])
                 return float(size * sum(took for _, took in sized[:NEAREST]) / told)
-        return sum(each.seconds for each in alike) / len(alike)
+        return sum(each.seconds for each in similar) / len(similar)
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a kind of stage costs beside its operations, and how much of a device's rate it gets.
-
-    Seconds for each stage and each call (a step, a text read, a request or a record).
-    """
+    """Seconds for each stage and each call (a step, text, request or record); share of a device's rate."""
 
     fixed: float
     call: float
@@ -70,12 +67,12 @@ PRICES: Mapping[str, Price] = {
 }
 """Measured on two cores of a server (docs/plan.md); on a GPU they are assumed."""
 LIGHT = Price(0.05, 1e-5, 1.0)
-"""Of stages that only read and write records."""
+"""For stages that only read and write records."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds, None if unknown; then `unknown` says what of the stage is."""
+    """Seconds, or None; then `unknown` says what is missing."""
 
     seconds: float | None
     is_from_past: bool = False
@@ -83,9 +80,9 @@ class Estimate:
 
 
 class Estimator:
-    """Tells seconds by stages that were alike: of this run, else of the store, else by operations.
+    """Estimates seconds by similar stages of this run, else of the store, else by floating-point operations.
 
-    What was measured on one device says nothing of another: without `past` operations alone count.
+    Without `past`, for another device, operations alone count.
     """
 
     def __init__(self, known: Known, machine: Machine, past: Past | None = None) -> None:
@@ -113,7 +110,7 @@ class Estimator:
         return self.estimate(stage).seconds
 
     def sort(self, stage: Stage) -> tuple[Key, Work | None]:
-        """Return what the estimate of a stage depends on: it is the same for all of one sort."""
+        """Return what a stage's estimate depends on."""
         work = self._work(stage)
         return _key(stage, work), work
 
@@ -131,7 +128,7 @@ class Estimator:
 
 
 def estimator_for(stages: Collection[Stage], runtime: Runtime, known: Known) -> Estimator:
-    """Return the estimator of stages that are to run here, by what the store knows of such stages."""
+    """Return the estimator for stages that are to run on this machine."""
     machine = this_machine(runtime, known.store) if stages else DATA_CENTRE_GPU
     return Estimator(known, machine, _past(stages, known, machine))
 
@@ -152,13 +149,13 @@ def _past(stages: Iterable[Stage], known: Known, machine: Machine) -> Past:
 
 
 def _as_it_ran(machine: Machine, info: Mapping[str, Any]) -> Machine:
-    """Return the machine with as many threads as a stage of the past had."""
+    """Return the machine with the threads that a past stage had."""
     threads = info.get("threads")
     return machine.with_threads(threads) if machine.device == CPU and isinstance(threads, int) else machine
 
 
 def predict(kind: str, work: Work | None, machine: Machine) -> float | None:
-    """Return the seconds that a stage takes by its operations alone, None if they are unknown."""
+    """Return the seconds of a stage by its operations alone, None if these are unknown."""
     if work is None or work.operations is None:
         return None
     price = PRICES.get(kind, LIGHT)
@@ -168,7 +165,7 @@ def predict(kind: str, work: Work | None, machine: Machine) -> float | None:
 def _what_is_unknown(stage: Stage, work: Work | None) -> str:
     if work is None:
         return "the amount of its work"
-    if works_on(getattr(stage.operation, "evaluator", None)):
+    if works_on(getattr(stage.operation, "plugin", None)):
         return f"how long {stage.operation.component} learns after encoding"
     if stage.operation.uses_llm:
         return f"how fast the LLM '{work.model}' answers"
@@ -180,7 +177,7 @@ def _key(stage: Stage, work: Work | None) -> Key:
 
 
 def recorded(store: Store) -> Iterator[Mapping[str, Any]]:
-    """Yield what was recorded of the newest artifacts, if it says how long they took."""
+    """Yield the records of the newest artifacts that say how long they took."""
     files = [(_age(file), file) for file in (store.root / "artifacts").glob(f"*/*/{STAGE_FILE}")]
     for _, file in sorted(files, key=lambda each: -each[0])[:MOST_READ]:
         info = store.info(file.parent.name)

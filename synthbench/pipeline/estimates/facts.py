@@ -1,4 +1,4 @@
-"""What is known of stages before they run: the records they make, and what their models compute."""
+"""What is known of stages before they run: their records, and what their models compute."""
 
 import json
 from collections.abc import Mapping
@@ -17,9 +17,8 @@ from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.operations.data import Prepare, ReadSource
-from synthbench.pipeline.operations.evaluation import Evaluate
-from synthbench.pipeline.operations.generation import LLM_KEY, NEED, SOURCE, Generate
-from synthbench.pipeline.operations.training import PAUSED, Train
+from synthbench.pipeline.operations.generation import LLM_KEY, NEED, SOURCE
+from synthbench.pipeline.operations.training import PAUSED
 from synthbench.plugin_loading import component
 from synthbench.plugins import Component, Evaluator, Method, Trainer
 
@@ -35,9 +34,9 @@ SENTENCES = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a stage's artifact: its records, or the model; None: unknown.
+    """What is known of an artifact: its records, or its model; None: unknown.
 
-    `until` is the share of a training's steps that is done. What is `free` computes with no model.
+    `until` is the finished share of a training's steps. `free`: the model computes nothing.
     """
 
     num_records: int | None = None
@@ -52,7 +51,7 @@ UNKNOWN = Facts()
 
 @dataclass(frozen=True)
 class Piece:
-    """A stage as its spec has it, planned or past, its plug-in and what is known of its inputs."""
+    """A planned or past stage by its spec, with its plug-in and what is known of its inputs."""
 
     kind: str
     component: str
@@ -61,7 +60,7 @@ class Piece:
     inputs: Mapping[str, Facts]
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of what a method reads, as far as known: by role, and by name of a need."""
+        """Return the known numbers of records that a method reads, by role or dependency."""
         roles = {name.removeprefix(SOURCE).removeprefix(NEED): facts for name, facts in self.inputs.items()}
         return {role: facts.num_records for role, facts in roles.items() if facts.num_records is not None}
 
@@ -72,7 +71,7 @@ def expected(piece: Piece) -> Expected:
 
 
 def facts_of(piece: Piece) -> Facts:
-    """Return what is known of the artifact that will come of a stage."""
+    """Return what is known of a stage's future artifact."""
     if isinstance(piece.plugin, Trainer):
         base = getattr(piece.plugin, "base", None)
         until = float(piece.config.get("until", 1.0))
@@ -90,7 +89,7 @@ def facts_of(piece: Piece) -> Facts:
 
 
 def work_of(piece: Piece) -> Work | None:
-    """Return what a stage computes, None if nobody can tell."""
+    """Return how much a stage computes, None if unknown."""
     if isinstance(piece.plugin, Trainer):
         return _training(piece, piece.plugin)
     if isinstance(piece.plugin, Evaluator):
@@ -103,7 +102,7 @@ def work_of(piece: Piece) -> Work | None:
 
 
 def works_on(plugin: object) -> bool:
-    """Tell whether an evaluator says that it works on after encoding, nobody knows for how long."""
+    """Tell whether an evaluator computes for an unknown time after encoding."""
     return (
         isinstance(plugin, Evaluator)
         and type(plugin).evaluate_with_progress is not Evaluator.evaluate_with_progress
@@ -129,7 +128,7 @@ def _evaluating(piece: Piece) -> Work | None:
 
 
 def _asking(piece: Piece, method: Method) -> Work | None:
-    """Return the requests; of a model that runs here, also what it computes."""
+    """Return the number of requests; of a local model, its operations, too."""
     amount, llm = method.asks(piece.sizes()), piece.config[LLM_KEY]
     if amount is None:
         return None
@@ -140,19 +139,19 @@ def _asking(piece: Piece, method: Method) -> Work | None:
 
 
 def _total(inputs: Mapping[str, Facts], prefix: str) -> int | None:
-    """Return how many records the inputs with a prefix have together, None if one is unknown."""
+    """Return the number of records of all inputs with a prefix, None if one is unknown."""
     sizes = [facts.num_records for name, facts in inputs.items() if name.startswith(prefix)]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
 
 
 _GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators"}
-_NOT_THE_PLUGINS = {"train": ("seed", "until", "selection"), "generate": (LLM_KEY,)}
-"""What the configuration of a stage holds beside its plug-in's."""
+_OTHER_KEYS = {"train": ("seed", "until", "selection"), "generate": (LLM_KEY,)}
+"""Keys of a stage's configuration that are not its plug-in's."""
 
 
 class Known:
-    """What is known of stages and artifacts, each looked up once."""
+    """Looks up what is known of stages and artifacts, of each once."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -161,11 +160,11 @@ class Known:
     def piece(self, stage: Stage) -> Piece:
         """Return a stage of a plan with what is known of its inputs."""
         inputs = {name: self.facts(source) for name, source in stage.inputs.items()}
-        config = stage.spec["config"]
-        return Piece(stage.kind, stage.operation.component, config, _plugin(stage), inputs)
+        plugin = getattr(stage.operation, "plugin", None)
+        return Piece(stage.kind, stage.operation.component, stage.spec["config"], plugin, inputs)
 
     def facts(self, stage: Stage) -> Facts:
-        """Return what is known of a stage's artifact, whether it is there or not."""
+        """Return what is known of a stage's artifact, which may not exist yet."""
         if stage.identity not in self._facts:
             if self.store.has(stage.identity):
                 return self.stored(stage.identity)
@@ -173,13 +172,13 @@ class Known:
         return self._facts[stage.identity]
 
     def stored(self, identity: str) -> Facts:
-        """Return what is known of an artifact of the store; nothing of one that is gone or damaged."""
+        """Return what is known of a stored artifact; UNKNOWN if it is gone or damaged."""
         if identity not in self._facts:
             self._facts[identity] = self._stored(identity, self.store.info(identity) or {})
         return self._facts[identity]
 
     def past(self, info: Mapping[str, Any]) -> tuple[Piece, Work | None] | None:
-        """Return a stage that was run, by what was recorded of it; None if its plug-in knows it no more."""
+        """Return a past stage by its record, None if its plug-in no longer takes its settings."""
         try:
             piece = self._past_piece(info)
             return piece, work_of(piece)
@@ -217,21 +216,12 @@ class Known:
             return UNKNOWN
 
 
-def _plugin(stage: Stage) -> Component | None:
-    operation = stage.operation
-    if isinstance(operation, Train):
-        return operation.trainer
-    if isinstance(operation, Generate):
-        return operation.method
-    return operation.evaluator if isinstance(operation, Evaluate) else None
-
-
 def _rebuilt(spec: Mapping[str, Any]) -> Component | None:
-    """Return the plug-in of a stage that was run; raises what pydantic does if it was another then."""
+    """Return the plug-in of a past stage; raises ValidationError if its settings changed since."""
     kind = spec["kind"]
     if kind not in _GROUPS:
         return None
-    others = _NOT_THE_PLUGINS.get(kind, ())
+    others = _OTHER_KEYS.get(kind, ())
     config = {key: value for key, value in spec["config"].items() if key not in others}
     plugin: Component = component(_GROUPS[kind], spec["component"]).model_validate_json(json.dumps(config))
     return plugin

@@ -1,4 +1,4 @@
-"""How fast a device multiplies: measured in half a second, and kept in the store for this machine."""
+"""How fast a device multiplies matrices: measured in half a second, then kept in the store."""
 
 import hashlib
 import json
@@ -18,16 +18,16 @@ from synthbench.runtime import Runtime
 
 CPU = "CPU"
 SIZE = 512
-"""Rows and columns: a product takes milliseconds, so that many are made."""
+"""Rows and columns of the matrices; a product takes milliseconds."""
 SECONDS = 0.4
 SCALING = 0.85
-"""n threads do n to the power of this as much: they wait for each other and for memory."""
+"""n threads are n ** SCALING times as fast as one: they wait for each other and for memory."""
 _NVIDIA = Path("/proc/driver/nvidia")
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A device, its threads (1 but for a CPU) and how many floating-point operations it does in a second."""
+    """A device, its threads (1 unless a CPU) and its floating-point operations per second."""
 
     device: str
     threads: int
@@ -47,13 +47,13 @@ class Machine:
 
 
 DATA_CENTRE_GPU = Machine("data-centre GPU", 1, 20e12, is_measured=False)
-"""Products in fp32 on tensor cores, well below what such devices promise; never measured."""
+"""Assumed, well below what such devices promise in fp32 on tensor cores."""
 
 
 def this_machine(runtime: Runtime, store: Store) -> Machine:
     """Return the device that a run would use here, as measured now or before.
 
-    A store keeps the measurement, where there is a store; this never makes one.
+    An existing store keeps the measurement.
     """
     device = _device(runtime)
     threads = runtime.threads or os.cpu_count() or 1
@@ -70,7 +70,7 @@ def this_machine(runtime: Runtime, store: Store) -> Machine:
 
 
 def _device(runtime: Runtime) -> str:
-    """Return torch's name of the device; torch, which takes seconds to load, is asked only if need be."""
+    """Return torch's name of the device; loads torch, which takes seconds, only if there may be a GPU."""
     if runtime.device == "cpu" or (
         runtime.device == "auto" and sys.platform == "linux" and not _NVIDIA.exists()
     ):
@@ -91,7 +91,7 @@ def _kept(file: Path) -> float | None:
 @cache
 def _measured(device: str) -> float:
     if device == "cpu":
-        # Time of this process alone: other programs would make the machine look slow for good.
+        # CPU time, since other programs would make the machine look slow.
         return _best_rate(_numpy_product(), time.process_time)
     return _best_rate(_torch_product(device), time.perf_counter)
 
@@ -107,7 +107,7 @@ def _best_rate(multiply: Callable[[], None], clock: Callable[[], float]) -> floa
 
 
 def _numpy_product() -> Callable[[], None]:
-    """Return a product by one thread: several wait for each other where other programs run."""
+    """Return a product on one thread, as several would wait for other programs."""
     import numpy as np
     from threadpoolctl import threadpool_limits
 

@@ -1,4 +1,4 @@
-"""Audits as stages: a part's labels are judged by an oracle or in answered sheets, or people get a sheet."""
+"""Audits as stages: an oracle or answered sheets judge a part's labels, or people get a blank sheet."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ SHEET_FILE = "sheet.csv"
 
 @dataclass(frozen=True)
 class AuditLabels(Operation):
-    """Holds what was intended with the "data" input against what its texts say."""
+    """Compares the intended labels of the "data" input with judged ones."""
 
     kind: ClassVar[str] = "audit"
     version: ClassVar[int] = 1
@@ -36,7 +36,7 @@ class AuditLabels(Operation):
         return self.plan.oracle or ("sheets" if self.plan.sheets else "blank sheet")
 
     def config(self) -> Mapping[str, Any]:
-        """Return what decides which items are judged; answered sheets say it themselves."""
+        """Return what decides which items are judged; answered sheets name theirs."""
         if self.plan.sheets:
             return {}
         drawn = {"per_label": self.plan.per_label, "seed": self.plan.seed}
@@ -47,15 +47,12 @@ class AuditLabels(Operation):
         return {**drawn, "oracle_version": VERSION}
 
     @cached_property
-    def _hashes(self) -> Mapping[str, str]:
+    def outside(self) -> Mapping[str, str]:
+        """The hashes of the answered sheets."""
         return hashes({file.name: file for file in self.plan.sheets})
 
-    def outside(self) -> Mapping[str, str]:
-        """Return the hashes of the answered sheets."""
-        return self._hashes
-
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Judge, or write the sheet that is to be answered."""
+        """Judge, or write a blank sheet."""
         from synthbench.auditing.items import items_of
         from synthbench.auditing.sheets import question_of, write_sheet
 

@@ -37,16 +37,13 @@ class ReadSource(Operation):
         return 1
 
     def config(self) -> Mapping[str, Any]:
-        """Return the source's section, but for where it lies."""
+        """Return the source's section without its location."""
         return self.source.model_dump(mode="json", exclude={"origin"})
 
     @cached_property
-    def _fingerprint(self) -> Mapping[str, str]:
-        return self.source.fingerprint(self.roots)
-
     def outside(self) -> Mapping[str, str]:
-        """Return the hashes of the files, or the commit of the repository."""
-        return self._fingerprint
+        """The hashes of the files, or the commit of the repository."""
+        return self.source.fingerprint(self.roots)
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Read, check and write the data set."""
@@ -55,16 +52,12 @@ class ReadSource(Operation):
 
 @dataclass(frozen=True)
 class ExcludePairs(Operation):
-    """Drops a test set's pairs that stand in gold data ("task" and "gold:..." inputs)."""
+    """Drops the pairs of a test set ("task") that are in gold data ("gold:..." inputs)."""
 
     kind: ClassVar[str] = "exclude"
     comes_first: ClassVar[bool] = True
     component: ClassVar[str] = "pairs"
     version: ClassVar[int] = 1
-
-    def config(self) -> Mapping[str, Any]:
-        """Nothing but the inputs matters."""
-        return {}
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Drop and count."""
@@ -73,25 +66,21 @@ class ExcludePairs(Operation):
         gold = [read_dataset(folder) for name, folder in inputs.items() if name.startswith("gold:")]
         kept = drop_pairs_in(read_dataset(inputs["task"]), gold)
         if not len(kept):
-            raise UserError("every pair stands in the excluded sources; nothing is left to be scored")
+            raise UserError("every pair is in the excluded sources, so none is left to score")
         write_dataset(kept, work)
 
 
 @dataclass(frozen=True)
 class JoinLearning(Operation):
-    """Puts beside a test set ("task") what its evaluator learns from ("train:..." and "dev:..." inputs)."""
+    """Adds to a test set ("task") what its evaluator learns from ("train:..." and "dev:..." inputs)."""
 
     kind: ClassVar[str] = "join"
     comes_first: ClassVar[bool] = True
     component: ClassVar[str] = "splits"
     version: ClassVar[int] = 1
 
-    def config(self) -> Mapping[str, Any]:
-        """Nothing but the inputs matters."""
-        return {}
-
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Mark every record with what it is for."""
+        """Mark every record with its split."""
         learning = [
             (name.partition(":")[0], read_dataset(folder)) for name, folder in inputs.items() if ":" in name
         ]

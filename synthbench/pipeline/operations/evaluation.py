@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset, write_json
-from synthbench.pipeline.engine.stage import GroupMember, Operation, Stage
+from synthbench.pipeline.engine.stage import GroupMember, Stage
 from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations.plugin_calls import check_task, returned, settings
-from synthbench.plugin_code import code_of
+from synthbench.pipeline.operations.plugin_calls import PluginOperation, check_task, returned
 from synthbench.plugins import Evaluation, Evaluator
 from synthbench.runtime import use_threads
 
@@ -24,34 +23,14 @@ ITEMS_FILE = "items.parquet"
 
 
 @dataclass(frozen=True)
-class Evaluate(Operation):
+class Evaluate(PluginOperation[Evaluator]):
     """Scores the "model" input on the "task" input; all tasks of one model share one pass."""
 
     kind: ClassVar[str] = "evaluate"
-    evaluator_name: str
-    evaluator: Evaluator
-
-    @property
-    def component(self) -> str:
-        """The evaluator's name."""
-        return self.evaluator_name
-
-    @property
-    def version(self) -> int:
-        """The evaluator's version."""
-        return self.evaluator.version
-
-    def code(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the evaluator's code."""
-        return code_of([(self.evaluator_name, self.evaluator)])
-
-    def config(self) -> Mapping[str, Any]:
-        """Return the evaluator's configuration."""
-        return settings(self.evaluator)
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Let the evaluator look at its task."""
-        check_task(self.evaluator, inputs["task"] / DATASET_FOLDER)
+        """Let the evaluator check its task."""
+        check_task(self.plugin, inputs["task"] / DATASET_FOLDER)
 
     def group(self, inputs: Mapping[str, Stage]) -> str:
         """Evaluations of one model go together, so that each sentence is encoded once."""
@@ -93,7 +72,7 @@ class Evaluate(Operation):
 
 
 def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
-    """Return what earlier runs encoded; new vectors are kept by the member that is committed last."""
+    """Return the vectors of earlier attempts; the member that is committed last keeps new ones."""
     from synthbench.models.encoder import KeptVectors
 
     folders = [member.work.checkpoints for member in members]
@@ -104,7 +83,7 @@ def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
 def _evaluator(member: GroupMember) -> Evaluator:
     operation = member.operation
     assert isinstance(operation, Evaluate)
-    return operation.evaluator
+    return operation.plugin
 
 
 def _write_evaluation(result: Evaluation, task: SyntheticDataset, work: Workspace) -> None:

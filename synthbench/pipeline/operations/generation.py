@@ -25,10 +25,8 @@ from synthbench.llm.ledger import entries
 from synthbench.llm.local_model import LocalModel
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, dataset_folder, model_folder, read_dataset
-from synthbench.pipeline.engine.stage import Operation
 from synthbench.pipeline.engine.workspace import Journal, Workspace, as_line
-from synthbench.pipeline.operations.plugin_calls import checked, settings
-from synthbench.plugin_code import code_of
+from synthbench.pipeline.operations.plugin_calls import PluginOperation, checked
 from synthbench.plugins import ChatModel, Method, Unit
 from synthbench.runtime import Progress, Runtime, use_threads
 
@@ -41,33 +39,16 @@ LLM_KEY = "experiment.llm"
 
 
 @dataclass(frozen=True)
-class Generate(Operation):
+class Generate(PluginOperation[Method]):
     """Runs a method on its "source:..." inputs, with what it declared as "need:..." inputs."""
 
     kind: ClassVar[str] = "generate"
-    method_name: str
-    method: Method
     llm: LLM | None = None
-
-    @property
-    def component(self) -> str:
-        """The method's name."""
-        return self.method_name
-
-    @property
-    def version(self) -> int:
-        """The method's version."""
-        return self.method.version
-
-    def code(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the method's code."""
-        return code_of([(self.method_name, self.method)])
 
     def config(self) -> Mapping[str, Any]:
         """Return the method's configuration, and of the LLM what its answers depend on."""
-        if self.llm is None:
-            return settings(self.method)
-        return {**settings(self.method), LLM_KEY: dict(self.llm.identity())}
+        llm = {} if self.llm is None else {LLM_KEY: dict(self.llm.identity())}
+        return {**super().config(), **llm}
 
     @property
     def uses_llm(self) -> bool:
@@ -75,23 +56,20 @@ class Generate(Operation):
         return self.llm is not None
 
     def table_notes(self) -> tuple[str, ...]:
-        """Return what must be known beside every table of such data."""
+        """Return the notes that every table of such data needs."""
         of_llm = self.llm.table_notes() if isinstance(self.llm, LocalLLM) else ()
-        return (*of_llm, *self.method.table_notes())
+        return (*of_llm, *self.plugin.table_notes())
 
     @cached_property
-    def _revisions(self) -> Mapping[str, str]:
-        of_llm = self.llm.revisions() if isinstance(self.llm, LocalLLM) else {}
-        return {**self.method.revisions(), **of_llm}
-
     def outside(self) -> Mapping[str, str]:
-        """Return the revisions of what the method reads from outside."""
-        return self._revisions
+        """The revisions of what the method reads from outside."""
+        of_llm = self.llm.revisions() if isinstance(self.llm, LocalLLM) else {}
+        return {**self.plugin.revisions(), **of_llm}
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Let the method look at its sources, if it does so; reading them takes a while."""
-        if type(self.method).check_data is not Method.check_data:
-            self.method.check_data(_sources(inputs))
+        """Let the method check its sources, if it has such a check: reading them takes a while."""
+        if type(self.plugin).check_data is not Method.check_data:
+            self.plugin.check_data(_sources(inputs))
 
     def check_llm(self) -> None:
         """Look up the model at its endpoint; the generated world's is started later, and has it."""
@@ -114,13 +92,13 @@ class Generate(Operation):
                 raise
             raise UserError(_llm_is_gone(work.llm.model)) from error
         finally:
-            _say_what_was_asked(work)
-        places, dropped = _in_order(work.journal)
+            _report_requests(work)
+        offsets, dropped = _in_order(work.journal)
         dropped.update(context.dropped)
         failed: Counter[str] = Counter()
 
         def records() -> Iterator[Record]:
-            made = (entry["records"] for entry in work.journal.at(places))
+            made = (entry["records"] for entry in work.journal.at(offsets))
             for row in chain(chain.from_iterable(made), _bare_rows(work)):
                 record = self._complete(_from_entry(row))
                 if isinstance(record, Failure):
@@ -129,42 +107,42 @@ class Generate(Operation):
 
         manifest = write_records(
             dataset_folder(work),
-            self.method.record_kind,
+            self.plugin.record_kind,
             records(),
-            method=self.method_name,
+            method=self.name,
             version=self.version,
             config=dict(self.config()),
             sources={role: source.manifest.content_hash for role, source in sources.items()},
-            revisions=dict(self.outside()),
+            revisions=dict(self.outside),
             dropped=dict(sorted(dropped.items())),
             measured=context.measured,
         )
         if not manifest.num_records:
             if work.llm is not None:
-                # What was answered is kept in the cache; what failed is asked again by the same command.
+                # Answers are cached; the same command asks again for those that failed.
                 work.journal.discard()
-            raise UserError(f"{self.method_name} made no records: {_reasons(failed, dropped)}")
-        work.progress.say(_what_came(manifest, failed, dropped))
+            raise UserError(f"{self.name} made no records: {_reasons(failed, dropped)}")
+        work.progress.say(_summary(manifest, failed, dropped))
 
     def _endpoint(self, work: Workspace) -> Endpoint | None:
         return self.llm.at(work.llm.model) if self.llm is not None and work.llm is not None else None
 
     def _generate(self, sources: Mapping[str, SyntheticDataset], context: "Context", work: Workspace) -> None:
-        """Write down what the method yields: units for good, bare records until it is called again."""
+        """Journal the method's units; bare records are kept until the method runs again."""
         yielded = Fingerprints()
         with (work.folder / BARE_FILE).open("w", encoding="utf-8") as bare:
-            made = self.method.generate(sources, context)
-            for output in checked(made, self.method_name, self.method.record_kind):
+            made = self.plugin.generate(sources, context)
+            for output in checked(made, self.name, self.plugin.record_kind):
                 if not isinstance(output, Unit):
                     bare.write(as_line(_to_row(output)))
                     continue
                 if not yielded.add(output.key):
-                    raise UserError(f"{self.method_name} yielded two units with the key '{output.key}'")
+                    raise UserError(f"{self.name} yielded two units with the key '{output.key}'")
                 if output.key not in context.finished_units:
                     work.journal.append(_to_entry(output))
 
     def _complete(self, record: Record) -> Record:
-        return record if record.method else replace(record, method=self.method_name)
+        return record if record.method else replace(record, method=self.name)
 
 
 @dataclass(frozen=True)
@@ -186,7 +164,7 @@ class Context:
 
     @property
     def progress(self) -> Progress:
-        """Where to say how far it is."""
+        """Where to report progress."""
         return self.work.progress
 
     @property
@@ -231,7 +209,7 @@ class Context:
             self.dropped[reason] += amount
 
     def measure(self, name: str, value: float) -> None:
-        """Keep a number that people should know of the data."""
+        """Record a figure of the data for people."""
         if not math.isfinite(value):
             raise ValueError(f"'{name}' is {value}")
         self.measured[name] = float(value)
@@ -254,25 +232,25 @@ def _sources(inputs: Mapping[str, Path]) -> dict[str, SyntheticDataset]:
 
 def _llm_is_gone(llm: ChatModel) -> str:
     return (
-        f"the LLM '{llm.name}' at {llm.base_url} answers no more; what it has written is kept, and the same "
-        "command goes on from there"
+        f"the LLM '{llm.name}' at {llm.base_url} stopped responding. Its answers are cached; "
+        "run the same command again to resume"
     )
 
 
-def _say_what_was_asked(work: Workspace) -> None:
+def _report_requests(work: Workspace) -> None:
     if work.llm is not None:
         for entry in entries(work.llm.answers, work.llm.account.experiment, work.llm.account.stage):
             work.progress.say(str(entry))
 
 
 def _bare_rows(work: Workspace) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the records that came outside of units, in their order."""
+    """Yield the rows of bare records, in order."""
     with (work.folder / BARE_FILE).open(encoding="utf-8") as stream:
         yield from map(json.loads, stream)
 
 
-def _what_came(manifest: Manifest, failed: Counter[str], dropped: Mapping[str, int]) -> str:
-    """Say what the whole data set holds, with what earlier runs made of it, and what it does not hold."""
+def _summary(manifest: Manifest, failed: Counter[str], dropped: Mapping[str, int]) -> str:
+    """Say what the data set holds, what failed and what was dropped."""
     failures = f"; failures: {failed.total():,}" if failed else ""
     if 0 < len(failed) <= _REASONS_SHOWN:
         failures += f" ({_counted(failed)})"
@@ -285,29 +263,29 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _in_order(journal: Journal) -> tuple["array[int]", Counter[str]]:
-    """Return where the units stand in the journal, in their order, and what all of them dropped.
+    """Return the byte offsets of the units in the journal, in the units' order, and all that they dropped.
 
-    Keys, which order units of equal position, are read for these alone: there may be a million others.
+    Keys order units of equal position, and are read for these alone: there may be a million others.
     """
     import numpy as np
 
-    places, positions = array("Q"), array("q")
+    offsets, positions = array("Q"), array("q")
     dropped: Counter[str] = Counter()
-    for place, entry in journal.located():
-        places.append(place)
+    for offset, entry in journal.located():
+        offsets.append(offset)
         positions.append(entry["position"])
         dropped.update(entry.get("dropped", {}))
     order = np.argsort(np.array(positions), kind="stable")
-    sorted_places = array("Q", np.array(places, np.uint64)[order].tobytes())
+    sorted_offsets = array("Q", np.array(offsets, np.uint64)[order].tobytes())
     is_start = np.diff(np.array(positions)[order]) != 0
     starts = np.flatnonzero(np.r_[True, is_start, True])
     for start, stop in pairwise(starts.tolist()):
         if stop - start > 1:
-            equal = sorted_places[start:stop]
+            equal = sorted_offsets[start:stop]
             keys = [entry["key"] for entry in journal.at(equal)]
-            in_order = (place for _, place in sorted(zip(keys, equal, strict=True)))
-            sorted_places[start:stop] = array("Q", in_order)
-    return sorted_places, dropped
+            in_order = (offset for _, offset in sorted(zip(keys, equal, strict=True)))
+            sorted_offsets[start:stop] = array("Q", in_order)
+    return sorted_offsets, dropped
 
 
 def _to_entry(unit: Unit) -> dict[str, Any]:
@@ -316,7 +294,7 @@ def _to_entry(unit: Unit) -> dict[str, Any]:
 
 
 def _to_row(record: Record) -> dict[str, Any]:
-    """Return the kind and the columns that differ from their defaults, to keep the journal small."""
+    """Return the kind and the columns with other values than the defaults, to keep the journal small."""
     defaults = {known.name: known.default for known in fields(record)}
     given = {name: value for name, value in record.values().items() if value != defaults[name]}
     return {"kind": record.kind.value, **given}

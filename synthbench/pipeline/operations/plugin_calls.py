@@ -1,28 +1,52 @@
-"""Calls of plug-ins: their configuration as JSON, and checks of what they return."""
+"""Stages whose work a plug-in does, and checks of what plug-ins return."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from functools import cache
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError
+from synthbench.pipeline.engine.stage import Operation
+from synthbench.plugin_code import code_of
 from synthbench.plugins import Component, Evaluator, Unit
 
 T = TypeVar("T")
+P = TypeVar("P", bound=Component)
 _SHOWN = 60
 
 
-def settings(plugin: Component) -> dict[str, Any]:
-    """Return a plug-in's configuration as plain JSON values."""
-    return plugin.model_dump(mode="json")
+@dataclass(frozen=True)
+class PluginOperation(Operation, Generic[P]):
+    """A stage whose work one plug-in does: name, version, code and settings are the plug-in's."""
+
+    name: str
+    plugin: P
+
+    @property
+    def component(self) -> str:
+        """The plug-in's name."""
+        return self.name
+
+    @property
+    def version(self) -> int:
+        """The plug-in's version."""
+        return self.plugin.version
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the plug-in's code."""
+        return code_of([(self.name, self.plugin)])
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the plug-in's settings as plain JSON values."""
+        return self.plugin.model_dump(mode="json")
 
 
 def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything
-    """Hand on what a method yields; raises UserError at what is no record of its kind and no Unit."""
+    """Yield what a method yields; raises UserError if that is no record of its kind and no Unit."""
     wanted = f"`generate` must yield records of kind {kind}, Failures, or Units of them"
     if not isinstance(made, Iterable):
         raise UserError(f"{name}: {wanted}; it returned {_shown(made)}")
@@ -34,7 +58,7 @@ def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]: 
 
 
 def returned(value: Any, wanted: type[T], name: str, function: str) -> T:  # noqa: ANN401 - anything
-    """Return what a plug-in's function returned; raises UserError if it is nothing of the wanted type."""
+    """Return a plug-in's return value; raises UserError if it has another type."""
     if not isinstance(value, wanted):
         raise UserError(f"{name}: `{function}` must return {wanted.__name__}; it returned {_shown(value)}")
     return value
@@ -80,7 +104,7 @@ def _shown(value: object) -> str:
 
 
 def check_task(evaluator: Evaluator, folder: Path) -> None:
-    """Let an evaluator look at the data set in `folder`, if it does so; reading takes a while.
+    """Let an evaluator check the data set in `folder`, if it has such a check; each set is read once.
 
     Raises UserError if it can't measure anything there.
     """

@@ -19,7 +19,7 @@ from synthbench.pipeline.engine.artifacts import (
 )
 from synthbench.pipeline.engine.stage import Operation
 from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations.plugin_calls import check_task, returned, settings
+from synthbench.pipeline.operations.plugin_calls import PluginOperation, check_task, returned
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Evaluator, Trainer, TrainingContext, TrainingSummary
 from synthbench.runtime import use_threads
@@ -29,62 +29,46 @@ PAUSED = "paused"
 
 
 @dataclass(frozen=True)
-class Train(Operation):
+class Train(PluginOperation[Trainer]):
     """Trains a model on all "data:..." inputs.
 
-    "dev:..." inputs select its checkpoint, and of "dev-part:..." inputs the records with split "dev".
-    `dev_parts` are the names of the latter, for messages only. With `until` below 1 the training pauses after
-    that share of its steps; one that is the "paused" input, or was chosen by it, is finished, with the seed
-    that it began with.
+    "dev:..." inputs, and the records of "dev-part:..." inputs with split "dev", select its checkpoint.
+    `dev_parts` names the latter in messages. With `until` below 1 the training pauses after that share of its
+    steps. A "paused" input, or the one that it chose, is finished with its own seed.
     """
 
     kind: ClassVar[str] = "train"
-    trainer_name: str
-    trainer: Trainer
     seed: int
     evaluator_name: str = ""
     evaluator: Evaluator | None = None
     dev_parts: tuple[str, ...] = ()
     until: float = 1.0
 
-    @property
-    def component(self) -> str:
-        """The trainer's name."""
-        return self.trainer_name
-
-    @property
-    def version(self) -> int:
-        """The trainer's version."""
-        return self.trainer.version
-
     def code(self) -> Mapping[str, Mapping[str, str]]:
-        """Return the code of the trainer and of what selects the checkpoint."""
+        """Return the code of the trainer and of the evaluator that selects the checkpoint."""
         selecting = [] if self.evaluator is None else [(self.evaluator_name, self.evaluator)]
-        return code_of([(self.trainer_name, self.trainer), *selecting])
+        return code_of([(self.name, self.plugin), *selecting])
 
     def config(self) -> Mapping[str, Any]:
         """Return the trainer's configuration, the seed and what selects the checkpoint."""
-        config: dict[str, Any] = {**settings(self.trainer), "seed": self.seed}
+        config: dict[str, Any] = {**super().config(), "seed": self.seed}
         if self.until < 1:
             config["until"] = self.until
         if self.evaluator is not None:
             config["selection"] = {
                 "evaluator": self.evaluator_name,
                 "version": self.evaluator.version,
-                **settings(self.evaluator),
+                **self.evaluator.model_dump(mode="json"),
             }
         return config
 
     @cached_property
-    def _revisions(self) -> Mapping[str, str]:
-        return self.trainer.revisions()
-
     def outside(self) -> Mapping[str, str]:
-        """Return the revision of the base model."""
-        return self._revisions
+        """The revision of the base model."""
+        return self.plugin.revisions()
 
     def check(self, inputs: Mapping[str, Path]) -> None:
-        """Require that the checkpoints can be scored on each source that is to select among them."""
+        """Require that checkpoints can be scored on each dev source."""
         if self.evaluator is not None:
             for _, folder in _named(inputs, "dev:"):
                 check_task(self.evaluator, folder / DATASET_FOLDER)
@@ -105,7 +89,7 @@ class Train(Operation):
             until=self.until,
             resume=paused,
         )
-        summary = returned(self.trainer.train(data, context), TrainingSummary, self.trainer_name, "train")
+        summary = returned(self.plugin.train(data, context), TrainingSummary, self.name, "train")
         write_json(work.output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
 
 
@@ -118,7 +102,7 @@ def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]
 
 
 def _parts(inputs: Mapping[str, Path]) -> list[SyntheticDataset]:
-    """Read what is trained on; without one of its parts a row would not be what its name says."""
+    """Read the training data; an empty part is an error, since the row would not be what its name says."""
     found = {name: read_dataset(folder) for name, folder in _named(inputs, "data:")}
     for name, dataset in found.items():
         if not len(dataset):

@@ -1,4 +1,4 @@
-"""From the artifacts of audits to results, and from a blank sheet to the people who are to answer it."""
+"""Results of audits, and blank sheets for annotators."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from synthbench.reporting.results import AuditResult
 
 
 def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, ...], tuple[str, ...]]:
-    """Return each audit of distinct data once, and messages on those that are not finished."""
+    """Return each audit of distinct data once, and messages about unfinished ones."""
     found: dict[str, AuditResult] = {}
     unfinished: dict[str, None] = {}
     for run in plan.runs:
@@ -46,22 +46,20 @@ def _row(run: PlannedRun, name: str, plan: Plan) -> str:
 
 
 def deliver_sheet(audit: AuditResult, artifacts: Artifacts, folder: Path) -> str:
-    """Copy the sheet of an audit that nobody has judged yet into a folder, and say what to do with it.
+    """Copy the blank sheet of an audit into a folder, and return what to do with it.
 
-    A sheet that is there already is replaced only if it is blank.
+    An existing sheet is replaced only if it is blank.
     """
     source = artifacts.file(audit.stage, SHEET_FILE)
-    assert source is not None, "what nobody has judged has a sheet"
+    assert source is not None, "an audit without a judge has a sheet"
     target = folder / sheet_name(audit)
     if target.exists() and not is_blank(target):
-        return (
-            f"{target}: holds answers, and is left as it is; they count once `sheets:` of the audit names it"
-        )
+        return f"{target}: has answers and is kept; name it under `audit.{audit.name}.sheets` to count them"
     with replacing(target, force=True) as temporary:
         temporary.write_bytes(source.read_bytes())
     return (
-        f"{target}: {audit.num_items:,} to answer; give each annotator a copy, then name the answered copies "
-        f"under `audit.{audit.name}.sheets` and run again"
+        f"{target}: {audit.num_items:,} to answer; give each annotator a copy, name the answered copies "
+        f"under `audit.{audit.name}.sheets`, and run again"
     )
 
 

@@ -19,10 +19,10 @@ from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, E
 from synthbench.pipeline.operations.generation import Generate
 from synthbench.pipeline.operations.training import PAUSED, SUMMARY_FILE, Train
 from synthbench.pipeline.results.audits import audit_results
-from synthbench.pipeline.results.data_checks import examined
+from synthbench.pipeline.results.data_checks import with_data_checks
 from synthbench.pipeline.results.item_noise import item_noise
 from synthbench.pipeline.results.lineage import (
-    base,
+    base_revisions,
     file_as_given,
     ingredients,
     reads_data_folder,
@@ -30,7 +30,7 @@ from synthbench.pipeline.results.lineage import (
     version_notes,
 )
 from synthbench.pipeline.results.llm_costs import cost_results, generations
-from synthbench.pipeline.results.samples import Excerpts
+from synthbench.pipeline.results.samples import Samples
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
 from synthbench.reporting.statistics.histograms import score_counts
 from synthbench.sources.models import Source
@@ -43,13 +43,10 @@ def collect(
     overrides: tuple[str, ...] = (),
     pending: tuple[str, ...] = (),
 ) -> ExperimentResult:
-    """Read the results of every run whose evaluations are all there; the others are named in `failures`.
+    """Read the results of every run whose evaluations are finished.
 
-    They are named in `pending` where nothing failed, and something is to come on another day.
-
-    Audits are results of their own: one that is not there holds up no score.
-
-    `overrides` made the experiment another than its file's. Raises ArtifactDamagedError.
+    Other runs are named in the result's `failures`; in its `pending` if nothing failed and an LLM's batch is
+    under way. A missing audit holds up no score. Raises ArtifactDamagedError.
     """
     runs = [run for run in plan.runs if _is_finished(run, artifacts)]
     results = tuple(_run_result(run, plan.experiment, artifacts) for run in runs)
@@ -57,8 +54,8 @@ def collect(
     unfinished = (*(f"{run.label} is not finished" for run in plan.runs if run not in runs), *unjudged)
     only_late = bool(pending) and not failures
     experiment = plan.experiment
-    taken = Excerpts(results, artifacts)
-    of_runs, unread = examined(runs, results, artifacts)
+    samples = Samples(results, artifacts)
+    of_runs, unread = with_data_checks(runs, results, artifacts)
     missing = tuple(f"{task}: no data found, left out" for task in plan.missing_tasks)
     return ExperimentResult(
         experiment=experiment.name,
@@ -78,8 +75,8 @@ def collect(
         item_noise=tuple(item_noise(runs, experiment.is_seeded, artifacts)),
         audits=audits,
         costs=cost_results(plan, artifacts),
-        excerpts=tuple(taken.of_each()),
-        side_by_side=tuple(taken.side_by_side()),
+        excerpts=tuple(samples.of_each()),
+        side_by_side=tuple(samples.side_by_side()),
         revisions=revisions(plan, runs),
         failures=(*failures, *(() if only_late else unfinished)),
         pending=(*pending, *(unfinished if only_late else ())),
@@ -89,7 +86,7 @@ def collect(
 
 
 def request(experiment: Experiment, overrides: Sequence[str]) -> str:
-    """Return a hash of what is asked for: the file's content and the overrides, in whatever way it is run."""
+    """Return a hash of the file's content and the overrides, without settings of the runtime."""
     content = {key: value for key, value in experiment.resolved.items() if key != "runtime"}
     llm = content.get("llm")
     if isinstance(llm, dict):
@@ -116,7 +113,7 @@ def _hash(*lines: str) -> str:
 
 
 def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
-    """Tell whether the evaluations are there, or, where nothing is trained, what the run ends with."""
+    """Tell whether the run's evaluations exist; of a run without training, its last stages."""
     ends = run.evaluations.values() if run.evaluations or run.model else run.ends
     return all(artifacts.has(stage.identity) for stage in ends)
 
@@ -144,8 +141,8 @@ def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -
         dev_score=summary.get("dev_score"),
         num_steps=summary.get("num_steps", 0),
         seconds=_seconds(run, artifacts),
-        revisions=base(run, artifacts),
-        model_folder="" if model is None else artifacts.place(model.identity),
+        revisions=base_revisions(run, artifacts),
+        model_folder="" if model is None else artifacts.path_in_home(model.identity),
     )
 
 
@@ -155,7 +152,7 @@ def _run_identity(run: PlannedRun) -> str:
 
 
 def _trained(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
-    """Return the training that made the run's model, of several the chosen one."""
+    """Return the training that made the run's model; if several did, the chosen one."""
     return run.model and (artifacts.chosen_input(run.model) or run.model)
 
 
@@ -165,7 +162,7 @@ def _chosen(run: PlannedRun, artifacts: Artifacts) -> dict[str, Any]:
 
 
 def _starts(model: Stage | None) -> list[Train]:
-    """Return the trainings that paused, of which the model's is one; none without seed optimisation."""
+    """Return the paused trainings that the model was chosen from; none without seed optimisation."""
     choice = None if model is None else model.inputs.get(PAUSED)
     operations = [] if choice is None else [stage.operation for stage in choice.inputs.values()]
     return [operation for operation in operations if isinstance(operation, Train)]
@@ -197,7 +194,7 @@ def _datasets(
             made_of=tuple(ingredients(stage, artifacts)),
             content_hash=manifest.content_hash,
             stage=stage.identity,
-            folder=artifacts.place(stage.identity, DATASET_FOLDER),
+            folder=artifacts.path_in_home(stage.identity, DATASET_FOLDER),
         )
 
 
@@ -213,7 +210,7 @@ def _task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
     source = _test_source(stage)
     return TaskScores(
         task=task,
-        title=stage.operation.evaluator.main_score_title,
+        title=stage.operation.plugin.main_score_title,
         evaluator=stage.operation.component,
         settings=dict(stage.operation.config()),
         split=source.final_split or "",
@@ -234,6 +231,6 @@ def _test_source(evaluation: Stage) -> Source:
 
 
 def _seconds(run: PlannedRun, artifacts: Artifacts) -> float:
-    """Sum what the run's own stages took when they were computed, shared ones counted in full."""
+    """Add up the seconds of all stages behind a run, shared ones counted in full."""
     ends = (*run.evaluations.values(), *run.audits.values())
     return round(sum(float(artifacts.record(s.identity).get("seconds", 0.0)) for s in ancestors(ends)), 3)

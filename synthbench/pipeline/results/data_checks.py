@@ -1,11 +1,11 @@
-"""What the training data of a run are like, and what of its test sets stands in them.
+"""Data checks: key figures of training data, and test sentences in them.
 
-It is no stage: nothing depends on it. It is looked at when the results are collected, and then kept.
+They are no stages: nothing depends on them. They are made when results are collected, and cached.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import reduce
-from typing import TYPE_CHECKING
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
@@ -25,38 +25,38 @@ VERSION = 2
 ITEMS = {RecordKind.RANKING: "queries", RecordKind.SENTENCE: "sentences"}
 
 
-def examined(
+def with_data_checks(
     runs: Sequence[PlannedRun], results: Sequence[RunResult], artifacts: Artifacts
 ) -> tuple[tuple[RunResult, ...], tuple[str, ...]]:
-    """Return the runs' results with the figures of their data and what of their test sets stands in these.
+    """Return the results with key figures of their training data and the test sentences in these, and notes.
 
-    Data and test sets that are no longer in the store, and data without sentences, are left out, and named in
-    the notes that are returned, too: what nobody looked for must not pass for what is not there.
+    The notes name data and test sets that could not be checked: they are no longer in the store, or have no
+    sentences. "Not checked" must not pass for "not contaminated".
     """
-    examiner = _Examiner(artifacts)
-    found = tuple(examiner.try_to_examine(run, result) for run, result in zip(runs, results, strict=True))
-    return found, tuple(examiner.notes)
+    checker = _Checker(artifacts)
+    checked = tuple(checker.check(run, result) for run, result in zip(runs, results, strict=True))
+    return checked, tuple(checker.notes)
 
 
-class _Examiner:
-    """Looks at data sets of the store, at each once."""
+class _Checker:
+    """Checks each data set once."""
 
     def __init__(self, artifacts: Artifacts) -> None:
         self._artifacts = artifacts
-        self._known = ResultCache(artifacts, VERSION)
+        self._cache = ResultCache(artifacts, VERSION)
         self._indexes: dict[tuple[tuple[str, str], ...], TestIndex] = {}
         self.notes: dict[str, None] = {}
 
-    def try_to_examine(self, run: PlannedRun, result: RunResult) -> RunResult:
+    def check(self, run: PlannedRun, result: RunResult) -> RunResult:
         try:
-            return self._examine(run, result)
+            return self._checked(run, result)
         except UserError as error:
-            # Where the store lies is in no result.
+            # Results do not say where the store lies.
             reason = str(error).replace(f"{self._artifacts.root.parent}/", "")
-            self.notes[f"Nobody looked for test sentences in all training data: {reason}."] = None
+            self.notes[f"Not all training data were checked for test sentences: {reason}."] = None
             return result
 
-    def _examine(self, run: PlannedRun, result: RunResult) -> RunResult:
+    def _checked(self, run: PlannedRun, result: RunResult) -> RunResult:
         datasets = tuple(
             dataset.model_copy(update={"figures": self._figures(dataset.stage)})
             for dataset in result.datasets
@@ -71,30 +71,25 @@ class _Examiner:
             if self._artifacts.has_dataset(identity):
                 yield task, identity
             else:
-                gone = f"{task} is no longer in the store: nobody looked for it in the training data."
+                gone = f"{task} is no longer in the store: training data were not checked for its sentences."
                 self.notes[gone] = None
 
     def _figures(self, part: str) -> dict[str, float]:
         from synthbench.data.quality import key_figures
 
-        known = self._known.kept("figures", part)
-        if known is None:
-            known = key_figures(self._read(part))
-            self._known.keep(known, "figures", part, of=[part])
-        return dict(known)
+        return dict(self._cache.get(lambda: key_figures(self._read(part)), "figures", part, of=[part]))
 
     def _overlaps(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> tuple[Overlap, ...]:
         if not parts or not tests:
             return ()
         key = (*parts.items(), *tests.items())
-        known = self._known.kept("overlaps", *map(list, key))
-        if known is None:
-            known = [overlap.model_dump(mode="json") for overlap in self._search(parts, tests)]
-            stages = (*parts.values(), *tests.values())
-            self._known.keep(known, "overlaps", *map(list, key), of=stages)
-        return tuple(map(Overlap.model_validate, known))
+        stages = (*parts.values(), *tests.values())
+        search = partial(self._search, parts, tests)
+        return tuple(
+            map(Overlap.model_validate, self._cache.get(search, "overlaps", *map(list, key), of=stages))
+        )
 
-    def _search(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> list[Overlap]:
+    def _search(self, parts: Mapping[str, str], tests: Mapping[str, str]) -> list[dict[str, Any]]:
         from synthbench.data.contamination import Check, Findings, search
         from synthbench.data.streaming import text_batches
 
@@ -113,9 +108,9 @@ class _Examiner:
                 sharing={check.value: counts.items for check, counts in each.checks.items()},
                 whole={check.value: counts.whole_items for check, counts in each.checks.items()},
                 as_pairs=each.items_as_pairs,
-                by_part={name: of[place].checks[Check.NORMALISED].items for name, of in by_part.items()},
-            )
-            for place, each in enumerate(together)
+                by_part={name: of[index].checks[Check.NORMALISED].items for name, of in by_part.items()},
+            ).model_dump(mode="json")
+            for index, each in enumerate(together)
         ]
 
     def _index(self, tests: Mapping[str, str]) -> "TestIndex":

@@ -1,8 +1,9 @@
-"""From the per-item scores of all runs to what the choice of test items does to each comparison."""
+"""Item noise: how much the choice of test items moves each comparison, from the per-item scores."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from synthbench.config.experiment import Variant
 from synthbench.pipeline.engine.artifacts import Artifacts
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 Axes = tuple[tuple[str, str], ...]
 Scored = tuple[PlannedRun, Stage]
-
-
 VERSION = 1
 """Raise it whenever the same items give other figures."""
 
@@ -27,22 +26,18 @@ VERSION = 1
 def item_noise(
     runs: Sequence[PlannedRun], is_seeded: Callable[[Variant], bool], artifacts: Artifacts
 ) -> Iterator[ItemNoise]:
-    """Yield the items' noise for each point of the grid, test set and evaluator with two rows or more.
+    """Yield the item noise for each point of the grid, test set and evaluator with two rows or more.
 
-    `is_seeded` says of a row whether seeds make a difference to it. Left out are rows whose noise between
-    seeds is unknown, and evaluators that don't say how items move their score. Rows that were scored on other
-    items, as pairs that stand in their data were dropped, are compared among themselves. One test set is in
-    memory at a time, and its figures are cached.
+    `is_seeded` tells whether seeds change a row. Rows whose noise between seeds is unknown are left out, and
+    evaluators that don't tell how items move their score. Rows scored on different items, since pairs in
+    their data were dropped, are not compared. One test set is in memory at a time; its figures are cached.
     """
     cache = ResultCache(artifacts, VERSION)
     for (axes, task, evaluator), scored in _by_test_set(runs).items():
         rows = [[run.variant.name, run.seed, is_seeded(run.variant), each.identity] for run, each in scored]
         key = (list(map(list, axes)), task, evaluator, rows)
-        known = cache.kept(*key)
-        if known is None:
-            found = _of_test_set(dict(axes), task, scored, is_seeded, artifacts)
-            known = [noise.model_dump(mode="json") for noise in found]
-            cache.keep(known, *key, of=[stage.identity for _, stage in scored])
+        found = partial(_of_test_set, dict(axes), task, scored, is_seeded, artifacts)
+        known = cache.get(found, *key, of=[stage.identity for _, stage in scored])
         yield from map(ItemNoise.model_validate, known)
 
 
@@ -52,11 +47,12 @@ def _of_test_set(
     scored: Sequence[Scored],
     is_seeded: Callable[[Variant], bool],
     artifacts: Artifacts,
-) -> Iterator[ItemNoise]:
+) -> list[dict[str, Any]]:
+    found = []
     for rows in _influences(scored, is_seeded, artifacts):
         if len(rows) > 1:
             influences = tuple(rows.values())
-            yield ItemNoise(
+            noise = ItemNoise(
                 axes=axes,
                 task=task,
                 evaluator=scored[0][1].operation.component,
@@ -64,6 +60,8 @@ def _of_test_set(
                 variants=tuple(rows),
                 squared_errors=item_variances(influences),
             )
+            found.append(noise.model_dump(mode="json"))
+    return found
 
 
 def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Axes, str, str], list[Scored]]:
@@ -78,7 +76,7 @@ def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Axes, str, str], list
 def _influences(
     scored: Sequence[Scored], is_seeded: Callable[[Variant], bool], artifacts: Artifacts
 ) -> Iterable[dict[str, Influences]]:
-    """Return the influences of each row whose noise is known, rows of the same items together."""
+    """Return the influences of each row whose noise is known, grouped by items."""
     import numpy as np
 
     rows: dict[str, list[Scored]] = {}
@@ -98,7 +96,7 @@ def _influences(
 
 
 def _influence(stage: Stage, artifacts: Artifacts) -> "tuple[bytes, NDArray[np.float64]] | None":
-    """Return a hash of the items' ids and how they move the main score; None where that is unknown."""
+    """Return a hash of the items' ids, and each item's influence on the main score; None if unknown."""
     import numpy as np
     import pyarrow.parquet as pq
 
@@ -109,7 +107,7 @@ def _influence(stage: Stage, artifacts: Artifacts) -> "tuple[bytes, NDArray[np.f
     table = pq.read_table(file, use_threads=False)
     items = {name: table.column(name).to_numpy() for name in table.column_names}
     scores = artifacts.json(stage.identity, SCORES_FILE)["scores"]
-    values = stage.operation.evaluator.influence(items, scores)
+    values = stage.operation.plugin.influence(items, scores)
     if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
         return None
     return sha256("\0".join(map(str, items["id"])).encode()).digest(), values

@@ -1,4 +1,4 @@
-"""What results were made from, as the stages behind them know it."""
+"""Lineage: what data and models were made from, and with which versions."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,34 +15,34 @@ from synthbench.reporting.results import Ingredient, Revisions
 
 
 def ingredients(stage: Stage, artifacts: Artifacts) -> Iterator[Ingredient]:
-    """Yield all that a data set was made from, each stage once, what it was made from directly first.
+    """Yield what a data set was made from, each stage once, nearest first.
 
-    Trainings that paused, of which dev chose the one that a model was finished from, are left out.
+    Paused trainings that seed optimisation chose from are left out. Breadth first, which `ancestors` is not.
     """
     roles: dict[str, str] = {stage.identity: ""}
     found: list[Stage] = []
-    waiting = deque([stage])
-    while waiting:
-        for role, source in _made_from(waiting.popleft()).items():
+    queue = deque([stage])
+    while queue:
+        for role, source in _made_from(queue.popleft()).items():
             if source.identity not in roles:
                 roles[source.identity] = role
                 found.append(source)
-                waiting.append(source)
+                queue.append(source)
     return (_ingredient(each, roles, artifacts) for each in found)
 
 
-def base(run: PlannedRun, artifacts: Artifacts) -> Revisions:
-    """Return what the training of a run read from outside: its base model."""
+def base_revisions(run: PlannedRun, artifacts: Artifacts) -> Revisions:
+    """Return the revision of the run's base model."""
     if run.model is None:
         return ()
-    return tuple((artifacts.chosen_input(run.model) or run.model).operation.outside().items())
+    return tuple((artifacts.chosen_input(run.model) or run.model).operation.outside.items())
 
 
 def revisions(plan: Plan, runs: Sequence[PlannedRun]) -> Revisions:
-    """Return each model and file that a stage behind these runs read, in the order of the plan."""
+    """Return the revisions of all models and files behind these runs, in the order of the plan."""
     used = {stage.identity for stage in ancestors(end for run in runs for end in run.ends)}
     stages = (stage for identity, stage in plan.stages.items() if identity in used)
-    return tuple(dict.fromkeys(each for stage in stages for each in stage.operation.outside().items()))
+    return tuple(dict.fromkeys(each for stage in stages for each in stage.operation.outside.items()))
 
 
 def reads_data_folder(plan: Plan) -> bool:
@@ -55,7 +55,7 @@ def reads_data_folder(plan: Plan) -> bool:
 
 
 def file_as_given(file: Path) -> str:
-    """Return the file's path below the working directory, else its name alone: it may lie anywhere."""
+    """Return the file's path below the working directory, else its name alone."""
     here, placed = Path.cwd(), file.absolute()
     is_below = placed.is_relative_to(here) and ".." not in placed.parts
     return placed.relative_to(here).as_posix() if is_below else file.name
@@ -72,21 +72,21 @@ def _made_from(stage: Stage) -> Mapping[str, Stage]:
 
 def _ingredient(stage: Stage, roles: Mapping[str, str], artifacts: Artifacts) -> Ingredient:
     operation = stage.operation
-    assert isinstance(operation, ReadSource | Train | Generate), f"data are made of no {stage.kind}"
+    assert isinstance(operation, ReadSource | Train | Generate), f"data can't be made from {stage.kind}"
     is_source = isinstance(operation, ReadSource)
     return Ingredient(
         role=roles[stage.identity],
         kind=operation.kind,
         name=stage.label if is_source else operation.component,
         of=tuple(dict.fromkeys(roles[source.identity] for source in _made_from(stage).values())),
-        revisions=tuple(operation.outside().items()),
+        revisions=tuple(operation.outside.items()),
         stage=stage.identity,
         **_result(stage, artifacts),
     )
 
 
 def _result(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
-    """Return a data set's size and hash, a model's dev score; nothing of what is gone."""
+    """Return a data set's size and hash, or a model's dev score; nothing if it is gone."""
     if artifacts.has_dataset(stage.identity):
         manifest = artifacts.manifest(stage.identity)
         return {"num_records": manifest.num_records, "content_hash": manifest.content_hash}
@@ -98,10 +98,9 @@ ROWS_SHOWN = 5
 
 
 def version_notes(runs: Sequence[PlannedRun], artifacts: Artifacts) -> Iterator[str]:
-    """Yield a sentence for each package, Python and machine of which stages in the store met several.
+    """Yield a sentence for each package, Python or machine that differs between cached stages.
 
-    A stage that is there is not computed anew because a package is newer: only the versions of methods,
-    trainers and evaluators, and the code of those that others wrote, are part of what it is.
+    Such versions are in no identity: a newer package does not make a stage stale.
     """
     known: dict[str, dict[str, str]] = {}
     rows: dict[str, dict[str, dict[str, None]]] = {}
@@ -121,6 +120,6 @@ def _versions(stage: Stage, artifacts: Artifacts) -> dict[str, str]:
 
 
 def _some(rows: list[str]) -> str:
-    """Name some rows, and how many there are beside them."""
+    """Name some rows, and the number of the others."""
     more = len(rows) - ROWS_SHOWN
     return ", ".join(rows[:ROWS_SHOWN]) + (f" and {more} more" if more > 0 else "")

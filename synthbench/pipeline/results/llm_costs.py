@@ -1,4 +1,4 @@
-"""What the data of an experiment cost, stage by stage, from the ledger of LLM answers."""
+"""What an experiment's data cost, by stage, from the ledger of LLM requests."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,9 +13,9 @@ from synthbench.reporting.results import CostResult
 
 
 def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
-    """Return what each stage that asked an LLM came to; stages of one part of the data stand together.
+    """Return the cost of each stage that asked an LLM, grouped by part of the data.
 
-    Rows whose data come from the same stages are named together.
+    Rows that share such stages are named together.
     """
     asked: dict[str, tuple[str, list[Stage]]] = {}
     rows: dict[str, dict[str, None]] = {}
@@ -34,7 +34,7 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
 
 
 def generations(stage: Stage) -> Iterator[Stage]:
-    """Yield each stage that generated data of a stage, once: what a method needs before the method itself."""
+    """Yield the generate stages behind a stage, dependencies first."""
     return (each for each in ancestors([stage]) if isinstance(each.operation, Generate))
 
 
@@ -58,7 +58,7 @@ def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
     endpoint = operation.llm.at(operation.llm.address())
     found = entries(artifacts.answers, stage=stage.identity)
     return {
-        "method": operation.method_name,
+        "method": operation.name,
         "llm": endpoint.model,
         "num_records": artifacts.manifest(stage.identity).num_records,
         "num_requests": sum(entry.answered.num_attempts for entry in found),

@@ -1,8 +1,9 @@
-"""Records that a report shows: some of each data set, and what several have for the same sentence."""
+"""Sample records for the report: some of each data set, and what several have for the same sentence."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -21,7 +22,7 @@ from synthbench.pipeline.engine.result_cache import ResultCache
 from synthbench.reporting.results import DataExcerpt, RecordExcerpt, RunResult, SharedRecords, SharedSentence
 
 VERSION = 1
-"""Raise it whenever the same data give other excerpts."""
+"""Raise it whenever the same data give other samples."""
 NUM_SENTENCES, NUM_TRIED = 5, 20
 NUM_RECORDS_SIDE_BY_SIDE = 4
 NUM_CANDIDATES = 5
@@ -31,15 +32,15 @@ ORIGIN_LENGTH = 120
 ORIGIN = ("label", "split", "subset", "method", "generator", "instruction", "source_id", "seed", "id")
 
 
-class Excerpts:
-    """Takes excerpts of the data that each row's first seed was trained on.
+class Samples:
+    """Samples the data that each row's first seed was trained on.
 
     Data that are no longer in the store are left out.
     """
 
     def __init__(self, runs: Sequence[RunResult], artifacts: Artifacts) -> None:
         self._artifacts = artifacts
-        self._known = ResultCache(artifacts, VERSION)
+        self._cache = ResultCache(artifacts, VERSION)
         first: dict[tuple[object, ...], RunResult] = {}
         for run in runs:
             first.setdefault((run.variant, *run.axes.items()), run)
@@ -49,14 +50,14 @@ class Excerpts:
         """Yield some records of each data set."""
         for stage in self._stages:
             with suppress(UserError):
-                yield DataExcerpt.model_validate(self._looked_at(self._excerpt, stage))
+                yield DataExcerpt.model_validate(self._cached(self._excerpt, stage))
 
     def side_by_side(self) -> Iterator[SharedSentence]:
-        """Yield what data sets have for some sentences that most of them share, if they differ there."""
+        """Yield sentences that most data sets share, with their differing records."""
         anchors: dict[str, list[str]] = {}
         for stage in self._stages:
             with suppress(UserError):
-                for text in self._looked_at(self._anchors, stage):
+                for text in self._cached(self._anchors, stage):
                     anchors.setdefault(text, []).append(stage)
         shared = [text for text, stages in anchors.items() if len(stages) > 1]
         tried = sorted(shared, key=lambda text: (-len(anchors[text]), text_key(text)))[:NUM_TRIED]
@@ -66,19 +67,15 @@ class Excerpts:
         self, anchors: Mapping[str, Sequence[str]], tried: Sequence[str]
     ) -> Iterator[SharedSentence]:
         for text in tried:
-            # The anchors may be known from before, and the records gone.
+            # The anchors may be cached, and the records gone.
             with suppress(UserError):
                 found = tuple(self._found(text, anchors[text], tried))
                 if len(found) > 1:
                     yield SharedSentence(sentence=text, found=found)
 
-    def _looked_at(self, look: Callable[..., Any], *key: str) -> Any:  # noqa: ANN401 - JSON
-        """Return what `look` finds, or found, in the data of a stage, the first of the key."""
-        known = self._known.kept(look.__name__, *key)
-        if known is None:
-            known = look(*key)
-            self._known.keep(known, look.__name__, *key, of=key[:1])
-        return known
+    def _cached(self, find: Callable[..., Any], *key: str) -> Any:  # noqa: ANN401 - JSON
+        """Return what `find` finds, or found, in the data of a stage, the first of the key."""
+        return self._cache.get(partial(find, *key), find.__name__, *key, of=key[:1])
 
     def _excerpt(self, stage: str) -> dict[str, Any]:
         folder = self._artifacts.dataset(stage)
@@ -95,10 +92,10 @@ class Excerpts:
         return some_anchors(self._artifacts.dataset(stage))
 
     def _found(self, sentence: str, stages: Sequence[str], tried: Sequence[str]) -> Iterator[SharedRecords]:
-        """Yield what the data sets have for one sentence, those that have the same together."""
+        """Yield the data sets' records of one sentence; data sets with equal records come together."""
         same: dict[str, SharedRecords] = {}
         for stage in stages:
-            number, records = self._looked_at(self._with_anchors, stage, *tried)[sentence]
+            number, records = self._cached(self._with_anchors, stage, *tried)[sentence]
             shown = tuple(map(RecordExcerpt.model_validate, records))
             content = str([(record.texts, record.score) for record in shown])
             known = same.get(content)
@@ -107,7 +104,7 @@ class Excerpts:
         yield from same.values()
 
     def _with_anchors(self, stage: str, *sentences: str) -> dict[str, tuple[int, list[Any]]]:
-        """Return how many records have each sentence first, and some of them."""
+        """Return the number of records that begin with each sentence, and some of them."""
         folder = self._artifacts.dataset(stage)
         column = anchor_column(self._artifacts.manifest(stage).kind)
         found: dict[str, list[Record]] = {sentence: [] for sentence in sentences}
@@ -120,7 +117,7 @@ class Excerpts:
 
 
 def _some(records: Sequence[Record]) -> list[Record]:
-    """Return a few records of one sentence, of as many scores as there are, the highest first."""
+    """Return a few records of one sentence, with as many scores as possible, the highest first."""
     ordered = sorted(records, key=lambda record: (-(_score(record) or 0.0), text_key(record.id)))
     before: Counter[float | None] = Counter()
     ranks = []

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from fake_stages import stage
 
-from synthbench.pipeline.engine.progress import Course
+from synthbench.pipeline.engine.progress import RunMonitor
 from synthbench.pipeline.engine.stage import Stage
 
 
@@ -33,19 +33,21 @@ class Clock:
         return self.now
 
 
-def course(stages: Collection[Stage], clock: Clock, processes: int = 1, **seconds: float | None) -> Course:
-    found = Course(lambda _: Told(**seconds), processes, clock)
+def monitor(
+    stages: Collection[Stage], clock: Clock, processes: int = 1, **seconds: float | None
+) -> RunMonitor:
+    found = RunMonitor(lambda _: Told(**seconds), processes, clock)
     found.begin(stages)
     return found
 
 
-def finish(found: Course, stages: Sequence[Stage], seconds: float) -> None:
+def finish(found: RunMonitor, stages: Sequence[Stage], seconds: float) -> None:
     found.ended(stages, [each.identity for each in stages], seconds)
 
 
 def test_the_time_left_is_that_of_the_stages_left_not_of_their_number() -> None:
     quick, slow = [stage(f"q{n}") for n in range(4)], stage("slow")
-    found = course([*quick, slow], Clock(), q=1.0, s=600.0)
+    found = monitor([*quick, slow], Clock(), q=1.0, s=600.0)
     assert str(found) == "0 of 5 stages, about 10 minutes left"
     for each in quick:
         found.started([each])
@@ -55,7 +57,7 @@ def test_the_time_left_is_that_of_the_stages_left_not_of_their_number() -> None:
 
 def test_what_a_stage_took_in_this_run_decides_how_long_the_others_take() -> None:
     stages = [stage(f"t{n}") for n in range(3)]
-    found = course(stages, Clock(), t=10.0)
+    found = monitor(stages, Clock(), t=10.0)
     found.started(stages[:1])
     finish(found, stages[:1], 100.0)
     assert found.left.seconds == 200.0
@@ -63,7 +65,7 @@ def test_what_a_stage_took_in_this_run_decides_how_long_the_others_take() -> Non
 
 def test_a_running_stage_is_named_and_its_time_counts_down_but_never_to_nothing() -> None:
     clock, stages = Clock(), [stage("train"), stage("twin")]
-    found = course(stages, clock, t=100.0)
+    found = monitor(stages, clock, t=100.0)
     found.started(stages)
     clock.now = 60.0
     assert str(found) == "0 of 2 stages, about 2.3 minutes left; now: work train and 1 more, 60 s"
@@ -73,7 +75,7 @@ def test_a_running_stage_is_named_and_its_time_counts_down_but_never_to_nothing(
 
 def test_several_processes_share_what_is_left() -> None:
     stages = [stage(f"t{n}") for n in range(4)]
-    found = course(stages, Clock(), processes=2, t=10.0)
+    found = monitor(stages, Clock(), processes=2, t=10.0)
     found.started(stages[:1])
     found.started(stages[1:2])
     assert found.left.seconds == 20.0
@@ -82,13 +84,13 @@ def test_several_processes_share_what_is_left() -> None:
 
 def test_what_nobody_can_tell_makes_the_rest_the_least_that_is_left() -> None:
     stages = [stage("train"), stage("unknown")]
-    assert str(course(stages, Clock(), t=90.0, u=None).left) == "at least 90 s left"
-    assert str(course(stages[1:], Clock(), u=None).left) == "time left unknown"
+    assert str(monitor(stages, Clock(), t=90.0, u=None).left) == "at least 90 s left"
+    assert str(monitor(stages[1:], Clock(), u=None).left) == "time left unknown"
 
 
 def test_a_stage_that_waits_again_or_is_left_out_is_counted_rightly() -> None:
     stages = [stage("t1"), stage("t2")]
-    found = course(stages, Clock(), t=10.0)
+    found = monitor(stages, Clock(), t=10.0)
     found.started(stages[:1])
     found.ended(stages[:1], [], 0.0)
     found.put_back(stages[:1])
