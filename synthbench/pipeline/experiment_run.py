@@ -190,7 +190,7 @@ def collect_whole(
 
 @contextmanager
 def llm_on_demand(settings: LLM | None, progress: Progress) -> Iterator[Callable[[], ChatModel | None]]:
-    """Yield a function that returns the LLM's address; of the sandbox's LLM it starts the server if need be.
+    """Yield a function that returns the LLM's address; it starts the generated world's server if need be.
 
     It returns None without settings, and raises UserError if the server does not start.
     """
