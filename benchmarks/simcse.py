@@ -28,7 +28,6 @@ from torch.utils.data import DataLoader
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
-from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
 from synthbench.plugins import TrainingContext
 from synthbench.runtime import Runtime
 from synthbench.training.loop import Job, fit
@@ -62,7 +61,7 @@ def train_ours(model: SentenceTransformer, data: SyntheticDataset, settings: Sim
     """Train with the project's loop."""
     objective = contrastive(RecordKind.TRIPLET, settings.temperature)
     table = training_table([data], objective)
-    job = Job(model, objective.loss(model), table, lambda: CosineScorer(LengthBatchedEncoder(model)))
+    job = Job(model, objective.loss(model), table)
     with tempfile.TemporaryDirectory() as folder:
         fit(job, settings, context_in(Path(folder)))
     return model

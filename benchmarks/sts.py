@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from synthbench.cli.suites import find_tasks
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.models.encoder import LengthBatchedEncoder, pair_scorer
+from synthbench.models.encoder import LengthBatchedEncoder
+from synthbench.models.pair_scorer import pair_scorer
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.plugin_loading import component
 

@@ -28,7 +28,6 @@ from torch.utils.data import DataLoader
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
 from synthbench.models.pretrained import build_encoder
 from synthbench.plugins import TrainingContext
 from synthbench.runtime import Runtime
@@ -89,7 +88,7 @@ def train_ours(
 ) -> SentenceTransformer:
     """Train with the project's loop."""
     table = training_table([data], COSINE_SIMILARITY)
-    job = Job(model, COSINE_SIMILARITY.loss(model), table, lambda: CosineScorer(LengthBatchedEncoder(model)))
+    job = Job(model, COSINE_SIMILARITY.loss(model), table)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         fit(job, settings, TrainingContext(SEED, path, path, Runtime(device="cpu"), Silence()))

@@ -1,4 +1,4 @@
-"""Files that survive a crash of the machine: content is on the disk before anybody finds it by name."""
+"""Files that survive a crash of the machine: content is on the disk before its name is."""
 
 import errno
 import hashlib
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP)
-"""What a file system answers that can't sync a folder: some network ones."""
+"""The errors of file systems that can't sync a folder, as some network ones."""
 CHECKSUM = "checksum"
 """The last key of a sealed file."""
 
@@ -63,7 +63,7 @@ def read_sealed(
 ) -> dict[str, Any]:
     """Return what `write_sealed` wrote.
 
-    `is_of_earlier_version` tells of content without a checksum whether it never had one. Raises
+    `is_of_earlier_version` says whether content without a checksum never had one. Raises
     FileNotFoundError, or DamagedFileError.
     """
     try:

@@ -1,4 +1,4 @@
-"""Texts from outside, made harmless for terminals, spreadsheets and Markdown, by one rule each."""
+"""Escapes texts from outside for terminals, spreadsheets and Markdown, by one rule each."""
 
 import csv
 import re

@@ -1,4 +1,4 @@
-"""What code a plug-in consists of: a release by its name and version, anything else by its content.
+"""The code of a plug-in, for identities: a release by name and version, anything else by its content.
 
 Components that ship with synthbench have none: their `version` is their contract, which tests of their output
 hold them to, so that stores outlive a refactoring.
@@ -34,7 +34,7 @@ def code_of(plugins: Iterable[tuple[str, Component]]) -> dict[str, dict[str, str
 
 
 def code_changes(old: _Code, new: _Code) -> Iterator[str]:
-    """Say how the code of components changed; of those that another component replaced nothing is said.
+    """Say how the code of components changed; components that another one replaced are left out.
 
     "echo 1.0 -> 1.1" of releases, "code of 'echo' changed" of all else.
     """
@@ -120,7 +120,7 @@ def _content(package: str) -> str:
     file = _file(package)
     is_folder = hasattr(sys.modules[package], "__path__") and file.is_file()
     # A module in an archive has no file of its own.
-    file = next(place for place in (file, *file.parents) if place.exists())
+    file = next(path for path in (file, *file.parents) if path.exists())
     root = file.parent
     files = sorted(_files(root)) if is_folder else [file]
     digest = hashlib.sha256()

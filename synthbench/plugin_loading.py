@@ -1,4 +1,4 @@
-"""Finds and loads plug-ins, and checks that each keeps its contract, so that a fault of one is one line."""
+"""Finds and loads plug-ins, and checks that each keeps its contract: a fault is one line."""
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping

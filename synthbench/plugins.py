@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """Something a method needs first: a model trained by a shared trainer on the method's own sources.
+    """A dependency of a method: a model that a shared trainer trains on the method's own sources.
 
     `data` and `selection` name source roles of the method; `config` is the trainer's configuration.
     `seed_optimization` is a section as `train` has it (`seeds`, `at`): that many trainings begin, and the
-    best on the selection is finished. It needs a source for the role `selection`.
+    best on the selection is finished; the role `selection` must then have a source.
     """
 
     trainer: str
@@ -41,9 +41,9 @@ class TrainedModel:
 
 @dataclass(frozen=True)
 class GeneratedData:
-    """Something a method needs first: the data set of another method; `sources` maps its roles to ours.
+    """A dependency of a method: the data set of another method; `sources` maps its roles to ours.
 
-    An optional role of the other method is not handed on where ours has no source.
+    An optional role of the other method stays without a source where ours has none.
     """
 
     method: str
@@ -57,8 +57,8 @@ Need = TrainedModel | GeneratedData
 class Component(BaseModel):
     """A plug-in: its fields are its part of the experiment file, `version` names its behaviour.
 
-    Raise `version` whenever the same configuration gives another result: artifacts of the older version are
-    then no longer used. Nor are those of other code, if the plug-in is not synthbench's own.
+    Raise `version` whenever the same configuration gives another result, so that older artifacts are no
+    longer used. The code of plug-ins that are not synthbench's own counts as well.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -66,19 +66,19 @@ class Component(BaseModel):
     version: ClassVar[int]
 
     def revisions(self) -> Mapping[str, str]:
-        """Return what this component reads from outside: name -> content hash or commit.
+        """Return what this component reads from outside, as name -> content hash or commit.
 
-        Enters the identity of the stage. Raises UserError if something named is missing.
+        It enters the identity of the stage. Raises UserError if something named is missing.
         """
         return {}
 
 
 @dataclass(frozen=True)
 class Unit:
-    """All that came of one piece of a method's work, journalled as one line and never done twice.
+    """The records of one piece of a method's work, journalled as one line and never made twice.
 
-    `key` names the piece, `position` orders the pieces in the final data set whatever order they end in.
-    `dropped` counts what the piece came to beside its records, by reason; shown in the manifest.
+    `key` names the piece; `position` orders the pieces in the data set, whatever order they end in.
+    `dropped` counts what was dropped, by reason; the manifest shows it.
     """
 
     key: str
@@ -116,56 +116,56 @@ class GenerationContext(Protocol):
 
     @property
     def progress(self) -> Progress:
-        """Where to say how far it is."""
+        """Where to report progress."""
 
     @property
     def finished_units(self) -> Collection[str]:
-        """Keys of the units that an earlier, killed run has journalled; skip them."""
+        """Keys of the units that an earlier, killed run has journalled: skip these."""
 
     @property
     def llm(self) -> ChatModel:
-        """The LLM that the experiment names; only for a method that says `uses_llm`.
+        """The LLM that the experiment names, for methods with `uses_llm`.
 
-        Let errors of the connection through once retries are used up: the run then says what to do, and is
-        resumed after the last finished unit.
+        Let connection errors through once retries are used up: the run then says what to do, and resumes
+        after the last finished unit.
         """
 
     def chat(self) -> ChatClient:
-        """Return a client of that LLM, which keeps every answer and is paid for it once.
+        """Return a client of that LLM, which caches every answer, so that each is paid once.
 
         Its errors are UserErrors; let them through.
         """
 
-    def pair_scorer(self, need: str) -> PairScorer:
-        """Return the trained pair scorer that `needs` declared under this name."""
+    def pair_scorer(self, name: str) -> PairScorer:
+        """Return the trained pair scorer that `needs` declares under this name."""
 
-    def encoder(self, need: str) -> Encoder:
-        """Return the trained encoder that `needs` declared under this name."""
+    def encoder(self, name: str) -> Encoder:
+        """Return the trained encoder that `needs` declares under this name."""
 
-    def dataset(self, need: str) -> SyntheticDataset:
-        """Return the generated data set that `needs` declared under this name."""
+    def dataset(self, name: str) -> SyntheticDataset:
+        """Return the generated data set that `needs` declares under this name."""
 
-    def records(self, need: str) -> Records:
-        """Return the same, if it may be more than fits into memory: its records are read as they are used."""
+    def records(self, name: str) -> Records:
+        """Return the same data set, read as its records are used: it may not fit into memory."""
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
-        """Count candidates that were dropped on purpose; shown in the manifest.
+        """Count candidates that were dropped on purpose; the manifest shows it.
 
         A method that yields units must count the same on every run, also where it skips finished units.
         """
 
     def measure(self, name: str, value: float) -> None:
-        """Keep a finite number that people should know of the data, beside them; shown in the manifest.
+        """Record a finite number that people should know of the data; the manifest shows it.
 
         A method that yields units must measure the same on every run.
         """
 
 
 class Method(Component, ABC):
-    """Makes training data; pure given its configuration and sources, knows nothing of files or tracking.
+    """Makes training data, a pure function of its configuration and sources; touches no file and no tracking.
 
-    `source_roles` must be given in the experiment, `optional_source_roles` may be. A need whose `selection`
-    names an optional role that is not given selects nothing.
+    An experiment must give `source_roles` and may give `optional_source_roles`. A dependency selects nothing
+    if its `selection` is an optional role without a source.
     """
 
     record_kind: ClassVar[RecordKind]
@@ -175,64 +175,64 @@ class Method(Component, ABC):
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the models and data sets to be made before `generate`, by name.
+        """Return the dependencies, by name: models and data sets that are made before `generate`.
 
-        A need that has a section of settings is called as its key is, dotted if nested, as in
-        "sampler.bi_encoder": faults are then told with that place.
+        Name a dependency that has a section of settings after its key, dotted if nested, as in
+        "sampler.bi_encoder": errors then name that location.
         """
         return {}
 
     def check_sources(self, given: Collection[str]) -> None:
         """Raise UserError if these settings don't go with the optional roles that have a source.
 
-        `given` are the roles that have one; that all `source_roles` are among them is looked at elsewhere.
+        `given` are the roles with a source; that they include all `source_roles` is checked elsewhere.
         """
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
         """Raise UserError if these settings can make nothing of the sources, by role.
 
-        Asked when the sources are read, before anything is spent on what the method needs. Should be quick.
+        Called when the sources are read, before the dependencies are made. Should be quick.
         """
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Tell what generating would cost, a line for each kind of cost, from amounts alone.
+        """Return the cost of generating, a line for each kind of cost, from amounts alone.
 
-        `num_records` are the sizes of the sources, by role; nothing is told if one that matters is not there.
+        `num_records` are the known sizes of the sources, by role.
         """
         return ()
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Tell how many records generating would make and what it computes, from the same amounts as `cost`.
+        """Return how many records generating would make, and its work, from the same amounts as `cost`.
 
-        `plan` and `run` tell times from it; what is None is called unknown.
+        `plan` and `run` estimate times from it; None is unknown.
         """
         return Expected()
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Tell how much generating would ask the LLM, as `cost` does; None if nobody can tell."""
+        """Return the requests and tokens that generating would take, from the same amounts; None: unknown."""
         return None
 
     def table_notes(self) -> Iterable[str]:
-        """Tell what must be known beside every table of such data, a sentence each."""
+        """Return the notes below every table of such data, a sentence each."""
         return ()
 
     @abstractmethod
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator[Record | Unit]:
-        """Yield records, failures among them; yield Units to be resumable in the middle."""
+        """Yield records, failures included; yield Units to be resumable in the middle."""
 
 
 @dataclass(frozen=True)
 class TrainingContext:
     """What a trainer gets beside its data.
 
-    `checkpoints` survives a kill and holds whatever the trainer needs to resume; the finished model goes into
-    `output`. `select` scores a model on the dev tasks (higher is better), None if nothing is selected.
+    `checkpoints` survives a kill; the finished model goes into `output`. `select` scores a model on the dev
+    tasks (higher is better), None if nothing is selected.
 
-    A trainer that says `can_pause` stops after the share `until` of its steps, in (0, 1], and then leaves in
-    `output` what it needs to go on; `resume` is the `output` of such a training with equal settings, seed and
-    data. Both together end as one that was not interrupted.
+    A trainer with `can_pause` stops after the share `until` of its steps, in (0, 1], and leaves in `output`
+    what resuming takes; `resume` is the `output` of such a training with equal settings, seed and data. Both
+    together end as an uninterrupted training.
     """
 
     seed: int
@@ -247,9 +247,9 @@ class TrainingContext:
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What became of a training: the selected dev score, and curves as (step, name, value).
+    """The outcome of a training: the selected dev score, and curves as (step, name, value).
 
-    The dev score of a training that was paused is that of the moment.
+    A paused training's dev score is that of its last step.
     """
 
     num_steps: int = 0
@@ -264,14 +264,14 @@ class Trainer(Component, ABC):
 
     model_kind: ClassVar[ModelKind]
     is_seeded: ClassVar[bool] = True
-    """Whether the seed makes a difference; if not, there is one run instead of one for each seed."""
+    """Whether the seed matters; if not, all seeds share one training."""
     can_pause: ClassVar[bool] = False
-    """Whether it heeds the context's `until` and `resume`."""
+    """Whether it obeys the context's `until` and `resume`."""
     takes_data: ClassVar[bool] = True
-    """Whether there must be data; if not, there must be none."""
+    """Whether it takes data; if not, giving any is an error."""
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
-        """Tell what a training on so many records computes that scores dev pairs, if any; None: unknown."""
+        """Return the work of training on so many records and scoring so many dev pairs; None: unknown."""
         return None if self.takes_data else Work("", 0.0, 0.0)
 
     @abstractmethod
@@ -299,9 +299,9 @@ class Evaluator(Component, ABC):
     record_kind: ClassVar[RecordKind]
     needs_encoder: ClassVar[bool] = False
     learns_from: ClassVar[Collection[str]] = ()
-    """What it can learn from beside the test data, "train" and "dev": an evaluation may name such sources.
+    """Splits beside the test data that it learns from ("train", "dev"); an evaluation may name their sources.
 
-    Their records then stand in the task, with that split; all others are test data.
+    Their records are then part of the task, with that split; all others are test data.
     """
 
     def check_learning(self, given: Collection[str]) -> None:
@@ -310,7 +310,7 @@ class Evaluator(Component, ABC):
     def check_data(self, task: SyntheticDataset) -> None:
         """Raise UserError if nothing can be measured on a task, whatever the model.
 
-        Asked once the task is there, before anything is trained.
+        Called before anything is trained.
         """
 
     @property
@@ -320,7 +320,7 @@ class Evaluator(Component, ABC):
 
     @property
     def main_score_title(self) -> str:
-        """The main score in words for readers of a table; its name unless a plug-in says more."""
+        """The main score in words, for readers of a table."""
         return self.main_score
 
     @property
@@ -335,11 +335,11 @@ class Evaluator(Component, ABC):
     def influence(
         self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
     ) -> "NDArray[np.float64] | None":
-        """Return how each item moves the main score, of shape (items,); None if nobody knows.
+        """Return the influence function of the main score at each item, shape (items,); None if unknown.
 
-        `items` and `scores` are those of an `Evaluation`. The influence is the score's derivative by the
-        item's weight in the test set, times the number of items, so that it adds up to 0 and the mean of a
-        value has the influences value - mean. Intervals that hold for other test items come from it.
+        `items` and `scores` are those of an `Evaluation`. It is the score's derivative by the item's weight
+        in the test set, times the number of items, and adds up to 0; of a mean it is value - mean. Confidence
+        intervals over test items come from it.
         """
         return None
 
@@ -350,5 +350,5 @@ class Evaluator(Component, ABC):
     def evaluate_with_progress(
         self, model: PairScorer | Encoder, task: SyntheticDataset, progress: Progress | None
     ) -> Evaluation:
-        """Do what `evaluate` does, and say how far it is: for evaluators that take long after encoding."""
+        """Do what `evaluate` does, and report progress: for evaluators that take long after encoding."""
         return self.evaluate(model, task)

@@ -1,4 +1,4 @@
-"""How a computation is carried out, as opposed to what it computes."""
+"""How a computation runs (device, threads, batches, progress), as opposed to what it computes."""
 
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
@@ -40,7 +40,7 @@ class ProgressTask(Protocol):
 
 
 class Progress(Protocol):
-    """Where long work says how far it is."""
+    """Where long work reports its progress."""
 
     def task(self, description: str, total: int) -> AbstractContextManager[ProgressTask]:
         """Open a task of `total` units, closed at the end of the `with` block."""
@@ -57,7 +57,7 @@ class _SilentTask:
 def progress_task(
     progress: Progress | None, description: str, total: int
 ) -> AbstractContextManager[ProgressTask]:
-    """Open a task where somebody listens, else a silent one."""
+    """Open a task, a silent one if `progress` is None."""
     return nullcontext(_SilentTask()) if progress is None else progress.task(description, total)
 
 

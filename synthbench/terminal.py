@@ -1,4 +1,4 @@
-"""What is printed: no character of a name or a text moves the cursor, changes colours or hides a line."""
+"""Safe printing: no character of a name or a text moves the cursor, changes colours or hides a line."""
 
 import logging
 import sys
@@ -68,7 +68,7 @@ def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 -
 
 @contextmanager
 def bars_of_libraries() -> Iterator[None]:
-    """Let libraries draw progress bars, which move the cursor, on standard error within the block."""
+    """Let libraries draw progress bars on standard error within the block: these move the cursor."""
     before = sys.stderr
     sys.stderr = getattr(before, "raw", before)
     try:

@@ -23,13 +23,12 @@ def tokens(sentence: str) -> list[str]:
 
 
 class BM25Index:
-    """Sentences against themselves by BM25Okapi (k1 1.5, b 0.75, negative idf replaced by 0.25 x the mean).
+    """Scores sentences against each other by BM25Okapi (k1 1.5, b 0.75, negative idf: 0.25 x the mean idf).
 
-    rank-bm25 counts the words and gives idf and constants; only its scoring, one word of one query at a time,
-    is replaced. Every weight is rounded to a multiple of one power of two, chosen so that no sum of weights
-    needs more than float64's 53 bits. Sums are then exact in any order: scores do not depend on BLAS, threads
-    or blocks, and sentences that score alike tie exactly. A score differs from the unrounded one by at most
-    2^-52 of the index's greatest possible score for each word of the query.
+    rank-bm25 counts words and computes idf; only its scoring, one word of one query at a time, is replaced.
+    Weights are rounded to multiples of one power of two, so that every sum fits float64's 53 bits. Sums are
+    then exact in any order: scores do not depend on BLAS, threads or blocks, and equal sentences tie. A score
+    is off by at most 2^-52 of the index's greatest possible score for each word of the query.
     """
 
     def __init__(self, sentences: Sequence[str]) -> None:
@@ -47,6 +46,7 @@ class BM25Index:
 
     def scores(self, start: int, stop: int) -> "NDArray[np.float64]":
         """Return the scores of sentences start..stop-1 as queries, shape (stop - start, num_sentences)."""
+        # Frequent words by a dense product, rare ones by a sparse one.
         scores: NDArray[np.float64] = self._frequent_counts[start:stop] @ self._frequent_weights
         rare = self._rare_counts[start:stop] @ self._rare_weights
         row_starts = np.arange(len(scores)) * self.num_sentences
@@ -86,6 +86,7 @@ def _word_counts(okapi: BM25Okapi) -> sparse.csr_array:
 
 def _weights(okapi: BM25Okapi, counts: sparse.csr_array) -> sparse.csr_array:
     """Return what one occurrence of a word in a query adds to each sentence's score, shaped as `counts`."""
+    # idf * f (k1 + 1) / (f + k1 (1 - b + b |d| / mean |d|)), f the word's count in the sentence d.
     idf = np.fromiter(okapi.idf.values(), dtype=np.float64)[counts.indices]
     lengths = np.array(okapi.doc_len) / okapi.avgdl
     norms = np.repeat(okapi.k1 * (1 - okapi.b + okapi.b * lengths), np.diff(counts.indptr))

@@ -1,4 +1,4 @@
-"""What the samplers know of the gold data: its sentences, and which pairs of them are labelled already."""
+"""The sentences of the gold pairs, and which pairs of them are gold; checks of gold scores."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -56,7 +56,7 @@ class GoldSentences:
 def check_scores(method: str, sources: Mapping[str, SyntheticDataset]) -> None:
     """Raise UserError unless gold's scores differ, and dev's if there is dev.
 
-    From equal ones a labeller learns nothing, and nothing can be chosen by them.
+    A labeller learns nothing from equal scores, and they select nothing.
     """
     gold = sources["gold"]
     splits = zip(gold.column("score"), gold.column("split"), strict=True)

@@ -46,17 +46,17 @@ class Selection:
     @property
     def measured(self) -> Mapping[str, float]:
         """All of it by name."""
-        places = ("before", "after")
-        told = {
-            f"kde: KL divergence {place}, nats": value
-            for place, value in zip(places, self.divergences, strict=True)
+        names = ("before", "after")
+        found = {
+            f"kde: KL divergence {name}, nats": value
+            for name, value in zip(names, self.divergences, strict=True)
         }
         widths = zip(("gold", "silver"), self.widths or (), strict=False)
-        return {**told, **{f"kde: bandwidth, {whose}": width for whose, width in widths}}
+        return {**found, **{f"kde: bandwidth, {whose}": width for whose, width in widths}}
 
 
 def draws(pairs: Iterable[Record], seed: int) -> "NDArray[np.float64]":
-    """Return a number from 0 to 1 for each pair of sentences: of whatever order, and wherever it stands."""
+    """Return a number in [0, 1) for each pair, whatever the order of its sentences and of the pairs."""
     return np.fromiter((_draw(seed, *sorted(pair.texts())) for pair in pairs), np.float64)
 
 
@@ -109,6 +109,7 @@ def _by_density(
             f"augsbert: sampler kde: all {len(silver):,} random pairs have the score {silver[0]:g}; the "
             "cross-encoder has learned nothing to choose by"
         ) from error
+    # Keep with probability min(1, gold's density / silver's), at the silver score.
     kept = drawn * of_silver.at(silver) < of_gold.at(silver)
     if not kept.any():
         raise UserError(f"augsbert: sampler kde: none of {len(silver):,} random pairs is kept")
@@ -126,7 +127,7 @@ def _divergences(
 
 
 Bandwidth = Literal["scott"] | float
-CELLS_PER_WIDTH = 64  # cells of the grid in one standard deviation of the kernel
+CELLS_PER_WIDTH = 64  # bins in one standard deviation of the kernel
 FEWEST_CELLS, MOST_CELLS = 2**8, 2**17
 KERNEL_REACH = 8.0  # standard deviations, beyond which the kernel is below 1e-14
 
@@ -134,10 +135,8 @@ KERNEL_REACH = 8.0  # standard deviations, beyond which the kernel is below 1e-1
 class Density:
     """A Gaussian kernel density of scores, reflected at 0 and 1, so that no mass is lost beyond them.
 
-    The scores are counted in the cells of a grid, each shared between the two nearest centres, and the counts
-    smoothed; between the centres the density is interpolated. That takes time in proportion to the number of
-    scores, where a kernel for each score takes its square. A cell is at most a 64th of the kernel's width,
-    down to a width of 0.0005.
+    The scores are binned on a grid, the bins smoothed, and the density interpolated between them, in time
+    linear in the scores. A bin is at most a 64th of the kernel's width, down to a width of 0.0005.
     """
 
     def __init__(self, scores: "NDArray[np.float64]", bandwidth: Bandwidth) -> None:
@@ -169,10 +168,10 @@ def scott(scores: "NDArray[np.float64]") -> float:
 
 
 def _counts(scores: "NDArray[np.float64]", num_cells: int) -> "NDArray[np.float64]":
-    """Share each score between the two cells whose centres it lies between; beyond the last, all to that."""
-    places = scores * num_cells - 0.5
-    lower = np.floor(places).astype(np.int64)
-    upper_shares = places - lower
+    """Share each score between the two nearest centres; beyond the last centre, all goes to it."""
+    positions = scores * num_cells - 0.5
+    lower = np.floor(positions).astype(np.int64)
+    upper_shares = positions - lower
     last = num_cells - 1
     of_lower = np.bincount(lower.clip(0, last), 1 - upper_shares, num_cells)
     of_upper = np.bincount((lower + 1).clip(0, last), upper_shares, num_cells)

@@ -28,7 +28,7 @@ SEED_OPTIMIZATION = "seed_optimization"
 
 
 def trained_on_gold(trainer: str, settings: Mapping[str, Any], seed: int) -> TrainedModel:
-    """Return a need: a model trained on gold and, if the role "dev" is given, selected on dev.
+    """Return a dependency: a model trained on gold and, if the role "dev" is given, selected on dev.
 
     `settings` are those of the trainer, beside which `seed_optimization` may stand.
     """
@@ -44,7 +44,7 @@ def trained_on_gold(trainer: str, settings: Mapping[str, Any], seed: int) -> Tra
 
 
 class WithLabeller(Component):
-    """The settings of a method that labels with a cross-encoder; what it needs is called CROSS_ENCODER."""
+    """The settings of a method that labels with a cross-encoder, its dependency CROSS_ENCODER."""
 
     cross_encoder: dict[str, Any] = Field(
         description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`;"
@@ -62,7 +62,7 @@ class WithLabeller(Component):
         return trained_on_gold("cross-encoder", self.cross_encoder, self.seed)
 
     def labelling_cost(self, most_pairs: int | None) -> str:
-        """Tell how many pairs at most would be labelled, if anybody can."""
+        """Say how many pairs would be labelled at most, as far as amounts tell."""
         model = self._labeller_base().model
         if most_pairs is None:
             return f"pairs to label with {model}: unknown until the sources are read"
@@ -83,31 +83,31 @@ class WithLabeller(Component):
         return Pretrained.model_validate_json(json.dumps(self.cross_encoder["base"]))
 
     def labelled(self, pairs: "PairsToLabel", context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit per pair, in its place, scored in batches of like length.
+        """Yield one unit per pair, positioned by its index, scored in batches of like length.
 
-        A label is the score, cut to [0, 1].
+        The label is the score, clipped to [0, 1].
         """
         scorer = context.pair_scorer(CROSS_ENCODER)
-        lengths = array("L", (sum(map(len, pairs.texts(place))) for place in range(pairs.number)))
+        lengths = array("L", (sum(map(len, pairs.texts(index))) for index in range(pairs.number)))
         finished = context.finished_units
         with context.progress.task("labelling silver pairs", pairs.number) as task:
             for batch in length_sorted_units(lengths, BATCH_PAIRS):
-                if any(pairs.key(place) not in finished for place in batch):
+                if any(pairs.key(index) not in finished for index in batch):
                     units = self._scored(pairs, batch, scorer)
                     yield from (unit for unit in units if unit.key not in finished)
                 task.advance(len(batch))
 
     def _scored(self, pairs: "PairsToLabel", batch: Sequence[int], scorer: PairScorer) -> Iterator[Unit]:
-        """Score a batch, the finished pairs in it too: the last bits of a score depend on its batch."""
-        texts = [pairs.texts(place) for place in batch]
+        """Score a batch, finished pairs too: the last bits of a score depend on its batch."""
+        texts = [pairs.texts(index) for index in batch]
         scores = symmetric_scores(scorer, texts) if self.both_orders else scorer.score(texts)
-        for place, score in zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True):
-            yield Unit(key=pairs.key(place), position=place, records=(pairs.record(place, score),))
+        for index, score in zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True):
+            yield Unit(key=pairs.key(index), position=index, records=(pairs.record(index, score),))
 
 
 @dataclass(frozen=True)
 class PairsToLabel:
-    """Pairs by their places 0, 1, ...: their texts, the key of each as a unit, and the record of a score."""
+    """Pairs by index 0, 1, ...: their texts, the key of each as a unit, and the record of a score."""
 
     number: int
     texts: Callable[[int], tuple[str, str]]

@@ -25,10 +25,10 @@ from synthbench_augsbert.samplers import (
     BM25Sampler,
     BM25SemanticSampler,
     Candidates,
-    ChoosingSampler,
     KDESampler,
     RandomSampler,
     Sampler,
+    SelectingSampler,
     SemanticSearchSampler,
 )
 
@@ -53,17 +53,17 @@ class AugSBERT(WithLabeller, Method):
     def needs(self) -> Mapping[str, Need]:
         """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev.
 
-        A sampler may need a bi-encoder beside it; or, in its place, the labelled pairs of other samplers,
-        which are shared with rows that have these.
+        Semantic search also depends on a bi-encoder. A sampler that selects depends on other samplers'
+        labelled pairs instead, which rows with these samplers share.
         """
-        if isinstance(self.sampler, ChoosingSampler):
+        if isinstance(self.sampler, SelectingSampler):
             return {name: self._data_of(sampler) for name, sampler in self.sampler.others().items()}
         if isinstance(self.sampler, SemanticSearchSampler):
             return {CROSS_ENCODER: self.labeller(), **self.sampler.needs(self.seed)}
         return {CROSS_ENCODER: self.labeller()}
 
     def table_notes(self) -> tuple[str, ...]:
-        """Tell how neighbours are counted and found, where there are any."""
+        """Say how neighbours are counted and found, where there are any."""
         return self.sampler.table_notes
 
     def _data_of(self, sampler: Mapping[str, Any]) -> GeneratedData:
@@ -71,13 +71,13 @@ class AugSBERT(WithLabeller, Method):
         return GeneratedData("augsbert", settings, sources={"gold": "gold", "dev": "dev"})
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Tell how many pairs the cross-encoder would label; what is only chosen from tells its own."""
-        if not isinstance(self.sampler, ChoosingSampler):
+        """Say how many pairs would be labelled; selecting among labelled pairs costs nothing."""
+        if not isinstance(self.sampler, SelectingSampler):
             yield self.labelling_cost(self._most_pairs(self.sampler, num_records))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return as many records as there are pairs at most, and the labelling of those that are new."""
-        if not isinstance(self.sampler, ChoosingSampler):
+        if not isinstance(self.sampler, SelectingSampler):
             return self.expected_labels(self._most_pairs(self.sampler, num_records))
         sizes = [num_records.get(name) for name in self.sampler.others()]
         known = [size for size in sizes if size is not None]
@@ -100,12 +100,12 @@ class AugSBERT(WithLabeller, Method):
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator[Record | Unit]:
-        """Yield one unit per silver pair, placed in the sampler's order, scored in batches of like length.
+        """Yield one unit per silver pair, in the sampler's order, scored in batches of like length.
 
-        What is chosen of pairs that are labelled already comes as bare records: choosing takes seconds.
+        A sampler that selects among labelled pairs yields bare records: selecting takes seconds.
         Raises UserError if the gold data can't give the pairs asked for, or none is left.
         """
-        if isinstance(self.sampler, ChoosingSampler):
+        if isinstance(self.sampler, SelectingSampler):
             labelled = {name: context.records(name) for name in self.sampler.others()}
             return self.sampler.select(sources["gold"], labelled, self.seed, context)
         return self._label_new_pairs(GoldSentences.of(sources["gold"]), self.sampler, context)
@@ -116,9 +116,9 @@ class AugSBERT(WithLabeller, Method):
         pairs = self._sample(gold, sampler, context).pairs
         to_label = PairsToLabel(
             len(pairs),
-            texts=lambda place: (gold.texts[pairs[place][0]], gold.texts[pairs[place][1]]),
-            key=lambda place: sampler.unit_key(place, pairs[place]),
-            record=lambda place, score: self._record(gold, pairs[place], score),
+            texts=lambda index: (gold.texts[pairs[index][0]], gold.texts[pairs[index][1]]),
+            key=lambda index: sampler.unit_key(index, pairs[index]),
+            record=lambda index, score: self._record(gold, pairs[index], score),
         )
         return self.labelled(to_label, context)
 
@@ -153,8 +153,8 @@ NOTHING_OF_ITS_OWN = (
 class AugSBERTDomain(WithLabeller, Method):
     """The pairs of a target domain, labelled by a cross-encoder that was trained on a source domain's gold.
 
-    Whatever scores the target's pairs have are not looked at. An experiment trains the bi-encoder on what
-    comes of it alone; trained on the source's gold it is the lower bound, on the target's the upper one.
+    The target pairs' own scores are ignored. An experiment trains the bi-encoder on this data alone; trained
+    on the source's gold it is the lower bound, on the target's the upper bound (section 3.2).
     """
 
     version = 1
@@ -170,7 +170,7 @@ class AugSBERTDomain(WithLabeller, Method):
         return {CROSS_ENCODER: self.labeller()}
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Tell how many pairs the cross-encoder would label."""
+        """Say how many pairs the cross-encoder would label."""
         yield self.labelling_cost(num_records.get("target"))
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
@@ -178,7 +178,7 @@ class AugSBERTDomain(WithLabeller, Method):
         return self.expected_labels(num_records.get("target"))
 
     def table_notes(self) -> tuple[str, ...]:
-        """Tell that pairs of the target are left out; the paper does not say that it left out any."""
+        """Say that target pairs are left out; the paper does not say that it left out any."""
         return (
             "augsbert-domain leaves out target pairs with a sentence of the source's gold pairs; the paper"
             " names no such step.",
@@ -202,9 +202,9 @@ class AugSBERTDomain(WithLabeller, Method):
             raise UserError(NOTHING_OF_ITS_OWN)
         to_label = PairsToLabel(
             len(pairs),
-            texts=lambda place: (pairs[place].sentence1, pairs[place].sentence2),
+            texts=lambda index: (pairs[index].sentence1, pairs[index].sentence2),
             key=str,
-            record=lambda place, score: self._record(pairs[place], score),
+            record=lambda index, score: self._record(pairs[index], score),
         )
         return self.labelled(to_label, context)
 

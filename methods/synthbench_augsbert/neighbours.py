@@ -1,4 +1,4 @@
-"""The k best of each row of scores, with a rule for those that are equal."""
+"""The nearest sentences of every sentence by the cosine of their vectors: exact, or by an inverted file."""
 
 import math
 from collections.abc import Iterator
@@ -15,50 +15,50 @@ if TYPE_CHECKING:
 Number = TypeVar("Number", bound="np.floating[Any]")
 
 GROUPS = 128  # per row, the least number of score maxima from which the k-th best score is bounded
+DECIMALS = 6  # further decimals of single-precision vectors are noise, and would order equal ones at random
+MARGIN = np.float32(10.0**-DECIMALS)  # cosines farther apart keep their order when rounded
+TILE = 2048  # rows and columns of a product, which then fits into the processor's cache
+BLOCK_ROWS = 128  # queries compared at once with all sentences
+SAMPLE = 1000  # queries on which the index is set up, and as many others on which its recall is measured
+GOAL = 0.985  # recall at which the search stops probing more lists
+SPARE = 16  # neighbours asked of the index beyond k, for rounding to put in order
+FIRST_PROBES = 8
+MOST_SHARE = 8  # beyond one list in so many, comparing with all sentences is as quick
 
 
-def best(scores: "NDArray[Number]", k: int) -> "tuple[NDArray[np.intp], NDArray[Number]]":
-    """Return columns and values of each row's k greatest scores, of equal ones the lower column first."""
-    bound = _lower_bound(scores, k)
-    rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
-    values = scores[rows, columns]
-    at_bound = values == bound[rows, 0]
-    # Where few sentences share a word, thousands score alike: leave out those that can't be among the k.
-    needed = ~at_bound | (_count_in_row(at_bound, rows) <= k)
-    rows, columns, values = rows[needed], columns[needed], values[needed]
-    order = np.lexsort((columns, -values, rows))
-    chosen = order[_starts(rows)[:, None] + np.arange(k)]
-    return columns[chosen], values[chosen]
+@dataclass(frozen=True)
+class Neighbours:
+    """Indices of the k nearest others of every sentence, best first, shape (num_sentences, k).
 
-
-def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return for each element how many are marked from the beginning of its row up to itself."""
-    counted: NDArray[np.intp] = np.concatenate([[0], np.cumsum(marked)])
-    return counted[1:] - counted[_starts(rows)][rows]
-
-
-def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return where each row begins in the sorted `rows`, which names every row."""
-    starts: NDArray[np.intp] = np.searchsorted(rows, np.arange(rows[-1] + 1))
-    return starts
-
-
-def _lower_bound(scores: "NDArray[Number]", k: int) -> "NDArray[Number]":
-    """Return for each row a value that at least k of its scores reach and few exceed, shape (rows, 1).
-
-    It is the k-th greatest of the maxima of at least k disjoint groups of columns, and so itself a score.
+    `how` names the search, for people. `recall` is the share of true neighbours on a sample, 1 if exact.
     """
-    rows, width = scores.shape
-    num_groups = min(max(GROUPS, 4 * k), width)
-    depth = width // num_groups
-    maxima = scores[:, : depth * num_groups].reshape(rows, depth, num_groups).max(axis=1)
-    bound: NDArray[Number] = np.partition(maxima, num_groups - k, axis=1)[:, num_groups - k, None]
-    return bound
+
+    indices: "NDArray[np.intp]"
+    recall: float
+    how: str
 
 
-DECIMALS = 6  # vectors are single precision: what follows is noise, and would order equal vectors at random
-MARGIN = np.float32(10.0**-DECIMALS)  # what is farther below another cosine is below it when rounded, too
-TILE = 2048  # rows and columns of the products that are looked at while the processor's cache has them
+def nearest(
+    vectors: "NDArray[np.float32]", k: int, *, exact_up_to: int, seed: int, threads: int | None = None
+) -> Neighbours:
+    """Return the k nearest others of every vector, shape of `vectors` (num_sentences, dimension).
+
+    Up to `exact_up_to` vectors, every vector is compared with all others; beyond, with those of near lists,
+    unless too many lists would have to be searched. Cosines are rounded to six decimals; of equal ones the
+    lower index comes first. `threads` (None: the machine's) do not change the result.
+    Raises ValueError unless 1 <= k < len(vectors).
+    """
+    if not 1 <= k < len(vectors):
+        raise ValueError(f"k = {k} of {len(vectors)} vectors")
+    units = _units(vectors)
+    found = _Approximate(units, k, seed, threads).search() if len(units) > exact_up_to else None
+    return found or Neighbours(nearest_of_all(units, k), 1.0, "exact")
+
+
+def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """Return the vectors at length 1; one of length 0 stays, and is at cosine 0 from all."""
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.ascontiguousarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float32)
 
 
 def nearest_of_all(units: "NDArray[np.float32]", k: int) -> "NDArray[np.intp]":
@@ -74,11 +74,11 @@ def nearest_of_all(units: "NDArray[np.float32]", k: int) -> "NDArray[np.intp]":
     for tile in tiles:
         top.begin(tile, units[tile] @ units[tile].T)
     widest = max(tile.stop - tile.start for tile in tiles)
-    products = np.empty(
-        (widest, widest), np.float32
-    )  # fresh memory for each would cost as much as its filling
-    for place, rows in enumerate(tiles):
-        for columns in tiles[:place]:
+    # One buffer for all products: fresh memory would cost as much as filling it.
+    products = np.empty((widest, widest), np.float32)
+    # Each pair of tiles is multiplied once, for the rows and for the columns: cosines are symmetric.
+    for index, rows in enumerate(tiles):
+        for columns in tiles[:index]:
             cosines = products[: rows.stop - rows.start, : columns.stop - columns.start]
             np.matmul(units[rows], units[columns].T, out=cosines)
             top.add(rows, columns.start, cosines)
@@ -107,70 +107,26 @@ class _Top:
         self.indices[tile], self._cosines[tile] = ids + tile.start, values
 
     def add(self, tile: slice, first: int, cosines: "NDArray[np.float32]", axis: int = 0) -> None:
-        """Compare the vectors of a tile, which lie along `axis`, with those from number `first` on.
+        """Compare the vectors of a tile, which lie along `axis`, with those from index `first` on.
 
-        Most vectors have none among these that matters, which their greatest cosine shows.
+        The greatest cosine shows that most vectors have no new neighbour among these.
         """
         least = self._cosines[tile, -1] - MARGIN
         touched = np.flatnonzero(cosines.max(axis=1 - axis) >= least)
         if not len(touched):
             return
         of_touched = cosines[touched] if axis == 0 else cosines[:, touched]
-        places = np.nonzero(of_touched >= np.expand_dims(least[touched], 1 - axis))
-        positions, others = places[axis], places[1 - axis]
+        cells = np.nonzero(of_touched >= np.expand_dims(least[touched], 1 - axis))
+        positions, others = cells[axis], cells[1 - axis]
         known = touched + tile.start
         owner = np.concatenate([np.repeat(np.arange(len(touched)), self.k), positions])
         ids = np.concatenate([self.indices[known].ravel(), others + first])
-        values = np.round(of_touched[places], DECIMALS)
+        values = np.round(of_touched[cells], DECIMALS)
         found = np.concatenate([self._cosines[known].ravel(), values])
         order = np.lexsort((ids, -found, owner))
         starts = np.searchsorted(owner[order], np.arange(len(touched)))
         chosen = order[starts[:, None] + np.arange(self.k)]
         self.indices[known], self._cosines[known] = ids[chosen], found[chosen]
-
-
-BLOCK_ROWS = 128  # queries compared at once with all sentences
-SAMPLE = 1000  # queries on which the index is set up, and as many others on which its recall is measured
-GOAL = 0.985  # recall at which the search stops probing more lists
-SPARE = 16  # neighbours asked of the index beyond k, for rounding to put in order
-FIRST_PROBES = 8
-MOST_SHARE = 8  # beyond one list in so many, comparing with all sentences is as quick
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Indices of the k nearest others of every sentence, best first, shape (num_sentences, k).
-
-    `how` says for people how they were found, and `recall` which share of the truly nearest they are: on a
-    sample, 1 if the search was exact.
-    """
-
-    indices: "NDArray[np.intp]"
-    recall: float
-    how: str
-
-
-def nearest(
-    vectors: "NDArray[np.float32]", k: int, *, exact_up_to: int, seed: int, threads: int | None = None
-) -> Neighbours:
-    """Compare every vector with all others up to so many vectors, beyond that with those of near lists.
-
-    Cosines are rounded to six decimals; of equal ones the lower index comes first. Where near lists don't
-    hold enough of the nearest, all are compared after all. The result does not depend on `threads`, which
-    None leaves to the machine.
-    Raises ValueError unless 1 <= k < len(vectors).
-    """
-    if not 1 <= k < len(vectors):
-        raise ValueError(f"k = {k} of {len(vectors)} vectors")
-    units = _units(vectors)
-    found = _Approximate(units, k, seed, threads).search() if len(units) > exact_up_to else None
-    return found or Neighbours(nearest_of_all(units, k), 1.0, "exact")
-
-
-def _units(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return the vectors at length 1; one of length 0 stays, and is at cosine 0 from all."""
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.ascontiguousarray(vectors / np.where(norms == 0, 1, norms), dtype=np.float32)
 
 
 def _exact(
@@ -191,9 +147,9 @@ def _exact_block(
 
 
 class _Approximate:
-    """An inverted file: vectors stand in lists by their nearest centroid; a query looks into near lists only.
+    """An inverted file: each vector is in the list of its nearest centroid; a query searches near lists only.
 
-    Into how many is doubled until the recall on a sample reaches `GOAL`.
+    The number of lists is doubled until the recall on a sample reaches `GOAL`.
     """
 
     def __init__(self, units: "NDArray[np.float32]", k: int, seed: int, threads: int | None) -> None:
@@ -206,9 +162,9 @@ class _Approximate:
         self.tuning, self.testing = chosen[:SAMPLE], chosen[SAMPLE : 2 * SAMPLE]
 
     def search(self) -> Neighbours | None:
-        """Look for all in as many lists as it takes, and measure the recall on sentences not chosen by.
+        """Search for all, and measure the recall on sentences that did not set the number of lists.
 
-        None if it takes too many to be worth it.
+        Returns None if an exact search is as quick.
         """
         with _faiss_threads(self.threads):
             probes = self._probes()
@@ -289,3 +245,42 @@ def _faiss_threads(threads: int | None) -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
+
+
+def best(scores: "NDArray[Number]", k: int) -> "tuple[NDArray[np.intp], NDArray[Number]]":
+    """Return columns and values of each row's k greatest scores, of equal ones the lower column first."""
+    bound = _lower_bound(scores, k)
+    rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
+    values = scores[rows, columns]
+    at_bound = values == bound[rows, 0]
+    # Where few sentences share a word, thousands score alike: leave out those that can't be among the k.
+    needed = ~at_bound | (_count_in_row(at_bound, rows) <= k)
+    rows, columns, values = rows[needed], columns[needed], values[needed]
+    order = np.lexsort((columns, -values, rows))
+    chosen = order[_starts(rows)[:, None] + np.arange(k)]
+    return columns[chosen], values[chosen]
+
+
+def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
+    """Return for each element how many are marked from the beginning of its row up to itself."""
+    counted: NDArray[np.intp] = np.concatenate([[0], np.cumsum(marked)])
+    return counted[1:] - counted[_starts(rows)][rows]
+
+
+def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
+    """Return where each row begins in the sorted `rows`, which names every row."""
+    starts: NDArray[np.intp] = np.searchsorted(rows, np.arange(rows[-1] + 1))
+    return starts
+
+
+def _lower_bound(scores: "NDArray[Number]", k: int) -> "NDArray[Number]":
+    """Return for each row a value that at least k of its scores reach and few exceed, shape (rows, 1).
+
+    It is the k-th greatest of the maxima of at least k disjoint groups of columns, and so itself a score.
+    """
+    rows, width = scores.shape
+    num_groups = min(max(GROUPS, 4 * k), width)
+    depth = width // num_groups
+    maxima = scores[:, : depth * num_groups].reshape(rows, depth, num_groups).max(axis=1)
+    bound: NDArray[Number] = np.partition(maxima, num_groups - k, axis=1)[:, num_groups - k, None]
+    return bound

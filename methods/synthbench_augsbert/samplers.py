@@ -63,22 +63,22 @@ class SamplerConfig(BaseModel):
     """What must be known beside every table of such pairs."""
 
     def unit_key(self, position: int, pair: IndexPair) -> str:
-        """The place: what is sampled is the same on every run."""
+        """The position: every run samples the same pairs in the same order."""
         return str(position)
 
 
-class ChoosingSampler(SamplerConfig, ABC):
-    """What samplers share that choose from pairs which others found, and which are labelled already."""
+class SelectingSampler(SamplerConfig, ABC):
+    """A sampler that selects among the labelled pairs of other samplers."""
 
     @abstractmethod
     def others(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the settings of the samplers that find the pairs, by names for their data."""
+        """Return the settings of these samplers, by names for their data."""
 
     @abstractmethod
     def select(
         self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
     ) -> Iterator[Record]:
-        """Yield the pairs that are chosen, in their order; all else is counted. `labelled` has the names."""
+        """Yield the selected pairs in order, and count the others; `labelled` has the names of `others`."""
 
 
 class RandomSampler(SamplerConfig):
@@ -89,7 +89,7 @@ class RandomSampler(SamplerConfig):
 
     @property
     def description(self) -> str:
-        """The name alone: a pair drawn is the same pair whatever the number of the others."""
+        """The name alone: `size` does not change which pair is drawn n-th."""
         return self.name
 
     def check(self, gold: GoldSentences) -> None:
@@ -97,7 +97,7 @@ class RandomSampler(SamplerConfig):
         check_size(self.name, self.size, gold)
 
     def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
-        """Number all pairs, draw among the numbers that are not gold.
+        """Number all pairs and draw among the numbers that are not gold.
 
         Raises UserError as `check` does.
         """
@@ -108,16 +108,16 @@ class RandomSampler(SamplerConfig):
         return Candidates(NumberedPairs(number + bisect_right(skipped, number) for number in drawn))
 
     def most_pairs(self, num_sentences: int) -> int:
-        """Return their number, whatever that of the sentences."""
+        """Return `size`."""
         return self.size
 
 
-class KDESampler(ChoosingSampler):
+class KDESampler(SelectingSampler):
     """Of `size` labelled random pairs those that bring the scores' distribution near gold's.
 
-    Where gold has scores of 0 and 1 only, all pairs scored 0.5 or more are kept, and as many others as gold's
-    ratio of classes asks for. Else a pair of score s is kept with probability min(1, gold's density at s /
-    silver's). What is drawn follows from the seed and the two sentences alone.
+    Thakur et al. 2021, section 3.1: a pair of score s is kept with probability min(1, gold's density at s /
+    silver's). Where gold has classes (scores 0 and 1), all pairs scored 0.5 or more are kept, and others at
+    gold's ratio. The draw depends on the seed and the two sentences alone.
     """
 
     name: Literal["kde"] = "kde"
@@ -144,9 +144,9 @@ class KDESampler(ChoosingSampler):
     def select(
         self, gold: SyntheticDataset, labelled: Mapping[str, Records], seed: int, context: GenerationContext
     ) -> Iterator[Record]:
-        """Yield those of the labelled pairs that are kept, in their order; all else is counted and told.
+        """Yield the labelled pairs that are kept, in order, and count the others.
 
-        Held are one number for each labelled pair and draw, not the pairs themselves.
+        Memory holds one score and one draw of each labelled pair, not the pairs.
         Raises UserError if the labelled pairs' scores are all the same, or none is kept. Gold's must differ.
         """
         import numpy as np
@@ -200,7 +200,7 @@ class BM25Sampler(SamplerConfig):
         return new_pairs(unordered(neighbours.tolist()), gold)
 
     def most_pairs(self, num_sentences: int) -> int:
-        """Return how many pairs there can be."""
+        """Return `k` for each sentence."""
         return self.k * num_sentences
 
 
@@ -240,7 +240,7 @@ def new_pairs(found: Sequence[IndexPair], gold: GoldSentences) -> Candidates:
 
 
 class NumberedPairs(Sequence[IndexPair]):
-    """Pairs in eight bytes each, by their places in the list of all: there may be a million."""
+    """Pairs in eight bytes each, by their numbers in the list of all: there may be a million."""
 
     def __init__(self, numbers: Iterable[int]) -> None:
         self._numbers = array("Q", numbers)
@@ -255,31 +255,31 @@ class NumberedPairs(Sequence[IndexPair]):
         return hash(self._numbers.tobytes())
 
     @overload
-    def __getitem__(self, place: int) -> IndexPair: ...
+    def __getitem__(self, index: int) -> IndexPair: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[IndexPair]: ...
+    def __getitem__(self, index: slice) -> Sequence[IndexPair]: ...
 
-    def __getitem__(self, place: int | slice) -> IndexPair | Sequence[IndexPair]:
-        if isinstance(place, slice):
-            return NumberedPairs(self._numbers[place])
-        return _pair_of(self._numbers[place])
+    def __getitem__(self, index: int | slice) -> IndexPair | Sequence[IndexPair]:
+        if isinstance(index, slice):
+            return NumberedPairs(self._numbers[index])
+        return _pair_of(self._numbers[index])
 
 
 def _pair_number(pair: IndexPair) -> int:
-    """Return the place of (lower, higher) in the list (0, 1), (0, 2), (1, 2), (0, 3) ..."""
+    """Return the index of (lower, higher) in the list (0, 1), (0, 2), (1, 2), (0, 3) ..."""
     lower, higher = pair
     return math.comb(higher, 2) + lower
 
 
 def _pair_of(number: int) -> IndexPair:
-    """Return the pair at that place: the inverse of `_pair_number`."""
+    """Return the pair at that index: the inverse of `_pair_number`."""
     higher = (1 + math.isqrt(8 * number + 1)) // 2
     return number - math.comb(higher, 2), higher
 
 
 class SemanticSettings(SamplerConfig):
-    """What the samplers with a bi-encoder are told of it."""
+    """The settings of samplers with a bi-encoder."""
 
     bi_encoder: dict[str, Any] = Field(
         description="what finds them: the settings of the trainer `bi-encoder`, such as `base: {model: ...}`;"
@@ -288,8 +288,8 @@ class SemanticSettings(SamplerConfig):
     exact_up_to: int = Field(
         100_000,
         ge=1,
-        description="up to so many sentences each is compared with all; beyond, with those that an inverted"
-        " file has near it, at a recall that is told",
+        description="up to so many sentences, each is compared with all; beyond, an inverted file finds the"
+        " neighbours, and its recall is reported",
     )
 
 
@@ -339,11 +339,11 @@ class SemanticSearchSampler(SemanticSettings):
         return new_pairs(unordered(found.indices.tolist()), gold)
 
     def most_pairs(self, num_sentences: int) -> int:
-        """Return how many pairs there can be."""
+        """Return `k` for each sentence."""
         return self.k * num_sentences
 
 
-class BM25SemanticSampler(SemanticSettings, ChoosingSampler):
+class BM25SemanticSampler(SemanticSettings, SelectingSampler):
     """The pairs of both BM25 and semantic search, each once, as those two samplers have them labelled."""
 
     table_notes: ClassVar[tuple[str, ...]] = (HOW_K_COUNTS, WHICH_BM25)

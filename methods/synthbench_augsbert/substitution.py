@@ -59,11 +59,11 @@ class ContextualSubstitution(Method):
         model = self.language_model.load(context.runtime)
         with context.progress.task("replacing words", len(copies)) as task:
             for batch in length_sorted_units(lengths, BATCH_PAIRS):
-                if any(keys[place] not in context.finished_units for place in batch):
-                    changed = self._changed([copies[place] for place in batch], model)
-                    for place, unit in zip(batch, changed, strict=True):
-                        if keys[place] not in context.finished_units:
-                            yield replace(unit, key=keys[place], position=place)
+                if any(keys[index] not in context.finished_units for index in batch):
+                    changed = self._changed([copies[index] for index in batch], model)
+                    for index, unit in zip(batch, changed, strict=True):
+                        if keys[index] not in context.finished_units:
+                            yield replace(unit, key=keys[index], position=index)
                 task.advance(len(batch))
 
     def _changed(self, copies: Sequence[tuple[ScoredPair, int]], model: MaskedModel) -> Iterator[Unit]:
@@ -73,8 +73,8 @@ class ContextualSubstitution(Method):
             for record, copy in copies
             for side, text in enumerate(record.texts())
         ]
-        while any(draft.places for draft in drafts):
-            turn = [draft for draft in drafts if draft.places]
+        while any(draft.word_indices for draft in drafts):
+            turn = [draft for draft in drafts if draft.word_indices]
             blanks = [draft.next_blank() for draft in turn]
             for draft, words in zip(turn, model.guesses(blanks, self.top_k), strict=True):
                 draft.fill(words)
@@ -99,37 +99,37 @@ class ContextualSubstitution(Method):
 
 @dataclass
 class _Draft:
-    """A sentence in which one word after the other is replaced; `places` are those that still are to be."""
+    """A sentence whose words are replaced one by one; `word_indices` are those still to be replaced."""
 
     text: str
     key: str
     share: float
     num_replaced: int = 0
-    places: list[int] = field(init=False)
+    word_indices: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
         number = len(WORD.findall(self.text))
         wanted = max(1, round(self.share * number))
-        order = sorted(range(number), key=lambda place: _number(self.key, "word", place))
-        self.places = order[:wanted]
+        order = sorted(range(number), key=lambda index: _number(self.key, "word", index))
+        self.word_indices = order[:wanted]
 
     def next_blank(self) -> Blank:
-        found = list(WORD.finditer(self.text))[self.places[0]]
+        found = list(WORD.finditer(self.text))[self.word_indices[0]]
         return Blank(self.text, *found.span())
 
     def fill(self, words: Sequence[tuple[str, float]]) -> None:
-        """Draw one of the words by their probabilities, in the former one's case; none leaves the former."""
-        blank, place = self.next_blank(), self.places.pop(0)
+        """Draw a word by the probabilities and give it the replaced word's case; no words change nothing."""
+        blank, index = self.next_blank(), self.word_indices.pop(0)
         if not words:
             return
-        drawn = _number(self.key, "guess", place)
+        drawn = _number(self.key, "guess", index)
         reached = zip(words, accumulate(probability for _, probability in words), strict=True)
         word = next((word for (word, _), share in reached if drawn < share), words[-1][0])
         self.text = blank.filled(word[0].upper() + word[1:] if blank.word[0].isupper() else word)
         self.num_replaced += 1
 
 
-def _number(key: str, what: str, place: int) -> float:
+def _number(key: str, what: str, index: int) -> float:
     """Return a number from 0 to 1 that depends on the arguments alone."""
-    content = f"{key}\x1f{what}\x1f{place}".encode(errors="surrogatepass")
+    content = f"{key}\x1f{what}\x1f{index}".encode(errors="surrogatepass")
     return int.from_bytes(hashlib.sha256(content).digest()[:8]) / 2**64

@@ -1,4 +1,4 @@
-"""DINO: data sets written by a language model that is told what to write (Schick & Schütze 2021)."""
+"""DINO: a language model writes data sets from instructions (Schick & Schütze 2021, arXiv 2104.07540)."""
 
 from synthbench_dino.methods import DINO, DINOTexts
 

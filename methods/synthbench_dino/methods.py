@@ -1,4 +1,4 @@
-"""Single texts, written from scratch: first texts of pairs, or texts of given classes."""
+"""DINO's two methods: pairs of a first text and second ones of every label, and single texts from scratch."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -25,6 +25,8 @@ from synthbench.api import (
 from synthbench_dino.tasks import ShippedOrOwn, TextLabel, TextTask, counterlabels
 from synthbench_dino.writing import Tally, TopK, TopP, WritingSettings, dropped, failure
 
+FIRST_TEXTS = "x1"
+
 
 class DINOTexts(WritingSettings, Method):
     """Sentences from scratch, equally many for each label's instruction; `label` says which it was."""
@@ -33,7 +35,7 @@ class DINOTexts(WritingSettings, Method):
     record_kind = RecordKind.SENTENCE
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}
 
-    labels: dict[str, TextLabel] = Field(min_length=1, description="label -> what is told the language model")
+    labels: dict[str, TextLabel] = Field(min_length=1, description="label -> instruction and counterlabels")
     size: int = Field(ge=1, description="number of texts, equally many for each label")
 
     @model_validator(mode="after")
@@ -42,7 +44,7 @@ class DINOTexts(WritingSettings, Method):
         return self
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Tell texts, tokens, memory and time."""
+        """Return texts, tokens, memory and time."""
         num_inputs = -(-self.size // len(self.labels))
         return self.writing_cost(counterlabels(self.labels), 1, num_inputs).lines()
 
@@ -80,9 +82,6 @@ class DINOTexts(WritingSettings, Method):
         return Unit(written.job.key, int(written.job.key), records, dropped(written))
 
 
-FIRST_TEXTS = "x1"
-
-
 class FirstTexts(BaseModel):
     """How the first texts are written, if none are given (the paper's STS-dino-x1x2)."""
 
@@ -103,7 +102,7 @@ class DINO(WritingSettings, Method):
     record_kind = RecordKind.SCORED_PAIR
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {FIRST_TEXTS: RecordKind.SENTENCE}
 
-    task: ShippedOrOwn = Field(description="what is told the language model: a task that ships, or `labels:`")
+    task: ShippedOrOwn = Field(description="the instructions: a task that ships, or `labels:`")
     samples: int = Field(2, ge=1, description="usable second texts of each first text and label")
     x1: FirstTexts | None = Field(
         None, description="let the language model write the first texts; null: the role x1 gives them"
@@ -130,7 +129,7 @@ class DINO(WritingSettings, Method):
             )
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the first texts, if they are to be written."""
+        """Return the data set of first texts, if the model writes them."""
         if self.x1 is None:
             return {}
         settings = self.model_dump(
@@ -146,7 +145,7 @@ class DINO(WritingSettings, Method):
         return {FIRST_TEXTS: GeneratedData(method="dino-texts", config=config, sources={})}
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Tell texts, tokens, memory and time."""
+        """Return texts, tokens, memory and time."""
         cost = self._cost(num_records)
         if cost is None:
             return ("texts and tokens: unknown until the first texts are read",)
@@ -174,19 +173,19 @@ class DINO(WritingSettings, Method):
                 yield unit
 
     def _units(self, texts: Sequence[Sentence], context: GenerationContext) -> Iterator[Unit]:
-        places = {text.id: index for index, text in enumerate(texts)}
-        yield from (unit for text in texts for unit in self._unfit(text, places, context))
+        indices = {text.id: index for index, text in enumerate(texts)}
+        yield from (unit for text in texts for unit in self._unfit(text, indices, context))
         jobs = (job for text in texts if is_one_line(text) for job in self._jobs(text, context))
         for written in self.write(jobs, counterlabels(self.task.labels), self.samples, context):
-            yield self._unit(texts[places[written.job.key]], written, places)
+            yield self._unit(texts[indices[written.job.key]], written, indices)
 
     def _jobs(self, text: Sentence, context: GenerationContext) -> Iterator[Job]:
-        """Yield what is still to be written to one text, if anything."""
+        """Yield the unfinished labels of one text as a job."""
         left = tuple(name for name in self.task.labels if _key(text, name) not in context.finished_units)
         if left:
             yield Job(text.id, self.task.prompts(text.sentence), frozenset({text.sentence}), left)
 
-    def _unit(self, text: Sentence, written: Written, places: Mapping[str, int]) -> Unit:
+    def _unit(self, text: Sentence, written: Written, indices: Mapping[str, int]) -> Unit:
         label, provenance = written.label, self._provenance(text, written.label)
         score = self.task.score(label)
         pairs = (
@@ -194,20 +193,22 @@ class DINO(WritingSettings, Method):
             for second in written.texts
         )
         records = (*pairs, *failure(written, self.samples, **provenance))
-        return Unit(_key(text, label), self._position(text, label, places), records, dropped(written))
+        return Unit(_key(text, label), self._position(text, label, indices), records, dropped(written))
 
-    def _unfit(self, text: Sentence, places: Mapping[str, int], context: GenerationContext) -> Iterator[Unit]:
-        """Yield a failure for each label if a text can't stand in a prompt."""
+    def _unfit(
+        self, text: Sentence, indices: Mapping[str, int], context: GenerationContext
+    ) -> Iterator[Unit]:
+        """Yield a failure for each label of a text that does not fit into a prompt."""
         if is_one_line(text):
             return
         for label in self.task.labels:
             if _key(text, label) not in context.finished_units:
                 reason = "the first text holds a line break"
                 failed = Failure(reason=reason, attempts=0, **self._provenance(text, label))
-                yield Unit(_key(text, label), self._position(text, label, places), (failed,))
+                yield Unit(_key(text, label), self._position(text, label, indices), (failed,))
 
-    def _position(self, text: Sentence, label: str, places: Mapping[str, int]) -> int:
-        return places[text.id] * len(self.task.labels) + list(self.task.labels).index(label)
+    def _position(self, text: Sentence, label: str, indices: Mapping[str, int]) -> int:
+        return indices[text.id] * len(self.task.labels) + list(self.task.labels).index(label)
 
     def _provenance(self, text: Sentence, label: str) -> dict[str, Any]:
         return {
@@ -221,7 +222,7 @@ class DINO(WritingSettings, Method):
 
 
 def is_one_line(text: Sentence) -> bool:
-    """Say whether a text can stand in a prompt: a line break would end it there."""
+    """Say whether a text fits into a prompt, where a line break would end it."""
     return text.sentence.splitlines() == [text.sentence]
 
 

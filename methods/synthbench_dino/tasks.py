@@ -1,4 +1,4 @@
-"""What the language model is told for each label, and what each label is debiased against."""
+"""The instruction of each label, and its counterlabels, which self-debiasing holds off (arXiv 2104.07540)."""
 
 from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -64,7 +64,7 @@ class PairLabel(TextLabel):
 
     @property
     def beginning(self) -> str:
-        """What stands before the first text."""
+        """The prompt before the first text."""
         return self.instruction.partition(PLACEHOLDER)[0]
 
 
@@ -84,7 +84,7 @@ def _check_counterlabels(labels: Mapping[str, TextLabel]) -> None:
 class TextTask(_Section):
     """Texts from scratch, one kind for each label."""
 
-    labels: dict[str, TextLabel] = Field(min_length=1, description="label -> what is told the language model")
+    labels: dict[str, TextLabel] = Field(min_length=1, description="label -> instruction and counterlabels")
 
     @model_validator(mode="after")
     def _labels_fit(self) -> "TextTask":
@@ -101,7 +101,7 @@ class TextTask(_Section):
 class PairTask(_Section):
     """Second texts to given first ones, one kind for each label."""
 
-    labels: dict[str, PairLabel] = Field(min_length=1, description="label -> what is told the language model")
+    labels: dict[str, PairLabel] = Field(min_length=1, description="label -> instruction and counterlabels")
 
     @model_validator(mode="after")
     def _labels_fit(self) -> "PairTask":
@@ -111,7 +111,7 @@ class PairTask(_Section):
         return self
 
     def score(self, label: str) -> float:
-        """Return what the label is worth as a similarity in [0, 1]; raises ValueError if nobody says."""
+        """Return the label as a similarity in [0, 1]; raises ValueError if nothing gives one."""
         given = self.labels[label].score
         if given is not None:
             return given
@@ -124,7 +124,7 @@ class PairTask(_Section):
         return number
 
     def prompts(self, text: str) -> dict[str, str]:
-        """Return the prompt of each label with the first text in its place."""
+        """Return the prompt of each label with the first text filled in."""
         return {name: label.instruction.replace(PLACEHOLDER, text) for name, label in self.labels.items()}
 
     def check_first_texts(self) -> None:
@@ -142,7 +142,7 @@ class PairTask(_Section):
 
 
 def counterlabels(labels: Mapping[str, TextLabel]) -> dict[str, Sequence[str]]:
-    """Return what each label is debiased against."""
+    """Return the counterlabels of each label."""
     return {name: label.counterlabels for name, label in labels.items()}
 
 

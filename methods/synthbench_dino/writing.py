@@ -1,4 +1,4 @@
-"""What both methods share: the settings of the writing, and the way from the engine's output to units."""
+"""What both methods share: the settings of the language model, and units from the engine's output."""
 
 import time
 from collections import Counter
@@ -52,7 +52,7 @@ class WritingSettings(Component):
         return self.language_model.fingerprint()
 
     def table_notes(self) -> tuple[str, ...]:
-        """Tell what the precision may do to the texts."""
+        """Say what the precision may change in the texts."""
         return self.language_model.rounding_notes("DINO's texts")
 
     def write(
@@ -90,13 +90,13 @@ class WritingSettings(Component):
 
 
 class Tally:
-    """Shows how far the writing is, and now and then what came of it: per second, kept, dropped by reason."""
+    """Shows progress, and every half minute texts per second and drops by reason."""
 
     def __init__(self, context: GenerationContext, description: str, total: int, what: str) -> None:
         self._context = context
         self._task = context.progress.task(description, total)
         self._what = what
-        self._started = self._told = time.monotonic()
+        self._started = self._reported = time.monotonic()
         self._num_kept = 0
         self._dropped: Counter[str] = Counter()
 
@@ -106,7 +106,7 @@ class Tally:
         return self
 
     def __exit__(self, *raised: Any) -> None:  # noqa: ANN401 - as the protocol of context managers has it
-        self._tell()
+        self._report()
         self._task.__exit__(*raised)
 
     def count(self, unit: Unit) -> None:
@@ -114,12 +114,12 @@ class Tally:
         self._bar.advance()
         self._num_kept += sum(not isinstance(record, Failure) for record in unit.records)
         self._dropped.update(unit.dropped)
-        if time.monotonic() - self._told > SECONDS_BETWEEN_LINES:
-            self._tell()
+        if time.monotonic() - self._reported > SECONDS_BETWEEN_LINES:
+            self._report()
 
-    def _tell(self) -> None:
-        self._told = time.monotonic()
-        rate = self._num_kept / max(self._told - self._started, 1e-9)
+    def _report(self) -> None:
+        self._reported = time.monotonic()
+        rate = self._num_kept / max(self._reported - self._started, 1e-9)
         counts = ", ".join(f"{count:,} {reason}" for reason, count in self._dropped.most_common())
         self._context.progress.say(
             f"  {self._num_kept:,} {self._what}, {rate:,.1f} per second; dropped: {counts or 'none'}"
@@ -127,16 +127,16 @@ class Tally:
 
 
 def dropped(written: Written) -> dict[str, int]:
-    """Return how many attempts came to nothing, by reason."""
+    """Return the number of failed attempts by reason."""
     return dict(Counter(attempt.outcome for attempt in written.attempts if attempt.outcome != "kept"))
 
 
 def failure(written: Written, num_wanted: int, **provenance: Any) -> tuple[Failure, ...]:  # noqa: ANN401 - columns of a record
-    """Return what is to be noted if there are fewer usable texts than wanted."""
+    """Return a failure record if there are fewer usable texts than wanted."""
     if len(written.texts) >= num_wanted:
         return ()
     counts = Counter(attempt.outcome for attempt in written.attempts)
-    told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-    reason = told or "prompt and max_new_tokens together are longer than the model's context"
+    outcomes = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+    reason = outcomes or "prompt and max_new_tokens together are longer than the model's context"
     raw = next((each.text for each in reversed(written.attempts) if each.outcome != "kept"), "")
     return (Failure(reason=reason, attempts=len(written.attempts), raw_text=raw, **provenance),)

@@ -1,4 +1,4 @@
-"""What an LLM's answer says, without what chat models put around it."""
+"""Extracts sentences from an LLM's answer, without what chat models put around them."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _ITEM_LABEL = re.compile(
 _REMARK = re.compile(
     r"(?P<sentence>.*(?<![.\s(][A-Za-z])[.!?][\"”'’*_]*)\s*[(\[](?P<remark>[^()\[\]]+)[)\]][.*_]*"
 )
-"""A sentence with what is said of it in brackets; a bracket before its end belongs to it."""
+"""A sentence with a remark in brackets behind it; brackets inside the sentence belong to it."""
 _EMPHASIS = re.compile(r"(?<![\w*])(?P<mark>\*\*?)(?=\S)(?P<words>[^*]+)(?<=\S)(?P=mark)(?![\w*])")
 _BULLET = re.compile(r"^\s*[-*•–‣▪]\s+")
 _INLINE_NUMBER = re.compile(r"(?:^|(?<=\s))(?P<number>\d{1,3})[.)]\s+")
@@ -65,9 +65,9 @@ _LEAST_SAID = 3
 def sentences_in(answer: str) -> list[str]:
     """Return the sentences of a list, in order, one line each and none empty.
 
-    Understands numbers of any style, bullets, a list on one line, JSON, and lines without marks; leaves out
-    preambles, what is said at the end, repetitions of what was given, and quotation marks around sentences.
-    An answer without a list gives its lines.
+    Reads numbers of any style, bullets, a list on one line, JSON, and lines without marks. Leaves out
+    preambles, closing remarks, repetitions of the input, and quotation marks around sentences. An answer
+    without a list gives its lines.
     """
     found = _from_json(answer)
     if found is None:
@@ -89,7 +89,7 @@ def sentence_in(answer: str) -> str:
 
 
 def _without_input(line: str) -> str:
-    """Return a line of a list, only its number or nothing if it repeats what was given: "1. Premise: ..."."""
+    """Return a line of a list; of one that repeats the input ("1. Premise: ...") at most the number."""
     number = _NUMBER.match(line)
     start = number.end() if number else 0
     return line[:start] if _INPUT_LABEL.match(line[start:].strip()) else line
@@ -114,8 +114,8 @@ def _from_json(answer: str) -> list[str] | None:
 def _numbered(lines: list[str]) -> list[str]:
     """Return the items of a numbered list, [] if there is none.
 
-    Lines without a number go on with an item, bullets below it are items of their own. A number that is alone
-    on its line needs no mark if it goes on counting.
+    Lines without a number continue an item; bullets below it are items of their own. A number alone on its
+    line needs no mark if it is the next one.
     """
     items: list[str] = []
     last, is_open = 0, False
@@ -174,7 +174,7 @@ def _plain(lines: list[str]) -> list[str]:
 
 
 def _is_chatter(line: str) -> bool:
-    """Say whether a line is spoken about the answer: an announcement, or a remark on it."""
+    """Say whether a line is about the answer: an announcement or a closing remark."""
     return bool(_CLOSING.match(line)) or _is_announcement(line)
 
 
@@ -214,7 +214,7 @@ def _bare(text: str) -> str:
 
 
 def _without_remark(text: str) -> str:
-    """Return a sentence without what is said of it in brackets, and without a lone quotation mark."""
+    """Return a sentence without a remark in brackets, and without a lone quotation mark."""
     remark = _REMARK.fullmatch(text)
     if remark and (remark["remark"].isdigit() or len(remark["remark"].split()) >= _LEAST_SAID):
         text = remark["sentence"]

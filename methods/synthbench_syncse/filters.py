@@ -1,4 +1,4 @@
-"""Why a sentence that an LLM wrote is not used."""
+"""Filters of sentences that an LLM wrote; what is dropped has a reason."""
 
 import re
 import unicodedata
@@ -30,7 +30,7 @@ class Filters(BaseModel):
     language: Literal["en"] | None = Field(None, description="drop what is in another language; null: any")
 
     def reason(self, sentence: str, not_like: Collection[str] = ()) -> str:
-        """Return why a sentence is not used, "" if it is; `not_like` are those that it must not repeat."""
+        """Return why a sentence is dropped, "" if it is not; it must not repeat any of `not_like`."""
         if not _CONTENT.search(sentence):
             return EMPTY
         if self.refusals and looks_like_a_refusal(sentence):
@@ -44,7 +44,7 @@ class Filters(BaseModel):
         return ""
 
     def sifted(self, sentences: Iterable[str]) -> Iterator[tuple[str, str]]:
-        """Yield each sentence with the reason why it is not used, "" for the first of its like."""
+        """Yield each sentence with the reason why it is dropped, "" if it is not: later duplicates are."""
         seen: set[str] = set()
         for sentence in sentences:
             reason = self.reason(sentence)
@@ -63,7 +63,7 @@ class FiltersOfAnyLength(Filters):
 
 
 def key(sentence: str) -> str:
-    """Return what sentences share that differ in case, white space or punctuation at the ends only."""
+    """Return the sentence without case, extra white space and punctuation at its ends, for comparisons."""
     return " ".join(sentence.casefold().split()).strip(_ENDS)
 
 

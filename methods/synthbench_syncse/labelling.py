@@ -30,17 +30,17 @@ _TYPICAL = "A sentence as long as those that are usually found in training data.
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A sentence that labels are asked for, and those that have come."""
+    """A sentence whose labels are requested, and the answers so far."""
 
-    place: int
+    position: int
     text: Sentence
     answers: dict[str, ChatAnswer] = field(default_factory=dict)
 
 
 class Labelling:
-    """Asks for both labels of each sentence and makes triplets of them.
+    """Requests a positive and a hard negative for each sentence and makes triplets of them.
 
-    `is_fixed` takes one prompt and its exemplars for all sentences, as in naive generation.
+    `is_fixed`: all sentences get the same prompt and exemplars, as in naive generation.
     """
 
     def __init__(self, settings: WithLabels, method: str, *, is_fixed: bool = False) -> None:
@@ -57,16 +57,18 @@ class Labelling:
         }
 
     def asks(self, num_sentences: int) -> ChatAmount:
-        """Tell requests and tokens."""
+        """Return requests and tokens."""
         priced = [
-            chats.chat(str(place), _TYPICAL) for chats in self._chats.values() for place in range(_NUM_PRICED)
+            chats.chat(str(position), _TYPICAL)
+            for chats in self._chats.values()
+            for position in range(_NUM_PRICED)
         ]
         return amount(2 * num_sentences, priced, _TOKENS_PER_LABEL)
 
     def units(self, records: Iterable[Record], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each sentence that the filters let through; counts those that they don't.
+        """Yield one unit for each sentence that passes the filters; count the others.
 
-        `records` are read twice, for there may be more than fit into memory.
+        `records` are read twice, since they may not fit into memory.
         """
         usable = self._usable(records, context)
         generator = context.llm.model
@@ -80,11 +82,11 @@ class Labelling:
                 about.answers[kind] = answer
                 if len(about.answers) == len(self._chats):
                     del asked[text_id]
-                    yield Unit(text_id, about.place, *self._outcome(about.text, about.answers, generator))
+                    yield Unit(text_id, about.position, *self._outcome(about.text, about.answers, generator))
                     bar.advance()
 
     def _usable(self, records: Iterable[Record], context: GenerationContext) -> bytearray:
-        """Return 1 for each sentence that is used, 0 for each that is not."""
+        """Return 1 for each sentence that passes the filters, else 0."""
         usable = bytearray()
         for _, reason in self._settings.filters.sifted(text.sentence for text in _sentences(records)):
             usable.append(not reason)
@@ -95,10 +97,10 @@ class Labelling:
     def _requests(
         self, texts: Iterable[Sentence], asked: dict[str, "_Asked"], finished: Collection[str]
     ) -> Iterator[ChatRequest]:
-        for place, text in enumerate(texts):
+        for position, text in enumerate(texts):
             if text.id in finished:
                 continue
-            asked[text.id] = _Asked(place, text)
+            asked[text.id] = _Asked(position, text)
             for kind, chats in self._chats.items():
                 chat = chats.chat(text.id, text.sentence)
                 yield ChatRequest(f"{kind}|{text.id}", chat.messages, self._sampling[kind], chat.sample)
@@ -106,7 +108,7 @@ class Labelling:
     def _outcome(
         self, text: Sentence, answers: Mapping[str, ChatAnswer], generator: str
     ) -> tuple[tuple[Record, ...], Mapping[str, int]]:
-        """Return the triplet, or what there was in its place, and what was dropped by reason."""
+        """Return the triplet, or the failure instead, and the counts of drops by reason."""
         columns: dict[str, Any] = {
             **provenance(self._method, generator, self._settings.seed),
             "label": text.label,

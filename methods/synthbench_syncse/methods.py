@@ -1,9 +1,9 @@
-"""The methods that make triplets: of given sentences, of written ones, and the naive way."""
+"""The methods that make triplets: from given sentences, from written ones, and naive generation."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from synthbench.api import (
     ChatAmount,
@@ -18,7 +18,7 @@ from synthbench.api import (
 )
 from synthbench_syncse.filters import FiltersOfAnyLength
 from synthbench_syncse.labelling import Labelling
-from synthbench_syncse.sentences import Genres, check_genres, check_subject
+from synthbench_syncse.sentences import WithSubject, check_subject
 from synthbench_syncse.settings import WithLabels, WithSentences
 
 SENTENCES = "sentences"
@@ -36,13 +36,13 @@ class SynCSEPartial(WithLabels, Method):
     filters: FiltersOfAnyLength = Field(FiltersOfAnyLength(), description="which sentences are dropped")
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Tell requests and tokens."""
+        """Return requests and tokens."""
         if SENTENCES not in num_records:
             return None
         return Labelling(self, "syncse-partial").asks(num_records[SENTENCES])
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return a triplet for each sentence at most."""
+        """Return at most one triplet for each sentence."""
         return Expected(num_records.get(SENTENCES))
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
@@ -51,7 +51,7 @@ class SynCSEPartial(WithLabels, Method):
 
 
 class _Written(WithSentences, WithLabels, Method):
-    """Positives and hard negatives for sentences that the LLM writes first, as a data set of their own."""
+    """Positives and hard negatives for sentences that the LLM writes first, in a data set of their own."""
 
     record_kind = RecordKind.TRIPLET
     uses_llm = True
@@ -60,15 +60,15 @@ class _Written(WithSentences, WithLabels, Method):
     is_naive: ClassVar[bool] = False
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the sentences."""
+        """Return the data set of sentences."""
         return {SENTENCES: GeneratedData("syncse-sentences", self._sentence_settings(), sources={})}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
-        """Tell requests and tokens of the labels; the sentences tell theirs."""
+        """Return requests and tokens of the labels; the sentences count their own."""
         return self._labelling().asks(self.size)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return a triplet for each sentence at most."""
+        """Return at most one triplet for each sentence."""
         return Expected(self.size)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
@@ -84,29 +84,11 @@ class _Written(WithSentences, WithLabels, Method):
         return {**given, "naive": True} if self.is_naive else given
 
 
-class SynCSEScratch(_Written):
+class SynCSEScratch(WithSubject, _Written):
     """SynCSE-scratch: sentences of all genres, or of a domain, and their positives and hard negatives."""
 
     version = 2
     title = "syncse-scratch"
-
-    genres: Genres = None
-    domain: str | None = Field(
-        None,
-        min_length=1,
-        description="name of a domain (biomedicine, stack-overflow, any) in place of genres and topics",
-    )
-
-    @field_validator("genres")
-    @classmethod
-    def _are_known(cls, genres: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        check_genres(genres, info)
-        return genres
-
-    @model_validator(mode="after")
-    def _sentences_can_be_asked_for(self) -> Self:
-        check_subject(self.sentence_pool, {"genres": self.genres, "domain": self.domain})
-        return self
 
 
 class SynCSENaive(_Written):

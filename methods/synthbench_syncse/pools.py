@@ -1,4 +1,4 @@
-"""Pools: what an LLM is told, and the examples that show it, for each kind of sentence.
+"""Pools: the prompts and examples of each kind of sentence, and the YAML files that hold them.
 
 SynCSE's paper prints its prompts, genres and topics; its exemplars and examples were not released. The pools
 that ship are reconstructed: as many prompts and exemplars as in the paper, its genres and topics, but our own
@@ -177,8 +177,8 @@ def sentence_pool(file: Path | None = None) -> SentencePool:
     unknown = [name for name in pool.caption_genres if name not in pool.genres]
     if unknown:
         index = pool.caption_genres.index(unknown[0])
-        place, key = _place(_text(file, "sentences"), file, ("caption_genres", index))
-        raise UserError(f"{place}: {key}: no genre '{unknown[0]}'{did_you_mean(unknown[0], pool.genres)}")
+        location, key = _located(_text(file, "sentences"), file, ("caption_genres", index))
+        raise UserError(f"{location}: {key}: no genre '{unknown[0]}'{did_you_mean(unknown[0], pool.genres)}")
     return pool
 
 
@@ -214,8 +214,8 @@ def _parse(text: str, file: Path | None, schema: type[Pool]) -> Pool:
 
 def _messages(error: ValidationError, text: str, file: Path | None, schema: type[BaseModel]) -> Iterator[str]:
     for fault in error.errors(include_url=False):
-        place, key = _place(text, file, fault["loc"])
-        yield ": ".join(part for part in (place, key, _wording(fault, schema)) if part)
+        location, key = _located(text, file, fault["loc"])
+        yield ": ".join(part for part in (location, key, _wording(fault, schema)) if part)
 
 
 def _wording(fault: Mapping[str, Any], schema: type[BaseModel]) -> str:
@@ -258,7 +258,7 @@ def _parts(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - types have no ty
         yield from _parts(part)
 
 
-def _place(text: str, file: Path | None, location: _Location) -> tuple[str, str]:
+def _located(text: str, file: Path | None, location: _Location) -> tuple[str, str]:
     """Return "file:line" and the dotted key of a location; of what is not there, the line around it."""
     node, line = load_yaml(text, str(file)), 1
     for key in location:

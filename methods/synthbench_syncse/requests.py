@@ -1,4 +1,4 @@
-"""What is said to the LLM: for equal settings and a sentence's id always the same words."""
+"""The requests to the LLM (arXiv 2305.12599): equal settings and sentence ids make equal requests."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -21,13 +21,13 @@ Item = TypeVar("Item")
 
 
 def draw(items: Sequence[Item], num_drawn: int, *of: object) -> tuple[Item, ...]:
-    """Return distinct items in random order, the same for equal `of` everywhere; all if there are fewer."""
+    """Return distinct items in random order, a function of `of` alone; all if there are fewer."""
     order = sorted(range(len(items)), key=lambda index: _digest(*of, index))
     return tuple(items[index] for index in order[:num_drawn])
 
 
 def number(*of: object) -> int:
-    """Return a number of 31 bits, the same for equal `of` on every machine."""
+    """Return a number of 31 bits, a function of `of` alone."""
     return int.from_bytes(_digest(*of)[:4]) >> 1
 
 
@@ -54,8 +54,8 @@ class Chat:
 class LabelChats:
     """Requests for a positive or a hard negative: one of the pool's prompts, five of its exemplars as turns.
 
-    `kind` is "positive" or "negative". `is_fixed` takes the same prompt and exemplars for all sentences, as
-    in the paper's naive generation.
+    `kind` is "positive" or "negative". `is_fixed`: all sentences get the same prompt and exemplars, as in the
+    paper's naive generation.
     """
 
     pool: LabelPool
@@ -64,13 +64,13 @@ class LabelChats:
     is_fixed: bool = False
 
     def chat(self, sentence_id: str, sentence: str) -> Chat:
-        """Return what is asked for one sentence; the id decides on prompt and exemplars."""
+        """Return the request for one sentence; its id decides on prompt and exemplars."""
         of = (self.seed, self.kind, _ALL if self.is_fixed else sentence_id)
         (name,) = draw(tuple(self.pool.prompts), 1, *of, "prompt")
         prompt = self.pool.prompts[name]
         exemplars = draw(prompt.exemplars, NUM_EXEMPLARS, *of, "exemplars")
-        turns = [(_said(each.sentence), each.answer) for each in exemplars]
-        messages = _messages(prompt.instruction, turns, _said(sentence))
+        turns = [(_input(each.sentence), each.answer) for each in exemplars]
+        messages = _messages(prompt.instruction, turns, _input(sentence))
         return Chat(messages, name, number(self.seed))
 
 
@@ -90,11 +90,11 @@ class SentenceChats:
     is_naive: bool = False
 
     def chat(self, index: int) -> Chat:
-        """Return what is asked in one request, for SENTENCES_PER_REQUEST sentences."""
-        messages, instruction = self._said(index)
+        """Return one request, for SENTENCES_PER_REQUEST sentences."""
+        messages, instruction = self._messages(index)
         return Chat(messages, instruction, number(self.seed, index))
 
-    def _said(self, index: int) -> tuple[tuple[Message, ...], str]:
+    def _messages(self, index: int) -> tuple[tuple[Message, ...], str]:
         if self.is_naive:
             return self._naive()
         return self._on_domain(index) if self.domain else self._on_genre(index)
@@ -152,14 +152,14 @@ def _after_example(prompt: str, examples: Sequence[str]) -> tuple[Message, ...]:
 
 
 def _messages(instruction: str, turns: Iterable[tuple[str, str]], last: str) -> tuple[Message, ...]:
-    said = [_message("system", instruction)]
-    for given, answer in turns:
-        said += [_message("user", given), _message("assistant", answer)]
-    return (*said, _message("user", last))
+    messages = [_message("system", instruction)]
+    for sentence, answer in turns:
+        messages += [_message("user", sentence), _message("assistant", answer)]
+    return (*messages, _message("user", last))
 
 
-def _said(sentence: str) -> str:
-    """Return a sentence as a user's turn, on one line: a line break would look like its end."""
+def _input(sentence: str) -> str:
+    """Return a sentence as a user's turn, on one line, since a line break would look like its end."""
     return _INPUT.format(" ".join(sentence.split()))
 
 
@@ -172,7 +172,7 @@ _TOKENS_PER_TURN = 4
 
 
 def amount(num_requests: int, chats: Iterable[Chat], tokens_per_answer: int) -> ChatAmount:
-    """Return about how many tokens so many requests have, from the messages of a few of them."""
+    """Estimate the tokens of so many requests from the messages of a few of them."""
     lengths = [
         sum(len(message["content"]) / _CHARACTERS_PER_TOKEN + _TOKENS_PER_TURN for message in chat.messages)
         for chat in chats

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -37,12 +37,39 @@ MISSING = "missing in a list"
 SURPLUS = "more than were asked for"
 _TOKENS_PER_SENTENCE = 20
 _NUM_PRICED = 100
-Genres = Annotated[
-    tuple[str, ...] | None, Field(description="names of genres, in turn; null: all that the pool has")
-]
 
 
-class SynCSESentences(WithSentences, WithSeed, Method):
+class WithSubject(WithSentences):
+    """What new sentences are about."""
+
+    genres: tuple[str, ...] | None = Field(
+        None, description="names of genres, in turn; null: all that the pool has"
+    )
+    domain: str | None = Field(
+        None,
+        min_length=1,
+        description="name of a domain (biomedicine, stack-overflow, any) in place of genres and topics",
+    )
+
+    @field_validator("genres")
+    @classmethod
+    def _are_known(cls, genres: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        # A faulty pool has an error of its own.
+        if genres is not None and "sentence_pool" in info.data:
+            try:
+                sentence_pool(pool_path(info.data["sentence_pool"])).check_genres(genres)
+            except UserError as error:
+                raise ValueError(str(error)) from None
+        return genres
+
+    @model_validator(mode="after")
+    def _have_one_subject(self) -> Self:
+        given = {"genres": self.genres, "domain": self.domain, "naive": getattr(self, "naive", False)}
+        check_subject(self.sentence_pool, given)
+        return self
+
+
+class SynCSESentences(WithSubject, WithSeed, Method):
     """Sentences that an LLM writes; `label` is the genre or the domain of each."""
 
     version = 2
@@ -50,27 +77,10 @@ class SynCSESentences(WithSentences, WithSeed, Method):
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}
 
-    genres: Genres = None
-    domain: str | None = Field(
-        None,
-        min_length=1,
-        description="name of a domain (biomedicine, stack-overflow, any) in place of genres and topics",
-    )
     naive: bool = Field(False, description="always the same prompt and example, without genres and topics")
 
-    @field_validator("genres")
-    @classmethod
-    def _are_known(cls, genres: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        check_genres(genres, info)
-        return genres
-
-    @model_validator(mode="after")
-    def _go_together(self) -> Self:
-        check_subject(self.sentence_pool, {key: getattr(self, key) for key in ("genres", "domain", "naive")})
-        return self
-
     def table_notes(self) -> tuple[str, ...]:
-        """Tell that the pool is reconstructed, if it is."""
+        """Say that the pool is reconstructed, if it is."""
         return pool_notes(sentence=self.sentence_pool)
 
     def revisions(self) -> Mapping[str, str]:
@@ -78,7 +88,7 @@ class SynCSESentences(WithSentences, WithSeed, Method):
         return pool_revision(self.sentence_pool, "sentences")
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
-        """Tell requests and tokens."""
+        """Return requests and tokens."""
         chats = self._chats()
         priced = (chats.chat(index) for index in range(min(_NUM_PRICED, self._num_requests)))
         return amount(self._num_requests, priced, SENTENCES_PER_REQUEST * _TOKENS_PER_SENTENCE)
@@ -147,13 +157,3 @@ def check_subject(file: str | None, given: Mapping[str, object]) -> None:
         raise ValueError("the pool has no `domain_prompts`, which a domain needs")
     if "naive" in chosen and pool.naive is None:
         raise ValueError("the pool has no `naive` section, which naive generation needs")
-
-
-def check_genres(genres: tuple[str, ...] | None, info: ValidationInfo) -> None:
-    """Raise ValueError if a genre is not in the pool; a pool that is wrong itself is told of elsewhere."""
-    if genres is None or "sentence_pool" not in info.data:
-        return
-    try:
-        sentence_pool(pool_path(info.data["sentence_pool"])).check_genres(genres)
-    except UserError as error:
-        raise ValueError(str(error)) from None

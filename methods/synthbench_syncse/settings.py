@@ -1,4 +1,4 @@
-"""What the methods have in common: seed, filters, pools, and how the LLM samples."""
+"""The settings that the methods share: seed, filters, pools, and how the LLM samples."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -59,7 +59,7 @@ class SentenceSampling(ChatSampling):
 
 
 def _readable(read: Callable[[Path | None], object]) -> AfterValidator:
-    """Return a check that a pool's file can be read; of its faults the first is told, with file and line."""
+    """Return a check that reads a pool's file and raises its first fault, with file and line."""
 
     def check(file: str | None) -> str | None:
         try:
@@ -84,14 +84,14 @@ SentencePoolFile = Annotated[GivenName | None, _readable(sentence_pool)]
 
 
 class WithSeed(Component):
-    """What every request and every answer is subject to."""
+    """The seed of all draws, and the filters of all answers."""
 
     seed: int = Field(0, ge=0, lt=2**32, description="of all that is drawn, and of the LLM's answers")
     filters: Filters = Field(Filters(), description="which sentences are dropped")
 
 
 class WithLabels(WithSeed):
-    """How positives and hard negatives are asked for."""
+    """How positives and hard negatives are requested."""
 
     positive_pool: PositivePoolFile = Field(
         None, description="YAML file of prompts for positives; null: the reconstructed pools"
@@ -103,7 +103,7 @@ class WithLabels(WithSeed):
     negatives: NegativeSampling = Field(NegativeSampling(), description="how hard negatives are sampled")
 
     def table_notes(self) -> tuple[str, ...]:
-        """Tell that pools are reconstructed, if any is."""
+        """Say that pools are reconstructed, if any is."""
         return pool_notes(positive=self.positive_pool, negative=self.negative_pool)
 
     def revisions(self) -> Mapping[str, str]:
@@ -115,7 +115,7 @@ class WithLabels(WithSeed):
 
 
 class WithSentences(Component):
-    """How new sentences are asked for."""
+    """How new sentences are requested."""
 
     size: int = Field(
         ge=1, description="sentences asked for, 20 in a request; those that are dropped are not made up for"
@@ -133,7 +133,7 @@ def pool_revision(file: str | None, kind: str) -> dict[str, str]:
 
 
 def pool_notes(**files: str | None) -> tuple[str, ...]:
-    """Return what tables say of the pools, each by its name; a file that is None is the shipped one's."""
+    """Return the notes of tables on the pools, by name; a file that is None stands for the shipped pool."""
     own = ", ".join(f"{name} pool {file}" for name, file in files.items() if file is not None)
     if None not in files.values():
         return (f"Prompts, exemplars and examples for the LLM: {own}.",)

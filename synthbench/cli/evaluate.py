@@ -136,8 +136,8 @@ def _evaluate(
     progress: "Progress",
 ) -> "Mapping[str, Evaluation]":
     """Score all tasks of the suite; every sentence is encoded once."""
-    from synthbench.models.encoder import CosineScorer
     from synthbench.models.interfaces import Encoder
+    from synthbench.models.pair_scorer import CosineScorer
 
     scorer: PairScorer
     if isinstance(model, Encoder):

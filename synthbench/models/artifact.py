@@ -27,18 +27,14 @@ DESCRIPTION_FILE = "model.json"
 CHECKPOINT_FOLDER = "model"
 
 
-def save_encoder(model: "SentenceTransformer", folder: Path) -> None:
-    """Save a trained encoder, pooling included, into `folder`, which must exist."""
+def save_model(model: "SentenceTransformer | CrossEncoder", folder: Path) -> None:
+    """Save a trained model, pooling or head included, into `folder`, which must exist."""
+    from sentence_transformers import CrossEncoder
+
     with quiet_transformers():
         model.save(str(folder / CHECKPOINT_FOLDER), create_model_card=False)
-    _describe(folder, ModelKind.ENCODER, None)
-
-
-def save_cross_encoder(model: "CrossEncoder", folder: Path) -> None:
-    """Save a trained cross-encoder into `folder`, which must exist."""
-    with quiet_transformers():
-        model.save(str(folder / CHECKPOINT_FOLDER), create_model_card=False)
-    _describe(folder, ModelKind.PAIR_SCORER, None)
+    is_pair_scorer = isinstance(model, CrossEncoder)
+    _describe(folder, ModelKind.PAIR_SCORER if is_pair_scorer else ModelKind.ENCODER, None)
 
 
 def save_untrained(base: Pretrained, folder: Path, kind: ModelKind = ModelKind.ENCODER) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from synthbench.durability import sync_file
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
-from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.models.interfaces import Encoder
 from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     _Batch = tuple[list[int], NDArray[np.float32]]
 
 
+STOCK_BATCH_SIZE = 32
+STATIC_BATCH_SIZE = 1024
 SECONDS_BETWEEN_FILES = 2.0
 _SUFFIX = ".npz"
 
@@ -91,12 +93,6 @@ class KeptVectors:
         file.unlink()
         if self._progress is not None:
             self._progress.say(f"{file} is damaged: its sentences are encoded again")
-
-
-STOCK_BATCH_SIZE = 32
-STATIC_BATCH_SIZE = 1024
-COSINE_BLOCK = 8192
-COSINE_DECIMALS = 6
 
 
 class LengthBatchedEncoder:
@@ -229,43 +225,3 @@ class CachingEncoder:
 def resumable(encoder: Encoder, kept: KeptVectors) -> CachingEncoder:
     """Return the encoder with a memory that outlives a kill."""
     return CachingEncoder(encoder.keeping(kept) if isinstance(encoder, LengthBatchedEncoder) else encoder)
-
-
-class CosineScorer:
-    """Scores pairs by the cosine of their sentences' vectors, in [-1, 1], to six decimals.
-
-    Vectors are single precision, so further decimals are noise; left in, they would rank pairs of equal
-    similarity (equal sentences above all) at random and move a rank correlation by up to 0.0001.
-    """
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
-        """Return one cosine per pair, shape (len(pairs),); 0 where a vector is zero."""
-        rows = {text: row for row, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
-        vectors = self._encoder.encode(list(rows))
-        index = np.array([[rows[first], rows[second]] for first, second in pairs], np.int64).reshape(-1, 2)
-        blocks = [index[start : start + COSINE_BLOCK] for start in range(0, len(index), COSINE_BLOCK)]
-        cosines = [_cosine(vectors[block[:, 0]], vectors[block[:, 1]]) for block in blocks]
-        return np.concatenate([np.zeros(0), *cosines]).round(COSINE_DECIMALS)
-
-
-def _cosine(first: "NDArray[np.float32]", second: "NDArray[np.float32]") -> "NDArray[np.float64]":
-    units = []
-    for vectors in (first.astype(np.float64), second.astype(np.float64)):
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        units.append(vectors / np.where(norms == 0, 1, norms))
-    return np.asarray(np.einsum("ij,ij->i", *units))
-
-
-def pair_scorer(model: Encoder | PairScorer, texts: Iterable[str] = ()) -> PairScorer:
-    """Return the model as a pair scorer: an encoder scores by cosine and keeps its vectors.
-
-    `texts` are encoded at once, in a single pass: the sentences of all tasks that will be scored.
-    """
-    if not isinstance(model, Encoder):
-        return model
-    cached = CachingEncoder(model)
-    cached.encode(list(texts))
-    return CosineScorer(cached)

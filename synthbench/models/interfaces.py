@@ -1,4 +1,4 @@
-"""What a model under test can do, whatever it is made of."""
+"""The interfaces of models under test, and what methods and evaluators ask of a pair scorer."""
 
 from collections.abc import Sequence
 from enum import StrEnum

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from synthbench.errors import UserError
+from synthbench.errors import UserError, in_one_line
 from synthbench.terminal import bars_of_libraries
 from synthbench.user_files import (
     IS_FOLDER,
@@ -70,7 +70,7 @@ def local(model: str) -> Path | None:
 
 
 def anywhere(model: str) -> str:
-    """Return a name under which the model is found from any working folder: a local folder by its path."""
+    """Return a name that finds the model from any working folder: of a local folder its absolute path."""
     folder = None if model.startswith((PACKAGE_PREFIX, MODEL_PREFIX)) else _local_folder(model)
     return model if folder is None else str(folder.absolute())
 
@@ -119,10 +119,10 @@ def _elsewhere(model: str) -> str:
     """Say where a relative name was looked for, and how to write a folder that lies in the working folder."""
     if not isinstance(model, RootedName) or model.startswith(("/", "~")):
         return ""
-    told = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"
+    start = f"; relative names start from the experiment file, so that this is {path_of(model).absolute()}"
     if not Path(model).is_dir():
-        return told
-    return f"{told}; the one in the working folder is {os.path.relpath(model, model.starts_from)}"
+        return start
+    return f"{start}; the one in the working folder is {os.path.relpath(model, model.starts_from)}"
 
 
 def _package_folder(model: str) -> Path:
@@ -188,7 +188,7 @@ def _hub_errors() -> tuple[type[Exception], ...]:
 def _unreachable(model: str, commit: str | None, error: Exception) -> UserError:
     from huggingface_hub.errors import HfHubHTTPError
 
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    reason = in_one_line(error)
     at = f" at {commit}" if commit else ""
     what = "says" if isinstance(error, HfHubHTTPError) else "can't be asked"
     known = "neither a folder nor in the local hub cache"

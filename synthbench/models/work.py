@@ -1,4 +1,4 @@
-"""How much models have to compute, in numbers that no device changes."""
+"""The size of transformers and the operations of their work, without loading them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -75,7 +75,7 @@ _OWNERS = ("openai-community/", "google-bert/", "FacebookAI/")
 
 
 def shape_of(model: str, revision: str | None = None) -> Shape | None:
-    """Return the shape that the model's configuration tells.
+    """Return the shape that the model's configuration states.
 
     Looks into local folders and the local hub cache, then among the published; asks no one, so None if the
     configuration is not at hand.
@@ -151,10 +151,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a method would make and compute, as far as amounts tell before it runs; None: unknown.
+    """What a method would make and compute, from amounts alone; None: unknown.
 
-    At most `num_records` records come of it. `work` is what models compute in `generate`; an LLM that the
-    experiment names is not among them. `tokens` is how many of them a language model writes at most.
+    `num_records` and `tokens` (written by a language model) are upper bounds. `work` is that of the models in
+    `generate`, without the experiment's LLM.
     """
 
     num_records: int | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.models.interfaces import ModelKind, PairScorer
+from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
@@ -24,8 +24,7 @@ class BiEncoder(TrainingSettings):
 
         Raises UserError if there are none, or the base can't be found.
         """
-        from synthbench.models.artifact import save_encoder
-        from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
+        from synthbench.models.artifact import save_model
         from synthbench.models.pretrained import build_encoder
         from synthbench.runtime import device_name
         from synthbench.training.loop import Job, fit
@@ -34,9 +33,6 @@ class BiEncoder(TrainingSettings):
         table = training_table(data, COSINE_SIMILARITY, both_orders=self.both_orders)
         model = build_encoder(self.base, context.seed, device_name(context.runtime))
 
-        def scorer() -> PairScorer:
-            return CosineScorer(LengthBatchedEncoder(model, context.runtime.batch_tokens))
-
-        summary = fit(Job(model, COSINE_SIMILARITY.loss(model), table, scorer), self, context)
-        save_encoder(model, context.output)
+        summary = fit(Job(model, COSINE_SIMILARITY.loss(model), table), self, context)
+        save_model(model, context.output)
         return summary

@@ -1,4 +1,4 @@
-"""The folder in which a training leaves what it needs to go on after a kill."""
+"""Checkpoints of a training, from which it resumes after a kill."""
 
 import json
 import shutil

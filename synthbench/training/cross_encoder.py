@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import Field, field_validator
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.models.interfaces import ModelKind, PairScorer
+from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work
 from synthbench.plugins import TrainingContext, TrainingSummary
@@ -53,8 +53,7 @@ class CrossEncoder(TrainingSettings):
 
         Raises UserError if there are none, or the base can't be found.
         """
-        from synthbench.models.artifact import save_cross_encoder
-        from synthbench.models.pair_scorer import LengthBatchedPairScorer
+        from synthbench.models.artifact import save_model
         from synthbench.models.pretrained import build_cross_encoder, build_with_hidden_layer
         from synthbench.runtime import device_name
         from synthbench.training.loop import Job, fit
@@ -67,9 +66,6 @@ class CrossEncoder(TrainingSettings):
         else:
             model = build_with_hidden_layer(self.base, self.hidden_size, context.seed, device)
 
-        def scorer() -> PairScorer:
-            return LengthBatchedPairScorer(model, context.runtime.batch_tokens)
-
-        summary = fit(Job(model, BINARY_CROSS_ENTROPY.loss(model), table, scorer), self, context)
-        save_cross_encoder(model, context.output)
+        summary = fit(Job(model, BINARY_CROSS_ENTROPY.loss(model), table), self, context)
+        save_model(model, context.output)
         return summary

@@ -4,7 +4,7 @@ import ctypes
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import PrinterCallback, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from synthbench.errors import UserError
-from synthbench.models.interfaces import PairScorer
+from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.runtime import Progress, ProgressTask
 from synthbench.training.checkpoints import Checkpoints
@@ -48,12 +48,11 @@ History = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Job:
-    """What is trained on what: `table` has the columns of the loss, `scorer` makes the model score pairs."""
+    """What is trained on what: `table` has the columns that the loss reads, in its order."""
 
     model: SentenceTransformer | CrossEncoder
     loss: torch.nn.Module
     table: "pa.Table"
-    scorer: Callable[[], PairScorer]
     batches: type[ShuffledBatches] = ShuffledBatches
 
 
@@ -286,7 +285,7 @@ class _Course(TrainerCallback):
         model = self.job.model
         with isolated(model.device), _max_length(model, self.own_length):
             model.eval()
-            return float(self.context.select(self.job.scorer()))
+            return float(self.context.select(as_pair_scorer(model, self.context.runtime.batch_tokens)))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What every trainer that learns can be told."""
+"""The settings that all trainers share."""
 
 import math
 from typing import Annotated, Any, ClassVar, Literal
@@ -76,7 +76,7 @@ class TrainingSettings(Trainer):
 
     @model_validator(mode="before")
     @classmethod
-    def _one_epoch_unless_told(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    def _one_epoch_by_default(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
         if (
             not isinstance(given, dict)
             or given.get("epochs") is not None

@@ -9,7 +9,7 @@ from synthbench.data.conversions import Thresholds
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
-from synthbench.models.interfaces import ModelKind, PairScorer
+from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import FORWARD, TRAINED
 from synthbench.plugins import TrainingContext, TrainingSummary
@@ -153,8 +153,7 @@ class SimCSE(TrainingSettings):
 
         Raises UserError if there are none, or they can't be converted, or the base can't be found.
         """
-        from synthbench.models.artifact import save_encoder
-        from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
+        from synthbench.models.artifact import save_model
         from synthbench.training.layers import without_training_layers
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import contrastive, training_table
@@ -170,12 +169,9 @@ class SimCSE(TrainingSettings):
         table = training_table(data, objective, self.positives_from)
         model = self.build(context)
 
-        def scorer() -> PairScorer:
-            return CosineScorer(LengthBatchedEncoder(model, context.runtime.batch_tokens))
-
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches
-        summary = fit(Job(model, objective.loss(model), table, scorer, batches), self, context)
-        save_encoder(without_training_layers(model), context.output)
+        summary = fit(Job(model, objective.loss(model), table, batches), self, context)
+        save_model(without_training_layers(model), context.output)
         return summary
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":

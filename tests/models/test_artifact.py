@@ -18,7 +18,7 @@ PAIRS = list(zip(TEXTS[:3], TEXTS[3:], strict=True))
 @pytest.mark.parametrize("changes", [{"pooling": "cls"}, {"static": True}, {"num_layers": 1}], ids=str)
 def test_a_saved_encoder_loads_as_it_was(bert: Path, tmp_path: Path, changes: dict[str, object]) -> None:
     model = build_encoder(Pretrained.model_validate({"model": str(bert), **changes}), 3, "cpu")
-    artifact.save_encoder(model, tmp_path)
+    artifact.save_model(model, tmp_path)
     loaded = artifact.load(tmp_path, RUNTIME)
     assert isinstance(loaded, Encoder)
     assert artifact.model_kind(tmp_path) is ModelKind.ENCODER
@@ -29,14 +29,14 @@ def test_a_saved_encoder_is_an_ordinary_sentence_transformer(bert: Path, tmp_pat
     from sentence_transformers import SentenceTransformer
 
     model = build_encoder(Pretrained(model=str(bert), pooling="cls"), 3, "cpu")
-    artifact.save_encoder(model, tmp_path)
+    artifact.save_model(model, tmp_path)
     again = SentenceTransformer(str(tmp_path / "model"), device="cpu")
     assert again.encode(TEXTS) == pytest.approx(model.encode(TEXTS), abs=1e-6)
 
 
 def test_a_saved_cross_encoder_loads_as_it_was(bert: Path, tmp_path: Path) -> None:
     model = build_cross_encoder(Pretrained(model=str(bert)), 3, "cpu")
-    artifact.save_cross_encoder(model, tmp_path)
+    artifact.save_model(model, tmp_path)
     loaded = artifact.load(tmp_path, RUNTIME)
     assert isinstance(loaded, PairScorer)
     assert loaded.score(PAIRS) == pytest.approx(model.predict(PAIRS), abs=1e-5)
@@ -65,7 +65,7 @@ def test_another_folder_is_no_artifact(tmp_path: Path) -> None:
 
 
 def test_an_artifact_without_its_weights_says_so(bert: Path, tmp_path: Path) -> None:
-    artifact.save_encoder(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), tmp_path)
+    artifact.save_model(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), tmp_path)
     (tmp_path / "model" / "model.safetensors").unlink()
     with refused("weights"):
         artifact.load(tmp_path, RUNTIME)

@@ -13,8 +13,9 @@ from sklearn.metrics import average_precision_score
 
 from synthbench.data.records import ScoredPair, Sentence
 from synthbench.models.artifact import open_model
-from synthbench.models.encoder import LengthBatchedEncoder, pair_scorer
+from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder
+from synthbench.models.pair_scorer import pair_scorer
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.runtime import Runtime
 from synthbench.sandbox.realisation import REGISTERS

@@ -11,8 +11,9 @@ from wording import refused
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Sentence, Triplet
 from synthbench.models.artifact import load
-from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
+from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder
+from synthbench.models.pair_scorer import CosineScorer
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.plugin_loading import component
 from synthbench.plugins import TrainingContext

@@ -213,8 +213,8 @@ def test_the_saved_encoder_loads_and_is_the_one_that_was_scored(bert: Path, tmp_
 
     context = context_in(tmp_path, select=lambda scorer: spearman(scorer, DEV))
     summary = trainer("bi-encoder", bert, max_steps=12).train([toy_pairs(100)], context)
-    from synthbench.models.encoder import CosineScorer
     from synthbench.models.interfaces import Encoder
+    from synthbench.models.pair_scorer import CosineScorer
 
     encoder = load(context.output, context.runtime)
     assert isinstance(encoder, Encoder)
@@ -249,7 +249,6 @@ def test_an_unknown_device_is_a_clear_error(bert: Path, tmp_path: Path) -> None:
 
 
 def test_the_schedule_is_the_one_asked_for(bert: Path, tmp_path: Path) -> None:
-    from synthbench.models.encoder import CosineScorer, LengthBatchedEncoder
     from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 
     rates: dict[str, list[float]] = {}
@@ -260,7 +259,6 @@ def test_the_schedule_is_the_one_asked_for(bert: Path, tmp_path: Path) -> None:
             model,
             COSINE_SIMILARITY.loss(model),
             training_table([toy_pairs(20)], COSINE_SIMILARITY),
-            lambda model=model: CosineScorer(LengthBatchedEncoder(model)),
         )
         rates[scheduler] = recorded_rates(job, settings, context_in(tmp_path / scheduler))
     assert rates["constant"] == pytest.approx([0, 0.0025, 0.005, 0.0075, 0.01, 0.01, 0.01, 0.01])

@@ -44,7 +44,8 @@ class Evaluate(PluginOperation[Evaluator]):
     def run_together(self, others: Sequence[GroupMember]) -> Iterator[GroupMember]:
         """Load the model once, encode the sentences of all tasks in one pass, score each task."""
         from synthbench.models.artifact import load
-        from synthbench.models.encoder import CosineScorer, resumable
+        from synthbench.models.encoder import resumable
+        from synthbench.models.pair_scorer import CosineScorer
 
         first = others[0]
         use_threads(first.work.runtime)
