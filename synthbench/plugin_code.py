@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
-from synthbench.data.importing import content_hash
+from synthbench.durability import file_hash
 from synthbench.errors import UserError
 from synthbench.plugin_files import file_of
 from synthbench.plugins import Component
@@ -126,7 +126,7 @@ def _content(package: str) -> str:
     digest = hashlib.sha256()
     for each in files:
         try:
-            digest.update(f"{each.relative_to(root).as_posix()}\0{content_hash(each)}\n".encode())
+            digest.update(f"{each.relative_to(root).as_posix()}\0{file_hash(each)}\n".encode())
         except OSError as error:
             raise UserError(f"{each}: can't be read: {error.strerror}") from error
     return digest.hexdigest()

@@ -27,7 +27,7 @@ from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
 from synthbench.config.table import FiguresCheck, TableCheck
 from synthbench.errors import did_you_mean
-from synthbench.reporting.model.aggregate import coordinates_of
+from synthbench.reporting.model.table import coordinates_of
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
 from synthbench.user_files import RootedName

@@ -10,10 +10,14 @@ from synthbench.config.problems import Problems
 from synthbench.config.rows import Row
 from synthbench.config.runs import named_tasks
 from synthbench.errors import UserError, did_you_mean
-from synthbench.reporting.figures.early_dev import FEWEST_SEEDS
-from synthbench.reporting.model.aggregate import column_names, coordinates_of
-from synthbench.reporting.model.table import Coordinates
-from synthbench.reporting.options import CurvesOptions, FiguresOptions, PublishedOptions, TableOptions
+from synthbench.reporting.model.table import Coordinates, column_names, coordinates_of
+from synthbench.reporting.options import (
+    FEWEST_SEEDS,
+    CurvesOptions,
+    FiguresOptions,
+    PublishedOptions,
+    TableOptions,
+)
 from synthbench.reporting.published import PublishedValue, chosen_costs, chosen_values, read_published
 from synthbench.sources.models import Source
 from synthbench.user_files import RootedName, path_of

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from synthbench.data.conversions import distinct_sentences
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.importing import Faults, Row, cell_value, content_hash, jsonl_rows, opened
+from synthbench.data.importing import Faults, Row, cell_value, jsonl_rows, opened
 from synthbench.data.records import Record, RecordKind, ScoredPair, Sentence
+from synthbench.durability import file_hash
 from synthbench.errors import UserError, did_you_mean
 
 COLUMNS = ("text_a", "text_b", "label")
@@ -109,7 +110,7 @@ def import_dino(
     return SyntheticDataset.create(
         kind,
         chosen.records,
-        revisions={file.name: content_hash(file)},
+        revisions={file.name: file_hash(file)},
         dropped=dict(chosen.dropped),
         notes=[f"imported from {file.name}, in DINO's format"],
     )

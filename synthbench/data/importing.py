@@ -1,7 +1,6 @@
 """Reading JSONL, CSV and TSV files into data sets, with every bad line named at once."""
 
 import csv
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row, is_unicode
+from synthbench.durability import file_hash
 from synthbench.errors import UserError, did_you_mean
 from synthbench.user_files import check_file
 
@@ -57,7 +57,7 @@ def import_file(file: Path, kind: RecordKind | None = None) -> SyntheticDataset:
             _check_header(first, kind, faults)
         records = _checked(chain([first], rows), kind, faults)
         dataset = SyntheticDataset.create(
-            kind, records, revisions={file.name: content_hash(file)}, notes=[f"imported from {file.name}"]
+            kind, records, revisions={file.name: file_hash(file)}, notes=[f"imported from {file.name}"]
         )
     faults.raise_if_any()
     return dataset
@@ -118,12 +118,6 @@ def opened(file: Path) -> TextIO:
         return file.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline)
     except OSError as error:
         raise UserError(f"{file}: can't be read: {error.strerror}") from error
-
-
-def content_hash(file: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def jsonl_rows(stream: Iterable[str], faults: Faults) -> Iterator[Row]:

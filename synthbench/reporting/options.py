@@ -24,6 +24,8 @@ def _sentence(text: str) -> str:
     return text
 
 
+FEWEST_SEEDS = 3
+"""Seeds that `early_dev` needs to rank them."""
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 NameOrNames = Annotated[Names, BeforeValidator(_listed)]
 CostKind = Literal["dollars", "tokens", "seconds"]

@@ -1,16 +1,16 @@
 """From events to sentences: the sentence forms of the two registers, and the words."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from random import Random
 from typing import Literal, TypeVar
 
 from synthbench.sandbox import VERSION, morphology
-from synthbench.sandbox.events import NUMBERS, Event, Number
+from synthbench.sandbox.events import Event, Number
 from synthbench.sandbox.premises import DEFAULT, Origin, Premises
-from synthbench.sandbox.vocabulary import Concepts, Domain, Scene, domains, times
+from synthbench.sandbox.vocabulary import Concepts, domains, times
 
 Register = Literal["captions", "headlines"]
 REGISTERS: tuple[Register, ...] = ("captions", "headlines")
@@ -241,34 +241,6 @@ def place_phrase(words: str, register: Register) -> str:
     if register == "headlines":
         return " ".join(word for word in words.split() if word not in ("a", "an", "the"))
     return words
-
-
-def num_sentences(chosen: Iterable[Domain]) -> int:
-    """Return how many distinct sentences the grammar has in these domains.
-
-    Counts wordings; no two wordings give the same sentence, as every sentence has one parse.
-    """
-    return sum(
-        _num_wordings(domain, scene, form) for domain in chosen for scene in domain.scenes for form in FORMS
-    )
-
-
-def _num_wordings(domain: Domain, scene: Scene, form: Form) -> int:
-    polarities = int(form.tells_polarity(is_negative=False))
-    if form.tells_polarity(is_negative=True):
-        polarities += len(form.negations)
-    agents = sum(len(QUANTITIES[form.register][number]) for number in NUMBERS)
-    agents *= (1 + _num_words(domain.attributes)) * _num_words(domain.agents)
-    actions = sum(
-        len(action.nouns if "noun" in form.tokens else action.words) for action in scene.actions.values()
-    )
-    places = _num_words(domain.places) + int("place" in form.tokens)
-    num_times = _num_words(times()) + int("time" in form.tokens)
-    return polarities * agents * actions * _num_words(scene.objects) * places * num_times
-
-
-def _num_words(concepts: Concepts) -> int:
-    return sum(len(concept.words) for concept in concepts.values())
 
 
 def _words(concepts: Concepts, name: str | None) -> tuple[str, ...]:

@@ -1,28 +1,10 @@
 """The words of the sandbox: concepts with their synonyms, by domain."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 from synthbench.sandbox.words import ATTRIBUTES, PEOPLE, PRIVATE_LIFE, PUBLIC_LIFE, TIMES, DomainWords
-
-_ARTICLES = {"a", "an", "the", "some", "no"}
-_PREPOSITIONS = {
-    "of",
-    "on",
-    "in",
-    "at",
-    "by",
-    "to",
-    "for",
-    "from",
-    "before",
-    "after",
-    "over",
-    "near",
-    "behind",
-}
-_PARTICLES = {"beside", "along", "outside", "during", "close", "up", "down", "out", "off"}
 
 
 @dataclass(frozen=True)
@@ -103,22 +85,6 @@ def times() -> Concepts:
 def people() -> Concepts:
     """Return the agents that may act in every domain of private life."""
     return _concepts(PEOPLE)
-
-
-def content_words() -> frozenset[str]:
-    """Return the distinct content words of all concepts, in their basic form."""
-    phrases = set(_phrases(times()))
-    for domain in domains().values():
-        for concepts in (domain.agents, domain.attributes, domain.places, domain.actions, domain.objects):
-            phrases.update(_phrases(concepts))
-    words = {word for phrase in phrases for word in phrase.split()}
-    return frozenset(words - _ARTICLES - _PREPOSITIONS - _PARTICLES)
-
-
-def _phrases(concepts: Concepts) -> Iterator[str]:
-    for concept in concepts.values():
-        yield from concept.words
-        yield from concept.nouns
 
 
 def _domain(words: DomainWords) -> Domain:

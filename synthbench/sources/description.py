@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -86,6 +86,8 @@ class SourceBase(BaseModel, ABC):
         extra="forbid", frozen=True, strict=True, allow_inf_nan=False, serialize_by_alias=True
     )
 
+    component: ClassVar[str]
+    """What identities of stages call this kind of source."""
     sample: Sample | None = Field(None, description="take a random part; null: all")
     # These three are left out of what identifies a source that has none, as it was before there were any.
     subsets: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.errors import UserError, did_you_mean
+from synthbench.errors import UserError, did_you_mean, in_one_line
 from synthbench.sources import reranking
 from synthbench.sources.reading import NO_GOLD_SCORE, Content, Problems, is_blank, score_of, sentence_of
 from synthbench.sources.tasks import Split, Task
@@ -46,19 +46,16 @@ def resolve(task: Task, split: Split) -> list[Path]:
 
     Raises UserError saying which data set and commit can't be had, and what to do.
     """
-    from huggingface_hub import errors, snapshot_download
+    from huggingface_hub import snapshot_download
 
     patterns = [pattern.format(_SPLIT_NAMES[split]) for pattern in task.hub_files]
-    # The transport's own error class changes its home with the hub's HTTP library; this is its name here.
-    transport_error: type[Exception] = errors.HfHubHTTPError.__bases__[0]
     try:
         with bars_of_libraries():
             found = snapshot_download(
                 task.hub_id, repo_type="dataset", revision=task.hub_revision, allow_patterns=patterns
             )
-    except (OSError, transport_error) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise _unavailable(task, split, reason) from error
+    except _errors() as error:
+        raise _unavailable(task, split, in_one_line(error)) from error
     folder = Path(found)
     for pattern in patterns:
         names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
@@ -201,7 +198,7 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _file_unavailable(dataset: str, what: str, error: Exception) -> UserError:
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+    reason = in_one_line(error).rstrip(".")
     return UserError(
         f"{dataset}: {what} is not available ({reason}); with a connection, 'hf download {dataset}"
         " --repo-type dataset' puts it into the cache"

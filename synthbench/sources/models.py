@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -38,6 +38,7 @@ class TaskSource(SourceBase):
     (1,725) and MRPC-all (5,801).
     """
 
+    component: ClassVar[str] = "TaskSource"
     task: TaskName = Field(description="the standard task's name")
     split: Split = Field("test", description="which of the task's splits; not every task has all three")
     origin: Origin | None = Field(None, description="folder, hub; null: as the whole experiment says")
@@ -102,6 +103,7 @@ class FileSource(SourceBase):
     It is the user's own, or one of a data set on the Hugging Face hub.
     """
 
+    component: ClassVar[str] = "FileSource"
     file: str = Field(
         min_length=1,
         description="relative to the experiment file, or to the data folder (--data) if written `data:PATH`;"
@@ -294,6 +296,7 @@ class FileSource(SourceBase):
 
 class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is its documentation
     __doc__ = SetOptions.__doc__
+    component: ClassVar[str] = f"{NAME.title()}Source"
 
     @model_validator(mode="after")
     def _sample_is_no_larger(self) -> Self:

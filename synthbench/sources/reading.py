@@ -1,6 +1,5 @@
 """What all readers of sources share: the records read, and every fault named by file and line."""
 
-import hashlib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from synthbench.data.records import Record
+from synthbench.durability import file_hash
 from synthbench.errors import UserError
 from synthbench.user_files import check_file
 
@@ -32,8 +32,7 @@ def hashes(files: Mapping[str, Path]) -> dict[str, str]:
     found = {}
     for name, path in files.items():
         check_file(path)
-        with path.open("rb") as stream:
-            found[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+        found[name] = file_hash(path)
     return found
 
 

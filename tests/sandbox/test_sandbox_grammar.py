@@ -11,6 +11,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from world_size import content_words, num_sentences
 
 from synthbench.sandbox.events import Event
 from synthbench.sandbox.morphology import article, gerund, participle, plural, third_person
@@ -22,12 +23,11 @@ from synthbench.sandbox.realisation import (
     Register,
     Wording,
     draw_wording,
-    num_sentences,
     sentence,
 )
 from synthbench.sandbox.sampling import Scope
 from synthbench.sandbox.sets import pairs, sentences
-from synthbench.sandbox.vocabulary import Concept, Domain, Scene, content_words, domain_names, domains, times
+from synthbench.sandbox.vocabulary import Concept, Domain, Scene, domain_names, domains, times
 
 EVERYTHING = Scope("test", 0, REGISTERS, domain_names())
 SLICING = Event("cooking", "two", "young", "chef", "slice", "potatoes", "in the kitchen", "at noon")

@@ -4,11 +4,13 @@ import json
 import re
 from pathlib import Path
 
+from world_size import content_words
+
 from synthbench.cli.sandbox_figures import Figures
 from synthbench.sandbox import shipped
 from synthbench.sandbox.events import WEIGHTS, similarity
 from synthbench.sandbox.parsing import parse
-from synthbench.sandbox.vocabulary import content_words, domain_names
+from synthbench.sandbox.vocabulary import domain_names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text(encoding="utf-8")
 IN_ONE_LINE = " ".join(PAGE.split())

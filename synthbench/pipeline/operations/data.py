@@ -28,8 +28,8 @@ class ReadSource(Operation):
 
     @property
     def component(self) -> str:
-        """The source's shape: a task, or a file."""
-        return type(self.source).__name__
+        """The source's shape: a task, a file, or a set of the world."""
+        return self.source.component
 
     @property
     def version(self) -> int:

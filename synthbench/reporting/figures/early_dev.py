@@ -12,6 +12,7 @@ from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import data_notes
 from synthbench.reporting.model.sections import Block, CsvTable, Grid, Section
 from synthbench.reporting.model.table import MISSING, RowKey, values_text
+from synthbench.reporting.options import FEWEST_SEEDS
 from synthbench.reporting.results import RunResult
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DEV_SCORE = "dev_score"
-FEWEST_SEEDS = 3
 FIELDS = ("row", "axis", "step", "share_of_steps", "rank_correlation", "n_seeds")
 # What AugSBERT's paper says of its own: a correlation of over 0.8 at about 20 % of the steps.
 EARLY_PERCENT, HIGH_CORRELATION = 20, 0.8

@@ -1,10 +1,18 @@
 """Group runs into the rows and columns of a table."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from synthbench.reporting.model.table import Cell, Column, Coordinates, RowKey, values_text
+from synthbench.reporting.model.table import (
+    Cell,
+    Column,
+    Coordinates,
+    RowKey,
+    column_names,
+    coordinates_of,
+    values_text,
+)
 from synthbench.reporting.options import PublishedOptions, TableOptions
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.reporting.statistics.differences import Sample
@@ -71,17 +79,6 @@ def _sample(values: Sequence[tuple[int, float]], runs: Sequence[RunResult]) -> S
         return None
     seeds, found = zip(*values, strict=True)
     return Sample(found, any(run.is_seeded for run in runs), seeds)
-
-
-def coordinates_of(axes: Mapping[str, str], across: Sequence[str]) -> Coordinates:
-    """Return a run's values on these axes."""
-    return tuple((axis, axes[axis]) for axis in across if axis in axes)
-
-
-def column_names(coordinates: Coordinates, task: str) -> tuple[str, ...]:
-    """Return the names of a test set's column, the shortest first: task, coordinates, both."""
-    where = values_text(coordinates)
-    return (task, where, f"{where}: {task}") if coordinates else (task,)
 
 
 def rows(result: ExperimentResult, across: Sequence[str] = ()) -> dict[RowKey, Runs]:

@@ -1,6 +1,7 @@
 """The table of scores as every format prints it; all its texts are plain."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +27,17 @@ Coordinates = tuple[tuple[str, str], ...]
 def values_text(coordinates: Coordinates) -> str:
     """Return "static, 1000"."""
     return ", ".join(value for _, value in coordinates)
+
+
+def coordinates_of(axes: Mapping[str, str], across: Sequence[str]) -> Coordinates:
+    """Return a run's values on these axes."""
+    return tuple((axis, axes[axis]) for axis in across if axis in axes)
+
+
+def column_names(coordinates: Coordinates, task: str) -> tuple[str, ...]:
+    """Return the names of a test set's column, the shortest first: task, coordinates, both."""
+    where = values_text(coordinates)
+    return (task, where, f"{where}: {task}") if coordinates else (task,)
 
 
 @dataclass(frozen=True)
