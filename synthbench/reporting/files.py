@@ -67,7 +67,7 @@ def make_report_folder(folder: Path) -> None:
 def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
     """Write a report's files into `folder` and return their paths: `report_files`, then `place_report`."""
     files = dict(report_files(result))
-    place_report(files, folder)
+    place_report(files, folder, report_inputs(result))
     return [folder / name for name in files]
 
 

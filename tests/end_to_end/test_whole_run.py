@@ -125,7 +125,7 @@ def test_report_writes_the_same_bytes_without_the_store(
     assert tables(project, "again") == tables(project)
     first, again = (project.folder / output / "small" / PAGE for output in ("reports", "again"))
     assert again.read_bytes() == first.read_bytes()
-    assert b"What data sets have for the same sentence" in first.read_bytes()
+    assert b"The same sentence in several data sets" in first.read_bytes()
 
 
 def test_a_cell_is_traced_to_its_runs_in_mlflow(finished_run: tuple[Project, Called], tracking: Any) -> None:
@@ -223,7 +223,7 @@ def test_a_server_that_is_gone_in_the_end_costs_no_table_and_the_next_run_only_t
 def test_tables_say_what_the_noise_is_of_and_what_was_chosen(finished_run: tuple[Project, Called]) -> None:
     project, _ = finished_run
     notes = tables(project)["table.md"].decode()
-    for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Generated data were made once"):
+    for text in ("Scores × 100: Spearman correlation (aggregation: all).", "Data were generated once"):
         assert text in notes
     assert re.search(r"Chosen on dev: augsbert: k = [12], [12] for seeds 0, 1\.", notes)
 

@@ -147,7 +147,7 @@ def test_offline_a_missing_data_set_is_told_before_the_run_with_id_commit_and_cu
         TaskSource(task="STS16").fingerprint(HUB)
     (message,) = caught.value.messages
     command = f"hf download {task.hub_id} --repo-type dataset --revision {task.hub_revision}"
-    assert message.startswith(f"STS16 test: {task.hub_id} at {task.hub_revision} can't be had")
+    assert message.startswith(f"STS16 test: {task.hub_id} at {task.hub_revision} is not available")
     assert command in message
     assert "origin: folder" in message
     assert "\n" not in message
