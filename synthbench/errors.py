@@ -7,7 +7,7 @@ from collections.abc import Iterable
 class UserError(Exception):
     """Something the user gave is wrong; shown without a traceback, exit code 2.
 
-    Each message stands alone on one line: what is wrong, where, what would be right.
+    Each message is one line of its own: what is wrong, where, what would be right.
     """
 
     def __init__(self, *messages: str) -> None:
@@ -18,7 +18,7 @@ class UserError(Exception):
 class PendingError(Exception):
     """What is needed is under way elsewhere and comes later: no failure, exit code 4.
 
-    Each message stands alone on one line, and says how to get at it.
+    Each message is one line of its own, and says how to get at it.
     """
 
     def __init__(self, *messages: str) -> None:

@@ -44,7 +44,7 @@ def file_of(module: str) -> Path | None:
 
 @dataclass(frozen=True)
 class FilePlugin:
-    """A class in a Python file, offered as an installed plug-in is; `name` stands in the experiment."""
+    """A class in a Python file, offered as an installed plug-in is; `name` is its name in the experiment."""
 
     name: str
     folder: Path

@@ -96,7 +96,7 @@ def _size(node: Node, sizes: dict[int, int], depth: int) -> int:
     """Return how many values a node stands for, its aliases written out; of one begun, `sizes` has 0."""
     known = sizes.get(id(node))
     if known == 0:
-        raise _error(node, "an alias stands inside the value that it stands for")
+        raise _error(node, "an alias is inside the value that it stands for")
     if depth > MOST_LEVELS:
         raise _error(node, _TOO_DEEP)
     if known is not None:

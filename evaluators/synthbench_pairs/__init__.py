@@ -35,7 +35,7 @@ class Pairs(Evaluator):
     """F1, accuracy, average precision and AUC(0.05), in [0, 1], of any pair scorer (encoders: by cosine).
 
     A pair is positive if its gold score is at least 0.5. F1 (of the positive class) and accuracy take, each,
-    the threshold that is best on dev data, which the evaluation must then name: `dev`, whose records stand in
+    the threshold that is best on dev data, which the evaluation must then name: `dev`, whose records occur in
     the task with split "dev" (Thakur et al. 2021, section 5). The other two need no threshold; AUC(0.05) is
     the area under the ROC curve for false-positive rates up to 0.05, divided by 0.05 (Shah et al. 2018).
     """

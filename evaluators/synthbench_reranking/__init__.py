@@ -29,7 +29,7 @@ class Reranking(Evaluator):
     """Mean average precision, MRR, nDCG@10 and precision at 1 and 5, in [0, 1], of any pair scorer.
 
     A query's candidates are ranked by their score (encoders: by cosine), where there are several queries by
-    the highest of their scores; of candidates of equal score the less relevant stand first, so that nothing
+    the highest of their scores; of candidates of equal score the less relevant come first, so that nothing
     depends on the order in which they are given. Measures are means over queries, `map_answerable` and so on
     by three conventions, which differ in the queries that no model can rank rightly or wrongly:
 

@@ -1,4 +1,4 @@
-"""Measures of one ranking; of candidates of equal score the less relevant stand first."""
+"""Measures of one ranking; of candidates of equal score the less relevant come first."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING

@@ -168,8 +168,8 @@ class Transfer(Evaluator):
         classifier = SentEval(self.seed) if self.classifier == "senteval" else LogisticRegression()
         total = num_fits(parts, self.folds)
         # Sums over threads round by their number, and threads gain nothing on products with few columns.
-        with threadpool_limits(1), progress_task(progress, f"classify {task}", total) as told:
-            fitting = Fitting(classifier, self.folds, self.seed, told.advance)
+        with threadpool_limits(1), progress_task(progress, f"classify {task}", total) as task_progress:
+            fitting = Fitting(classifier, self.folds, self.seed, task_progress.advance)
             return fitting.outcome(parts.get("train"), parts.get("dev"), parts["test"])
 
     def _evaluation(

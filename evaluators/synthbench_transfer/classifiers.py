@@ -148,7 +148,7 @@ class _Best:
 class _Layers:
     """Layers that differ in L2 alone, with Adam's moments; those that have ended are left out.
 
-    They stand in one matrix of shape (layers * classes, dimension + 1): one product serves all of them.
+    They form one matrix of shape (layers * classes, dimension + 1): one product serves all of them.
     """
 
     def __init__(self, first: "NDArray[np.float32]", grid: Sequence[float]) -> None:

@@ -74,7 +74,7 @@ class BM25Index:
 
 
 def _word_counts(okapi: BM25Okapi) -> sparse.csr_array:
-    """Return how often each word (column, in order of first appearance) stands in each sentence (row)."""
+    """Return how often each word (column, in order of first appearance) occurs in each sentence (row)."""
     column = {word: index for index, word in enumerate(okapi.idf)}
     lengths = [len(frequencies) for frequencies in okapi.doc_freqs]
     starts = np.concatenate([[0], np.cumsum(lengths)])

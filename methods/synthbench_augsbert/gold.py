@@ -13,7 +13,7 @@ IndexPair = tuple[int, int]
 class GoldSentences:
     """The distinct sentences of the gold pairs, in order of first appearance.
 
-    `source_ids` holds for each the id of the first record it stands in, `pairs` the gold pairs as
+    `source_ids` holds for each the id of the first record that holds it, `pairs` the gold pairs as
     (lower index, higher index), a sentence's pair with itself left out.
     """
 

@@ -30,7 +30,7 @@ SEED_OPTIMIZATION = "seed_optimization"
 def trained_on_gold(trainer: str, settings: Mapping[str, Any], seed: int) -> TrainedModel:
     """Return a dependency: a model trained on gold and, if the role "dev" is given, selected on dev.
 
-    `settings` are those of the trainer, beside which `seed_optimization` may stand.
+    `settings` are those of the trainer, beside which `seed_optimization` may be given.
     """
     return TrainedModel(
         trainer=trainer,
@@ -48,7 +48,7 @@ class WithLabeller(Component):
 
     cross_encoder: dict[str, Any] = Field(
         description="the labeller: the settings of the trainer `cross-encoder`, such as `base: {model: ...}`;"
-        " `seed_optimization`, as `train` has it, may stand beside them"
+        " `seed_optimization`, as `train` has it, may be given beside them"
     )
     both_orders: bool = Field(
         True, description="label with the mean score of (a, b) and (b, a); false: of (a, b) only"

@@ -222,7 +222,7 @@ class AugSBERTDomain(WithLabeller, Method):
 
 
 def _target_pairs(sources: Mapping[str, SyntheticDataset]) -> Iterator[tuple[ScoredPair, bool]]:
-    """Yield the target's pairs of split "train", and whether none of their sentences stands in gold."""
+    """Yield the target's pairs of split "train", and whether none of their sentences is in gold."""
     known = set(sources["gold"].texts)
     for pair in sources["target"]:
         if pair.split == "train":

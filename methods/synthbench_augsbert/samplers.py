@@ -283,7 +283,7 @@ class SemanticSettings(SamplerConfig):
 
     bi_encoder: dict[str, Any] = Field(
         description="what finds them: the settings of the trainer `bi-encoder`, such as `base: {model: ...}`;"
-        " `seed_optimization`, as `train` has it, may stand beside them"
+        " `seed_optimization`, as `train` has it, may be given beside them"
     )
     exact_up_to: int = Field(
         100_000,

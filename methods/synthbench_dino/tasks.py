@@ -131,9 +131,7 @@ class PairTask(_Section):
         """Raise ValueError if a label's first text is not in quotation marks: nothing would end one."""
         for name, label in self.labels.items():
             if f"{QUOTE}{PLACEHOLDER}{QUOTE}" not in label.instruction:
-                raise ValueError(
-                    f"label '{name}': for `x1:`, {PLACEHOLDER} must stand between quotation marks"
-                )
+                raise ValueError(f"label '{name}': for `x1:`, {PLACEHOLDER} must be in quotation marks")
 
     def first_texts(self) -> TextTask:
         """Return the task to write first texts: each prompt up to there, debiased against nothing."""

@@ -147,7 +147,7 @@ def _counts_on(text: str) -> bool:
 
 
 def _inline(lines: list[str]) -> list[str]:
-    """Return the items of a numbered list that stands on one line ("1. ... 2. ..."), [] if there is none."""
+    """Return the items of a numbered list that is on one line ("1. ... 2. ..."), [] if there is none."""
     text = " ".join(lines)
     starts: list[re.Match[str]] = []
     for match in _INLINE_NUMBER.finditer(text):

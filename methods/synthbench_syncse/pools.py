@@ -69,7 +69,7 @@ class Genre(_Section):
 
 
 class NaivePool(_Section):
-    """The one prompt, and the examples that always stand beside it."""
+    """The one prompt, and the examples that always come with it."""
 
     prompt: Text
     examples: tuple[Text, ...] = Field(min_length=1)

@@ -28,7 +28,7 @@ class Audit(BaseModel):
     question: str = ""
     num_records: int
     num_items: int = Field(description="judged, or put before people: a triplet is two")
-    num_unanswered: int = Field(0, description="items that nobody answered; they are in no share")
+    num_unanswered: int = Field(0, description="items without an answer; they are in no share")
     missing_answers: dict[str, int] = Field(default_factory=dict, description="annotator -> number")
     num_failures: int
     failures: dict[str, int] = Field(description="reason -> number")

@@ -159,7 +159,7 @@ def read_annotations(files: Sequence[Path], items: Items) -> list[Annotation]:
 
 
 def is_blank(file: Path) -> bool:
-    """Tell whether a file is a sheet as it was written, to which nobody has added anything."""
+    """Tell whether a file is a sheet as it was written, with nothing added."""
     try:
         rows = _rows(file)
         _, header = next(rows, (1, []))

@@ -1,4 +1,4 @@
-"""`synthbench data contamination`: what of the test sets stands in training data."""
+"""`synthbench data contamination`: what training data share with the test sets."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -53,7 +53,7 @@ def contamination(
         Path | None, typer.Option("--json", metavar="FILE", help="Also write the figures here.")
     ] = None,
 ) -> None:
-    """Show which test sentences and pairs stand in training data.
+    """Show which test sentences and pairs are in training data.
 
     They are found if they are equal; equal without case, punctuation and white space; have 13 words in a row
     in common (shorter ones: all words); or are nearly equal by MinHash. DATASET may also be a .txt file with
@@ -83,7 +83,7 @@ def _print(title: str, findings: "Findings", overlaps: "Sequence[TestOverlap]") 
     out = console()
     out.print(_table(title, findings, overlaps))
     for check, number in findings.anywhere.items():
-        out.print(f"{check}: {number:,} distinct sentences of the data stand in a test set", markup=False)
+        out.print(f"{check}: {number:,} distinct sentences of the data are in a test set", markup=False)
 
 
 def _tests(

@@ -88,7 +88,7 @@ def import_(
     The columns are sentence1, sentence2 and score in [0, 1]; anchor and positive, with or without negative;
     query, candidates and grades in [0, 1] (lists; in a table as JSON); or sentence. Every faulty line is
     named. In DINO's format the score is the label as a number, or that of its class (--score), and rows
-    whose text_b is null are sentences. Other names of columns, ranges and classes of scores are told by
+    whose text_b is null are sentences. Other names of columns, ranges and classes of scores are given by
     --column, --score-range and --score; a .parquet or .txt is then read, too. An experiment reads such files
     as they are (`file:`).
     """

@@ -129,8 +129,8 @@ class TableOptions:
         try:
             source = FileSource.model_validate({"file": file.name, **given}, strict=False)
         except ValidationError as error:
-            told = (str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
-            raise UserError(*(f"{file}: {line}" for line in dict.fromkeys(told))) from None
+            faults = (str(each["msg"]).removeprefix("Value error, ") for each in error.errors())
+            raise UserError(*(f"{file}: {line}" for line in dict.fromkeys(faults))) from None
         return source.load(Roots(base=file.parent))
 
     def _kind(self, columns: dict[str, str]) -> Kind:

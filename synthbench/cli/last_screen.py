@@ -26,7 +26,7 @@ def print_last_screen(
     """Print a result's table and where its page, its notes and what comes next are.
 
     On a terminal it fits one screen. `edited` are files of the report that were changed by hand, by their new
-    names, which are told above; `following` is what to do next.
+    names, which are shown above; `following` is what to do next.
     """
     from synthbench.reporting.render.terminal import terminal_report
     from synthbench.reporting.report import Report
@@ -41,7 +41,7 @@ def print_last_screen(
         _print(output, _closing(report, folder, edited, shown.left_out, following))
         return
     left_out: tuple[str, ...] = ()
-    # What had no room is told in the lines below, which then may need more room themselves.
+    # What had no room is named in the lines below, which then may need more room themselves.
     for _ in range(2):
         below = _height(output, _closing(report, folder, edited, left_out, following))
         shown = terminal_report(report, output, max(LEAST_LINES, output.height - below - PROMPT))

@@ -86,5 +86,5 @@ def _seeds(text: str | None) -> tuple[int, ...]:
         raise UserError(f"--seeds: {len(parts):,} seeds; at most {MOST_SEEDS:,} are trained with")
     seeds = tuple(int(part) for part in parts)
     if len(set(seeds)) < len(seeds):
-        raise UserError(f"--seeds {text}: a seed stands there twice; each is one run")
+        raise UserError(f"--seeds {text}: a seed is listed twice; each is one run")
     return seeds

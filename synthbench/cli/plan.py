@@ -101,7 +101,7 @@ def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store"
 
 
 def _times(to_run: "list[Stage]", estimator: "Estimator") -> Iterator[str]:
-    """Yield the total time here and on a GPU, and what nobody can tell, each in one line."""
+    """Yield the total time here and on a GPU, and what has no estimate, each in one line."""
     from synthbench.pipeline.estimates.costs import Time
 
     here = Time.of(to_run, estimator)
@@ -133,11 +133,11 @@ def _print_rows(rows: "list[RowStatus]") -> None:
 
 def _reasons(found: "list[StageStatus]") -> Iterator[str]:
     """Yield why stages are to run that were there before, the most frequent reasons first."""
-    told = Counter((status.state, status.why) for status in found if status.why and status.is_to_run)
-    for (state, why), number in told.most_common(_MOST_REASONS):
+    reasons = Counter((status.state, status.why) for status in found if status.why and status.is_to_run)
+    for (state, why), number in reasons.most_common(_MOST_REASONS):
         yield f"{state}: {counted(number, 'stage')}: {why}"
-    if len(told) > _MOST_REASONS:
-        yield f"and {counted(len(told) - _MOST_REASONS, 'other reason')}: --stages lists them"
+    if len(reasons) > _MOST_REASONS:
+        yield f"and {counted(len(reasons) - _MOST_REASONS, 'other reason')}: --stages lists them"
 
 
 def _print_stages(found: "list[StageStatus]") -> None:
@@ -158,7 +158,7 @@ def _print_costs(found: "list[StageStatus]", store: "Store") -> None:
 
 
 def _table(*headings: str, numbers: Sequence[str] | None = None) -> "Table":
-    """Return an empty table; all columns but the first hold numbers, if not told which."""
+    """Return an empty table; all columns but the first hold numbers, unless `numbers` says which."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False)

@@ -57,8 +57,8 @@ def _settings_of_either(
 ) -> Iterator[Setting]:
     """Yield the keys of all sections of which one is given: the key that tells which, then their own."""
     named = {_values(each.model_fields[discriminator].annotation): each for each in sections}
-    told = "; ".join(f"{name}: {summary(each).rstrip('.')}" for name, each in named.items())
-    yield Setting(f"{prefix}{discriminator}", _either(list(named)), REQUIRED, told)
+    described = "; ".join(f"{name}: {summary(each).rstrip('.')}" for name, each in named.items())
+    yield Setting(f"{prefix}{discriminator}", _either(list(named)), REQUIRED, described)
     for name, section in named.items():
         for setting in settings_of(section, prefix):
             if setting.key != f"{prefix}{discriminator}":
@@ -106,8 +106,8 @@ def _values(annotation: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: ANN4
     if origin is typing.Annotated:
         return _values(arguments[0], [*_constraints(arguments[1:]), *metadata])
     if origin in (typing.Union, types.UnionType):
-        told = (_values(each, metadata) for each in arguments if each is not types.NoneType)
-        return " or ".join(dict.fromkeys(told))
+        texts = (_values(each, metadata) for each in arguments if each is not types.NoneType)
+        return " or ".join(dict.fromkeys(texts))
     if origin is typing.Literal:
         return _either([str(choice) for choice in arguments])
     if origin is tuple and arguments[-1] is not Ellipsis:
@@ -159,15 +159,15 @@ def _limits(metadata: Sequence[Any], unit: str, *, is_whole: bool = False) -> st
     }
     if is_whole and "lt" in found:
         found["le"] = found.pop("lt") - 1
-    told = []
+    bounds = []
     if "ge" in found and "le" in found:
-        told.append(f"{found.pop('ge'):,} to {found.pop('le'):,}")
+        bounds.append(f"{found.pop('ge'):,} to {found.pop('le'):,}")
     words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
-    told += [f"{words[name]} {found[name]:,}" for name in words if name in found]
+    bounds += [f"{words[name]} {found[name]:,}" for name in words if name in found]
     least = found.get("min_length", 0)
     if least > (unit == "characters"):  # that a text is not empty goes without saying
-        told.append(f"at least {least} {unit if least > 1 else unit[:-1]}")
-    return "".join(f", {each}" for each in told)
+        bounds.append(f"at least {least} {unit if least > 1 else unit[:-1]}")
+    return "".join(f", {each}" for each in bounds)
 
 
 _TABLE = re.compile(r"(<!-- keys of (.+?) -->\n).*?(<!-- end -->)", re.DOTALL)

@@ -78,7 +78,7 @@ def _run(invocation: "Invocation", progress: "RunProgress", how: tuple[int, list
     jobs, force = how
     computed = compute(invocation, progress, jobs=jobs, force=force, output=output)
     report, result = computed.report, computed.result
-    # What went wrong stands above the table, which ends the screen and counts it.
+    # What went wrong comes above the table, which ends the screen and counts it.
     _print_failures(report)
     _print_pending(report.pending_lines)
     is_tracked = True

@@ -157,8 +157,8 @@ class ComponentParser:
                 message = f"missing role '{role}': the method needs a source of kind {kind}"
                 self.problems.add(document, (*path, "sources"), message)
 
-    def kind_of(self, part: Any) -> RecordKind | None:  # noqa: ANN401 - whatever stands in the file
-        """Return the kind of a part's records; None if that can't be told, as of a faulty one."""
+    def kind_of(self, part: Any) -> RecordKind | None:  # noqa: ANN401 - whatever the file holds
+        """Return the kind of a part's records; None if that is unknown, as of a faulty one."""
         if not isinstance(part, dict):
             return None
         source, method = (part.get(key) for key in ("source", "method"))
@@ -234,7 +234,7 @@ def _roles(need: Need) -> tuple[str, ...]:
 
 
 def _path_of(need: str, document: Document, path: KeyPath) -> KeyPath:
-    """Return where the settings of a need stand: under its name, dotted if nested, else beside the others."""
+    """Return where the settings of a need are: under its name, dotted if nested, else beside the others."""
     own, inner = (*path, *need.split(".")), document.data
     for key in own:
         if not isinstance(inner, Mapping) or key not in inner:

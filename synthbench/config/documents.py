@@ -35,7 +35,7 @@ class Document:
         return ""
 
     def section(self, key: str) -> "Document":
-        """Return the mapping that stands under a key, an empty one if none does."""
+        """Return the mapping under a key, an empty one if none does."""
         locations = {path[1:]: location for path, location in self.locations.items() if path[:1] == (key,)}
         value = self.data.get(key)
         return Document(value if isinstance(value, dict) else {}, locations)
@@ -175,7 +175,7 @@ def _parts(key: str, whole: Mapping[str, Any]) -> list[str]:
 
 
 def _row_names(whole: Mapping[str, Any], path: Sequence[str]) -> Iterable[str]:
-    """Return the names of rows, or of an axis's values, that may stand below a path of the top level."""
+    """Return the names of rows, or of an axis's values, that may come below a path of the top level."""
     variants, grid = whole.get("variants"), whole.get("grid")
     if path == ["variants"] or (path[:1] == ["grid"] and path[3:] == ["variants"]):
         return [*(variants if isinstance(variants, dict) else ()), str(whole.get("baseline"))]

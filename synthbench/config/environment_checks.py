@@ -64,7 +64,7 @@ def look_into_sources(
     `if_found` are the sources whose data may be missing. Yields a note on each source that was not read.
     """
     unread: dict[str, list[str]] = {}
-    told: set[str] = set()
+    reported: set[str] = set()
     for name, source in sources.items():
         reason = _reason_not_to_read(source, roots)
         if reason:
@@ -77,8 +77,8 @@ def look_into_sources(
                 source.read(roots)
             except UserError as error:
                 # Two parts of one file have its faults in common.
-                news = [message for message in error.messages if message not in told]
-                told.update(news)
+                news = [message for message in error.messages if message not in reported]
+                reported.update(news)
                 problems.add_error(document, ("sources", name), UserError(*news))
     for reason, names in unread.items():
         yield f"not looked at: {', '.join(names)} ({reason})"

@@ -69,7 +69,7 @@ class EvaluationPlan:
 
 @dataclass(frozen=True)
 class AuditPlan:
-    """A part of the data whose labels are judged: by an oracle, in answered sheets, or by nobody yet."""
+    """A part of the data whose labels are judged: by an oracle, in answered sheets, or not judged yet."""
 
     name: str
     part: str

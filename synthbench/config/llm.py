@@ -127,8 +127,8 @@ TRAFFIC = frozenset(Pacing.model_fields) - {"price"}
 """Keys of `llm:` that say how an LLM is asked, and change neither an answer nor what it cost."""
 
 
-def _is_the_world(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
-    """Say what an LLM looks like where a model's name alone is given; slips are told elsewhere."""
+def _is_the_world(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+    """Say what an LLM looks like where a model's name alone is given; faults in its keys come elsewhere."""
     if not isinstance(given, str) or get_close_matches(given, [NAME]):
         return given
     raise ValueError(
@@ -196,7 +196,7 @@ class EndpointAddress(BaseModel):
     name: str = Field(
         max_length=100,
         pattern=NAME_PATTERN,
-        description="the endpoint's name in identities and in the cache of answers, where no address stands",
+        description="the endpoint's name in identities and in the cache of answers, in place of its address",
     )
     base_url: Annotated[str, AfterValidator(_address)] = Field(
         description="its address, such as https://api.openai.com/v1 or http://localhost:8000/v1"
@@ -217,7 +217,7 @@ class EndpointLLM(Pacing, EndpointAddress):
     def _a_budget_has_a_price(self) -> Self:
         if self.budget_usd is not None and price_of(self.at(self.address())) is None:
             raise ValueError(
-                f"budget_usd: nobody knows what {self.model} costs; give price: {{input: ..., output: ...,"
+                f"budget_usd: no price of {self.model} is known; give price: {{input: ..., output: ...,"
                 " date: ...}, in US dollars for a million tokens"
             )
         return self
@@ -250,12 +250,12 @@ class EndpointLLM(Pacing, EndpointAddress):
 LLM = WorldLLM | EndpointLLM | LocalLLM
 
 
-def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever stands in the file
+def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
     """Return {endpoint: NAME} for the short form, NAME alone; all else as it is."""
     return {"endpoint": given} if isinstance(given, str) else given
 
 
-def _shape(given: Any) -> str:  # noqa: ANN401 - whatever stands in the file
+def _shape(given: Any) -> str:  # noqa: ANN401 - whatever the file holds
     if isinstance(given, dict) and "local" in given:
         return "by model"
     is_service = isinstance(given, dict) and not {"name", "base_url", "model"}.isdisjoint(given)

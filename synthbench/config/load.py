@@ -45,7 +45,7 @@ def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data
 
     Order of patches: defaults, grid axes in the order of the file, variant, what the axes' values say of
     this variant, profile, `--set`. `with_data`
-    reads every source, too, that lies on this machine; what was not read is told in the notes.
+    reads every source, too, that lies on this machine; what was not read is named in the notes.
 
     Raises one UserError with every fault found.
     """

@@ -163,7 +163,7 @@ def _members(annotation: Any, value: Any) -> list[Any]:  # noqa: ANN401
 
 
 def _inner(annotation: Any, part: str | int) -> list[Any]:  # noqa: ANN401
-    """Return the annotation of what stands at a key or an index."""
+    """Return the annotation of the value at a key or an index."""
     if _is_model(annotation):
         known = annotation.model_fields.get(str(part))
         return [known.annotation] if known else []
@@ -187,7 +187,7 @@ def _is_likely(model: type[BaseModel], value: Any) -> bool:  # noqa: ANN401
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong with a key, and where that key stands ("file:line", or the option that gave it)."""
+    """What is wrong with a key, and where that key is ("file:line", or the option that gave it)."""
 
     location: str
     key: str

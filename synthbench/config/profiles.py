@@ -58,7 +58,7 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
 
     Patterns of the model's role go before those of all. A role is the key under which a method configures a
     model ("cross_encoder" is the role "cross-encoder"), else the name of the method or trainer. `select` is
-    left as it is: its values stand in the candidates' own sections.
+    left as it is: its values are in the candidates' own sections.
 
     An id that no pattern matches is a problem, unless it is one of the replacements. Without patterns nothing
     changes.
@@ -146,7 +146,7 @@ def substitute_tasks(
 
 def _substitute(
     document: Document, named: tuple[str, Any], table: Mapping[str, Mapping[str, Any]], problems: Problems
-) -> Any:  # noqa: ANN401 - a source's section, whatever stands in it
+) -> Any:  # noqa: ANN401 - a source's section, whatever it holds
     name, source = named
     title = _title(source) if isinstance(source, dict) else ""
     if not title:
@@ -198,14 +198,14 @@ _SOURCES = (NAME, "task", "file")
 def replacements(before: Document, after: Document) -> Iterator[tuple[str, str]]:
     """Yield each model and source that differs: ("gpt2-xl", "gpt2"), ("STSb/dev", "NAME pairs").
 
-    An LLM is told by its model: ("gpt-4o-mini", "the NAME's LLM").
+    An LLM is named by its model: ("gpt-4o-mini", "the NAME's LLM").
 
-    A source on the hub is told by its file: ("org/name/nli.csv", "NAME triplets").
+    A source on the hub is named by its file: ("org/name/nli.csv", "NAME triplets").
     """
     yield from _differences(before.data, after.data)
 
 
-def _differences(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - whatever stands in the file
+def _differences(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 - whatever the file holds
     if isinstance(before, list) and isinstance(after, list):
         for old, new in zip(before, after, strict=False):
             yield from _differences(old, new)

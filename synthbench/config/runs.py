@@ -223,7 +223,7 @@ class RunParser:
         for index, name in enumerate(parts):
             path: KeyPath = ("train", "selection", "parts", index)
             if name in parts[:index]:
-                self.problems.add(document, path, f"'{name}' stands there twice")
+                self.problems.add(document, path, f"'{name}' is listed twice")
             found = self._kind_of_part(document, path, name)
             if kind is not None and found is not None and found != kind:
                 message = f"'{name}' holds records of kind {found}, here {kind} is needed"
@@ -231,7 +231,7 @@ class RunParser:
             self.components.check_dev(document, path, name)
 
     def _kind_of_part(self, document: Document, path: KeyPath, name: str) -> RecordKind | None:
-        """Return a part's kind, None if that can't be told; note the problem if there is no such part."""
+        """Return a part's kind, None if that is unknown; note the problem if there is no such part."""
         parts = _mapping(document.data, "data")
         if name not in parts:
             message = f"no part of `data` is called '{name}'{did_you_mean(name, parts)}"
@@ -284,7 +284,7 @@ class RunParser:
                 self.components.learn_from(document, (*path, key, index), source, _kind(plugin))
 
     def _check_tasks(self, document: Document, evaluate: Mapping[str, Any]) -> None:
-        """Require that each task is named once: results are told apart by their task."""
+        """Require that each task is named once: results are distinguished by their task."""
         seen: set[str] = set()
         for path, task in named_tasks(evaluate):
             if task in seen:

@@ -40,11 +40,11 @@ Varied = Literal["sample", "generation"]
 
 def _distinct(seeds: tuple[int, ...]) -> tuple[int, ...]:
     if len(set(seeds)) < len(seeds):
-        raise ValueError("a seed stands there twice; each is one run")
+        raise ValueError("a seed is listed twice; each is one run")
     return seeds
 
 
-def _shape(source: Any) -> str | None:  # noqa: ANN401 - whatever stands in the file
+def _shape(source: Any) -> str | None:  # noqa: ANN401 - whatever the file holds
     if not isinstance(source, dict):
         return None
     return next((f"by {key}" for key in SOURCE_TYPES if key in source), None)
@@ -156,7 +156,7 @@ class PartSection(Section):
 
     source: Name | None = Field(None, description="the source that is taken as it is; or give `method`")
     method: ComponentName | None = Field(
-        None, description="the method that makes the data; its settings stand beside"
+        None, description="the method that makes the data; its settings are given beside it"
     )
     sources: dict[Name, Name] = Field(default_factory=dict, description="the method's role -> source")
     prepare: tuple[PrepareStep, ...] = Field((), description="steps applied to the data, in this order")
@@ -190,9 +190,9 @@ class SeedOptimizationSection(Section):
 
 
 class TrainSection(Section):
-    """The trainer and how its checkpoint is selected; the trainer's own keys stand beside these."""
+    """The trainer and how its checkpoint is selected; the trainer's own keys are given beside these."""
 
-    trainer: ComponentName = Field(description="the trainer; its settings stand beside")
+    trainer: ComponentName = Field(description="the trainer; its settings are given beside it")
     selection: SelectionSection | None = Field(
         None, description="keep the checkpoint that is best on dev; null: keep the last"
     )
@@ -202,9 +202,9 @@ class TrainSection(Section):
 
 
 class EvaluateSection(Section):
-    """One evaluator on one or more test sources; its own keys stand beside these."""
+    """One evaluator on one or more test sources; its own keys are given beside these."""
 
-    evaluator: ComponentName = Field(description="the evaluator; its settings stand beside")
+    evaluator: ComponentName = Field(description="the evaluator; its settings are given beside it")
     tasks: tuple[Name, ...] = Field((), description="test sources; their data must be there")
     if_found: tuple[Name, ...] = Field((), description="further tasks, left out where their data is missing")
     exclude: tuple[Name, ...] = Field((), description="sources whose pairs are dropped from every task")
@@ -223,7 +223,7 @@ class EvaluateSection(Section):
 
 
 class PublishedAuditSection(Section):
-    """A paper's own audit, whose shares stand beside ours."""
+    """A paper's own audit, whose shares are shown beside ours."""
 
     file: str = Field(min_length=1, description="the published table, a CSV; relative to the experiment file")
     rows: dict[str, str] = Field(min_length=1, description="judged label -> the published row")

@@ -142,7 +142,7 @@ class TableCheck:
     def published(
         self, options: TableOptions, folder: Path, sources: Mapping[str, Source | None]
     ) -> tuple[PublishedValue, ...]:
-        """Read the published figures that the table shows; () with the fault noted if they can't be had."""
+        """Read the published figures that the table shows; () with the fault noted if they can't be read."""
         published = options.published
         if published is None:
             return ()
@@ -164,7 +164,7 @@ class TableCheck:
         return values
 
     def published_costs(self, options: TableOptions, folder: Path) -> tuple[PublishedValue, ...]:
-        """Read the published costs beside ours; () with the fault noted if they can't be had."""
+        """Read the published costs beside ours; () with the fault noted if they can't be read."""
         if options.costs is None:
             return ()
         try:

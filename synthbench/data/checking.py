@@ -43,8 +43,8 @@ class Fingerprints:
         return True
 
     def _is_sorted_in(self, fingerprint: int) -> bool:
-        place = bisect_left(self._sorted, fingerprint)
-        return place < len(self._sorted) and self._sorted[place] == fingerprint
+        position = bisect_left(self._sorted, fingerprint)
+        return position < len(self._sorted) and self._sorted[position] == fingerprint
 
     def _sort_in(self) -> None:
         import numpy as np

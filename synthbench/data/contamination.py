@@ -35,7 +35,7 @@ class Finder(Protocol):
     """Finds test sentences in texts."""
 
     def find(self, texts: Sequence[str]) -> Iterator[Collection[int]]:
-        """Yield for each text the numbers of the test sentences that stand in it."""
+        """Yield for each text the numbers of the test sentences in it."""
 
 
 class TestIndex:
@@ -101,10 +101,10 @@ class TestIndex:
         """Return for each pair of the test sets, normalised and in one order, the items that it is in."""
         found: dict[tuple[int, int], list[tuple[str, int]]] = {}
         for name, items in self.items.items():
-            for place, (first, *others) in enumerate(items):
+            for index, (first, *others) in enumerate(items):
                 for other in others:
                     key = ordered(self._group_of[first], self._group_of[other])
-                    found.setdefault(key, []).append((name, place))
+                    found.setdefault(key, []).append((name, index))
         return found
 
 
@@ -162,14 +162,14 @@ class Counts(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    training_sentences: int = Field(description="distinct sentences of the training data that stand there")
+    training_sentences: int = Field(description="distinct training sentences that are in the test set")
     sentences: int = Field(description="distinct sentences of the test set that were found")
     items: int = Field(description="its items (pairs, queries) of which a sentence was found")
     whole_items: int = Field(description="its items of which every sentence was found")
 
 
 class TestOverlap(BaseModel):
-    """What of one test set stands in the training data."""
+    """What training data share with one test set."""
 
     __test__ = False
     model_config = ConfigDict(frozen=True)
@@ -192,7 +192,7 @@ class Findings:
     pairs: set[tuple[int, int]] = field(default_factory=set)
     training: dict[Check, Counter[str]] = field(default_factory=dict)
     anywhere: Counter[Check] = field(default_factory=Counter)
-    """Distinct training sentences that stand in any of the test sets."""
+    """Distinct training sentences that are in any of the test sets."""
     num_records: int = 0
 
     def __post_init__(self) -> None:
@@ -218,7 +218,7 @@ class Findings:
     def _overlap(self, index: TestIndex, name: str) -> TestOverlap:
         items = index.items[name]
         numbers = {number for item in items for number in item}
-        as_pairs = {place for pair in self.pairs for of, place in index.pairs[pair] if of == name}
+        as_pairs = {item for pair in self.pairs for of, item in index.pairs[pair] if of == name}
         return TestOverlap(
             name=name,
             num_items=len(items),
@@ -288,11 +288,11 @@ def pair_key(first: str, second: str) -> tuple[str, str]:
 
 
 def drop_pairs_in(test: SyntheticDataset, gold: Sequence[SyntheticDataset]) -> SyntheticDataset:
-    """Return `test` without the pairs that stand in any of the `gold` sets, in either order.
+    """Return `test` without the pairs that are in any of the `gold` sets, in either order.
 
     The number dropped is in the manifest under `STANDS_IN_GOLD`, 0 if none. Whoever trains on STSb drops its
     training and dev pairs this way: it was drawn from the shared tasks of 2012 to 2017, and 1,002 of STS12's
-    and 597 of STS13's test pairs stand in its training part.
+    and 597 of STS13's test pairs are in its training part.
     """
     known = {key for data in gold for keys in _pairs(data) for key in keys}
     kept = [record for record, keys in zip(test, _pairs(test), strict=True) if known.isdisjoint(keys)]

@@ -169,7 +169,7 @@ class StoredRecords:
     """The records of a data set in a folder, read as they are iterated over, each time from the beginning.
 
     For what may be more than fits into memory. Raises UserError as `SyntheticDataset.read` does, when the
-    place of the fault is reached.
+    line of the fault is reached.
     """
 
     def __init__(self, folder: Path) -> None:

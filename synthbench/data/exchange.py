@@ -93,12 +93,12 @@ def replacing(target: Path, *, force: bool = False) -> Iterator[Path]:
     other than a data set (with `force` as well), or if writing fails.
     """
     check_target(target, force=force)
-    place = target.resolve()
-    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    path = target.resolve()
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         try:
             yield temporary
-            _swap(temporary, place)
+            _swap(temporary, path)
         finally:
             _remove(temporary)
     except OSError as error:
@@ -275,5 +275,5 @@ def _code(names: Sequence[str]) -> str:
 
 
 def _one_line(text: str) -> str:
-    """Return a text that stands between the marks of code."""
+    """Return a text between the marks of code."""
     return " ".join(text.split()).replace("`", "'")

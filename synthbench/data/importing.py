@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from _csv import Reader
 
 MAX_FAULTS = 10
-_OTHER_NAMES = "; other names are told by --column FIELD=NAME, or `columns:` in an experiment"
+_OTHER_NAMES = "; other names are given by --column FIELD=NAME, or `columns:` in an experiment"
 SUFFIXES = (".jsonl", ".csv", ".tsv")
 # The first kind whose columns are all there is meant: a triplet has a pair's columns as well.
 IMPORTABLE = (
@@ -159,8 +159,8 @@ def _table_rows(reader: "Reader", faults: Faults) -> Iterator[Row]:
             return
         except csv.Error as error:
             unclosed = "unexpected end of data" in str(error)
-            told = "a quotation mark is never closed" if unclosed else error
-            faults.add(line, f"is not CSV: {told}; the rest of the file was not read")
+            fault = "a quotation mark is never closed" if unclosed else error
+            faults.add(line, f"is not CSV: {fault}; the rest of the file was not read")
             return
         if not cells:
             continue
@@ -204,9 +204,9 @@ def _inferred_kind(row: Row, file: Path) -> RecordKind:
     elif not hints and len(unknown) == len(row.cells) and file.suffix != ".jsonl":
         hints = ["; is the line with the columns' names missing?"]
     kinds = "; ".join(f"{kind}: {', '.join(REQUIRED[kind])}" for kind in IMPORTABLE)
-    place = f"{file}:{row.line if file.suffix == '.jsonl' else 1}"
+    where = f"{file}:{row.line if file.suffix == '.jsonl' else 1}"
     columns = ", ".join(row.cells) or "(none)"
-    raise UserError(f"{place}: columns {columns} make no record ({kinds}){''.join(hints[:1])}{_OTHER_NAMES}")
+    raise UserError(f"{where}: columns {columns} make no record ({kinds}){''.join(hints[:1])}{_OTHER_NAMES}")
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -108,7 +108,7 @@ def describe(dataset: SyntheticDataset) -> Description:
 
 
 def shared_sentences(first: SyntheticDataset, second: SyntheticDataset) -> int:
-    """Return how many distinct sentences stand in both data sets."""
+    """Return how many distinct sentences are in both data sets."""
     known, others = (_distinct_sentences(data) for data in (first, second))
     return int(pc.sum(pc.is_in(known, others)).as_py() or 0)
 

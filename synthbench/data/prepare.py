@@ -66,13 +66,13 @@ def apply_steps(
 
 def _note(step: Step, before: Sequence[Record], after: Sequence[Record]) -> str:
     options = step.model_dump(mode="json", exclude={"step"})
-    told = ", ".join(f"{name} {_told(value)}" for name, value in options.items())
+    texts = ", ".join(f"{name} {_text(value)}" for name, value in options.items())
     sizes = f"{len(before)} -> {len(after)} records"
     remark = step.remark(before, after)
-    return f"{step.step} v{step.version} ({told or 'no options'}): {sizes}{f'; {remark}' if remark else ''}"
+    return f"{step.step} v{step.version} ({texts or 'no options'}): {sizes}{f'; {remark}' if remark else ''}"
 
 
-def _told(value: object) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list):
         return " and ".join(map(str, value))
     return "none" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Figures of a data set that cost too much for the whole of it: on a seeded sample, whose size is told."""
+"""Figures that would cost too much on a whole data set: of a seeded sample, whose size is reported."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -142,7 +142,7 @@ def _self_bleu(sentences: Sequence[str]) -> dict[str, object]:
     from sacrebleu.metrics.bleu import BLEU
 
     bleu = BLEU(lowercase=True, effective_order=True)
-    others = ((*sentences[:place], *sentences[place + 1 :]) for place in range(len(sentences)))
+    others = ((*sentences[:position], *sentences[position + 1 :]) for position in range(len(sentences)))
     scores = [bleu.sentence_score(one, rest).score for one, rest in zip(sentences, others, strict=True)]
     return {"self_bleu": sum(scores) / len(scores), "bleu_sentences": len(sentences)}
 
@@ -156,8 +156,8 @@ def _near_duplicates(sentences: Sequence[str]) -> dict[str, object]:
     found: set[int] = set()
     for start in range(0, len(sentences), AT_ONCE):
         some = [bare(sentence) for sentence in sentences[start : start + AT_ONCE]]
-        for place, numbers in enumerate(index.find(some), start=start):
-            found.update(number for number in numbers if number != place)
+        for position, numbers in enumerate(index.find(some), start=start):
+            found.update(number for number in numbers if number != position)
     return {
         "near_duplicates": len(found) / len(queries),
         "near_queries": len(queries),

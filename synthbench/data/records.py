@@ -106,9 +106,9 @@ class Triplet(Record):
 class Ranking(Record):
     """A query and the candidates to be ranked for it, each with its grade of relevance in [0, 1].
 
-    `grades` stand in the order of `candidates`; binary relevance is 1 or 0. A record is one query, and so one
+    `grades` are in the order of `candidates`; binary relevance is 1 or 0. A record is one query, and so one
     item of a test set. A query may have no relevant candidate, as some of real sets do: what becomes of it is
-    the evaluator's convention. `further_queries` stand beside the query with equal right, as the titles that
+    the evaluator's convention. `further_queries` count as much as the query, as the titles that
     a reader of news has read: a candidate is as near as it is to the nearest of them.
     """
 

@@ -124,7 +124,7 @@ def _is_list(column: "pa.Array") -> bool:
 NUM_RECORDS = 5
 NUM_ANCHORS = 200
 LONGEST_ANCHOR = 500
-"""Characters: nobody reads longer texts side by side."""
+"""Characters: longer texts are not read side by side."""
 ANCHORED = (RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET)
 
 
@@ -137,7 +137,7 @@ def some_records(folder: Path) -> list[Record]:
 
 
 def some_anchors(folder: Path) -> list[str]:
-    """Return at most 200 of the sentences that stand first in pairs and triplets, chosen by their hashes.
+    """Return at most 200 of the sentences that come first in pairs and triplets, chosen by their hashes.
 
     Data sets that were made of the same sentences have the same ones among these. Other kinds have none.
     """
@@ -149,7 +149,7 @@ def some_anchors(folder: Path) -> list[str]:
 
 
 def anchor_column(kind: RecordKind) -> str:
-    """Return the column of the sentence that stands first."""
+    """Return the column of the sentence that comes first."""
     return RECORD_TYPES[kind].text_fields[0]
 
 

@@ -44,7 +44,7 @@ class CommonPacing(BaseModel):
     budget_usd: float | None = Field(
         None, ge=0, description="what the experiment may cost in all; the run stops before; null: no limit"
     )
-    offline: bool = Field(False, description="take answers from the cache alone, and ask nobody")
+    offline: bool = Field(False, description="take answers from the cache alone, send no request")
     price: Price | None = Field(None, description="instead of the shipped table's; null: that one")
 
 

@@ -29,9 +29,9 @@ Messages = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Prompt:
-    """A tokenized request at index `place`; its answer has at most `room` tokens."""
+    """A tokenized request at index `index`; its answer has at most `room` tokens."""
 
-    place: int
+    index: int
     tokens: Sequence[int]
     room: int
     parameters: Parameters
@@ -66,12 +66,12 @@ class LocalModel:
         # torch keeps the number of threads per thread, so set it in the one that computes.
         use_threads(self._runtime)
         prompts: list[Prompt] = []
-        for place, request in enumerate(requests):
+        for index, request in enumerate(requests):
             try:
-                prompts.append(self._prompt(place, request))
+                prompts.append(self._prompt(index, request))
             except FailedAttemptError as error:
-                yield place, error
-        prompts.sort(key=lambda prompt: (-len(prompt.tokens), prompt.place))
+                yield index, error
+        prompts.sort(key=lambda prompt: (-len(prompt.tokens), prompt.index))
         while prompts and not stop.is_set():
             batch = prompts[: self._batch_size]
             found = self._written(batch, stop)
@@ -80,12 +80,12 @@ class LocalModel:
             if found is None:
                 if len(batch) == 1:
                     reason = "the device's memory does not hold its answer"
-                    yield prompts.pop(0).place, FailedAttemptError(Failure.REFUSED, reason)
+                    yield prompts.pop(0).index, FailedAttemptError(Failure.REFUSED, reason)
                 else:
                     self._halve(len(batch))
                 continue
             prompts = prompts[len(batch) :]
-            yield from ((prompt.place, answer) for prompt, answer in zip(batch, found, strict=True))
+            yield from ((prompt.index, answer) for prompt, answer in zip(batch, found, strict=True))
 
     @cached_property
     def _causal(self) -> CausalModel:
@@ -111,7 +111,7 @@ class LocalModel:
     def _ends(self) -> Sequence[int]:
         return self._causal.model.generation_config.eos_token_id or ()
 
-    def _prompt(self, place: int, request: ChatRequest) -> Prompt:
+    def _prompt(self, index: int, request: ChatRequest) -> Prompt:
         parameters = Parameters.of(request.sampling)
         text = self._rendered([dict(message) for message in request.messages])
         tokens = self._causal.tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
@@ -125,7 +125,7 @@ class LocalModel:
                 raise FailedAttemptError(Failure.REFUSED, reason)
             room = min(room, left)
         key = key_of(self._endpoint, request)
-        return Prompt(place, tokens, room, parameters, key, opening_tag(text))
+        return Prompt(index, tokens, room, parameters, key, opening_tag(text))
 
     def _rendered(self, messages: Messages) -> str:
         from jinja2 import TemplateError
@@ -198,8 +198,8 @@ class LocalModel:
         return next((token for token in (tokenizer.pad_token_id, *self._ends) if token is not None), 0)
 
     def _answer(self, prompt: Prompt, row: Sequence[int]) -> Answer:
-        ends = [place for place, token in enumerate(row) if token in self._ends]
-        length = min([prompt.room, len(row), *(place + 1 for place in ends)])
+        ends = [index for index, token in enumerate(row) if token in self._ends]
+        length = min([prompt.room, len(row), *(index + 1 for index in ends)])
         text = self._causal.tokenizer.decode(list(row[:length]), skip_special_tokens=True)
         return Answer(prompt.opens + str(text), "", len(prompt.tokens), length)
 
@@ -287,5 +287,5 @@ class LocalBackend:
 
     def _answer(self, together: Sequence[_Pending], loop: asyncio.AbstractEventLoop) -> None:
         requests = [asked.request for asked in together]
-        for place, found in self._model.answers(requests, self._stop):
-            loop.call_soon_threadsafe(together[place].settle, found)
+        for index, found in self._model.answers(requests, self._stop):
+            loop.call_soon_threadsafe(together[index].settle, found)

@@ -164,11 +164,11 @@ def _kind(tag: re.Match[str]) -> tuple[str, bool]:
     return next(kind for group, kind in _CHANNEL_KINDS.items() if tag[group] is not None)
 
 
-def _begins_a_line(text: str, start: int, place: int) -> bool:
-    """Tell whether only white space precedes `place` in its line or since the last thoughts."""
-    while place > start and text[place - 1] != "\n":
-        place -= 1
-        if not text[place].isspace():
+def _begins_a_line(text: str, start: int, position: int) -> bool:
+    """Tell whether only white space precedes `position` in its line or since the last thoughts."""
+    while position > start and text[position - 1] != "\n":
+        position -= 1
+        if not text[position].isspace():
             return False
     return True
 
@@ -265,6 +265,6 @@ def _of_parts(content: list[Any], kind: str) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _count(told: object, otherwise: int) -> int:
+def _count(given: object, otherwise: int) -> int:
     """Return a reported token count if it is valid."""
-    return told if type(told) is int and 0 <= told <= MAX_TOKEN_COUNT else otherwise
+    return given if type(given) is int and 0 <= given <= MAX_TOKEN_COUNT else otherwise

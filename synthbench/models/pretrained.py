@@ -152,7 +152,7 @@ def build_cross_encoder(
 
 
 def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str) -> "CrossEncoder":
-    """Load a checkpoint without its head; behind its [CLS] vector stand a new layer with tanh and the score.
+    """Load a checkpoint without its head; on its [CLS] vector come a new layer with tanh and the score.
 
     `seed` governs both. What is saved of it, `build_cross_encoder` loads. Raises UserError as that does.
     """

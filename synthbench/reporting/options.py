@@ -36,7 +36,7 @@ class _Options(BaseModel):
 
 
 class PublishedOptions(_Options):
-    """`table.published`: a paper's table whose values stand beside ours."""
+    """`table.published`: a paper's table whose values are shown beside ours."""
 
     file: Annotated[NameOrNames, Field(min_length=1)] = Field(
         description="the published table, a CSV, or several; relative to the experiment file"

@@ -255,7 +255,7 @@ def _masked_losses(model: "RobertaForMaskedLM", batches: Iterator[dict[str, "Ten
 
 @dataclass(frozen=True)
 class _Compared:
-    """A batch of tokenised pairs with 1 where they agree, 0 where not, NaN where nothing is told.
+    """A batch of tokenised pairs with 1 where they agree, 0 where not, NaN where neither sentence says.
 
     `slots` has shape (pairs, slots); `words` has shape (pairs, tokens).
     """

@@ -42,7 +42,7 @@ DECIMALS = 6
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Who does what to what; the values are names of concepts, None says that nothing is told."""
+    """Who does what to what; the values are names of concepts, None says that the event leaves it out."""
 
     domain: str
     number: Number

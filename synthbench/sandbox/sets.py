@@ -345,7 +345,7 @@ def _news_scenes(name: str) -> tuple[Scene, ...]:
 
 
 # Six classes: six domains in which anybody may act. Several actions are common to some of them: the object
-# tells the most. No object stands in two splits, so that words learnt by heart are of little use.
+# tells the most. No object is in two splits, so that words learnt by heart are of little use.
 
 
 def six_classes(scope: Scope) -> Iterator[Sentence]:
@@ -365,7 +365,7 @@ def six_classes(scope: Scope) -> Iterator[Sentence]:
 
 @cache
 def object_splits(domain: str) -> dict[str, Split]:
-    """Return the one split in which each of a domain's objects stands; every scene has some in all three."""
+    """Return the one split that holds each of a domain's objects; every scene has some in all three."""
     found: dict[str, Split] = {}
     for scene in domains()[domain].scenes:
         ordered = sorted(scene.objects, key=lambda name: hashlib.sha256(name.encode()).digest())

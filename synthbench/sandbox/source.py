@@ -28,7 +28,7 @@ HELD_OUT, KNOWN_BY_NAME = "medicine", "science"
 
 
 class SetOptions(BaseModel):
-    """Text of a small world, made on the spot; no sentence stands in two splits.
+    """Text of a small world, made on the spot; no sentence is in two splits.
 
     The first n records of a set are the same for every size. All sentences of a record are of one register,
     which is its `subset`, but for duplicates.
@@ -50,7 +50,7 @@ class SetOptions(BaseModel):
         description="scored pairs; sentences; triplets; queries with graded candidates; pairs of score 1 or "
         "0 by topic; sentences of two or of six classes"
     )
-    split: Literal["train", "dev", "test"] = Field(description="no sentence stands in two splits")
+    split: Literal["train", "dev", "test"] = Field(description="no sentence is in two splits")
     size: int = Field(ge=1, le=1_000_000, description="number of records")
     seed: int = Field(0, ge=0, lt=2**32, description="decides which records are made")
     domains: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(

@@ -1,6 +1,6 @@
 """The words of the domains of private and of public life.
 
-Concepts are separated by ";", their synonyms by "|"; after ":" stand an action's nouns with preposition.
+Concepts are separated by ";", their synonyms by "|"; after ":" come an action's nouns with preposition.
 """
 
 from dataclasses import dataclass

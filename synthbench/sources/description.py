@@ -49,7 +49,7 @@ class Sample(BaseModel):
     )
 
     def choose(self, records: Sequence[Record]) -> list[int]:
-        """Return the places of the records drawn, in their order.
+        """Return the indices of the records drawn, in their order.
 
         Raises UserError if there are too few, or too few of a class.
         """
@@ -60,8 +60,8 @@ class Sample(BaseModel):
         if not self.balanced:
             return sorted(shuffled[: self.size])
         of_class: dict[str, list[int]] = defaultdict(list)
-        for name, place in zip(classes([records[place] for place in shuffled]), shuffled, strict=True):
-            of_class[name].append(place)
+        for name, index in zip(classes([records[index] for index in shuffled]), shuffled, strict=True):
+            of_class[name].append(index)
         share, rest = divmod(self.size, len(of_class))
         wanted = {name: share + (number < rest) for number, name in enumerate(sorted(of_class))}
         lacking = (
@@ -71,7 +71,7 @@ class Sample(BaseModel):
         )
         if fault := next(lacking, None):
             raise UserError(f"a balanced sample of {self.size}: {fault}")
-        return sorted(place for name, number in wanted.items() for place in of_class[name][:number])
+        return sorted(index for name, number in wanted.items() for index in of_class[name][:number])
 
 
 class SourceBase(BaseModel, ABC):
@@ -149,7 +149,7 @@ class SourceBase(BaseModel, ABC):
         return own * NUM_SENTENCES.get(self.own_kind, 1)
 
     def _own_records(self, roots: Roots) -> int | None:
-        """Return about how many records are read, None if nobody knows before."""
+        """Return about how many records are read, None if that is unknown until they are read."""
         return None
 
     @abstractmethod
@@ -233,9 +233,9 @@ class SourceBase(BaseModel, ABC):
         if not taken:
             raise UserError(f"{self._title()}: part: none of {len(found)} records is in {self.part.take}")
         numbers = Counter(split for split in found if split is not None)
-        told = ", ".join(f"{numbers[split]} in {split}" for split in self.part.shares)
+        sizes = ", ".join(f"{numbers[split]} in {split}" for split in self.part.shares)
         how = f"part {self.part.take} by {self.part.by}, with seed {self.part.seed}"
-        note = f"{how}, of {len(found)} records: {told}"
+        note = f"{how}, of {len(found)} records: {sizes}"
         left_out = {CONNECTS_PARTS: found.count(None)} if None in found else {}
         return Content(taken, {**content.dropped, **left_out}, [*content.notes, note])
 

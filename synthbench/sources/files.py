@@ -202,34 +202,34 @@ def _tabular(
     if first is None:
         return
     width = len(first[1])
-    places = _places(path, first[1], columns)
+    column_indices = _column_indices(path, first[1], columns)
     if not columns.has_header:
-        yield 1, {name: first[1][place] for name, place in places.items()}
+        yield 1, {name: first[1][index] for name, index in column_indices.items()}
     for number, cells in lines:
         if len(cells) == width:
-            yield number, {name: cells[place] for name, place in places.items()}
+            yield number, {name: cells[index] for name, index in column_indices.items()}
         else:
             problems.add(f"{path}:{number}: {len(cells)} columns, {width} in line 1")
 
 
-def _places(path: Path, first: list[str], columns: Columns) -> dict[str, int]:
+def _column_indices(path: Path, first: list[str], columns: Columns) -> dict[str, int]:
     """Return the column number of each field; raises UserError naming every column that is not there."""
     problems = Problems()
-    places = {}
+    column_indices = {}
     for name, column in columns.names.items():
         if isinstance(column, int):
             if column >= len(first):
                 problems.add(f"{path}:1: no column {column} (from 0) for {name}: {len(first)} columns")
-            places[name] = column
+            column_indices[name] = column
         elif column in first:
-            places[name] = first.index(column)
+            column_indices[name] = first.index(column)
         else:
             problems.add(f"{path}:1: no column '{column}' for {name}{did_you_mean(column, first)}")
     if problems.messages:
         for hint in _hints(path, "".join(first), columns.kind):
             problems.add(hint)
     problems.raise_if_any()
-    return places
+    return column_indices
 
 
 def _hints(path: Path, first: str, kind: RecordKind | None = None) -> Iterator[str]:
@@ -293,7 +293,7 @@ class _Query:
 
 
 def read_candidates(path: Path, columns: Columns) -> Content:
-    """Read a file's rankings: rows of one query, or of one id if a column holds it, wherever they stand.
+    """Read a file's rankings: rows of one query, or of one id if a column holds it, wherever they are.
 
     A query's id, if no column holds it, is file name and line of its first row.
 

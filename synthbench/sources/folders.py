@@ -27,7 +27,7 @@ _SICK_HEADER = ["pair_ID", "sentence_A", "sentence_B", "relatedness_score", "ent
 
 @dataclass(frozen=True)
 class _Line:
-    """One scored (or not yet scored) pair as it stands in the files; `gold` is the score's text."""
+    """One scored (or not yet scored) pair as the files give it; `gold` is the score's text."""
 
     path: Path
     number: int

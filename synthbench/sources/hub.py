@@ -44,7 +44,7 @@ def unknown(task: Task) -> str:
 def resolve(task: Task, split: Split) -> list[Path]:
     """Return the task's files at the pinned commit, downloading what the local cache lacks.
 
-    Raises UserError saying which data set and commit can't be had, and what to do.
+    Raises UserError saying which data set and commit is not available, and what to do.
     """
     from huggingface_hub import snapshot_download
 
@@ -169,7 +169,7 @@ def commit(dataset: str, revision: str | None) -> str:
 def resolve_file(dataset: str, revision: str | None, pattern: str) -> Path:
     """Return the data set's one file that matches `pattern`, downloading what the local cache lacks.
 
-    Raises UserError if it can't be had, or not exactly one file matches.
+    Raises UserError if it is not available, or not exactly one file matches.
     """
     from huggingface_hub import snapshot_download
 

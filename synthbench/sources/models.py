@@ -1,4 +1,4 @@
-"""Sources as they stand in an experiment file: a named task, a file, or a set of the generated world."""
+"""Sources as an experiment file gives them: a named task, a file, or a set of the generated world."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -107,7 +107,7 @@ class FileSource(SourceBase):
     file: str = Field(
         min_length=1,
         description="relative to the experiment file, or to the data folder (--data) if written `data:PATH`;"
-        " with `hub`, its place in the data set, where * stands for any characters",
+        " with `hub`, its path in the data set, where * stands for any characters",
     )
     # These two are left out of what identifies a source that has none, as it was before there were such keys.
     hub: str | None = Field(
@@ -220,7 +220,7 @@ class FileSource(SourceBase):
         return wanted or RecordKind.SCORED_PAIR
 
     def needs_data_folder(self, roots: Roots) -> bool:
-        """Say whether the file is named by its place in the data folder."""
+        """Say whether the file is named by its path in the data folder."""
         return self.file.startswith(IN_DATA_FOLDER) and self.hub is None
 
     def is_on_hub(self, roots: Roots) -> bool:

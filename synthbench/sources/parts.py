@@ -29,7 +29,7 @@ class Part(BaseModel):
     )
     by: Literal["sentence", "record", "subset"] = Field(
         "sentence",
-        description="sentence: no sentence stands in two parts; record: no record does, and subsets are"
+        description="sentence: no sentence is in two parts; record: no record does, and subsets are"
         " divided alike (in-topic); subset: no subset does (cross-topic)",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="decides which records are in which part")
@@ -133,7 +133,7 @@ def _equal(records: Sequence[Record], keys: Sequence[str]) -> _Groups:
 def _subsets(records: Sequence[Record], keys: Sequence[str]) -> _Groups:
     without = next((record.id for record in records if not record.subset), None)
     if without is not None:
-        raise UserError(f"part.by: {without} has no subset; `columns: {{subset: ...}}` says where it stands")
+        raise UserError(f"part.by: {without} has no subset; `columns: {{subset: ...}}` names its column")
     return _equal(records, [record.subset for record in records])
 
 
@@ -164,9 +164,9 @@ _GROUPINGS: Mapping[str, Callable[[Sequence[Record], Sequence[str]], _Groups]] =
 
 def _cut(records: Sequence[Record], rows: Sequence[int], part: Part) -> dict[int, Split]:
     """Return the part of each of these connected records, without those whose sentences are in two."""
-    place = {text: place for place, text in enumerate(_searched(records, rows))}
-    places = {row: [place[text.strip()] for text in records[row].texts()] for row in rows}
-    last = sorted(max(each) for each in places.values())
+    position = {text: position for position, text in enumerate(_searched(records, rows))}
+    positions = {row: [position[text.strip()] for text in records[row].texts()] for row in rows}
+    last = sorted(max(each) for each in positions.values())
     ends, done = [], 0.0
     for share in part.shares.values():
         done += share
@@ -175,7 +175,7 @@ def _cut(records: Sequence[Record], rows: Sequence[int], part: Part) -> dict[int
     def split_at(position: int) -> Split:
         return next(split for split, end in zip(part.shares, ends, strict=True) if position <= end)
 
-    found = {row: {split_at(position) for position in each} for row, each in places.items()}
+    found = {row: {split_at(position) for position in each} for row, each in positions.items()}
     return {row: splits.pop() for row, splits in found.items() if len(splits) == 1}
 
 

@@ -90,7 +90,7 @@ def read_text(path: Path, encoding: Literal["utf-8", "latin-1"] = "utf-8") -> st
 def read_lines(path: Path, encoding: Literal["utf-8", "latin-1"] = "utf-8") -> list[str]:
     r"""Return the lines of a file, without their ends (\n or \r\n).
 
-    Only \n ends a line: the separators that `str.splitlines` knows beyond it stand inside real sentences.
+    Only \n ends a line: the separators that `str.splitlines` knows beyond it occur inside real sentences.
 
     Raises UserError as `read_text` does.
     """

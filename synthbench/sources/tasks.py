@@ -1,4 +1,4 @@
-"""The standard tasks: their files, published sizes, places on the hub."""
+"""The standard tasks: their files, published sizes, paths on the hub."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

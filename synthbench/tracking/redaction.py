@@ -50,7 +50,7 @@ def redacted(result: ExperimentResult) -> ExperimentResult:
     runs = tuple(
         run.model_copy(update={"parameters": _without_secrets(run.parameters)}) for run in result.runs
     )
-    told = {name: tuple(map(mask_urls, getattr(result, name))) for name in ("failures", "pending", "notes")}
+    texts = {name: tuple(map(mask_urls, getattr(result, name))) for name in ("failures", "pending", "notes")}
     return result.model_copy(
         update={
             "runs": runs,
@@ -58,7 +58,7 @@ def redacted(result: ExperimentResult) -> ExperimentResult:
             "source": _redacted_yaml(result.source),
             "overrides": tuple(map(mask_override, result.overrides)),
             "description": mask_urls(result.description),
-            **told,
+            **texts,
         }
     )
 

@@ -29,7 +29,7 @@ class TrainingOnlyDense(Dense):
 
 
 class WordHead(nn.Module):
-    """Lets the sentence vectors pass, and guesses masked words; stands behind an encoder in training.
+    """Lets the sentence vectors pass, and guesses masked words; follows an encoder in training.
 
     `language_model` gets the encoder's own transformer in place of its own.
     """

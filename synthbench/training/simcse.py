@@ -79,7 +79,7 @@ class SimCSE(TrainingSettings):
     )
     no_duplicates: bool = Field(
         False,
-        description="no text stands in two records of a batch, where it would be a false negative; what finds"
+        description="no text is in two records of a batch, where it would be a false negative; what finds"
         " no place in an epoch's batches is left to the next epoch",
     )
     batch_size: int = Field(512, ge=1, le=65_536, description="records in one step")

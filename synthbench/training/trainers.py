@@ -62,7 +62,7 @@ class ShuffledBatches(DefaultBatchSampler):
 
 
 class DistinctBatches(ShuffledBatches):
-    """The same without a text that stands in two records of a batch.
+    """The same without a text that is in two records of a batch.
 
     A record waits for the next batch without its texts. There are as many batches as without the condition:
     records that would come in further, smaller ones are left to the next epoch, which has another order.

@@ -84,8 +84,8 @@ BUT_FOR = "but for case, and full stops and blanks at the ends"
 class DropIdentical(Step):
     """Drop records in which two sentences are the same, to the letter or (`normalised`) nearly so.
 
-    Both numbers are told: of those that are the same to the letter, and of those that are but for case and
-    full stop.
+    Both numbers are reported: of those that are the same to the letter, and of those that differ only in
+    case and full stop.
     """
 
     version = 1

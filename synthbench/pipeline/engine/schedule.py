@@ -46,7 +46,7 @@ class Schedule:
         groups: list[list[Stage]] = []
         while self._queue and len(groups) < capacity:
             position, key = heapq.heappop(self._queue)
-            # A group stands in the queue once for each member, and is taken out with the first of them.
+            # A group is in the queue once for each member, and is taken out with the first of them.
             if position not in self._ready.get(key, {}):
                 continue
             members = [stage for _, stage in sorted(self._ready.pop(key).items(), key=itemgetter(0))]

@@ -94,11 +94,11 @@ def asked(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
     """Yield lines on the requests, tokens and money of all stages that ask the experiment's LLM."""
     asking = [(operation, stage) for operation, stage in _generations(found) if operation.llm is not None]
     amounts = [operation.plugin.asks(known.piece(stage).sizes()) for operation, stage in asking]
-    told = [amount for amount in amounts if amount is not None]
-    if told and (llm := asking[0][0].llm) is not None:
-        yield from sum(told[1:], told[0]).lines(llm.at(llm.address()))
-    if len(told) < len(amounts):
-        number = len(amounts) - len(told)
+    of_llm = [amount for amount in amounts if amount is not None]
+    if of_llm and (llm := asking[0][0].llm) is not None:
+        yield from sum(of_llm[1:], of_llm[0]).lines(llm.at(llm.address()))
+    if len(of_llm) < len(amounts):
+        number = len(amounts) - len(of_llm)
         yield f"unknown: requests, tokens and money of {number} × generate, which come on top"
 
 

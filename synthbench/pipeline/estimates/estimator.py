@@ -46,8 +46,8 @@ class Past:
             sized = [(getattr(each, name), each.seconds) for each in similar if getattr(each, name)]
             if size and sized:
                 sized.sort(key=lambda each: abs(math.log(each[0] / size)))
-                told = sum(predicted_one for predicted_one, _ in sized[:NEAREST])
-                return float(size * sum(took for _, took in sized[:NEAREST]) / told)
+                nearest = sum(predicted_one for predicted_one, _ in sized[:NEAREST])
+                return float(size * sum(took for _, took in sized[:NEAREST]) / nearest)
         return sum(each.seconds for each in similar) / len(similar)
 
 

@@ -177,7 +177,7 @@ def _datasets(
         manifest = artifacts.manifest(stage.identity)
         made_by = [each.operation for each in generations(stage) if isinstance(each.operation, Generate)]
         asked = dict.fromkeys(one.llm.address() for one in made_by if one.llm is not None)
-        told = dict.fromkeys(note for one in made_by for note in one.table_notes())
+        notes = dict.fromkeys(note for one in made_by for note in one.table_notes())
         yield DatasetSummary(
             part=name,
             kind=manifest.kind.value,
@@ -188,7 +188,7 @@ def _datasets(
             tokens=manifest.tokens,
             cost_usd=manifest.cost_usd,
             llm=" and ".join(llm.model for llm in asked),
-            notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *told),
+            notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *notes),
             measured=manifest.measured,
             score_counts=_score_counts(stage, artifacts) if name in counted else (),
             made_of=tuple(ingredients(stage, artifacts)),

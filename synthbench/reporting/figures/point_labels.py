@@ -1,4 +1,4 @@
-"""Place names beside the points of a panel so that they hide neither each other nor a point."""
+"""Put names beside the points of a panel so that they hide neither each other nor a point."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

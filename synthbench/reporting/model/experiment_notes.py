@@ -80,11 +80,12 @@ def overlap_notes(result: ExperimentResult) -> Iterator[str]:
         trained = [run for run in result.runs if run.overlaps]
         groups = {_counts(trained): []}
     items = " and ".join(dict.fromkeys(each.items for run in result.runs for each in run.overlaps))
-    told = "; ".join(
-        _told(counts) + (f" ({', '.join(names)})" if len(groups) > 1 else "")
+    listed = "; ".join(
+        _text(counts) + (f" ({', '.join(names)})" if len(groups) > 1 else "")
         for counts, names in groups.items()
     )
-    yield f"Test {items} that share a sentence with the training data, ignoring case and punctuation: {told}."
+    shared = "that share a sentence with the training data, ignoring case and punctuation"
+    yield f"Test {items} {shared}: {listed}."
 
 
 def _rows(result: ExperimentResult) -> Mapping[str, Sequence[RunResult]]:
@@ -125,7 +126,7 @@ def _agree(rows: Iterable[Sequence[RunResult]]) -> bool:
     return all(len(each) == 1 for each in spans.values())
 
 
-def _told(counts: Counts) -> str:
+def _text(counts: Counts) -> str:
     numbers = (
         f"{task} {fewest:,} of {size:,}" if fewest == most else f"{task} {fewest:,} to {most:,} of {size:,}"
         for task, fewest, most, size in counts

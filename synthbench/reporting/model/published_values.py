@@ -79,7 +79,7 @@ def _measured(source: ColumnSource, runs: Runs, analysis: Analysis) -> _Measured
 
 
 def _refusal(value: PublishedValue, measured: _Measured) -> str:
-    """Return why the value may not stand beside ours, since it is of another split, metric or aggregation.
+    """Return why the value may not be shown beside ours, since it is of another split, metric or aggregation.
 
     Main scores are named METRIC or METRIC_AGGREGATION. A published aggregation "none" is of a test set
     without subsets, for which all aggregations are equal.

@@ -274,9 +274,9 @@ def _number_format(table: Table, index: int) -> str:
     published = [row.published_line[index + 1] for row in table.rows if row.published_line]
     numbers = [found[0] for text in (*ours, *published) if (found := NUMBER.match(text))] or ["0"]
     whole = max(len(number.partition(".")[0].lstrip("-")) for number in numbers)
-    places = max(len(number.partition(".")[2]) for number in numbers)
+    decimals = max(len(number.partition(".")[2]) for number in numbers)
     sign = "-" if any(number.startswith("-") for number in numbers) else ""
-    return f"{sign}{whole}.{places}" if places else f"{sign}{whole}"
+    return f"{sign}{whole}.{decimals}" if decimals else f"{sign}{whole}"
 
 
 def _line(cells: Iterable[str]) -> str:

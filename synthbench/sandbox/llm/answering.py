@@ -85,7 +85,7 @@ def numbered(sentences: Sequence[str]) -> str:
 
 
 def malformed(answer: str, ask: Ask, random: Random) -> str:
-    """Return an answer in a form that nobody asked for: never the given text, never without its words.
+    """Return an answer in a form that was not asked for: never the given text, never without its words.
 
     A list may come in another numbering, with a sentence less or with one twice.
     """

@@ -117,7 +117,7 @@ def _weight(cue: _Cue, text: str) -> float:
 
 
 def _scope(before: str) -> str:
-    """Return the words before a cue that a negation may stand in: of its clause, the nearest few.
+    """Return the words before a cue in which a negation may occur: those of its clause, the nearest few.
 
     A comma ends the clause, unless it separates the members of a list ("without adding, dropping or ...").
     """
@@ -181,7 +181,7 @@ class Parts:
 def parts(message: str) -> Parts:
     """Take a message apart.
 
-    The sentence stands after a label ("Sentence:"), in quotation marks before everything else, after an
+    The sentence comes after a label ("Sentence:"), in quotation marks before everything else, after an
     instruction with a colon, in quotation marks, on a line of its own, beside an instruction, or alone.
     """
     text = message.strip()
@@ -225,7 +225,7 @@ def _after_label(text: str) -> str:
 
 
 def _after_colon(text: str) -> str:
-    """Return what stands behind an instruction's colon, on its line or the next."""
+    """Return what follows an instruction's colon, on its line or the next."""
     quoted = [match.span() for match in _QUOTED.finditer(text)]
     for match in reversed(list(re.finditer(r":\s+", text))):
         if any(start < match.start() < end for start, end in quoted):

@@ -50,7 +50,7 @@ def start_server(settings: LLMSettings, port: int = 0) -> RunningServer:
         stdout=subprocess.PIPE,
         text=True,
         env=_environment(),
-        # Ctrl-C in the terminal is for us: we end the server when nobody needs it any more.
+        # Ctrl-C in the terminal is for us: we end the server when nothing needs it any more.
         start_new_session=True,
     )
     assert process.stdout is not None

@@ -92,7 +92,7 @@ def _synonyms() -> dict[str, tuple[str, ...]]:
 
 
 def _inflected_concepts() -> Iterator[tuple[str, ...]]:
-    """Yield for each concept, and each of its inflections, the words that may stand for each other."""
+    """Yield for each concept, and each of its inflections, the words that may replace each other."""
     for domain in domains().values():
         for agent in domain.agents.values():
             yield agent.words
@@ -123,7 +123,7 @@ def _capitalised(text: str, *, like: str) -> str:
 
 
 def _uncapitalised(text: str) -> str:
-    """Return a text to stand within a sentence; names and "I" keep their capital where they can be told."""
+    """Return a text for use within a sentence; names and "I" keep their capital where they are recognised."""
     first = text.split()[0] if text.split() else ""
     is_name = first in ("I", "I'm", "I've") or (first.isupper() and len(first) > 1)
     return text if is_name else text[:1].lower() + text[1:]

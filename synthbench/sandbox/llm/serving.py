@@ -36,7 +36,7 @@ _COUNTED = ("requests", "prompt_tokens", "completion_tokens", "total_tokens")
 
 
 class Usage:
-    """Counts requests by what became of them, and tokens; may be told and asked by several threads at once.
+    """Counts requests by what became of them, and tokens; may be used by several threads at once.
 
     An answer is billed once it is made, whether or not it arrives: `dropped` ones are, too.
     """
@@ -73,7 +73,7 @@ MAX_BODY = 8 * 1024 * 1024
 class LLMServer(ThreadingHTTPServer):
     """Listens from its construction on; `log` gets one line for each request, with nothing of its contents.
 
-    Raises UserError if the address can't be had.
+    Raises UserError if the address is taken.
     """
 
     daemon_threads = True

@@ -182,9 +182,9 @@ def understand(messages: Sequence[Message]) -> Ask:
 
 
 def _reframed(users: Sequence[Parts]) -> list[Parts]:
-    """Take messages apart as most of them are, where the same words stand around their sentences.
+    """Take messages apart as most of them are, where the same words surround their sentences.
 
-    So nothing that a sentence says is taken for an instruction where exemplars show where it stands.
+    So nothing that a sentence says is taken for an instruction where exemplars show its position.
     """
     frames = Counter(_frame(asked) for asked in users if asked.sentence)
     frame, num_framed = frames.most_common(1)[0] if frames else (("", ""), 0)

@@ -201,8 +201,8 @@ def _leads(analysis: Analysis, table: Table) -> Iterator[str]:
         for column, cell in zip(table.columns, row.cells, strict=True):
             if cell is not None and cell.is_bold:
                 led.setdefault(row.variant, []).append(RowKey(column.title, row.axes).title)
-    for name, places in led.items():
-        yield f"{name}: leads every other row of its group by more than the {noise} on {_listed(places)}."
+    for name, columns in led.items():
+        yield f"{name}: leads every other row of its group by more than the {noise} on {_listed(columns)}."
     if led:
         yield f"Leads: {NOISE_RULE}; separately for each column."
     else:
