@@ -64,6 +64,13 @@ def make_report_folder(folder: Path) -> None:
             pass
 
 
+def write_report(result: ExperimentResult, folder: Path) -> list[Path]:
+    """Write a report's files into `folder` and return their paths: `report_files`, then `place_report`."""
+    files = dict(report_files(result))
+    place_report(files, folder, report_inputs(result))
+    return [folder / name for name in files]
+
+
 def report_inputs(result: ExperimentResult) -> str:
     """Return a hash of all that decides a report's bytes: the result, synthbench's code and matplotlib."""
     digest = hashlib.sha256(f"{result.model_dump_json()}\n{version('matplotlib')}\n".encode())

@@ -43,7 +43,7 @@ def test_the_test_sets_of_an_experiment_are_looked_for(training: Path) -> None:
     result = call(training, "--against", training.with_name("tested.yaml"), "--json", figures)
     assert result.exit_code == 0, result.exception
     assert "1 of 2" in result.stdout
-    assert "2 distinct sentences of the data stand in a test set" in result.stdout
+    assert "2 distinct sentences of the data are in a test set" in result.stdout
     assert "not looked for: absent" in result.stderr
     report = json.loads(figures.read_text(encoding="utf-8"))
     assert (report["num_records"], report["training_sentences_in_any"]["normalised"]) == (3, 2)

@@ -23,8 +23,8 @@ def bomb() -> str:
     ("text", "fault"),
     [
         (bomb(), ":5: not valid YAML: more than 20,000 values; an alias counts as all that it stands for"),
-        ("a: &a [*a]\n", ":1: not valid YAML: an alias stands inside the value that it stands for"),
-        ("a: &a {<<: *a}\n", ":1: not valid YAML: an alias stands inside the value that it stands for"),
+        ("a: &a [*a]\n", ":1: not valid YAML: an alias is inside the value that it stands for"),
+        ("a: &a {<<: *a}\n", ":1: not valid YAML: an alias is inside the value that it stands for"),
         ("a: " + "[" * 100_000, ":1: not valid YAML: nested too deeply: more than 50 levels"),
         ("seeds: [" + "1," * 30_000 + "]\n", ":1: not valid YAML: more than 20,000 values"),
         ("a: " + "9" * 5_000, ":1: not valid YAML: a number of 5,000 digits"),

@@ -69,7 +69,7 @@ def test_all_mistakes_are_said_at_once(project: Project) -> None:
         (("--set", "seeds"), "--set seeds: must read PATH=VALUE"),
         (("--set", "seeds=[1"), "--set seeds=[1"),
         (("--seeds", "1;2"), "--seeds 1;2: must be whole numbers with commas"),
-        (("--seeds", "3,4,3"), "--seeds 3,4,3: a seed stands there twice; each is one run"),
+        (("--seeds", "3,4,3"), "--seeds 3,4,3: a seed is listed twice; each is one run"),
         (("--seeds", ""), "must be whole numbers"),
         (("--variant", "augsbrt"), "--variant augsbrt: no such variant"),
         (("--profile", "huge"), "--profile huge: no such file"),

@@ -112,7 +112,7 @@ FAULTS = {
     ),
     "NaN": ("strength: 0.5", "strength: .nan", "train.strength: must be a finite number, is NaN"),
     "negative seed": ("[0, 1]", "[0, -1]", "seeds.1: must be at least 0, is -1"),
-    "repeated seed": ("[0, 1]", "[1, 0, 1]", "seeds: a seed stands there twice; each is one run"),
+    "repeated seed": ("[0, 1]", "[1, 0, 1]", "seeds: a seed is listed twice; each is one run"),
     "method": (
         "method: fake",
         "method: fak",

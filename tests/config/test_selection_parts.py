@@ -27,7 +27,7 @@ def test_parts_of_the_data_select_beside_sources_or_without(experiment: Experime
         ),
         (
             "{evaluator: fake, sources: [dev], parts: [gold, gold]}",
-            "train.selection.parts.1: 'gold' stands there twice",
+            "train.selection.parts.1: 'gold' is listed twice",
         ),
         (
             "{evaluator: sentences, sources: [lines], parts: [gold]}",

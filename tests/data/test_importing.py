@@ -190,7 +190,7 @@ KINDS = (
 def test_columns_of_no_kind_say_what_each_kind_has(
     tmp_path: Path, name: str, content: str, message: str
 ) -> None:
-    names = "; other names are told by --column FIELD=NAME, or `columns:` in an experiment"
+    names = "; other names are given by --column FIELD=NAME, or `columns:` in an experiment"
     assert faults(write(tmp_path, name, content)) == [f"{name}:1: {message}{names}"]
 
 

@@ -279,7 +279,7 @@ def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, serv
         ),
         (
             "{name: a, base_url: 'http://host/v1', model: m, budget_usd: 1}",
-            "llm: budget_usd: nobody knows what m costs; give price: {input: ...",
+            "llm: budget_usd: no price of m is known; give price: {input: ...",
         ),
     ],
 )

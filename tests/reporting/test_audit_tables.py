@@ -6,13 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from report_texts import text_of, write_report
+from report_texts import text_of
 from rich.console import Console, RenderableType
 from wording import refused
 
 from synthbench.auditing.confusion import confusion
 from synthbench.auditing.report import Audit
 from synthbench.data.records import RecordKind
+from synthbench.reporting.files import write_report
 from synthbench.reporting.published import PublishedAudit, read_published_audit
 from synthbench.reporting.render.latex import PREAMBLE
 from synthbench.reporting.render.terminal import terminal_report

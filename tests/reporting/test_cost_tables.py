@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from report_texts import text_of, write_report
+from report_texts import text_of
 from rich.console import Console
 
 from synthbench.errors import UserError
+from synthbench.reporting.files import write_report
 from synthbench.reporting.options import PublishedCosts
 from synthbench.reporting.published import PublishedValue, chosen_costs, read_published
 from synthbench.reporting.render.latex import PREAMBLE

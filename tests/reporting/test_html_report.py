@@ -5,8 +5,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from report_texts import write_report
 
+from synthbench.reporting.files import write_report
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import (
     CostResult,

@@ -145,10 +145,7 @@ class TestFirstTexts:
         project.change(OWN, labels(**{"1": label('1: <X1>\n2: "')}) + "      x1: {size: 9}\n")
         project.change(GIVEN, "")
         errors = project.call("validate", project.file).errors
-        assert (
-            f"{project.file}:8: data.x2: label '1': for `x1:`, <X1> must stand between quotation marks"
-            in errors
-        )
+        assert f"{project.file}:8: data.x2: label '1': for `x1:`, <X1> must be in quotation marks" in errors
 
     def test_are_sentences(self, project: Project) -> None:
         project.change("sources: {x1: x1}", "sources: {x1: test}")
