@@ -19,10 +19,11 @@ from synthbench.config.schema import SeedOptimizationSection
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.operations.asking import NEED
 from synthbench.pipeline.operations.auditing import AuditLabels
 from synthbench.pipeline.operations.data import AGAINST, ExcludePairs, JoinLearning, Prepare, ReadSource
 from synthbench.pipeline.operations.evaluation import Evaluate
-from synthbench.pipeline.operations.generation import NEED, SOURCE, Generate
+from synthbench.pipeline.operations.generation import SOURCE, Generate
 from synthbench.pipeline.operations.training import PAUSED, Select, Train
 from synthbench.plugin_loading import component
 from synthbench.plugins import GeneratedData, Method, Need

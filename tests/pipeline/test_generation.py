@@ -250,7 +250,7 @@ def test_a_method_may_not_use_a_need_as_what_it_is_not(
     store: Store, experiment: object, tmp_path: Path
 ) -> None:
     from synthbench.pipeline.engine.workspace import Workspace
-    from synthbench.pipeline.operations.generation import Context
+    from synthbench.pipeline.operations.asking import Context
 
     (tmp_path / "model.json").write_text('{"strength": 0.25}')
     context = Context({"need:labeller": tmp_path}, Workspace(tmp_path, RUNTIME, Lines()), ())

@@ -22,7 +22,7 @@ from synthbench.pipeline.engine.stage import Stage, difference
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.experiment_run import llm_on_demand
-from synthbench.pipeline.operations.generation import Context
+from synthbench.pipeline.operations.asking import Context
 from synthbench.pipeline.planning import make_plan
 
 

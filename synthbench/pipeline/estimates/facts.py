@@ -16,8 +16,9 @@ from synthbench.models.work import FORWARD, Expected, Work, reading, shape_of
 from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.operations.asking import LLM_KEY, NEED
 from synthbench.pipeline.operations.data import Prepare, ReadSource
-from synthbench.pipeline.operations.generation import LLM_KEY, NEED, SOURCE
+from synthbench.pipeline.operations.generation import SOURCE
 from synthbench.pipeline.operations.training import PAUSED
 from synthbench.plugin_loading import component
 from synthbench.plugins import Component, Evaluator, Method, Trainer

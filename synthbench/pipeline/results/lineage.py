@@ -8,8 +8,9 @@ from typing import Any
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage, ancestors
+from synthbench.pipeline.operations.asking import NEED
 from synthbench.pipeline.operations.data import AGAINST, ReadSource
-from synthbench.pipeline.operations.generation import NEED, SOURCE, Generate
+from synthbench.pipeline.operations.generation import SOURCE, Generate
 from synthbench.pipeline.operations.training import PAUSED, SUMMARY_FILE, Train
 from synthbench.reporting.results import Ingredient, Revisions
 

@@ -1,0 +1,188 @@
+"""Stages whose plug-in may ask an LLM and use models that were trained for it, and what they hand to it."""
+
+import math
+import socket
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from synthbench.config.llm import LLM, LocalLLM
+from synthbench.data.dataset import StoredRecords, SyntheticDataset
+from synthbench.errors import PendingError, UserError
+from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import Endpoint
+from synthbench.llm.endpoint_check import check_endpoint
+from synthbench.llm.ledger import entries
+from synthbench.llm.local_model import LocalModel
+from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.plugin_calls import PluginOperation
+from synthbench.plugins import ChatModel, Component
+from synthbench.runtime import Progress, Runtime, use_threads
+
+P = TypeVar("P", bound=Component)
+NEED = "need:"
+LLM_KEY = "experiment.llm"
+"""Where a configuration holds the LLM; no plug-in has a setting of this name."""
+SECONDS_TO_ANSWER = 5.0
+
+
+@dataclass(frozen=True)
+class AskingOperation(PluginOperation[P]):
+    """A stage whose plug-in gets a context: an LLM to ask, and its dependencies ("need:..." inputs)."""
+
+    llm: LLM | None = None
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the plug-in's configuration, and of the LLM what its answers depend on."""
+        llm = {} if self.llm is None else {LLM_KEY: dict(self.llm.identity())}
+        return {**super().config(), **llm}
+
+    @property
+    def uses_llm(self) -> bool:
+        """Whether the plug-in asks an LLM."""
+        return self.llm is not None
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Return the notes on the LLM that every table of such data needs."""
+        return self.llm.table_notes() if isinstance(self.llm, LocalLLM) else ()
+
+    @cached_property
+    def outside(self) -> Mapping[str, str]:
+        """The revisions of what the plug-in and a local LLM read from outside."""
+        of_llm = self.llm.revisions() if isinstance(self.llm, LocalLLM) else {}
+        return {**self.plugin.revisions(), **of_llm}
+
+    def check_llm(self) -> None:
+        """Look up the model at its endpoint; the generated world's is started later, and has it."""
+        if self.llm is not None:
+            check_endpoint(self.llm.at(self.llm.address()))
+
+    @contextmanager
+    def context(
+        self, inputs: Mapping[str, Path], work: Workspace, finished: Collection[str] = ()
+    ) -> Iterator["Context"]:
+        """Yield what the plug-in may use; then report what it asked.
+
+        Raises UserError where an unexpected error came from an LLM that has stopped responding.
+        """
+        endpoint = self.llm.at(work.llm.model) if self.llm is not None and work.llm is not None else None
+        local = LocalModel(endpoint, work.runtime, work.progress) if endpoint and endpoint.local else None
+        try:
+            yield Context(inputs, work, finished, endpoint, local)
+        except (UserError, PendingError):
+            raise
+        except Exception as error:
+            if work.llm is None or is_there(work.llm.model):
+                raise
+            raise UserError(_llm_is_gone(work.llm.model)) from error
+        finally:
+            _report_requests(work)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a method may use while it generates (see plugins.GenerationContext)."""
+
+    inputs: Mapping[str, Path]
+    work: Workspace
+    finished_units: Collection[str]
+    endpoint: Endpoint | None = None
+    local: LocalModel | None = None
+    dropped: Counter[str] = field(default_factory=Counter)
+    measured: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def runtime(self) -> Runtime:
+        """Device, threads, batch size."""
+        return self.work.runtime
+
+    @property
+    def progress(self) -> Progress:
+        """Where to report progress."""
+        return self.work.progress
+
+    @property
+    def llm(self) -> ChatModel:
+        """The experiment's LLM."""
+        if self.work.llm is None:
+            raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
+        return self.work.llm.model
+
+    def chat(self) -> ChatClient:
+        """Return a client of the experiment's LLM."""
+        if self.work.llm is None or self.endpoint is None:
+            raise RuntimeError("only a method that says `uses_llm = True` has an LLM")
+        chat = self.work.llm
+        return ChatClient(self.endpoint, chat.answers, chat.account, self.local, self.progress.say)
+
+    def pair_scorer(self, need: str) -> PairScorer:
+        """Load the pair scorer trained for the method."""
+        model = self._model(need)
+        if not isinstance(model, PairScorer):
+            raise TypeError(f"the need '{need}' is an encoder, not a pair scorer")
+        return model
+
+    def encoder(self, need: str) -> Encoder:
+        """Load the encoder trained for the method."""
+        model = self._model(need)
+        if not isinstance(model, Encoder):
+            raise TypeError(f"the need '{need}' is a pair scorer, not an encoder")
+        return model
+
+    def dataset(self, need: str) -> SyntheticDataset:
+        """Read the data set generated for the method."""
+        return read_dataset(self.inputs[NEED + need])
+
+    def records(self, need: str) -> StoredRecords:
+        """Open the data set generated for the method."""
+        return StoredRecords(self.inputs[NEED + need] / DATASET_FOLDER)
+
+    def count_dropped(self, reason: str, amount: int = 1) -> None:
+        """Count candidates that were dropped on purpose."""
+        if amount:
+            self.dropped[reason] += amount
+
+    def measure(self, name: str, value: float) -> None:
+        """Record a figure of the data for people."""
+        if not math.isfinite(value):
+            raise ValueError(f"'{name}' is {value}")
+        self.measured[name] = float(value)
+
+    def _model(self, need: str) -> Encoder | PairScorer:
+        from synthbench.models.artifact import load
+
+        use_threads(self.runtime)
+        return load(model_folder(self.inputs[NEED + need]), self.runtime, self.progress)
+
+
+def _llm_is_gone(llm: ChatModel) -> str:
+    return (
+        f"the LLM '{llm.name}' at {llm.base_url} stopped responding. Its answers are cached; "
+        "run the same command again to resume"
+    )
+
+
+def _report_requests(work: Workspace) -> None:
+    if work.llm is not None:
+        for entry in entries(work.llm.answers, work.llm.account.experiment, work.llm.account.stage):
+            work.progress.say(str(entry))
+
+
+def is_there(llm: ChatModel) -> bool:
+    """Tell whether anything listens at the LLM's address; a local model has none, and is there."""
+    if not llm.base_url:
+        return True
+    address = urlsplit(llm.base_url)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        with socket.create_connection((address.hostname or "", port), SECONDS_TO_ANSWER):
+            return True
+    except OSError:
+        return False
