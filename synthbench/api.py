@@ -1,7 +1,6 @@
 """All that a plug-in may import."""
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.preparing.drops import looks_like_a_refusal
 from synthbench.data.quality import kl_divergence
 from synthbench.data.records import (
     Failure,
@@ -13,6 +12,7 @@ from synthbench.data.records import (
     Sentence,
     Triplet,
 )
+from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.jobs import Amounts, Job, WritingCost, WritingTask, Written
 from synthbench.generation.language_model import LanguageModel
@@ -36,6 +36,8 @@ from synthbench.plugins import (
     Method,
     Need,
     Records,
+    Step,
+    StepContext,
     TrainedModel,
     Trainer,
     TrainingContext,
@@ -83,6 +85,8 @@ __all__ = [
     "Sampling",
     "ScoredPair",
     "Sentence",
+    "Step",
+    "StepContext",
     "SyntheticDataset",
     "TrainedModel",
     "Trainer",

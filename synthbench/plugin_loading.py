@@ -11,9 +11,14 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from synthbench.errors import UserError, did_you_mean, in_one_line
 from synthbench.plugin_files import FilePlugin, is_in_file
-from synthbench.plugins import Component, Evaluator, Method, Trainer
+from synthbench.plugins import Component, Evaluator, Method, Step, Trainer
 
-GROUPS: Mapping[str, type[Component]] = {"methods": Method, "trainers": Trainer, "evaluators": Evaluator}
+GROUPS: Mapping[str, type[Component]] = {
+    "methods": Method,
+    "steps": Step,
+    "trainers": Trainer,
+    "evaluators": Evaluator,
+}
 _NAMES = tuple[str, ...] | list[str] | set[str] | frozenset[str]
 _KINDS = '{"texts": RecordKind.SENTENCE}'
 _EXAMPLES: Mapping[str, str] = {
@@ -22,6 +27,7 @@ _EXAMPLES: Mapping[str, str] = {
     "model_kind": "ModelKind.ENCODER",
     "source_roles": _KINDS,
     "optional_source_roles": _KINDS,
+    "kinds": "frozenset({RecordKind.PAIR})",
     "learns_from": '("train", "dev")',
 }
 
@@ -36,7 +42,7 @@ def _offered(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 
 
 def installed(group: str) -> Mapping[str, EntryPoint]:
-    """Return the entry points of "methods", "trainers" or "evaluators" by name."""
+    """Return the entry points of a group, such as "methods", by name."""
     return {name: points[0] for name, points in _offered(group).items()}
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import Record, RecordKind
+from synthbench.data.records import RECORD_TYPES, Record, RecordKind
+from synthbench.errors import did_you_mean
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
@@ -107,8 +108,8 @@ class Records(Protocol):
         """Return one column's values."""
 
 
-class GenerationContext(Protocol):
-    """What a method may use while it generates."""
+class PluginContext(Protocol):
+    """What methods and steps may use."""
 
     @property
     def runtime(self) -> Runtime:
@@ -117,6 +118,35 @@ class GenerationContext(Protocol):
     @property
     def progress(self) -> Progress:
         """Where to report progress."""
+
+    def chat(self) -> ChatClient:
+        """Return a client of the plug-in's LLM, which caches every answer, so that each is paid once.
+
+        Its errors are UserErrors; let them through.
+        """
+
+    def pair_scorer(self, name: str) -> PairScorer:
+        """Return the trained pair scorer that `needs` declares under this name."""
+
+    def encoder(self, name: str) -> Encoder:
+        """Return the trained encoder that `needs` declares under this name."""
+
+    def count_dropped(self, reason: str, amount: int = 1) -> None:
+        """Count what was dropped on purpose; the manifest shows it.
+
+        A method that yields units must count the same on every run, also where it skips finished units. A
+        step counts records by reason; those that it drops uncounted are counted under its name.
+        """
+
+    def measure(self, name: str, value: float) -> None:
+        """Record a finite number that people should know of the data; the manifest shows it.
+
+        A method that yields units must measure the same on every run.
+        """
+
+
+class GenerationContext(PluginContext, Protocol):
+    """What a method may use while it generates."""
 
     @property
     def finished_units(self) -> Collection[str]:
@@ -130,35 +160,18 @@ class GenerationContext(Protocol):
         after the last finished unit.
         """
 
-    def chat(self) -> ChatClient:
-        """Return a client of that LLM, which caches every answer, so that each is paid once.
-
-        Its errors are UserErrors; let them through.
-        """
-
-    def pair_scorer(self, name: str) -> PairScorer:
-        """Return the trained pair scorer that `needs` declares under this name."""
-
-    def encoder(self, name: str) -> Encoder:
-        """Return the trained encoder that `needs` declares under this name."""
-
     def dataset(self, name: str) -> SyntheticDataset:
         """Return the generated data set that `needs` declares under this name."""
 
     def records(self, name: str) -> Records:
         """Return the same data set, read as its records are used: it may not fit into memory."""
 
-    def count_dropped(self, reason: str, amount: int = 1) -> None:
-        """Count candidates that were dropped on purpose; the manifest shows it.
 
-        A method that yields units must count the same on every run, also where it skips finished units.
-        """
+class StepContext(PluginContext, Protocol):
+    """What a step may use."""
 
-    def measure(self, name: str, value: float) -> None:
-        """Record a finite number that people should know of the data; the manifest shows it.
-
-        A method that yields units must measure the same on every run.
-        """
+    def source(self, name: str) -> SyntheticDataset | None:
+        """Return a source that `others` names; None if its data are missing, as an `if_found` task's may."""
 
 
 class Method(Component, ABC):
@@ -173,6 +186,10 @@ class Method(Component, ABC):
     optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {}
     uses_llm: ClassVar[bool] = False
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
+
+    def needs_llm(self) -> bool:
+        """Tell whether it asks an LLM with these settings."""
+        return self.uses_llm
 
     def needs(self) -> Mapping[str, Need]:
         """Return the dependencies, by name: models and data sets that are made before `generate`.
@@ -221,6 +238,87 @@ class Method(Component, ABC):
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
     ) -> Iterator[Record | Unit]:
         """Yield records, failures included; yield Units to be resumable in the middle."""
+
+
+SHARED_COLUMNS = ("split", "subset", "label", "source_id", "method", "generator", "instruction")
+"""Columns that records of every kind have."""
+
+
+class Step(Component, ABC):
+    """Prepares data for training: drops, adds or changes records. `prepare: [{step: NAME, ...}]` applies it.
+
+    Nothing may depend on the order of records: draw, and choose among equals, by their ids or texts.
+    """
+
+    kinds: ClassVar[frozenset[RecordKind]] = frozenset(RECORD_TYPES) - {RecordKind.FAILURE}
+    """Kinds of records that it can be applied to."""
+    uses_llm: ClassVar[bool] = False
+    """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
+
+    def needs_llm(self) -> bool:
+        """Tell whether it asks an LLM with these settings."""
+        return self.uses_llm
+
+    def needs(self) -> Mapping[str, TrainedModel]:
+        """Return the trained models that it uses, by name, as a method's; `data` are names in `others`."""
+        return {}
+
+    def others(self) -> tuple[str, ...]:
+        """Return the further sources that it reads, which its settings name in `source` or `sources`."""
+        return ()
+
+    def columns_used(self) -> tuple[str, ...]:
+        """Return the columns that the settings name."""
+        return ()
+
+    def obstacle(self, kind: RecordKind) -> str:
+        """Return why it can't be applied to records of this kind, "" if it can."""
+        if kind not in self.kinds:
+            return f"is for {', '.join(sorted(self.kinds))} records, not for {kind} records"
+        text_fields = RECORD_TYPES[kind].text_fields
+        score = ("score",) if kind == RecordKind.SCORED_PAIR else ()
+        known = (*(name for name in text_fields if name != "candidates"), *score, *SHARED_COLUMNS)
+        for name in self.columns_used():
+            if name not in known:
+                return f"{kind} records have no column '{name}' to group by{did_you_mean(name, known)}"
+        return ""
+
+    def kind_after(self, kind: RecordKind) -> RecordKind:
+        """Return the kind of the records that go on."""
+        return kind
+
+    def expected(self, num_records: int) -> int:
+        """Return about how many of so many records go on; as many, if only the records can tell."""
+        return num_records
+
+    def work(self, num_records: int) -> Work | None:
+        """Return the work of applying it to so many records; None: unknown."""
+        return Work("", 0.0, float(num_records))
+
+    def asks(self, num_records: int) -> ChatAmount | None:
+        """Return the requests and tokens that so many records would take; None: unknown."""
+        return None
+
+    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+        """Return what people should know of the outcome beyond the number of records, "" if nothing."""
+        return ""
+
+    def table_notes(self) -> Iterable[str]:
+        """Return the notes below every table of such data, a sentence each."""
+        return ()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether records and sources are all it reads: no model, no LLM, nothing from outside."""
+        reads_outside = type(self).revisions is not Component.revisions
+        return not (self.needs_llm() or self.needs() or reads_outside)
+
+    @abstractmethod
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
+        """Return the records that go on, in order; those whose id is missing count as dropped.
+
+        A record that a step adds needs an id that no other has.
+        """
 
 
 @dataclass(frozen=True)

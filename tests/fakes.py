@@ -347,13 +347,14 @@ def load_fake(folder: Path, runtime: Runtime, progress: object = None) -> FakeSc
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make these the only plug-ins for the length of a test."""
-    points = {
+    """Make these the only plug-ins, beside the steps, for the length of a test."""
+    points: dict[str, Mapping[str, EntryPoint]] = {
         group: {
             name: EntryPoint(name, f"{__name__}:{cls}", f"synthbench.{group}") for name, cls in known.items()
         }
         for group, known in PLUGINS.items()
     }
+    points["steps"] = plugin_loading.installed("steps")
     monkeypatch.setattr(plugin_loading, "installed", points.__getitem__)
     monkeypatch.setattr(artifact, "load", load_fake)
     plugin_loading.installed_component.cache_clear()

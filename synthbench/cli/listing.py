@@ -20,6 +20,7 @@ class Group(StrEnum):
     """What can be listed."""
 
     METHODS = "methods"
+    STEPS = "steps"
     TRAINERS = "trainers"
     EVALUATORS = "evaluators"
 
@@ -27,7 +28,7 @@ class Group(StrEnum):
 def list_plugins(
     group: Annotated[Group | None, typer.Argument(help="Which plug-ins; all if not given.")] = None,
 ) -> None:
-    """List the installed methods, trainers and evaluators, and the settings of each."""
+    """List the installed methods, steps, trainers and evaluators, and the settings of each."""
     from synthbench.plugin_loading import component, installed
 
     for each in [group] if group else list(Group):
@@ -60,11 +61,13 @@ def _print_plugin(title: str, plugin: type[Any]) -> None:
 
 def _contract(plugin: type[Any]) -> list[str]:
     """Say what a method makes of what, or what a trainer makes: the same keys for every setting."""
-    from synthbench.plugins import Method, Trainer
+    from synthbench.plugins import Method, Step, Trainer
 
     if issubclass(plugin, Method):
         roles = [*_roles(plugin.source_roles, ""), *_roles(plugin.optional_source_roles, ", may be left out")]
         return [f"Makes: {plugin.record_kind}. Roles in `sources:`: {'; '.join(roles) or 'none'}."]
+    if issubclass(plugin, Step):
+        return [f"For: {', '.join(sorted(plugin.kinds))}."]
     if issubclass(plugin, Trainer):
         return [f"Makes: {plugin.model_kind}. {'Needs' if plugin.takes_data else 'Takes no'} data."]
     return []

@@ -83,7 +83,7 @@ def plan(
 
 def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store") -> None:
     """Print time, tokens and money of all that is to run, then the time of each kind of stage."""
-    from synthbench.pipeline.estimates.costs import asked, groups, tokens
+    from synthbench.pipeline.estimates.costs import asked_in_all, groups, tokens
     from synthbench.pipeline.estimates.estimator import estimator_for
     from synthbench.pipeline.estimates.facts import Known
 
@@ -94,7 +94,7 @@ def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store"
         print(line)
     for line in tokens(found, known):
         print(f"tokens: {line}")
-    for line in asked(found, known):
+    for line in asked_in_all(found, known):
         print(line)
     print()
     _print_groups(groups(found, estimator))

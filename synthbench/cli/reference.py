@@ -198,7 +198,7 @@ def _settings(name: str) -> Iterator[Setting]:
     from synthbench.plugin_loading import component
 
     group, _, plugin = name.partition(" ")
-    if group in ("method", "trainer", "evaluator"):
+    if group in ("method", "step", "trainer", "evaluator"):
         return settings_of(component(f"{group}s", plugin))
     if name == "prepare steps":
         return _steps()
@@ -209,12 +209,12 @@ def _settings(name: str) -> Iterator[Setting]:
 
 def _steps() -> Iterator[Setting]:
     """Yield each step with what it does, and its keys."""
-    from synthbench.data.prepare import PrepareStep
+    from synthbench.plugin_loading import component, installed
 
-    for step in typing.get_args(typing.get_args(PrepareStep)[0]):
-        own = [setting for setting in settings_of(step) if setting.key != "step"]
-        yield Setting(f"step: {step.model_fields['step'].default}", "", "", summary(step))
-        yield from own
+    for name in sorted(installed("steps")):
+        step = component("steps", name)
+        yield Setting(f"step: {name}", "", "", summary(step))
+        yield from settings_of(step)
 
 
 def _known_sections() -> "Mapping[str, type[BaseModel]]":

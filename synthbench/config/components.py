@@ -13,7 +13,7 @@ from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_loading import component
-from synthbench.plugins import Method, Need, TrainedModel, Trainer
+from synthbench.plugins import Method, Need, Step, TrainedModel, Trainer
 from synthbench.sources.models import Source
 from synthbench.worlds import NAME
 
@@ -90,11 +90,7 @@ class ComponentParser:
         parsed, known = self.configured(plugin, settings, document, path)
         if isinstance(parsed, Method):
             self._check_sources(parsed, given, document, path)
-        uses_llm = plugin is not None and plugin.uses_llm
-        self.uses_llm |= uses_llm
-        if uses_llm and not self.has_llm:
-            message = f"the method uses an LLM; name one at the file's top level, such as `llm: {NAME}`"
-            self.problems.add(document, (*path, "method"), message)
+        self._check_llm(plugin, parsed, "method", document, path)
         for name, need in _needs(known, is_valid=parsed is not None).items():
             inner, config = _path_of(name, document, path), dict(need.config)
             absent = [role for role in _roles(need) if role not in given]
@@ -113,6 +109,47 @@ class ComponentParser:
                 roles = [role for role, ours in need.sources.items() if ours in given]
                 self.method(generator, config, roles, document, inner)
         return parsed if isinstance(parsed, Method) else None
+
+    def step(
+        self,
+        plugin: Any,  # noqa: ANN401 - a Step's class, or None
+        settings: Mapping[str, Any],
+        document: Document,
+        path: KeyPath,
+    ) -> Step | None:
+        """Return the step with its settings, None with the faults noted."""
+        parsed, _ = self.configured(plugin, settings, document, path)
+        self._check_llm(plugin, parsed, "step", document, path)
+        if not isinstance(parsed, Step):
+            return None
+        learnt = {source for need in parsed.needs().values() for source in need.data}
+        for source in parsed.others():
+            location = _key_of(source, settings, path)
+            if source in learnt:
+                self.learn_from(document, location, source)
+            else:
+                self.use(document, location, source)
+        for name, need in parsed.needs().items():
+            inner = _path_of(name, document, path)
+            trainer = self.plugin("trainers", need.trainer, document, inner)
+            self.configured(trainer, dict(need.config), document, inner)
+            self._check_seed_optimization(need, trainer, parsed.others(), document, inner)
+        return parsed
+
+    def _check_llm(
+        self,
+        plugin: Any,  # noqa: ANN401 - a class of a method or step, or None
+        parsed: Any,  # noqa: ANN401 - the same with its settings, or None
+        word: str,
+        document: Document,
+        path: KeyPath,
+    ) -> None:
+        """Note whether a method or step asks an LLM, and the problem if the file names none."""
+        uses_llm = parsed.needs_llm() if parsed is not None else plugin is not None and plugin.uses_llm
+        self.uses_llm |= uses_llm
+        if uses_llm and not self.has_llm:
+            message = f"the {word} uses an LLM; name one at the file's top level, such as `llm: {NAME}`"
+            self.problems.add(document, (*path, word), message)
 
     def _check_seed_optimization(
         self,
@@ -162,11 +199,17 @@ class ComponentParser:
         if not isinstance(part, dict):
             return None
         source, method = (part.get(key) for key in ("source", "method"))
-        if isinstance(source, str):
-            known = self.sources.get(source)
-            return None if known is None else known.record_kind
-        found = self.known("methods", method)
-        return None if found is None else found.record_kind
+        made = self.sources.get(source) if isinstance(source, str) else self.known("methods", method)
+        return None if made is None else self._kind_after(part.get("prepare"), made.record_kind)
+
+    def _kind_after(self, steps: object, kind: RecordKind) -> RecordKind:
+        """Return the kind of records after a part's steps, as far as these can be read."""
+        for raw in steps if isinstance(steps, list) else ():
+            name = raw.get("step") if isinstance(raw, dict) else None
+            plugin = self.known("steps", name)
+            if plugin is not None:
+                kind = readable(plugin, raw, self.problems.folder).kind_after(kind)
+        return kind
 
     def check_dev(self, document: Document, path: KeyPath, name: str) -> None:
         """Note the problem if a part of the data that selects is a source without records in split dev.
@@ -241,6 +284,22 @@ def _path_of(need: str, document: Document, path: KeyPath) -> KeyPath:
             return path
         inner = inner[key]
     return own
+
+
+def _key_of(text: str, section: object, path: KeyPath) -> KeyPath:
+    """Return the path of a text in a section, the section's own if it is not there."""
+    found: Iterator[tuple[Any, Any]] = iter(())
+    if isinstance(section, Mapping):
+        found = iter(section.items())
+    elif isinstance(section, list):
+        found = iter(enumerate(section))
+    for key, value in found:
+        if value == text:
+            return (*path, key)
+        inner = _key_of(text, value, (*path, key))
+        if inner != (*path, key):
+            return inner
+    return path
 
 
 def _models(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, Pretrained | NamedLanguageModel]]:  # noqa: ANN401

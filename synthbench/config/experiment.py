@@ -7,13 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.config.llm import LLM
-from synthbench.data.prepare import PrepareStep
-from synthbench.plugins import Evaluator, Method, Trainer
+from synthbench.plugins import Evaluator, Method, Step, Trainer
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.published import PublishedAudit, PublishedValue
 from synthbench.runtime import Runtime
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
+
+
+@dataclass(frozen=True)
+class PrepareStep:
+    """A step by the name under which the file knows it."""
+
+    name: str
+    plugin: Step
+
+    def identity(self) -> Mapping[str, Any]:
+        """Return name, version and settings: all that decides what the step does."""
+        return {"step": self.name, **self.plugin.model_dump(mode="json"), "version": self.plugin.version}
 
 
 @dataclass(frozen=True)

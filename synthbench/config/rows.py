@@ -55,8 +55,19 @@ def references(run: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
 
 
 def _steps(path: KeyPath, steps: object) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the sources of steps: whatever their settings name in `source` or `sources`, however deep."""
     for index, step in enumerate(steps if isinstance(steps, list) else ()):
-        yield from _lists((*path, index), step, ("sources",))
+        yield from _named_below((*path, index), step)
+
+
+def _named_below(path: KeyPath, section: object) -> Iterator[tuple[KeyPath, str]]:
+    for key, value in section.items() if isinstance(section, dict) else ():
+        if key == "source":
+            yield from _texts((*path, key), value)
+        elif key == "sources":
+            yield from _lists(path, section, (key,))
+        else:
+            yield from _named_below((*path, key), value)
 
 
 def _items(section: Mapping[str, Any], key: str) -> Iterator[tuple[str, Any]]:

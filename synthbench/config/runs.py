@@ -12,6 +12,7 @@ from synthbench.config.experiment import (
     AuditPlan,
     EvaluationPlan,
     Part,
+    PrepareStep,
     RunConfig,
     SeedOptimization,
     Selection,
@@ -25,6 +26,7 @@ from synthbench.config.schema import (
     RunSection,
     Section,
     SelectionSection,
+    StepSection,
     TrainSection,
 )
 from synthbench.data.records import RecordKind
@@ -137,9 +139,8 @@ class RunParser:
             return None
         self.components.learn_from(document, (*path, "source"), section.source)
         source = self.components.sources.get(section.source)
-        if source is not None:
-            self._check_steps(document, name, section, source.record_kind)
-        return Part(name, section.prepare, source=section.source)
+        steps = self._steps(document, name, section, None if source is None else source.record_kind)
+        return Part(name, steps, source=section.source)
 
     def _made_part(
         self, document: Document, name: str, section: PartSection, settings: dict[str, Any]
@@ -149,24 +150,34 @@ class RunParser:
         if plugin is None:
             for role, source in section.sources.items():
                 self.components.use(document, (*path, "sources", role), source)
+            self._steps(document, name, section, None)
             return None
         self.components.check_roles(plugin, section.sources, document, path)
-        self._check_steps(document, name, section, plugin.record_kind)
+        steps = self._steps(document, name, section, plugin.record_kind)
         method = self.components.method(plugin, settings, section.sources, document, path)
         if method is None:
             return None
-        return Part(
-            name, section.prepare, method=method, method_name=str(section.method), roles=section.sources
-        )
+        return Part(name, steps, method=method, method_name=str(section.method), roles=section.sources)
 
-    def _check_steps(self, document: Document, name: str, section: PartSection, kind: RecordKind) -> None:
-        for index, step in enumerate(section.prepare):
-            obstacle = step.obstacle(kind)
+    def _steps(
+        self, document: Document, name: str, section: PartSection, kind: RecordKind | None
+    ) -> tuple[PrepareStep, ...]:
+        """Return the steps of a part whose records are of this kind at first; None: unknown."""
+        steps: list[PrepareStep] = []
+        for index, raw in enumerate(section.prepare):
+            path: KeyPath = ("data", name, "prepare", index)
+            own, settings = self._split(StepSection, document, path, raw)
+            plugin = self.components.plugin("steps", own.step, document, path)
+            step = self.components.step(plugin, settings, document, path)
+            if step is None:
+                kind = None
+                continue
+            obstacle = "" if kind is None else step.obstacle(kind)
             if obstacle:
-                message = f"{step.step}: {obstacle}"
-                self.problems.add(document, ("data", name, "prepare", index), message)
-            for position, other in enumerate(step.others()):
-                self.components.use(document, ("data", name, "prepare", index, "sources", position), other)
+                self.problems.add(document, path, f"{own.step}: {obstacle}")
+            kind = None if kind is None or obstacle else step.kind_after(kind)
+            steps.append(PrepareStep(own.step, step))
+        return tuple(steps)
 
     def _train(self, document: Document, raw: dict[str, Any]) -> "_Trained | None":
         if not raw:

@@ -7,7 +7,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from synthbench.config.llm import AnyLLM
 from synthbench.config.problems import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME_PATTERN
-from synthbench.data.prepare import PrepareStep
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
 from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource, WorldSource
@@ -159,7 +158,13 @@ class PartSection(Section):
         None, description="the method that makes the data; its settings are given beside it"
     )
     sources: dict[Name, Name] = Field(default_factory=dict, description="the method's role -> source")
-    prepare: tuple[PrepareStep, ...] = Field((), description="steps applied to the data, in this order")
+    prepare: tuple[Settings, ...] = Field((), description="steps applied to the data, in this order")
+
+
+class StepSection(Section):
+    """One step of `prepare`; its settings are given beside these keys."""
+
+    step: ComponentName = Field(description="the step")
 
 
 class SelectionSection(Section):

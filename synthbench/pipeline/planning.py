@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from synthbench.config.experiment import (
@@ -11,6 +12,7 @@ from synthbench.config.experiment import (
     EvaluationPlan,
     Experiment,
     Part,
+    PrepareStep,
     RunConfig,
     SeedOptimization,
     Variant,
@@ -19,11 +21,12 @@ from synthbench.config.schema import SeedOptimizationSection
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.operations.asking import NEED
+from synthbench.pipeline.operations.asking import AGAINST, NEED
 from synthbench.pipeline.operations.auditing import AuditLabels
-from synthbench.pipeline.operations.data import AGAINST, ExcludePairs, JoinLearning, Prepare, ReadSource
+from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, ReadSource
 from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.generation import SOURCE, Generate
+from synthbench.pipeline.operations.preparation import ApplyStep, Prepare
 from synthbench.pipeline.operations.training import PAUSED, Select, Train
 from synthbench.plugin_loading import component
 from synthbench.plugins import GeneratedData, Method, Need
@@ -150,13 +153,32 @@ class _Planner:
         else:
             method = self._seeded(part.method, address)
             stage = self._generate(part.method_name, method, part.roles or {}, address)
-        if part.prepare:
-            others = dict.fromkeys(name for step in part.prepare for name in step.others())
-            inputs = {AGAINST + name: self._source(name) for name in others if name not in self.absent}
-            label = f"{part.name} for {address.label}"
-            prepared = Stage(Prepare(part.prepare), {"data": stage, **inputs}, label)
-            stage = self._add(prepared, f"{address.key}|prepare.{part.name}")
+        return self._prepared(part, stage, address)
+
+    def _prepared(self, part: Part, stage: Stage, address: "_Address") -> Stage:
+        """Return the part after its steps."""
+        key = f"prepare.{part.name}"
+        label = f"{part.name} for {address.label}"
+        for number, steps in enumerate(_together(part.prepare)):
+            stage = self._applied(steps, stage, address.within(f"{key}.{number}" if number else key, label))
         return stage
+
+    def _applied(self, steps: tuple[PrepareStep, ...], stage: Stage, address: "_Address") -> Stage:
+        others = dict.fromkeys(name for step in steps for name in step.plugin.others())
+        inputs = {"data": stage}
+        inputs |= {AGAINST + name: self._source(name) for name in others if name not in self.absent}
+        step = steps[0]
+        if step.plugin.is_plain:
+            return self._add(Stage(Prepare(steps), inputs, address.label), address.key)
+        for name, need in step.plugin.needs().items():
+            learnt = {source: self._training_source(source, address) for source in others}
+            inner = address.within(f"{step.name}.{name}", f"{name} of {step.name} for {address.label}")
+            inputs[NEED + name] = self._need(need, learnt, {}, inner)
+        llm = self.experiment.llm if step.plugin.needs_llm() else None
+        return self._add(
+            Stage(ApplyStep(step.name, step.plugin, llm), inputs, f"{step.name} of {address.label}"),
+            address.key,
+        )
 
     def _generate(self, name: str, method: Method, roles: Mapping[str, str], address: "_Address") -> Stage:
         known = (*method.source_roles, *method.optional_source_roles)
@@ -166,7 +188,7 @@ class _Planner:
             inner = address.within(f"{name}.{need_name}", f"{need_name} of {name} for {address.label}")
             inputs[NEED + need_name] = self._need(need, sources, roles, inner)
         label = f"{name} for {address.label}"
-        operation = Generate(name, method, self.experiment.llm if method.uses_llm else None)
+        operation = Generate(name, method, self.experiment.llm if method.needs_llm() else None)
         return self._add(Stage(operation, inputs, label), f"{address.key}|generate.{name}")
 
     def _need(
@@ -246,6 +268,15 @@ class _Planner:
     def _add(self, stage: Stage, address: str) -> Stage:
         self.plan.addresses[address] = stage.identity
         return self.plan.stages.setdefault(stage.identity, stage)
+
+
+def _together(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...]]:
+    """Yield the steps of each stage: plain steps in a row are one, any other step is its own."""
+    for is_plain, group in groupby(steps, lambda step: step.plugin.is_plain):
+        if is_plain:
+            yield tuple(group)
+        else:
+            yield from ((step,) for step in group)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from synthbench.data.preparing.step import digest
+from synthbench.data.draws import digest
 from synthbench.data.records import Record
 from synthbench.errors import UserError
 from synthbench.sources.tasks import Split

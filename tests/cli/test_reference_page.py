@@ -39,6 +39,8 @@ def test_every_built_in_plugin_is_on_the_page() -> None:
     for group in ("methods", "trainers", "evaluators"):
         for name, point in installed(group).items():
             assert not point.value.startswith("synthbench") or f"`{name}`" in TEXT
+    for name in installed("steps"):
+        assert f"`step: {name}`" in TEXT
 
 
 def test_an_unknown_table_is_an_error() -> None:

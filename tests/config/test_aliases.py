@@ -35,7 +35,7 @@ def test_an_alias_stands_for_a_source_wherever_a_row_names_one(two_sets: Experim
     config = row.candidates[0].config
     gold, silver = config.parts
     assert (gold.source, silver.roles) == ("other-gold", {"gold": "other-gold"})
-    assert gold.prepare[0].others() == ("other-test",)
+    assert gold.prepare[0].plugin.others() == ("other-test",)
     assert config.selection is not None
     assert config.selection.sources == ("other-dev",)
     assert [evaluation.tasks for evaluation in config.evaluations] == [("other-test",)]

@@ -1,4 +1,4 @@
-"""Golden outputs: one small stage of every method, trainer and evaluator, pinned with its version.
+"""Golden outputs: one small stage of every method, step, trainer and evaluator, pinned with its version.
 
 A component's output may change only when its `version` does: stores serve artifacts by it. After raising a
 version, or adding a case: `make golden`, which refuses outputs that changed under the same version. A case
@@ -31,6 +31,8 @@ from synthbench.api import (
     Runtime,
     ScoredPair,
     Sentence,
+    Step,
+    StepContext,
     SyntheticDataset,
     Trainer,
     TrainingContext,
@@ -130,6 +132,9 @@ class Context:
     def records(self, need: str) -> SyntheticDataset:
         return self.datasets[need]
 
+    def source(self, name: str) -> SyntheticDataset | None:
+        return self.datasets.get(name)
+
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         self.counted[reason] = self.counted.get(reason, 0) + amount
 
@@ -164,7 +169,9 @@ class Case:
         """Run the stage."""
         configured = self.plugin.model_validate_json(json.dumps(self.settings))
         run: Callable[..., tuple[Sequence[str], Mapping[str, Sequence[float]]]]
-        run = {"methods": generated, "trainers": trained, "evaluators": evaluated}[self.group]
+        run = {"methods": generated, "steps": prepared, "trainers": trained, "evaluators": evaluated}[
+            self.group
+        ]
         texts, numbers = run(configured, self.data, folder)
         return Output(texts, numbers, self.tolerance)
 
@@ -185,6 +192,17 @@ def generated(method: Method, data: Mapping[str, SyntheticDataset], _: Path) -> 
         about = [made.key, made.position, dict(made.dropped)] if isinstance(made, Unit) else []
         texts.append(json.dumps([*about, *values]))
     return texts, {"scores": scores, **{name: [value] for name, value in context.counted.items()}}
+
+
+def prepared(step: Step, data: Mapping[str, SyntheticDataset], _: Path) -> Any:
+    """Return what a step makes of "data", with what it counts; other data sets are its further sources."""
+    context = Context(data)
+    records = tuple(data["data"])
+    after = step.apply(records, cast("StepContext", context))
+    values = [record.values() for record in after]
+    scores = [each.pop("score") for each in values if "score" in each]
+    counted = {name: [value] for name, value in context.counted.items()}
+    return [step.remark(records, after), *map(json.dumps, values)], {"scores": scores, **counted}
 
 
 def trained(trainer: Trainer, data: Mapping[str, SyntheticDataset], folder: Path) -> Any:
@@ -358,6 +376,22 @@ def cases() -> dict[str, Case]:
         # MKL draws dropout masks that are the same on every processor; others draw others.
         unsupervised = {**short, "learns_from": "sentence", "dropout": 0.1}
         trainers["simcse sentences"] = ("simcse", unsupervised, {"silver": sentences(*TEXTS)})
+    again = pairs(12, scores=(0.2, 0.9, 0.4), splits=("train",))
+    steps = {
+        f"step {name}": (name, settings, {"data": again, "task": task(), "gold": pairs()})
+        for name, settings in {
+            "add-random-negatives": {"per_group": 1, "seed": 3},
+            "drop-duplicates": {"unordered": True, "normalised": True},
+            "drop-identical": {"normalised": True},
+            "drop-overlap": {"sources": ["gold", "missing"]},
+            "drop-refusals": {},
+            "keep-per-group": {"columns": ["sentence1"], "most": 2, "seed": 1},
+            "length": {"max_words": 7},
+            "sample": {"size": 5, "seed": 2},
+            "smooth-labels": {"epsilon": 0.1},
+            "split": {"dev": 0.25, "seed": 4},
+        }.items()
+    }
     evaluators = {
         "sts": ("sts", {}, {"task": task()}),
         "sts mean": ("sts", {"aggregation": "mean"}, {"task": task()}),
@@ -384,7 +418,12 @@ def cases() -> dict[str, Case]:
     modelled = {"contextual-substitution", *trainers}
     return {
         name: Case(group, plugin, settings, data, ROUNDED if name in modelled else EXACT)
-        for group, listed in (("methods", methods), ("trainers", trainers), ("evaluators", evaluators))
+        for group, listed in (
+            ("methods", methods),
+            ("steps", steps),
+            ("trainers", trainers),
+            ("evaluators", evaluators),
+        )
         for name, (plugin, settings, data) in listed.items()
     }
 

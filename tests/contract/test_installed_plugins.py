@@ -10,11 +10,17 @@ import pytest
 from pydantic import BaseModel, ValidationError
 from wording import refused
 
-from synthbench.config.schema import EvaluateSection, PartSection, SelectionSection, TrainSection
+from synthbench.config.schema import (
+    EvaluateSection,
+    PartSection,
+    SelectionSection,
+    StepSection,
+    TrainSection,
+)
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugin_loading import GROUPS, component, installed
-from synthbench.plugins import Evaluator, Method, Trainer
+from synthbench.plugins import Evaluator, Method, Step, Trainer
 
 POINTS = [(group, name) for group in GROUPS for name in sorted(installed(group))]
 RESERVED = {
@@ -33,7 +39,7 @@ def plugin(request: pytest.FixtureRequest) -> Any:
 
 
 def test_there_are_some_of_every_group() -> None:
-    assert {group for group, _ in POINTS} == {"methods", "trainers", "evaluators"}
+    assert {group for group, _ in POINTS} == {"methods", "steps", "trainers", "evaluators"}
     assert {"method", "source", "sources", "prepare", "trainer", "selection"} <= RESERVED
     assert {"evaluator", "tasks", "if_found", "exclude"} <= RESERVED
 
@@ -56,7 +62,8 @@ def test_every_field_is_annotated_and_described(plugin: Any) -> None:
 
 
 def test_its_fields_leave_the_sections_own_keys_alone(plugin: Any) -> None:
-    assert RESERVED.isdisjoint(plugin.model_fields)
+    reserved = StepSection.model_fields if issubclass(plugin, Step) else RESERVED
+    assert set(reserved).isdisjoint(plugin.model_fields)
 
 
 def test_it_is_strict_and_immutable(plugin: Any) -> None:
@@ -74,7 +81,11 @@ def test_an_unknown_key_is_refused(plugin: Any) -> None:
 def test_defaults_are_valid_and_survive_json(plugin: Any) -> None:
     if any(known.is_required() for known in plugin.model_fields.values()):
         return
-    configured = plugin()
+    try:
+        configured = plugin()
+    except ValidationError:
+        assert issubclass(plugin, Step), "its defaults are no settings"
+        return
     assert plugin.model_validate_json(configured.model_dump_json()) == configured
     assert all(re.fullmatch("[0-9a-f]{40}|[0-9a-f]{64}", hash) for hash in configured.revisions().values())
 
@@ -85,6 +96,9 @@ def test_it_names_the_kinds_that_its_contract_asks_for(plugin: Any) -> None:
         assert isinstance(plugin.record_kind, RecordKind)
     if issubclass(plugin, Trainer):
         assert isinstance(plugin.model_kind, ModelKind)
+    if issubclass(plugin, Step):
+        assert plugin.kinds
+        assert all(isinstance(kind, RecordKind) for kind in plugin.kinds)
     if issubclass(plugin, Method):
         roles = {**plugin.source_roles, **plugin.optional_source_roles}
         assert all(isinstance(kind, RecordKind) for kind in roles.values())

@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import TypeAdapter
+from applying import step_of
 
-from synthbench.data.prepare import PrepareStep
-from synthbench.data.preparing.step import Step
+from synthbench.config.experiment import PrepareStep
 from synthbench.data.records import ScoredPair
 
 
@@ -20,15 +19,14 @@ def dino_pairs(rows: Sequence[tuple[str, str, str]], **values: Any) -> list[Scor
     ]
 
 
-def dino_recipe(seed: int = 0, **of_split: Any) -> list[Step]:
+def dino_recipe(seed: int = 0, **of_split: Any) -> list[PrepareStep]:
     """The steps as an experiment file has them."""
     steps = [
         {"step": "drop-duplicates"},
         {"step": "drop-identical"},
         {"step": "smooth-labels", "epsilon": 0.2},
-        {"step": "keep-per-group", "columns": ["sentence1", "label"], "most": 2, "seed": seed},
+        {"step": "keep-per-group", "columns": ("sentence1", "label"), "most": 2, "seed": seed},
         {"step": "add-random-negatives", "per_group": 2, "seed": seed},
         {"step": "split", "dev": 0.1, "seed": seed, **of_split},
     ]
-    parsed: list[Step] = TypeAdapter(list[PrepareStep]).validate_json(TypeAdapter(Any).dump_json(steps))
-    return parsed
+    return [step_of(step) for step in steps]

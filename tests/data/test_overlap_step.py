@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
+from applying import apply_steps, step_of
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.drops import DropOverlap
 from synthbench.data.records import RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.preparing.drops import DropOverlap
 
 LONG = "one two three four five six seven eight nine ten eleven twelve thirteen"
 
@@ -37,7 +37,7 @@ def test_records_go_that_have_a_sentence_or_a_pair_in_common(by: str, kept: Sequ
         (LONG.replace("seven", "sevem"), "new"),
     )
     test = pairs(("A dog.", "the cat"), (LONG, "far"))
-    step = DropOverlap.model_validate_json(f'{{"step": "drop-overlap", "sources": ["test"], "by": "{by}"}}')
+    step = step_of({"step": "drop-overlap", "sources": ("test",), "by": by})
     found = apply_steps(training, [step], {"test": test})
     assert found.column("id") == [training.column("id")[place] for place in kept]
     assert found.manifest.dropped == {"drop-overlap": 6 - len(kept)}

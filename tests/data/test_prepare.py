@@ -8,18 +8,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from applying import apply_steps, step_of
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 from record_strategies import PROPERTY
 from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.prepare import PrepareStep, apply_steps
-from synthbench.data.preparing.drops import DropDuplicates, DropIdentical, Length
-from synthbench.data.preparing.sampling import Sample, Split
 from synthbench.data.records import Pair, Record, RecordKind, ScoredPair, Sentence, Triplet
 from synthbench.errors import UserError
+from synthbench.plugins import StepContext
+from synthbench.preparing.drops import DropDuplicates, DropIdentical, Length
+from synthbench.preparing.sampling import Sample, Split
 
 
 def pairs(*rows: tuple[str, str, float]) -> SyntheticDataset:
@@ -163,18 +164,15 @@ def test_a_step_that_drops_nothing_is_counted_as_zero() -> None:
     assert apply_steps(many(3), [DropIdentical()]).manifest.dropped == {"drop-identical": 0}
 
 
-def test_experiment_files_name_steps() -> None:
-    parsed: Any = TypeAdapter(list[PrepareStep]).validate_python(
-        [{"step": "length", "max_words": 32}, {"step": "split", "dev": 0.1, "seed": 7}]
-    )
-    assert parsed == [Length(max_words=32), Split(dev=0.1, seed=7)]
-    assert parsed[1].identity() == {"step": "split", "dev": 0.1, "seed": 7, "grouped_by": None, "version": 1}
+def test_a_step_is_known_by_name_version_and_settings() -> None:
+    known = step_of({"step": "split", "dev": 0.1, "seed": 7})
+    assert known.plugin == Split(dev=0.1, seed=7)
+    assert known.identity() == {"step": "split", "dev": 0.1, "seed": 7, "grouped_by": None, "version": 1}
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"step": "lenght"}, "'drop-identical', 'drop-duplicates', 'drop-refusals', 'length', "),
         ({"step": "length"}, "give min_words, max_words or both"),
         ({"step": "length", "min_words": 5, "max_words": 4}, "min_words 5 is more than max_words 4"),
         ({"step": "length", "max_words": 0}, "greater than or equal to 1"),
@@ -188,7 +186,7 @@ def test_experiment_files_name_steps() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError) as raised:
-        TypeAdapter(PrepareStep).validate_python(options)
+        step_of(options)
     assert message in str(raised.value)
 
 
@@ -231,9 +229,9 @@ def test_a_second_split_is_refused() -> None:
 PROGRAM = """
 from test_prepare import many, ids
 from synthbench.data.conversions import convert
-from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.drops import DropDuplicates
-from synthbench.data.preparing.sampling import Sample, Split
+from applying import apply_steps
+from synthbench.preparing.drops import DropDuplicates
+from synthbench.preparing.sampling import Sample, Split
 steps = [DropDuplicates(unordered=True), Sample(size=70), Split(dev=0.2, grouped_by="sentence1")]
 result = apply_steps(many(90), steps)
 print(result.manifest.content_hash, convert(result, "triplet").manifest.content_hash)
@@ -257,7 +255,7 @@ def test_nothing_depends_on_the_hash_seed() -> None:
 class _Shout(DropIdentical):
     """A step from elsewhere that adds records."""
 
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         return [*records, ScoredPair(id="new", sentence1="A", sentence2="B", score=0.0)]
 
 

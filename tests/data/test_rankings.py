@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from applying import apply_steps
 from wording import refused
 
 from synthbench.data.contamination import drop_pairs_in
@@ -14,11 +15,10 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.exchange import ExportFormat, export_dataset
 from synthbench.data.importing import import_file
 from synthbench.data.inspect import describe
-from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.drops import DropDuplicates, DropIdentical, Length
-from synthbench.data.preparing.step import Step
 from synthbench.data.records import Ranking, Record, RecordKind, ScoredPair
 from synthbench.errors import UserError
+from synthbench.plugins import Step
+from synthbench.preparing.drops import DropDuplicates, DropIdentical, Length
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource
 

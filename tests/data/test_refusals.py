@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
+from applying import apply_steps
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.drops import DropRefusals, looks_like_a_refusal
 from synthbench.data.records import RecordKind, Triplet
+from synthbench.data.refusals import looks_like_a_refusal
+from synthbench.preparing.drops import DropRefusals
 
 
 @pytest.mark.parametrize(

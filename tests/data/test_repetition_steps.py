@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from applying import apply_steps, named
 from hypothesis import given
 from hypothesis import strategies as st
 from record_strategies import PROPERTY
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.drops import DropDuplicates, DropIdentical
-from synthbench.data.preparing.step import Step
 from synthbench.data.records import RecordKind, ScoredPair
+from synthbench.plugins import Step
+from synthbench.preparing.drops import DropDuplicates, DropIdentical
 
 VARIANTS = st.sampled_from(["a b", "A b", "a b.", " a b . ", "A B...", "c", "C.", "d e"])
 PAIRS = st.lists(st.tuples(VARIANTS, VARIANTS, st.sampled_from(["0", "0.5", "1"])), max_size=12)
@@ -64,8 +64,9 @@ def test_same_label_drops_equal_triples_only() -> None:
 @pytest.mark.parametrize("step", [DropIdentical(), DropDuplicates()])
 def test_an_option_that_is_off_does_not_change_what_a_step_is_known_by(step: Step) -> None:
     unordered = {"unordered": False} if isinstance(step, DropDuplicates) else {}
-    assert step.identity() == {"step": step.step, "version": 1, **unordered}
-    assert step.model_copy(update={"normalised": True}).identity()["normalised"] is True
+    known = named(step)
+    assert known.identity() == {"step": known.name, "version": 1, **unordered}
+    assert named(step.model_copy(update={"normalised": True})).identity()["normalised"] is True
 
 
 @PROPERTY

@@ -10,10 +10,10 @@ import json, random, sys
 from pathlib import Path
 from dino_steps import dino_pairs, dino_recipe
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.drops import DropRefusals
-from synthbench.data.preparing.drops import DropDuplicates
-from synthbench.data.preparing.sampling import Sample
+from applying import apply_steps
+from synthbench.preparing.drops import DropRefusals
+from synthbench.preparing.drops import DropDuplicates
+from synthbench.preparing.sampling import Sample
 order, folder = int(sys.argv[1]), Path(sys.argv[2])
 rows = [(f"x{n // 9}", f"y{n // 2}" if n % 9 else f"x{n // 9}", ("0", "0.5", "1")[n % 3]) for n in range(450)]
 records = dino_pairs(rows)

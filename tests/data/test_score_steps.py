@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from applying import apply_steps, named
 from dino_steps import dino_pairs, dino_recipe
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +13,10 @@ from record_strategies import PROPERTY
 from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.prepare import apply_steps
-from synthbench.data.preparing.sampling import KeepPerGroup
-from synthbench.data.preparing.scores import AddRandomNegatives, SmoothLabels
 from synthbench.data.records import Pair, RecordKind, ScoredPair
 from synthbench.errors import UserError
+from synthbench.preparing.sampling import KeepPerGroup
+from synthbench.preparing.scores import AddRandomNegatives, SmoothLabels
 
 SHORT = st.sampled_from("abcdefgh")
 ROWS = st.lists(st.tuples(SHORT, SHORT, st.sampled_from(["0", "0.5", "1"])), min_size=1, max_size=40)
@@ -199,7 +199,7 @@ def test_the_recipe_leaves_four_scores_and_counts_that_add_up(rows: Any, seed: i
 @pytest.mark.parametrize("step", [SmoothLabels(), AddRandomNegatives()])
 def test_only_scored_pairs_have_scores(step: Any) -> None:
     data = SyntheticDataset.create(RecordKind.PAIR, [Pair(anchor="a", positive="p")])
-    with refused(str(step.step), "scored_pair", "pair"):
+    with refused(named(step).name, "scored_pair", "pair"):
         apply_steps(data, [step])
 
 
@@ -226,8 +226,8 @@ def test_a_step_of_a_version_makes_what_it_always_made() -> None:
     found = {}
     for step in dino_recipe(seed=1):
         data = apply_steps(data, [step])
-        assert step.version == 1
-        found[step.step] = data.manifest.content_hash[:12]
+        assert step.plugin.version == 1
+        found[step.name] = data.manifest.content_hash[:12]
     assert found == GOLDEN
     assert all(
         data.manifest.dropped[step] for step in ("drop-duplicates", "drop-identical", "keep-per-group")

@@ -8,12 +8,13 @@ from fake_stages import Data, run_job
 from fakes import Base, FakeEvaluator, FakeTrainer, work_done
 from wording import refused, worded
 
-from synthbench.data.preparing.drops import Length
+from synthbench.config.experiment import PrepareStep
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.operations.data import Prepare
 from synthbench.pipeline.operations.evaluation import Evaluate
+from synthbench.pipeline.operations.preparation import Prepare
 from synthbench.pipeline.operations.training import Train
+from synthbench.preparing.drops import Length
 from synthbench_pairs import Pairs
 from synthbench_sts import STS
 
@@ -47,7 +48,7 @@ def test_the_data_of_an_evaluator_that_does_not_look_are_not_read_before(tmp_pat
 
 
 def test_a_part_of_which_nothing_is_left_is_no_part_to_train_on(store: Store, work_log: Path) -> None:
-    prepared = Stage(Prepare((Length(step="length", min_words=2),)), {"data": ONE_CLASS})
+    prepared = Stage(Prepare((PrepareStep("length", Length(min_words=2)),)), {"data": ONE_CLASS})
     training = Stage(Train("fake", TRAINER, 0), {"data:gold": ONE_CLASS, "data:silver": prepared})
     for stage in (ONE_CLASS, prepared):
         run_job(store, stage)

@@ -1,16 +1,18 @@
 """Estimated costs of a plan's stages: time, tokens and money."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from synthbench.pipeline.engine.plan import StageStatus
 from synthbench.pipeline.engine.progress import duration
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.estimator import Estimate, Estimator
-from synthbench.pipeline.estimates.facts import Known, expected
-from synthbench.pipeline.operations.generation import Generate
+from synthbench.pipeline.estimates.facts import Known, Piece, asked, expected
+from synthbench.pipeline.operations.asking import AskingOperation
+from synthbench.plugins import Method
 
 
 @dataclass(frozen=True)
@@ -78,11 +80,11 @@ def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
     """Yield a line for each local language model: how many tokens it would write."""
     written: Counter[str] = Counter()
     unknown: Counter[str] = Counter()
-    for operation, stage in _generations(found):
+    for operation, stage in _makers(found):
         expects = expected(known.piece(stage))
         if expects.tokens is not None and expects.work is not None:
             written[expects.work.model] += expects.tokens
-        elif expects.work is None and operation.llm is None:
+        elif expects.work is None and operation.llm is None and stage.kind == "generate":
             unknown[operation.component] += 1
     for model, number in written.items():
         yield f"{number:,} written by {model} at most"
@@ -90,39 +92,42 @@ def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
         yield f"unknown of {number} × generate {component}"
 
 
-def asked(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
+def asked_in_all(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
     """Yield lines on the requests, tokens and money of all stages that ask the experiment's LLM."""
-    asking = [(operation, stage) for operation, stage in _generations(found) if operation.llm is not None]
-    amounts = [operation.plugin.asks(known.piece(stage).sizes()) for operation, stage in asking]
+    asking = [(operation, stage) for operation, stage in _makers(found) if operation.llm is not None]
+    amounts = [asked(known.piece(stage)) for _, stage in asking]
     of_llm = [amount for amount in amounts if amount is not None]
     if of_llm and (llm := asking[0][0].llm) is not None:
         yield from sum(of_llm[1:], of_llm[0]).lines(llm.at(llm.address()))
-    if len(of_llm) < len(amounts):
-        number = len(amounts) - len(of_llm)
-        yield f"unknown: requests, tokens and money of {number} × generate, which come on top"
+    missing = Counter(
+        stage.kind for (_, stage), amount in zip(asking, amounts, strict=True) if amount is None
+    )
+    for kind, number in missing.items():
+        yield f"unknown: requests, tokens and money of {number} × {kind}, which come on top"
 
 
 def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, tuple[str, ...]]]:
-    """Yield each generate stage that is to run, with lines on its costs."""
+    """Yield each stage that is to run a method or a step that uses models, with lines on its costs."""
     known = Known(store)
-    for operation, stage in _generations(found):
-        sizes = known.piece(stage).sizes()
-        lines = (*operation.plugin.cost(sizes), *_asking(operation, sizes))
+    for operation, stage in _makers(found):
+        piece = known.piece(stage)
+        own = operation.plugin.cost(piece.sizes()) if isinstance(operation.plugin, Method) else ()
+        lines = (*own, *_asking(operation, piece))
         if lines:
             yield stage, lines
 
 
-def _asking(operation: Generate, sizes: Mapping[str, int]) -> Iterator[str]:
+def _asking(operation: AskingOperation[Any], piece: Piece) -> Iterator[str]:
     if operation.llm is None:
         return
-    amount = operation.plugin.asks(sizes)
+    amount = asked(piece)
     if amount is None:
         yield "requests, tokens and money: unknown"
     else:
         yield from amount.lines(operation.llm.at(operation.llm.address()))
 
 
-def _generations(found: Sequence[StageStatus]) -> Iterator[tuple[Generate, Stage]]:
+def _makers(found: Sequence[StageStatus]) -> Iterator[tuple[AskingOperation[Any], Stage]]:
     for status in found:
-        if status.is_to_run and isinstance(status.stage.operation, Generate):
+        if status.is_to_run and isinstance(status.stage.operation, AskingOperation):
             yield status.stage.operation, status.stage

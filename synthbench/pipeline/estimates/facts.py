@@ -1,7 +1,7 @@
 """What is known of stages before they run: their records, and what their models compute."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,17 +11,19 @@ from synthbench.config.llm import LOCAL
 from synthbench.data.dataset import read_manifest
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import FORWARD, Expected, Work, reading, shape_of
 from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.operations.asking import LLM_KEY, NEED
-from synthbench.pipeline.operations.data import Prepare, ReadSource
+from synthbench.pipeline.operations.data import ReadSource
 from synthbench.pipeline.operations.generation import SOURCE
+from synthbench.pipeline.operations.preparation import RECIPE, Prepare
 from synthbench.pipeline.operations.training import PAUSED
 from synthbench.plugin_loading import component
-from synthbench.plugins import Component, Evaluator, Method, Trainer
+from synthbench.plugins import Component, Evaluator, Method, Step, Trainer
 
 SENTENCES = {
     RecordKind.SENTENCE: 1,
@@ -81,6 +83,8 @@ def facts_of(piece: Piece) -> Facts:
         return Facts(until=until, free=not piece.plugin.takes_data)
     if isinstance(piece.plugin, Method):
         return Facts(expected(piece).num_records, piece.plugin.record_kind)
+    if isinstance(piece.plugin, Step):
+        return _prepared(piece.inputs.get("data", UNKNOWN), [piece.plugin])
     if piece.kind == "select":
         return next(iter(piece.inputs.values()), UNKNOWN)
     data = piece.inputs.get("task") or piece.inputs.get("data") or UNKNOWN
@@ -97,7 +101,12 @@ def work_of(piece: Piece) -> Work | None:
         work = _evaluating(piece)
         return replace(work, operations=None) if work is not None and works_on(piece.plugin) else work
     if isinstance(piece.plugin, Method):
-        return _asking(piece, piece.plugin) if LLM_KEY in piece.config else expected(piece).work
+        return _asking(piece) if LLM_KEY in piece.config else expected(piece).work
+    if isinstance(piece.plugin, Step):
+        size = piece.inputs.get("data", UNKNOWN).num_records
+        if LLM_KEY in piece.config:
+            return _asking(piece)
+        return None if size is None else piece.plugin.work(size)
     size = max((facts.num_records or 0 for facts in piece.inputs.values()), default=0)
     return Work("", 0.0, float(size))
 
@@ -128,9 +137,25 @@ def _evaluating(piece: Piece) -> Work | None:
     return reading(model.base, task.num_records * SENTENCES[task.kind])
 
 
-def _asking(piece: Piece, method: Method) -> Work | None:
+def asked(piece: Piece) -> ChatAmount | None:
+    """Return the requests and tokens that a stage's method or step would take; None: unknown."""
+    if isinstance(piece.plugin, Method):
+        return piece.plugin.asks(piece.sizes())
+    size = piece.inputs.get("data", UNKNOWN).num_records
+    return piece.plugin.asks(size) if isinstance(piece.plugin, Step) and size is not None else None
+
+
+def _prepared(data: Facts, steps: Iterable[Step]) -> Facts:
+    """Return what is known of data after steps."""
+    for step in steps:
+        size = None if data.num_records is None else step.expected(data.num_records)
+        data = Facts(size, None if data.kind is None else step.kind_after(data.kind))
+    return data
+
+
+def _asking(piece: Piece) -> Work | None:
     """Return the number of requests; of a local model, its operations, too."""
-    amount, llm = method.asks(piece.sizes()), piece.config[LLM_KEY]
+    amount, llm = asked(piece), piece.config[LLM_KEY]
     if amount is None:
         return None
     name = f"{llm.get('endpoint')} {llm.get('model', '')}".rstrip()
@@ -146,8 +171,8 @@ def _total(inputs: Mapping[str, Facts], prefix: str) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-_GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators"}
-_OTHER_KEYS = {"train": ("seed", "until", "selection"), "generate": (LLM_KEY,)}
+_GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators", "prepare": "steps"}
+_OTHER_KEYS = {"train": ("seed", "until", "selection"), "generate": (LLM_KEY,), "prepare": (LLM_KEY,)}
 """Keys of a stage's configuration that are not its plug-in's."""
 
 
@@ -197,11 +222,8 @@ class Known:
             source = operation.source
             return Facts(source.expected_records(operation.roots), source.record_kind)
         facts = facts_of(self.piece(stage))
-        if isinstance(operation, Prepare) and facts.num_records is not None:
-            size = facts.num_records
-            for step in operation.steps:
-                size = step.expected(size)
-            return Facts(size, facts.kind)
+        if isinstance(operation, Prepare):
+            return _prepared(facts, [step.plugin for step in operation.steps])
         return facts
 
     def _stored(self, identity: str, info: Mapping[str, Any]) -> Facts:
@@ -220,7 +242,7 @@ class Known:
 def _rebuilt(spec: Mapping[str, Any]) -> Component | None:
     """Return the plug-in of a past stage; raises ValidationError if its settings changed since."""
     kind = spec["kind"]
-    if kind not in _GROUPS:
+    if kind not in _GROUPS or spec["component"] == RECIPE:
         return None
     others = _OTHER_KEYS.get(kind, ())
     config = {key: value for key, value in spec["config"].items() if key not in others}

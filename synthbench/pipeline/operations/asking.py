@@ -28,6 +28,7 @@ from synthbench.runtime import Progress, Runtime, use_threads
 
 P = TypeVar("P", bound=Component)
 NEED = "need:"
+AGAINST = "against:"
 LLM_KEY = "experiment.llm"
 """Where a configuration holds the LLM; no plug-in has a setting of this name."""
 SECONDS_TO_ANSWER = 5.0
@@ -88,11 +89,11 @@ class AskingOperation(PluginOperation[P]):
 
 @dataclass(frozen=True)
 class Context:
-    """What a method may use while it generates (see plugins.GenerationContext)."""
+    """What a method or a step may use (see plugins.GenerationContext and plugins.StepContext)."""
 
     inputs: Mapping[str, Path]
     work: Workspace
-    finished_units: Collection[str]
+    finished_units: Collection[str] = ()
     endpoint: Endpoint | None = None
     local: LocalModel | None = None
     dropped: Counter[str] = field(default_factory=Counter)
@@ -143,6 +144,11 @@ class Context:
     def records(self, need: str) -> StoredRecords:
         """Open the data set generated for the method."""
         return StoredRecords(self.inputs[NEED + need] / DATASET_FOLDER)
+
+    def source(self, name: str) -> SyntheticDataset | None:
+        """Read a further source of a step; None if its data are missing."""
+        folder = self.inputs.get(AGAINST + name)
+        return None if folder is None else read_dataset(folder)
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         """Count candidates that were dropped on purpose."""

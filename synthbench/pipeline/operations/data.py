@@ -1,4 +1,4 @@
-"""Stages that read, filter, join and prepare data."""
+"""Stages that read, filter and join given data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,15 +6,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from synthbench.data.prepare import PrepareStep
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import read_dataset, write_dataset
 from synthbench.pipeline.engine.stage import Operation
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
-
-AGAINST = "against:"
 
 
 @dataclass(frozen=True)
@@ -85,28 +82,3 @@ class JoinLearning(Operation):
             (name.partition(":")[0], read_dataset(folder)) for name, folder in inputs.items() if ":" in name
         ]
         write_dataset(read_dataset(inputs["task"]).with_splits(learning), work)
-
-
-@dataclass(frozen=True)
-class Prepare(Operation):
-    """Applies a recipe of prepare steps to the "data" input; steps read "against:..." inputs."""
-
-    kind: ClassVar[str] = "prepare"
-    component: ClassVar[str] = "steps"
-    version: ClassVar[int] = 1
-    steps: tuple[PrepareStep, ...]
-
-    def config(self) -> Mapping[str, Any]:
-        """Return each step with its version."""
-        return {"steps": [dict(step.identity()) for step in self.steps]}
-
-    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Apply the steps in order."""
-        from synthbench.data.prepare import apply_steps
-
-        others = {
-            name.removeprefix(AGAINST): read_dataset(folder)
-            for name, folder in inputs.items()
-            if name.startswith(AGAINST)
-        }
-        write_dataset(apply_steps(read_dataset(inputs["data"]), self.steps, others), work)

@@ -16,7 +16,6 @@ from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage, ancestors
 from synthbench.pipeline.operations.data import ReadSource
 from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.pipeline.operations.generation import Generate
 from synthbench.pipeline.operations.training import PAUSED, SUMMARY_FILE, Train
 from synthbench.pipeline.results.audits import audit_results
 from synthbench.pipeline.results.data_checks import with_data_checks
@@ -29,7 +28,7 @@ from synthbench.pipeline.results.lineage import (
     revisions,
     version_notes,
 )
-from synthbench.pipeline.results.llm_costs import cost_results, generations
+from synthbench.pipeline.results.llm_costs import cost_results, makers
 from synthbench.pipeline.results.samples import Samples
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult, TaskScores
 from synthbench.reporting.statistics.histograms import score_counts
@@ -175,7 +174,7 @@ def _datasets(
         if not artifacts.has_dataset(stage.identity):
             continue
         manifest = artifacts.manifest(stage.identity)
-        made_by = [each.operation for each in generations(stage) if isinstance(each.operation, Generate)]
+        made_by = list(makers(stage))
         asked = dict.fromkeys(one.llm.address() for one in made_by if one.llm is not None)
         notes = dict.fromkeys(note for one in made_by for note in one.table_notes())
         yield DatasetSummary(

@@ -8,9 +8,10 @@ from typing import Any
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage, ancestors
-from synthbench.pipeline.operations.asking import NEED
-from synthbench.pipeline.operations.data import AGAINST, ReadSource
+from synthbench.pipeline.operations.asking import AGAINST, NEED
+from synthbench.pipeline.operations.data import ReadSource
 from synthbench.pipeline.operations.generation import SOURCE, Generate
+from synthbench.pipeline.operations.preparation import ApplyStep, Prepare
 from synthbench.pipeline.operations.training import PAUSED, SUMMARY_FILE, Train
 from synthbench.reporting.results import Ingredient, Revisions
 
@@ -73,7 +74,9 @@ def _made_from(stage: Stage) -> Mapping[str, Stage]:
 
 def _ingredient(stage: Stage, roles: Mapping[str, str], artifacts: Artifacts) -> Ingredient:
     operation = stage.operation
-    assert isinstance(operation, ReadSource | Train | Generate), f"data can't be made from {stage.kind}"
+    assert isinstance(operation, ReadSource | Train | Generate | Prepare | ApplyStep), (
+        f"data can't be made from {stage.kind}"
+    )
     is_source = isinstance(operation, ReadSource)
     return Ingredient(
         role=roles[stage.identity],

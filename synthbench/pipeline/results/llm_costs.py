@@ -8,7 +8,7 @@ from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage, ancestors
-from synthbench.pipeline.operations.generation import Generate
+from synthbench.pipeline.operations.asking import AskingOperation
 from synthbench.reporting.results import CostResult
 
 
@@ -33,18 +33,20 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
     )
 
 
-def generations(stage: Stage) -> Iterator[Stage]:
-    """Yield the generate stages behind a stage, dependencies first."""
-    return (each for each in ancestors([stage]) if isinstance(each.operation, Generate))
+def makers(stage: Stage) -> Iterator[AskingOperation[Any]]:
+    """Yield the methods behind a data set and the steps that used models or an LLM, dependencies first."""
+    found = (each.operation for each in ancestors([stage]))
+    return (operation for operation in found if isinstance(operation, AskingOperation))
 
 
 def _asking(stage: Stage) -> Iterator[Stage]:
-    return (each for each in generations(stage) if _operation(each).llm is not None)
+    return (each for each in ancestors([stage]) if _operation(each) is not None)
 
 
-def _operation(stage: Stage) -> Generate:
-    assert isinstance(stage.operation, Generate)
-    return stage.operation
+def _operation(stage: Stage) -> AskingOperation[Any] | None:
+    """Return the stage's operation if it asked an LLM."""
+    operation = stage.operation
+    return operation if isinstance(operation, AskingOperation) and operation.llm is not None else None
 
 
 def _row(run: PlannedRun, plan: Plan) -> str:
@@ -54,6 +56,7 @@ def _row(run: PlannedRun, plan: Plan) -> str:
 
 def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
     operation = _operation(stage)
+    assert operation is not None
     assert operation.llm is not None
     endpoint = operation.llm.at(operation.llm.address())
     found = entries(artifacts.answers, stage=stage.identity)

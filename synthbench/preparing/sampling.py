@@ -4,13 +4,17 @@ from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from synthbench.data.preparing.step import Step, digest, rank_of, rounded
+from synthbench.data.draws import digest, rank_of, rounded
 from synthbench.data.records import Record
 from synthbench.errors import UserError
+from synthbench.plugins import Step, StepContext
+
+SAMPLE, KEEP_PER_GROUP, SPLIT = "sample", "keep-per-group", "split"
+"""Each draws by its own name, so that with one seed a sample is not made of what a split has chosen."""
 
 
 class Sample(Step):
@@ -22,7 +26,6 @@ class Sample(Step):
 
     version = 1
 
-    step: Literal["sample"] = "sample"
     size: int | None = Field(None, ge=1, description="number of records; give this or `fraction`")
     fraction: float | None = Field(None, gt=0.0, le=1.0, description="share of the records")
     seed: int = Field(0, description="decides which records are drawn")
@@ -37,14 +40,14 @@ class Sample(Step):
         """Return how many records are chosen."""
         return self.size if self.size is not None else rounded(num_records * (self.fraction or 0.0))
 
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the chosen records in their original order; raises UserError if there are too few."""
         size = self.size if self.size is not None else rounded(len(records) * (self.fraction or 0.0))
         if not size and records:
             raise UserError(f"sample: a fraction of {self.fraction} of {len(records)} records is none at all")
         if size > len(records):
             raise UserError(f"sample: size {size}, but there are only {len(records)} records")
-        chosen = {record.id for record in sorted(records, key=rank_of(self.step, self.seed))[:size]}
+        chosen = {record.id for record in sorted(records, key=rank_of(SAMPLE, self.seed))[:size]}
         return [record for record in records if record.id in chosen]
 
 
@@ -53,7 +56,6 @@ class KeepPerGroup(Step):
 
     version = 1
 
-    step: Literal["keep-per-group"] = "keep-per-group"
     columns: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="records that share these columns' values are one group: sentence1, label, source_id ..."
     )
@@ -64,12 +66,12 @@ class KeepPerGroup(Step):
         """Return the columns that make a group."""
         return self.columns
 
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the chosen records in their original order."""
         groups: dict[Hashable, list[Record]] = defaultdict(list)
         for record in records:
             groups[tuple(getattr(record, name) for name in self.columns)].append(record)
-        rank = rank_of(self.step, self.seed)
+        rank = rank_of(KEEP_PER_GROUP, self.seed)
         chosen = {record.id for group in groups.values() for record in sorted(group, key=rank)[: self.most]}
         return [record for record in records if record.id in chosen]
 
@@ -84,7 +86,6 @@ class Split(Step):
 
     version = 1
 
-    step: Literal["split"] = "split"
     dev: float = Field(gt=0.0, lt=1.0, description="share of the train records that becomes dev")
     seed: int = Field(0, description="decides which records are drawn")
     grouped_by: str | None = Field(
@@ -96,7 +97,7 @@ class Split(Step):
         """Return the column that makes a group, if one is named."""
         return (self.grouped_by,) if self.grouped_by else ()
 
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return all records; raises UserError if there is a dev split, or would be none."""
         if any(record.split == "dev" for record in records):
             raise UserError("split: the data set has a dev split already")
@@ -118,7 +119,7 @@ class Split(Step):
 
     def _stratified(self, train: Sequence[Record], num_dev: int) -> set[str]:
         """Cut the records, sorted by score, into num_dev blocks and draw one of each."""
-        rank = rank_of(self.step, self.seed)
+        rank = rank_of(SPLIT, self.seed)
         ordered = sorted(
             train, key=lambda record: (getattr(record, "score", 0.0), record.label, rank(record))
         )
@@ -132,7 +133,7 @@ class Split(Step):
         for record in train:
             groups[getattr(record, str(self.grouped_by))].append(record.id)
         chosen: set[str] = set()
-        for value in sorted(groups, key=lambda value: digest(self.step, self.seed, value)):
+        for value in sorted(groups, key=lambda value: digest(SPLIT, self.seed, value)):
             if len(chosen) + len(groups[value]) <= num_dev:
                 chosen.update(groups[value])
         return chosen

@@ -1,17 +1,16 @@
 """Steps that drop records for what their sentences are like."""
 
-import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from synthbench.data.contamination import Check, TestIndex
-from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.likeness import normalised
-from synthbench.data.preparing.step import Step
 from synthbench.data.records import Record, RecordKind
+from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.errors import UserError
+from synthbench.plugins import Step, StepContext
 
 
 class Length(Step):
@@ -19,7 +18,6 @@ class Length(Step):
 
     version = 1
 
-    step: Literal["length"] = "length"
     min_words: int | None = Field(None, ge=1, description="fewest words of a sentence; null: no limit")
     max_words: int | None = Field(None, ge=1, description="most words of a sentence; null: no limit")
 
@@ -31,7 +29,7 @@ class Length(Step):
             raise ValueError(f"min_words {self.min_words} is more than max_words {self.max_words}")
         return self
 
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the records all of whose sentences are of allowed length."""
         return [record for record in records if all(map(self._is_allowed, record.texts()))]
 
@@ -40,37 +38,12 @@ class Length(Step):
         return (self.min_words or 0) <= num_words and (self.max_words is None or num_words <= self.max_words)
 
 
-_CANNOT = r"(?:cannot|can't|can not|could not|couldn't|won't|(?:am|'m|was) (?:unable|not able) to)"
-_TASK = "(?:rewrite|contradict|write|generate|provide|produce|create|complete|fulfil+|carry out)"
-_REFUSALS = re.compile(
-    "|".join(
-        (
-            r"\bas an? (?:ai|artificial intelligence|(?:large )?language model)\b",
-            r"\bi(?:'m| am) (?:just |only )?an? (?:ai|artificial intelligence|(?:large )?language model)\b",
-            rf"\b{_CANNOT} (?:\w+ )?(?:paraphrase|rephrase|reword)\b",
-            rf"\bi ?{_CANNOT} (?:assist|help)(?: you)? with (?:this|that|the|your)\b",
-            rf"\bi ?{_CANNOT} {_TASK}\b"
-            r".*\b(?:sentences?|text|input|content|paraphrase|contradiction|premise|hypothes[ei]s|request|list)\b",
-            rf"\bi ?{_CANNOT} (?:provide|give|share|generate) (?:\w+ )?(?:information|guidance)\b"
-            r".*\b(?:that|this|explicit|illegal|harmful|promotes?)\b",
-        )
-    )
-)
-
-
-def looks_like_a_refusal(text: str) -> bool:
-    """Tell whether a chat model seems to decline its task: "I cannot paraphrase ...", "As an AI ..."."""
-    return _REFUSALS.search(" ".join(text.lower().replace("\u2019", "'").split())) is not None
-
-
 class DropRefusals(Step):
     """Drop records with a sentence in which a chat model declines its task ("I cannot paraphrase ...")."""
 
     version = 2
 
-    step: Literal["drop-refusals"] = "drop-refusals"
-
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the records of which no sentence looks like a refusal."""
         return [record for record in records if not any(map(looks_like_a_refusal, record.texts()))]
 
@@ -91,7 +64,6 @@ class DropIdentical(Step):
     version = 1
     kinds = SEVERAL_SENTENCES
 
-    step: Literal["drop-identical"] = "drop-identical"
     # Left out of what identifies a step without it, as it was before there was this option.
     normalised: bool = Field(
         False,
@@ -99,7 +71,7 @@ class DropIdentical(Step):
         description="case, and full stops and blanks at the ends, make no difference",
     )
 
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the records whose sentences all differ."""
         is_identical = _is_nearly_identical if self.normalised else _is_identical
         return [record for record in records if not is_identical(record)]
@@ -124,7 +96,6 @@ class DropDuplicates(Step):
 
     version = 1
 
-    step: Literal["drop-duplicates"] = "drop-duplicates"
     unordered: bool = Field(False, description="scored pairs: (a, b) and (b, a) are the same")
     # Left out of what identifies a step without them, as it was before there were these options.
     normalised: bool = Field(
@@ -138,7 +109,7 @@ class DropDuplicates(Step):
         description="records of another label or score are no duplicates",
     )
 
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the first record of each combination of sentences."""
         if self.unordered and any(record.kind != RecordKind.SCORED_PAIR for record in records):
             raise UserError(
@@ -173,7 +144,6 @@ class DropOverlap(Step):
 
     version = 2
 
-    step: Literal["drop-overlap"] = "drop-overlap"
     sources: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
         description="sources that the data may have nothing in common with; of `if_found` tasks those whose"
         " data are there"
@@ -184,26 +154,18 @@ class DropOverlap(Step):
         " another one of the record, normalised, in either order",
     )
 
-    _index: TestIndex | None = PrivateAttr(None)
-
     def others(self) -> tuple[str, ...]:
         """Return the sources that it compares with."""
         return self.sources
 
-    def with_others(self, others: Mapping[str, SyntheticDataset]) -> Self:
-        """Return the step with the sentences that it looks for."""
-        bound = self.model_copy()
-        rows = {name: others[name].text_rows() for name in self.sources if name in others}
-        checks = () if self.by == PAIR else (Check(self.by),)
-        bound._index = TestIndex(rows, checks=checks)
-        return bound
-
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the records that have nothing in common with the sources."""
-        assert self._index is not None
+        found = {name: context.source(name) for name in self.sources}
+        rows = {name: data.text_rows() for name, data in found.items() if data is not None}
         if self.by == PAIR:
-            return [record for record in records if not self._index.has_pair(record.texts())]
+            index = TestIndex(rows, checks=())
+            return [record for record in records if not index.has_pair(record.texts())]
         texts = list(dict.fromkeys(text for record in records for text in record.texts()))
-        finder = self._index.finders[Check(self.by)]
+        finder = TestIndex(rows, checks=(Check(self.by),)).finders[Check(self.by)]
         known = {text for text, found in zip(texts, finder.find(texts), strict=True) if found}
         return [record for record in records if known.isdisjoint(record.texts())]

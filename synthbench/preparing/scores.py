@@ -3,15 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from pydantic import Field
 
-from synthbench.data.preparing.step import Step, digest
+from synthbench.data.draws import digest
 from synthbench.data.records import Record, RecordKind, ScoredPair
 from synthbench.errors import UserError
+from synthbench.plugins import Step, StepContext
 
 SCORED_PAIRS = frozenset({RecordKind.SCORED_PAIR})
+ADD_RANDOM_NEGATIVES = "add-random-negatives"
 RANDOM_LABEL = "random"
 RANDOM_INSTRUCTION = "random negative"
 DRAWS_EACH = 20
@@ -26,10 +27,9 @@ class SmoothLabels(Step):
     version = 1
     kinds = SCORED_PAIRS
 
-    step: Literal["smooth-labels"] = "smooth-labels"
     epsilon: float = Field(0.2, gt=0.0, lt=1.0, description="1 would make every score 0.5")
 
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return all records with their new scores."""
         return [replace(record, score=self._smoothed(record)) for record in _pairs(records)]
 
@@ -49,14 +49,13 @@ class AddRandomNegatives(Step):
     version = 1
     kinds = SCORED_PAIRS
 
-    step: Literal["add-random-negatives"] = "add-random-negatives"
     per_group: int = Field(2, ge=1, description="pairs for each distinct sentence1")
     seed: int = Field(0, description="decides which sentences are drawn")
     same_source: bool = Field(
         False, description="a sentence2 may come from pairs of the same sentence1, as DINO's code allows"
     )
 
-    def apply(self, records: Sequence[Record]) -> Sequence[Record]:
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return all records and, behind them, the new ones; raises UserError if there is nothing to draw."""
         splits: dict[str, dict[str, list[ScoredPair]]] = defaultdict(lambda: defaultdict(list))
         for pair in _pairs(records):
@@ -78,7 +77,7 @@ class AddRandomNegatives(Step):
             excluded = {sentence} if self.same_source else {sentence, *(pair.sentence2 for pair in group)}
             first = min(group, key=lambda pair: pair.id)
             for partner in self._drawn(pool, sentence, excluded):
-                identity = digest(self.step, self.seed, first.split, sentence, partner).hex()[:20]
+                identity = digest(ADD_RANDOM_NEGATIVES, self.seed, first.split, sentence, partner).hex()[:20]
                 yield replace(
                     first,
                     id=f"{RANDOM_LABEL}/{identity}",
@@ -94,14 +93,14 @@ class AddRandomNegatives(Step):
         """Draw distinct texts of the pool, none of them excluded; all there are if these are too few."""
         drawn: dict[str, None] = {}
         for number in range(DRAWS_EACH * self.per_group):
-            value = int.from_bytes(digest(self.step, self.seed, sentence, number))
+            value = int.from_bytes(digest(ADD_RANDOM_NEGATIVES, self.seed, sentence, number))
             text = pool.texts[value % len(pool.texts)]
             if text not in excluded:
                 drawn[text] = None
             if len(drawn) == self.per_group:
                 return tuple(drawn)
         allowed = [text for text in pool.texts if text not in excluded and text not in drawn]
-        allowed.sort(key=lambda text: digest(self.step, self.seed, sentence, text))
+        allowed.sort(key=lambda text: digest(ADD_RANDOM_NEGATIVES, self.seed, sentence, text))
         return (*drawn, *allowed[: self.per_group - len(drawn)])
 
 

@@ -1,0 +1,113 @@
+"""Stages that prepare data: plain steps together, and each step that uses models or an LLM by itself."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from synthbench.config.experiment import PrepareStep
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import Record
+from synthbench.errors import UserError
+from synthbench.pipeline.engine.artifacts import read_dataset, write_dataset
+from synthbench.pipeline.engine.stage import Operation
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.asking import AskingOperation, Context
+from synthbench.plugin_code import code_of
+from synthbench.plugins import Step
+
+RECIPE = "steps"
+"""What a stage of plain steps is called, in place of a plug-in's name."""
+
+
+@dataclass(frozen=True)
+class Prepare(Operation):
+    """Applies plain steps in order to the "data" input; they read "against:..." inputs."""
+
+    kind: ClassVar[str] = "prepare"
+    component: ClassVar[str] = RECIPE
+    version: ClassVar[int] = 1
+    steps: tuple[PrepareStep, ...]
+
+    def code(self) -> Mapping[str, Mapping[str, str]]:
+        """Return the code of the steps."""
+        return code_of([(step.name, step.plugin) for step in self.steps])
+
+    def config(self) -> Mapping[str, Any]:
+        """Return each step with its version."""
+        return {"steps": [dict(step.identity()) for step in self.steps]}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Apply the steps in order."""
+        write_dataset(apply_steps(read_dataset(inputs["data"]), self.steps, Context(inputs, work)), work)
+
+
+@dataclass(frozen=True)
+class ApplyStep(AskingOperation[Step]):
+    """Applies one step to the "data" input: a step that uses models ("need:..." inputs) or an LLM."""
+
+    kind: ClassVar[str] = "prepare"
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Return the notes that every table of such data needs."""
+        return (*super().table_notes(), *self.plugin.table_notes())
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Apply the step."""
+        with self.context(inputs, work) as context:
+            prepared = apply_steps(
+                read_dataset(inputs["data"]), [PrepareStep(self.name, self.plugin)], context
+            )
+        write_dataset(prepared, work)
+
+
+def apply_steps(
+    dataset: SyntheticDataset, steps: Iterable[PrepareStep], context: Context
+) -> SyntheticDataset:
+    """Apply the steps in order; the manifest counts what each drops and notes its options.
+
+    Drops are counted under the step's name, or NAME: REASON where it gives reasons.
+
+    Raises UserError if a step is not made for this kind of record, or can't do what it is asked to.
+    """
+    steps = tuple(steps)
+    kind = dataset.kind
+    for step in steps:
+        obstacle = step.plugin.obstacle(kind)
+        if obstacle:
+            raise UserError(f"{step.name}: {obstacle}")
+        kind = step.plugin.kind_after(kind)
+    if not steps:
+        return dataset
+    records: Sequence[Record] = tuple(dataset)
+    dropped = Counter(dataset.manifest.dropped)
+    notes = list(dataset.manifest.notes)
+    for step in steps:
+        context.dropped.clear()
+        result = step.plugin.apply(records, context)
+        kept = {record.id for record in result}
+        num_dropped = sum(record.id not in kept for record in records)
+        for reason, amount in sorted(context.dropped.items()):
+            dropped[f"{step.name}: {reason}"] += amount
+        if num_dropped != context.dropped.total() or not context.dropped:
+            dropped[step.name] += max(0, num_dropped - context.dropped.total())
+        notes.append(_note(step, records, result))
+        records = result
+    measured = {**dataset.manifest.measured, **context.measured}
+    return dataset.with_records(records, kind=kind, dropped=dict(dropped), notes=notes, measured=measured)
+
+
+def _note(step: PrepareStep, before: Sequence[Record], after: Sequence[Record]) -> str:
+    options = step.plugin.model_dump(mode="json")
+    texts = ", ".join(f"{name} {_text(value)}" for name, value in options.items())
+    sizes = f"{len(before)} -> {len(after)} records"
+    remark = step.plugin.remark(before, after)
+    version = step.plugin.version
+    return f"{step.name} v{version} ({texts or 'no options'}): {sizes}{f'; {remark}' if remark else ''}"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return " and ".join(map(str, value))
+    return "none" if value is None else str(value)

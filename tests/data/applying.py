@@ -1,0 +1,63 @@
+"""Applies prepare steps outside a pipeline, as a stage would."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from synthbench.config.experiment import PrepareStep
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations import preparation
+from synthbench.pipeline.operations.asking import Context
+from synthbench.plugin_loading import component, installed
+from synthbench.plugins import Step
+from synthbench.runtime import Runtime
+
+NO_OTHERS: Mapping[str, SyntheticDataset] = {}
+
+
+class Silent:
+    """Progress that nobody sees."""
+
+    @contextmanager
+    def task(self, description: str, total: int) -> Iterator["Silent"]:
+        yield self
+
+    def advance(self, amount: int = 1) -> None: ...
+
+    def say(self, message: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Sources(Context):
+    """A context whose further sources are at hand."""
+
+    others: Mapping[str, SyntheticDataset] = field(default_factory=dict)
+
+    def source(self, name: str) -> SyntheticDataset | None:
+        return self.others.get(name)
+
+
+def step_of(section: Mapping[str, Any]) -> PrepareStep:
+    """Return a step as an experiment file gives it: {step: NAME, ...}."""
+    settings = {key: value for key, value in section.items() if key != "step"}
+    return PrepareStep(section["step"], component("steps", section["step"]).model_validate(settings))
+
+
+def named(step: Step) -> PrepareStep:
+    """Return a step with the name that it is installed under, or that of the class it is made from."""
+    names = {component("steps", name): name for name in installed("steps")}
+    return PrepareStep(next(names[each] for each in type(step).__mro__ if each in names), step)
+
+
+def apply_steps(
+    dataset: SyntheticDataset,
+    steps: Iterable[Step | PrepareStep],
+    others: Mapping[str, SyntheticDataset] = NO_OTHERS,
+) -> SyntheticDataset:
+    """Apply steps in order, as a stage would."""
+    work = Workspace(Path("nowhere"), Runtime(device="cpu", threads=1), Silent())
+    all_named = [step if isinstance(step, PrepareStep) else named(step) for step in steps]
+    return preparation.apply_steps(dataset, all_named, Sources({}, work, others=others))
