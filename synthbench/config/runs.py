@@ -104,10 +104,11 @@ class RunParser:
                 self.problems.add(document, ("aliases", alias), message)
 
     def _check_ends(self, document: Document) -> None:
-        """Require training and tests, or neither and data that are audited, made by a method, or drawn."""
+        """Require training and tests, or neither and data that are audited, made, prepared or drawn."""
         given = {key: bool(document.data.get(key)) for key in ("train", "evaluate", "audit")}
         parts = [part for part in _mapping(document.data, "data").values() if isinstance(part, dict)]
-        is_end = given["audit"] or self.draws_data or any("method" in part for part in parts)
+        is_made = any("method" in part or part.get("prepare") for part in parts)
+        is_end = given["audit"] or self.draws_data or is_made
         if is_end and not given["train"] and not given["evaluate"]:
             return
         why = "a run that is audited has neither `train` nor `evaluate`, or both"

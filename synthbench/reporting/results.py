@@ -96,8 +96,8 @@ class Ingredient(_Result):
     """
 
     role: str
-    kind: str = Field(description="of the stage: source, train or generate")
-    name: str = Field(description="of the source, the trainer or the method")
+    kind: str = Field(description="of the stage: source, train, generate or prepare")
+    name: str = Field(description="of the source, the trainer, the method or the steps")
     of: tuple[str, ...] = Field((), description="roles of its own ingredients")
     num_records: int | None = Field(None, description="of data that the store holds")
     content_hash: str = ""

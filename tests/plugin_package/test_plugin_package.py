@@ -19,6 +19,14 @@ variants:
 """
 
 
+PREPARED = """\
+experiment: small
+sources: {gold: {file: gold.tsv, kind: scored_pair}}
+baseline: agreeing
+llm: sandbox
+defaults:
+  data.gold: {source: gold, prepare: [{step: agreeing}]}
+"""
 DATA_ALONE = """\
 experiment: small
 sources: {texts: {file: texts.txt}}
@@ -67,12 +75,14 @@ def project(tmp_path: Path, bert: Path, installed: Path) -> Project:
     return Project(made.folder, made.home, {"PYTHONPATH": str(installed)})
 
 
-def test_it_is_small_and_imports_only_the_public_module() -> None:
-    source = (PACKAGE / "synthbench_echo.py").read_text(encoding="utf-8")
-    assert len([line for line in source.splitlines() if line.strip()]) <= 15
+@pytest.mark.parametrize(("module", "lines"), [("synthbench_echo", 15), ("synthbench_agreeing", 20)])
+def test_it_is_small_and_imports_only_the_public_module(module: str, lines: int) -> None:
+    source = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
+    assert len([line for line in source.splitlines() if line.strip()]) <= lines
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom | ast.Import)]
     modules = {node.module for node in imports if isinstance(node, ast.ImportFrom)}
-    assert modules == {"collections.abc", "typing", "synthbench.api"}
+    assert "synthbench.api" in modules
+    assert modules <= {"collections.abc", "typing", "synthbench.api"}
 
 
 def test_it_is_listed_with_its_settings(project: Project) -> None:
@@ -81,6 +91,15 @@ def test_it_is_listed_with_its_settings(project: Project) -> None:
     assert "echo  version 1  [synthbench_echo:Echo]\n    Pairs each sentence with itself." in called.out
     assert re.search(r"score +number +1\.0", called.out)
     assert "augsbert  version 1" in called.out
+
+
+def test_an_installed_step_asks_the_llm_of_the_experiment(project: Project) -> None:
+    project.file.write_text(PREPARED, encoding="utf-8")
+    called = finished(project.start("run", project.file))
+    assert (called.code, called.errors) == (0, [])
+    assert "prepare agreeing of gold for agreeing seed 0" in called.executed
+    planned = finished(project.start("plan", project.file)).out
+    assert "0 to run" in " ".join(planned.split()) or "nothing" in planned
 
 
 def test_every_fault_of_its_configuration_is_said_at_once(project: Project) -> None:

@@ -77,11 +77,15 @@ def _ingredient(stage: Stage, roles: Mapping[str, str], artifacts: Artifacts) ->
     assert isinstance(operation, ReadSource | Train | Generate | Prepare | ApplyStep), (
         f"data can't be made from {stage.kind}"
     )
-    is_source = isinstance(operation, ReadSource)
+    name = operation.component
+    if isinstance(operation, ReadSource):
+        name = stage.label
+    elif isinstance(operation, Prepare):
+        name = " and ".join(step.name for step in operation.steps)
     return Ingredient(
         role=roles[stage.identity],
         kind=operation.kind,
-        name=stage.label if is_source else operation.component,
+        name=name,
         of=tuple(dict.fromkeys(roles[source.identity] for source in _made_from(stage).values())),
         revisions=tuple(operation.outside.items()),
         stage=stage.identity,
