@@ -179,28 +179,27 @@ class ComponentParser:
             self.problems.add_error(document, (*path, "sources"), error)
 
     def check_roles(
-        self, method: type[Method], given: Mapping[str, str], document: Document, path: KeyPath
+        self, method: type[Method], given: Collection[str], document: Document, path: KeyPath
     ) -> None:
-        """Require every role that the method must have, and of the kind that it takes."""
+        """Require every role that the method must have, and none that it does not know."""
         known = {**method.source_roles, **method.optional_source_roles}
-        for role, source in given.items():
+        for role in given:
             if role not in known:
                 hint = did_you_mean(role, known)
                 self.problems.add(document, (*path, "sources", role), f"unknown role of the method{hint}")
-                continue
-            self.learn_from(document, (*path, "sources", role), source, known[role])
         for role, kind in method.source_roles.items():
             if role not in given:
                 message = f"missing role '{role}': the method needs a source of kind {kind}"
                 self.problems.add(document, (*path, "sources"), message)
 
-    def kind_of(self, part: Any) -> RecordKind | None:  # noqa: ANN401 - whatever the file holds
-        """Return the kind of a part's records; None if that is unknown, as of a faulty one."""
+    def kind_of(self, part: Any, *, prepared: bool = True) -> RecordKind | None:  # noqa: ANN401 - whatever the file holds
+        """Return the kind of a part's records, after its steps or before; None if that is unknown."""
         if not isinstance(part, dict):
             return None
         source, method = (part.get(key) for key in ("source", "method"))
         made = self.sources.get(source) if isinstance(source, str) else self.known("methods", method)
-        return None if made is None else self._kind_after(part.get("prepare"), made.record_kind)
+        steps = part.get("prepare") if prepared else ()
+        return None if made is None else self._kind_after(steps, made.record_kind)
 
     def _kind_after(self, steps: object, kind: RecordKind) -> RecordKind:
         """Return the kind of records after a part's steps, as far as these can be read."""

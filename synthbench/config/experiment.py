@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.config.llm import LLM
+from synthbench.config.schema import PartRole
 from synthbench.plugins import Evaluator, Method, Step, Trainer
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.published import PublishedAudit, PublishedValue
@@ -36,7 +37,9 @@ class Part:
     source: str | None = None
     method: Method | None = None
     method_name: str = ""
-    roles: Mapping[str, str] | None = None
+    roles: Mapping[str, str | PartRole] | None = None
+    train_on: bool = True
+    """Whether it is trained on itself; if not, it is there for others that are made from it."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synthbench.config.chains import ancestors_of
 from synthbench.config.documents import Document, expand_dotted, merge, read_document
 from synthbench.config.environment_checks import (
     IN_FILE,
@@ -68,6 +69,8 @@ class _Loader:
         self.file_document = Changes.none().applied(self.original, Problems(file.parent))
         self.file_rows: Mapping[str, Row] = {}
         self.uses_llm = False
+        self.idle_parts: dict[str, Document] = {}
+        """Parts of which no row makes use, each with a row that has it."""
         self.num_rows = 1
         self.sources = self._sources()
 
@@ -178,6 +181,8 @@ class _Loader:
         """Return the valid variants, and the sources that were used; note the faults of the others."""
         found: list[Variant] = []
         used: set[str] = set()
+        idle: dict[str, Document] = {}
+        busy: set[str] = set()
         row_problems = RowProblems(rows)
         for row in rows:
             problems = Problems(self.file.parent)
@@ -188,11 +193,14 @@ class _Loader:
             )
             variant = self._variant(row, parser)
             used |= parser.components.used_sources
+            idle |= parser.idle
+            busy.update(*map(_names_of_parts, variant.candidates if variant else ()))
             self.uses_llm |= parser.components.uses_llm
             row_problems.add(row, problems)
             if variant is not None:
                 found.append(variant)
         self.problems.note(*row_problems.faults())
+        self.idle_parts = {name: row for name, row in idle.items() if name not in busy}
         return found, used
 
     def _draws_data(self) -> bool:
@@ -251,6 +259,9 @@ class _Loader:
         for name in section.sources:
             if name not in used_sources:
                 self.problems.add(self.document, ("sources", name), "is used by no variant")
+        for name, row in self.idle_parts.items():
+            message = "is not trained on, and no other part, selection or audit uses it"
+            self.problems.add(row, ("data", name), message)
 
     def _check_amount(self, section: ExperimentSection, variants: Sequence[Variant]) -> None:
         """Require that the trainings of the whole experiment can be planned in reasonable time."""
@@ -323,8 +334,8 @@ def _check_candidates(document: Document, candidates: Sequence[Candidate], probl
 def _check_parts_of_all(document: Document, candidate: Candidate, problems: Problems) -> None:
     """Require that no candidate has dev data or audited data of its own."""
     config = candidate.config
-    selecting = config.selection.parts if config.selection else ()
-    audited = {audit.part for audit in config.audits}
+    selecting = ancestors_of(config.selection.parts if config.selection else (), config.parts)
+    audited = ancestors_of({audit.part for audit in config.audits}, config.parts)
     for path in candidate.chosen:
         part = path.split(".")[1] if path.startswith("data.") else ""
         if part in selecting:
@@ -376,6 +387,10 @@ def _shared_axes(equal: Sequence[Variant], variants: Sequence[Variant]) -> list[
         each for each in variants if each.name == equal[0].name and fixed.items() <= each.axes.items()
     ]
     return varying if len(all_points) == len(equal) else []
+
+
+def _names_of_parts(candidate: Candidate) -> Iterator[str]:
+    return (part.name for part in candidate.config.parts)
 
 
 def _configs(variant: Variant) -> list[RunConfig]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from synthbench.config.chains import ChainParser, ancestors_of
 from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath, flatten
 from synthbench.config.experiment import (
@@ -21,6 +22,7 @@ from synthbench.config.problems import Problems, parse, readable
 from synthbench.config.schema import (
     AuditSection,
     EvaluateSection,
+    PartRole,
     PartSection,
     PublishedAuditSection,
     RunSection,
@@ -61,7 +63,10 @@ class RunParser:
         self.problems = problems
         self.draws_data = draws_data
         self.components = ComponentParser(sources, problems, has_llm=has_llm)
+        self.chains = ChainParser(self.components, problems)
         self.audits = AuditParser(self.components, problems, folder)
+        self.idle: dict[str, Document] = {}
+        """Parts that are neither trained on nor used otherwise, with the row that has them."""
 
     def parse(self, document: Document) -> RunConfig | None:
         """Return the run's configuration, or None with its faults noted."""
@@ -84,7 +89,7 @@ class RunParser:
             return None
         trained = trained or _Trained("", None, None, None)
         return RunConfig(
-            parts=tuple(part for part in parts if part),
+            parts=self._used(document, [part for part in parts if part]),
             trainer_name=trained.name,
             trainer=trained.trainer,
             selection=trained.selection,
@@ -95,6 +100,20 @@ class RunParser:
                 flatten({key: document.data[key] for key in ("data", "train") if key in document.data})
             ),
         )
+
+    def _used(self, document: Document, parts: Sequence[Part]) -> tuple[Part, ...]:
+        """Return the parts that are trained on, that select or are audited, and those they are made from.
+
+        Without training every part is made for its own sake.
+        """
+        if not document.data.get("train"):
+            return tuple(parts)
+        selecting = _mapping(_mapping(document.data, "train"), "selection").get("parts", ())
+        audited = [audit.get("part") for audit in _mapping(document.data, "audit").values()]
+        own = {part.name for part in parts if part.train_on}
+        used = ancestors_of({*own, *selecting, *audited}, parts)
+        self.idle |= {part.name: document for part in parts if part.name not in used}
+        return tuple(part for part in parts if part.name in used)
 
     def _check_aliases(self, document: Document) -> None:
         """Require that no name stands for a source of its own and for another one."""
@@ -141,7 +160,7 @@ class RunParser:
         self.components.learn_from(document, (*path, "source"), section.source)
         source = self.components.sources.get(section.source)
         steps = self._steps(document, name, section, None if source is None else source.record_kind)
-        return Part(name, steps, source=section.source)
+        return Part(name, steps, source=section.source, train_on=section.train_on)
 
     def _made_part(
         self, document: Document, name: str, section: PartSection, settings: dict[str, Any]
@@ -149,16 +168,41 @@ class RunParser:
         path: KeyPath = ("data", name)
         plugin = self.components.plugin("methods", section.method, document, path)
         if plugin is None:
-            for role, source in section.sources.items():
-                self.components.use(document, (*path, "sources", role), source)
+            self._roles(document, name, section.sources, None)
             self._steps(document, name, section, None)
             return None
         self.components.check_roles(plugin, section.sources, document, path)
+        known = {**plugin.source_roles, **plugin.optional_source_roles}
+        self._roles(document, name, section.sources, known)
         steps = self._steps(document, name, section, plugin.record_kind)
         method = self.components.method(plugin, settings, section.sources, document, path)
         if method is None:
             return None
-        return Part(name, steps, method=method, method_name=str(section.method), roles=section.sources)
+        return Part(
+            name,
+            steps,
+            method=method,
+            method_name=str(section.method),
+            roles=section.sources,
+            train_on=section.train_on,
+        )
+
+    def _roles(
+        self,
+        document: Document,
+        part: str,
+        given: Mapping[str, str | PartRole],
+        known: Mapping[str, RecordKind] | None,
+    ) -> None:
+        """Look at what each role takes; `known` are the roles' kinds, None of a method that is not there."""
+        for role, source in given.items():
+            if known is not None and role not in known:
+                continue
+            kind = None if known is None else known[role]
+            if isinstance(source, PartRole):
+                self.chains.take(document, part, role, source, kind)
+            else:
+                self.components.learn_from(document, ("data", part, "sources", role), source, kind)
 
     def _steps(
         self, document: Document, name: str, section: PartSection, kind: RecordKind | None
@@ -189,7 +233,9 @@ class RunParser:
         trainer, _ = self.components.configured(plugin, settings, document, ("train",))
         if plugin is None:
             return None
-        if plugin.takes_data != bool(document.data.get("data")):
+        parts = _mapping(document.data, "data").values()
+        has_data = any(not isinstance(part, dict) or part.get("train_on") is not False for part in parts)
+        if plugin.takes_data != has_data:
             wrong = "needs data, there is none" if plugin.takes_data else "takes no data; leave it empty"
             self.problems.add(document, ("data",), f"trainer '{section.trainer}' {wrong}")
         self._check_model_kind(document, plugin)

@@ -150,6 +150,15 @@ class RunSection(Section):
     )
 
 
+class PartRole(Section):
+    """Another part of the data as the source of a method's role; it comes before this part in the file."""
+
+    part: Name = Field(description="the part of `data` whose records the role takes")
+    prepared: bool = Field(
+        True, description="take its records after its prepare steps; false: before them, as they were made"
+    )
+
+
 class PartSection(Section):
     """One part of the training data: a source as it is, or what a method makes of sources."""
 
@@ -157,7 +166,16 @@ class PartSection(Section):
     method: ComponentName | None = Field(
         None, description="the method that makes the data; its settings are given beside it"
     )
-    sources: dict[Name, Name] = Field(default_factory=dict, description="the method's role -> source")
+    sources: dict[Name, Name | PartRole] = Field(
+        default_factory=dict,
+        description="the method's role -> source, or another part: `{part: NAME}`, `{part: NAME, prepared:"
+        " false}` for its records before its prepare steps",
+    )
+    train_on: bool = Field(
+        True,
+        description="false: the part is made for the roles of other parts only (or to select, or to be"
+        " audited), and not trained on itself",
+    )
     prepare: tuple[Settings, ...] = Field((), description="steps applied to the data, in this order")
 
 

@@ -17,7 +17,7 @@ from synthbench.config.experiment import (
     SeedOptimization,
     Variant,
 )
-from synthbench.config.schema import SeedOptimizationSection
+from synthbench.config.schema import PartRole, SeedOptimizationSection
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage
@@ -27,7 +27,7 @@ from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, Read
 from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.generation import SOURCE, Generate
 from synthbench.pipeline.operations.preparation import ApplyStep, Prepare
-from synthbench.pipeline.operations.training import PAUSED, Select, Train
+from synthbench.pipeline.operations.training import DATA, PAUSED, Select, Train
 from synthbench.plugin_loading import component
 from synthbench.plugins import GeneratedData, Method, Need
 from synthbench.user_files import STARTS_FROM
@@ -111,13 +111,17 @@ class _Planner:
         if candidate.chosen:
             chosen = json.dumps(dict(candidate.chosen), sort_keys=True)
             address = address.within(chosen, f"{address.label} with {_shown(candidate.chosen)}")
-        parts = {part.name: self._part(part, address) for part in config.parts}
+        made: _Made = {}
+        for part in config.parts:
+            made[part.name] = self._part(part, made, address)
+        parts = {name: prepared for name, (_, prepared) in made.items()}
         return self._train(config, parts, address), parts
 
     def _train(self, config: RunConfig, parts: Mapping[str, Stage], address: "_Address") -> Stage | None:
         if config.trainer is None:
             return None
-        inputs = {f"data:{index}": stage for index, stage in enumerate(parts.values())}
+        trained_on = (parts[part.name] for part in config.parts if part.train_on)
+        inputs = {f"{DATA}{index}": stage for index, stage in enumerate(trained_on)}
         operation = Train(config.trainer_name, config.trainer, address.seed)
         if (selection := config.selection) is not None:
             inputs |= {f"dev:{index}": self._source(name) for index, name in enumerate(selection.sources)}
@@ -146,14 +150,25 @@ class _Planner:
         label = f"{address.label} among {how.seeds} seeds"
         return self._add(Stage(choice, starts, label), f"{address.key}|select-seed")
 
-    def _part(self, part: Part, address: "_Address") -> Stage:
+    def _part(self, part: Part, made: "_Made", address: "_Address") -> tuple[Stage, Stage]:
+        """Return the part before and after its steps; `made` are the parts before it."""
         if part.method is None:
             assert part.source is not None
             stage = self._training_source(part.source, address)
         else:
-            method = self._seeded(part.method, address)
-            stage = self._generate(part.method_name, method, part.roles or {}, address)
-        return self._prepared(part, stage, address)
+            method, given = self._seeded(part.method, address), part.roles or {}
+            known = (*method.source_roles, *method.optional_source_roles)
+            roles = {role: self._taken(given[role], made, address) for role in known if role in given}
+            is_chained = any(isinstance(source, PartRole) for source in given.values())
+            stage = self._generate(part.method_name, method, roles, address, is_chained=is_chained)
+        return stage, self._prepared(part, stage, address)
+
+    def _taken(self, source: str | PartRole, made: "_Made", address: "_Address") -> Stage:
+        """Return what a role takes: a source, or another part."""
+        if isinstance(source, PartRole):
+            bare, prepared = made[source.part]
+            return prepared if source.prepared else bare
+        return self._training_source(source, address)
 
     def _prepared(self, part: Part, stage: Stage, address: "_Address") -> Stage:
         """Return the part after its steps."""
@@ -173,33 +188,40 @@ class _Planner:
         for name, need in step.plugin.needs().items():
             learnt = {source: self._training_source(source, address) for source in others}
             inner = address.within(f"{step.name}.{name}", f"{name} of {step.name} for {address.label}")
-            inputs[NEED + name] = self._need(need, learnt, {}, inner)
+            inputs[NEED + name] = self._need(need, learnt, inner)
         llm = self.experiment.llm if step.plugin.needs_llm() else None
         return self._add(
             Stage(ApplyStep(step.name, step.plugin, llm), inputs, f"{step.name} of {address.label}"),
             address.key,
         )
 
-    def _generate(self, name: str, method: Method, roles: Mapping[str, str], address: "_Address") -> Stage:
+    def _generate(
+        self,
+        name: str,
+        method: Method,
+        roles: Mapping[str, Stage],
+        address: "_Address",
+        *,
+        is_chained: bool = False,
+    ) -> Stage:
         known = (*method.source_roles, *method.optional_source_roles)
-        sources = {role: self._training_source(roles[role], address) for role in known if role in roles}
-        inputs = {SOURCE + role: stage for role, stage in sources.items()}
+        inputs = {SOURCE + role: roles[role] for role in known if role in roles}
         for need_name, need in method.needs().items():
             inner = address.within(f"{name}.{need_name}", f"{need_name} of {name} for {address.label}")
-            inputs[NEED + need_name] = self._need(need, sources, roles, inner)
+            inputs[NEED + need_name] = self._need(need, roles, inner, is_chained=is_chained)
         label = f"{name} for {address.label}"
-        operation = Generate(name, method, self.experiment.llm if method.needs_llm() else None)
+        operation = Generate(name, method, self.experiment.llm if method.needs_llm() else None, is_chained)
         return self._add(Stage(operation, inputs, label), f"{address.key}|generate.{name}")
 
     def _need(
-        self, need: Need, sources: Mapping[str, Stage], roles: Mapping[str, str], address: "_Address"
+        self, need: Need, sources: Mapping[str, Stage], address: "_Address", *, is_chained: bool = False
     ) -> Stage:
         if isinstance(need, GeneratedData):
             method = self._configured("methods", need.method, need.config)
-            inner = {role: roles[ours] for role, ours in need.sources.items() if ours in roles}
-            return self._generate(need.method, method, inner, address)
+            inner = {role: sources[ours] for role, ours in need.sources.items() if ours in sources}
+            return self._generate(need.method, method, inner, address, is_chained=is_chained)
         trainer = self._configured("trainers", need.trainer, need.config)
-        inputs = {f"data:{index}": sources[role] for index, role in enumerate(need.data)}
+        inputs = {f"{DATA}{index}": sources[role] for index, role in enumerate(need.data)}
         operation = Train(need.trainer, trainer, need.seed)
         if need.selection in sources:
             evaluator = self._configured("evaluators", need.evaluator, {})
@@ -277,6 +299,10 @@ def _together(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...
             yield tuple(group)
         else:
             yield from ((step,) for step in group)
+
+
+_Made = dict[str, tuple[Stage, Stage]]
+"""The parts of a row so far, each before and after its prepare steps."""
 
 
 @dataclass(frozen=True)

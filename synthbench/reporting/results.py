@@ -117,6 +117,7 @@ class DatasetSummary(_Result):
     dropped: dict[str, int] = Field(default_factory=dict)
     tokens: dict[str, int] = Field(default_factory=dict)
     cost_usd: float = 0.0
+    trained_on: bool = _omitted(True, "false: it was made for other parts only")
     llm: str = _omitted("", "the LLM that was asked for it")
     notes: tuple[str, ...] = _omitted((), "the method's notes for beside every table, a sentence each")
     measured: dict[str, float] = _omitted({}, "figures that the method measured, by name")

@@ -72,7 +72,8 @@ def _made_of(run: RunResult, measurement: Measurement, tracked: Mapping[str, str
     for data in run.datasets:
         by = f" by {data.method}" if data.method else ""
         content = f"{data.num_records:,} records, content {data.content_hash[:12]}"
-        yield f"data {data.part}{by}: {content}, {data.folder}"
+        unused = "" if data.trained_on else ", not trained on itself"
+        yield f"data {data.part}{by}: {content}, {data.folder}{unused}"
         yield from (f"  made of {ingredient_text(ingredient)}" for ingredient in data.made_of)
 
 

@@ -397,5 +397,5 @@ def _dataset_input(dataset: DatasetSummary) -> "DatasetInput":
             source=json.dumps({"uri": dataset.folder}),
             profile=json.dumps(profile, sort_keys=True),
         ),
-        [InputTag("mlflow.data.context", "training")],
+        [InputTag("mlflow.data.context", "training" if dataset.trained_on else "not trained on")],
     )

@@ -21,7 +21,7 @@ from synthbench.pipeline.operations.asking import LLM_KEY, NEED
 from synthbench.pipeline.operations.data import ReadSource
 from synthbench.pipeline.operations.generation import SOURCE
 from synthbench.pipeline.operations.preparation import RECIPE, Prepare
-from synthbench.pipeline.operations.training import PAUSED
+from synthbench.pipeline.operations.training import DATA, PAUSED
 from synthbench.plugin_loading import component
 from synthbench.plugins import Component, Evaluator, Method, Step, Trainer
 
@@ -120,7 +120,7 @@ def works_on(plugin: object) -> bool:
 
 
 def _training(piece: Piece, trainer: Trainer) -> Work | None:
-    work = trainer.work(_total(piece.inputs, "data:"), _total(piece.inputs, "dev"))
+    work = trainer.work(_total(piece.inputs, DATA), _total(piece.inputs, "dev"))
     begun = piece.inputs[PAUSED].until if PAUSED in piece.inputs else 0.0
     share = float(piece.config.get("until", 1.0)) - begun
     if work is None or work.operations is None:

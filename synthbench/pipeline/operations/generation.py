@@ -29,6 +29,8 @@ class Generate(AskingOperation[Method]):
     """Runs a method on its "source:..." inputs, with what it declared as "need:..." inputs."""
 
     kind: ClassVar[str] = "generate"
+    is_chained: bool = False
+    """Whether a source is made by another stage, so that the method checks its sources once all are made."""
 
     def table_notes(self) -> tuple[str, ...]:
         """Return the notes that every table of such data needs."""
@@ -36,12 +38,14 @@ class Generate(AskingOperation[Method]):
 
     def check(self, inputs: Mapping[str, Path]) -> None:
         """Let the method check its sources, if it has such a check: reading them takes a while."""
-        if type(self.plugin).check_data is not Method.check_data:
+        if not self.is_chained and type(self.plugin).check_data is not Method.check_data:
             self.plugin.check_data(_sources(inputs))
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Generate what the journal does not hold yet, then write the data set in the units' order."""
         sources = _sources(inputs)
+        if self.is_chained:
+            self.plugin.check_data(sources)
         finished = frozenset(entry["key"] for entry in work.journal.read())
         with self.context(inputs, work, finished) as context:
             self._generate(sources, context, work)

@@ -26,6 +26,7 @@ from synthbench.runtime import use_threads
 
 SUMMARY_FILE = "training.json"
 PAUSED = "paused"
+DATA = "data:"
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]
 
 def _parts(inputs: Mapping[str, Path]) -> list[SyntheticDataset]:
     """Read the training data; an empty part is an error, since the row would not be what its name says."""
-    found = {name: read_dataset(folder) for name, folder in _named(inputs, "data:")}
+    found = {name: read_dataset(folder) for name, folder in _named(inputs, DATA)}
     for name, dataset in found.items():
         if not len(dataset):
             dropped = "; ".join(f"{number:,} {reason}" for reason, number in dataset.manifest.dropped.items())

@@ -16,7 +16,7 @@ from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage, ancestors
 from synthbench.pipeline.operations.data import ReadSource
 from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
-from synthbench.pipeline.operations.training import PAUSED, SUMMARY_FILE, Train
+from synthbench.pipeline.operations.training import DATA, PAUSED, SUMMARY_FILE, Train
 from synthbench.pipeline.results.audits import audit_results
 from synthbench.pipeline.results.data_checks import with_data_checks
 from synthbench.pipeline.results.item_noise import item_noise
@@ -121,7 +121,7 @@ def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -
     model = _trained(run, artifacts)
     summary = (artifacts.json(model.identity, SUMMARY_FILE) if model else None) or {}
     parts = run.data.get(model.identity if model else "", {})
-    datasets = _datasets(parts, artifacts, experiment.table.counted_parts)
+    datasets = _datasets(parts, artifacts, experiment.table.counted_parts, _trained_on(model))
     starts = _starts(model)
     return RunResult(
         variant=run.variant.name,
@@ -167,8 +167,18 @@ def _starts(model: Stage | None) -> list[Train]:
     return [operation for operation in operations if isinstance(operation, Train)]
 
 
+def _trained_on(model: Stage | None) -> set[str] | None:
+    """Return the identities of the data that a model was trained on, None without a model."""
+    if model is None:
+        return None
+    return {stage.identity for name, stage in model.inputs.items() if name.startswith(DATA)}
+
+
 def _datasets(
-    parts: Mapping[str, Stage], artifacts: Artifacts, counted: Collection[str]
+    parts: Mapping[str, Stage],
+    artifacts: Artifacts,
+    counted: Collection[str],
+    trained_on: Collection[str] | None,
 ) -> Iterator[DatasetSummary]:
     for name, stage in parts.items():
         if not artifacts.has_dataset(stage.identity):
@@ -186,6 +196,7 @@ def _datasets(
             dropped=manifest.dropped,
             tokens=manifest.tokens,
             cost_usd=manifest.cost_usd,
+            trained_on=trained_on is None or stage.identity in trained_on,
             llm=" and ".join(llm.model for llm in asked),
             notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *notes),
             measured=manifest.measured,

@@ -61,7 +61,9 @@ class _Checker:
             dataset.model_copy(update={"figures": self._figures(dataset.stage)})
             for dataset in result.datasets
         )
-        parts = {dataset.part: dataset.stage for dataset in datasets if dataset.num_records}
+        parts = {
+            dataset.part: dataset.stage for dataset in datasets if dataset.num_records and dataset.trained_on
+        }
         overlaps = self._overlaps(parts, dict(self._tests(run)) if parts else {})
         return result.model_copy(update={"datasets": datasets, "overlaps": overlaps})
 

@@ -21,8 +21,12 @@ def cost_results(plan: Plan, artifacts: Artifacts) -> tuple[CostResult, ...]:
     rows: dict[str, dict[str, None]] = {}
     for run in plan.runs:
         for parts in run.data.values():
+            counted: set[str] = set()
             for part, stage in parts.items():
                 stages = [each for each in _asking(stage) if artifacts.has(each.identity)]
+                # A part that another one is made from has its cost in its own line.
+                stages = [each for each in stages if each.identity not in counted]
+                counted.update(each.identity for each in stages)
                 if stages:
                     asked.setdefault(stages[-1].identity, (part, stages))
                     rows.setdefault(stages[-1].identity, {})[_row(run, plan)] = None

@@ -45,7 +45,12 @@ def flat_labels(result: ExperimentResult) -> Iterator[str]:
     flat: dict[str, dict[str, None]] = {}
     for run in result.runs:
         for data in run.datasets:
-            if data.method and data.num_records > 1 and data.figures.get("score_sd", 1.0) < FLAT:
+            if (
+                data.method
+                and data.trained_on
+                and data.num_records > 1
+                and data.figures.get("score_sd", 1.0) < FLAT
+            ):
                 flat.setdefault(data.part, {})[run.variant] = None
     for part, variants in flat.items():
         yield (

@@ -139,6 +139,7 @@ def _shown(title: str, data: DatasetSummary, excerpt: DataExcerpt | None) -> Sho
     facts = (
         ("kind", data.kind.replace("_", " ")),
         ("written by", data.method),
+        ("trained on", "" if data.trained_on else "no, other parts are made from it"),
         ("LLM", data.llm),
         ("failures", failures if data.num_failures else ""),
         ("dropped", dropped),
