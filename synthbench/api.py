@@ -21,6 +21,7 @@ from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.batching import length_sorted_units
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer, finite_scores, symmetric_scores
@@ -77,6 +78,7 @@ __all__ = [
     "Pretrained",
     "Progress",
     "ProgressTask",
+    "Question",
     "Ranking",
     "Record",
     "RecordKind",
@@ -95,6 +97,7 @@ __all__ = [
     "Triplet",
     "Unit",
     "UserError",
+    "Verdict",
     "Work",
     "Writer",
     "WritingCost",
@@ -111,4 +114,5 @@ __all__ = [
     "read_settings",
     "reading",
     "symmetric_scores",
+    "verdicts",
 ]

@@ -25,7 +25,9 @@ class LLMSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     seed: int = Field(0, ge=0, description="another seed, other answers and faults")
-    noise: float = Field(0.0, ge=0, le=1, description="share of answers of the wrong relation or topic")
+    noise: float = Field(
+        0.0, ge=0, le=1, description="share of answers of the wrong relation, topic or judgement"
+    )
     unread: float = Field(
         0.0, ge=0, le=1, description="share of paraphrases and contradictions of another sentence than asked"
     )
@@ -33,7 +35,8 @@ class LLMSettings(BaseModel):
         0.6,
         ge=0,
         le=1,
-        description="share of answers with the prompt's habits: few topics, forms and kinds of change",
+        description="share of answers with the prompt's habits: few topics, forms and kinds of change; of"
+        " judgements, share of those that go by shared words",
     )
     refusals: float = Field(0.0, ge=0, le=1, description='share of answers like "I cannot paraphrase ..."')
     empty: float = Field(0.0, ge=0, le=1, description="share of answers without any text")

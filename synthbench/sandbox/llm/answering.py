@@ -14,6 +14,7 @@ from typing import Any
 
 from synthbench.sandbox.events import Event
 from synthbench.sandbox.llm import VERSION, LLMSettings
+from synthbench.sandbox.llm.comparing import REFUSALS, in_other_words, judgement
 from synthbench.sandbox.llm.habits import Habits, prompt_of
 from synthbench.sandbox.llm.rewriting import denied, reworded
 from synthbench.sandbox.llm.understanding import Ask, Message, Task, domains_of, register_of, understand
@@ -40,6 +41,7 @@ _REFUSALS = {
         "As an AI language model, I cannot generate this content.",
         "Sorry, I am unable to help with this list.",
     ),
+    Task.JUDGEMENT: REFUSALS,
     Task.UNCLEAR: ("I'm sorry, but I can't help with that.",),
 }
 _QUESTIONS = (
@@ -89,6 +91,8 @@ def malformed(answer: str, ask: Ask, random: Random) -> str:
 
     A list may come in another numbering, with a sentence less or with one twice.
     """
+    if ask.comparison is not None:
+        return in_other_words(answer, ask.comparison, random)
     if ask.task is Task.UNCLEAR:
         return answer + random.choice(_NOTES)
     lines = answer.split("\n")
@@ -192,6 +196,9 @@ class Answers:
         ask = self.ask
         if ask.task is Task.UNCLEAR:
             return question(random)
+        if ask.comparison is not None:
+            settings = self.settings
+            return judgement(ask.comparison, random, noise=settings.noise, habits=settings.habits)
         if ask.task is Task.SENTENCES:
             return numbered(self._new_sentences(random))
         if random.random() < self.settings.noise:

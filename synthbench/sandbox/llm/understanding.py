@@ -8,6 +8,7 @@ from enum import StrEnum
 from functools import cache
 from itertools import pairwise
 
+from synthbench.sandbox.llm.comparing import Comparison, comparison_in
 from synthbench.sandbox.llm.inputs import (
     Parts,
     leaning,
@@ -147,6 +148,7 @@ class Task(StrEnum):
     PARAPHRASE = "paraphrase"
     CONTRADICTION = "contradiction"
     SENTENCES = "sentences"
+    JUDGEMENT = "judgement"
     UNCLEAR = "unclear"
 
 
@@ -154,13 +156,14 @@ class Task(StrEnum):
 class Ask:
     """A task, the sentence that it is about (or the instruction for new ones), and how many are wanted.
 
-    `count` 1 asks for a bare sentence, more for a numbered list.
+    `count` 1 asks for a bare sentence, more for a numbered list. A judgement has its `comparison`.
     """
 
     task: Task
     sentence: str = ""
     instruction: str = ""
     count: int = 1
+    comparison: Comparison | None = None
 
 
 def understand(messages: Sequence[Message]) -> Ask:
@@ -168,6 +171,9 @@ def understand(messages: Sequence[Message]) -> Ask:
 
     The newest clear instruction counts; without one, what the exemplars (user and assistant in turn) show.
     """
+    judged = comparison_in(messages)
+    if judged is not None:
+        return Ask(Task.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)
     users = [parts(text) for role, text in messages if role == "user"]
     if not users:
         return Ask(Task.UNCLEAR)

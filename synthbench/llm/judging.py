@@ -1,0 +1,190 @@
+"""Questions to an LLM with a fixed set of answers: yes or no, or a grade. Unclear ones are never guessed."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from synthbench.errors import did_you_mean
+from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.replies import without_thoughts
+from synthbench.llm.requests import ChatAnswer, ChatRequest
+
+UNCLEAR = "unclear answer"
+"""Why there is no value where the LLM answered something else than it was asked for."""
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_CHARACTERS_PER_TOKEN = 4.5
+_TOKENS_PER_MESSAGE = 4
+_TOKENS_PER_ANSWER = 3
+_SENTENCE_LENGTH = 60
+_SHOWN = 200
+
+
+class Question(BaseModel):
+    """One question on each record; the answer is yes or no, or with `grades` a number between two."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    prompt: str = Field(
+        min_length=1,
+        description="the question; {sentence1} stands for the record's column of this name. How to answer is"
+        " added at the end",
+    )
+    system: str = Field("", description="a system message before it; empty: none")
+    grades: tuple[int, int] | None = Field(
+        None, description="[0, 5]: the lowest and the highest grade that may be answered; null: yes or no"
+    )
+    temperature: Annotated[float, Field(ge=0, le=2)] | Literal["unset"] = Field(
+        0.0, description="as the API has it; unset: not sent"
+    )
+    max_tokens: Annotated[int, Field(ge=1)] | Literal["unset"] = Field(
+        "unset", description="longest answer in tokens, thoughts included; unset: not sent"
+    )
+
+    @model_validator(mode="after")
+    def _in_order(self) -> Self:
+        if self.grades is not None and self.grades[0] >= self.grades[1]:
+            raise ValueError(f"grades: the lowest comes first, as in [0, 5], is {list(self.grades)}")
+        return self
+
+    def obstacle(self, columns: Collection[str]) -> str:
+        """Return why the question can't be asked on records with these columns, "" if it can."""
+        names = _PLACEHOLDER.findall(self.prompt)
+        if not names:
+            return f"the prompt names no column; write {{{min(columns)}}} where its text belongs"
+        unknown = next((name for name in names if name not in columns), "")
+        return f"{{{unknown}}} in the prompt is no column{did_you_mean(unknown, columns)}" if unknown else ""
+
+    def request(self, key: str, texts: Mapping[str, str]) -> ChatRequest:
+        """Return the request on one record, whose texts are given by column."""
+        asked = _PLACEHOLDER.sub(lambda match: _on_one_line(texts[match[1]]), self.prompt)
+        messages = [{"role": "system", "content": self.system}] if self.system else []
+        messages.append({"role": "user", "content": f"{asked.rstrip()}\n\n{self.how_to_answer}"})
+        sampling = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        sent = {name: value for name, value in sampling.items() if not isinstance(value, str)}
+        return ChatRequest(key, tuple(messages), sent)
+
+    @property
+    def how_to_answer(self) -> str:
+        """The last line of every request."""
+        if self.grades is None:
+            return "Answer with yes or no only."
+        lowest, highest = self.grades
+        return f"Answer with one number from {lowest} to {highest} only."
+
+    def read(self, text: str) -> "Verdict":
+        """Return what an answer says: 1 for yes, 0 for no, a grade's place between lowest and highest."""
+        plain = _plain(without_thoughts(text))
+        if self.grades is None:
+            said = _yes_or_no(plain)
+            return _unclear(text) if said is None else Verdict(float(said))
+        lowest, highest = self.grades
+        grade = _grade(plain, highest)
+        if grade is None or not lowest <= grade <= highest:
+            return _unclear(text)
+        return Verdict((grade - lowest) / (highest - lowest))
+
+    def asks(self, num_records: int) -> ChatAmount:
+        """Return the requests and tokens that so many records take."""
+        texts = len(_PLACEHOLDER.findall(self.prompt)) * _SENTENCE_LENGTH
+        said = (self.prompt, self.system, self.how_to_answer)
+        length = (texts + sum(map(len, said))) / _CHARACTERS_PER_TOKEN + 2 * _TOKENS_PER_MESSAGE
+        return ChatAmount(num_records, round(num_records * length), num_records * _TOKENS_PER_ANSWER)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to one question: `value` in [0, 1], or None with the reason and what was answered."""
+
+    value: float | None
+    reason: str = ""
+    answered: str = ""
+
+
+def verdicts(
+    question: Question, records: Iterable[tuple[str, Mapping[str, str]]], client: ChatClient
+) -> Iterator[tuple[str, Verdict]]:
+    """Ask about each record, given by a key and its texts by column; yield keys and verdicts as they come.
+
+    A request that failed for good is a verdict without a value, too. Raises what `ChatClient.answers` raises.
+    """
+    requests = (question.request(key, texts) for key, texts in records)
+    for answer in client.answers(requests):
+        yield answer.request.key, _verdict(question, answer)
+
+
+def _verdict(question: Question, answer: ChatAnswer) -> Verdict:
+    if answer.text is None:
+        return Verdict(None, answer.failure)
+    return question.read(answer.text)
+
+
+def _unclear(text: str) -> Verdict:
+    return Verdict(None, UNCLEAR, " ".join(text.split())[:_SHOWN])
+
+
+def _on_one_line(text: str) -> str:
+    """Return a text on one line: a line break would look like the end of the sentence."""
+    return " ".join(text.split())
+
+
+# Reading answers. All are lower-cased, without emphasis, quotes and brackets around words.
+_MARKS = re.compile(r"[*_`\"“”„«»#\[\]{}()]|\\boxed|(?<!\w)['‘’]|['‘’](?!\w)")
+_NAME = (
+    r"(?:answer|verdict|judge?ment|conclusion|score|grade|rating|similarity|result|response|"
+    r"i(?: would|'d) say)"
+)
+_BETWEEN = r"(?:\s+(?:is|would be|should be|of|a|the|final|score|grade|rating|therefore|thus))*\s*[:=]*\s*"
+_SAID = rf"\b{_NAME}{_BETWEEN}"
+_WORDS = {"yes": True, "no": False, "true": True, "false": False}
+_POLAR = r"(yes|no|true|false)"
+_LABELLED_POLAR = re.compile(_SAID + _POLAR + r"\b(?! (?:idea|clue|doubt|opinion|difference)\b)")
+_FIRST_POLAR = re.compile(rf"^{_POLAR}\s*(?:$|[.,;:!\n–—-])")
+_BOTH = re.compile(r"\byes\b\s*(?:and|or|/|,|nor)\s*no\b|\bno\b\s*(?:and|or|/|,|nor)\s*yes\b")
+_NUMBER = r"([-−]?\d+(?:[.,]\d+)?)"
+_OUT_OF = r"(?:\s*(?:/|out of|of)\s*(\d+))?"
+_RANGE = r"(?!\s*(?:-|–|to|or|and|/)\s*\d|\d|\s*%)"
+_LABELLED_GRADE = re.compile(_SAID + _NUMBER + _OUT_OF + _RANGE)
+_WHOLE_GRADE = re.compile(rf"^{_NUMBER}{_OUT_OF}\s*[.!]?$")
+_FIRST_GRADE = re.compile(rf"^{_NUMBER}{_OUT_OF}{_RANGE}\s*(?:[.,;:!\n–—-])\s*(?=\D)")
+_LIST = re.compile(r"^\s*1[.)].*^\s*2[.)]", re.DOTALL | re.MULTILINE)
+_DIGITS = {
+    word: str(value)
+    for value, word in enumerate(
+        ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    )
+}
+
+
+def _plain(text: str) -> str:
+    lines = (" ".join(_MARKS.sub(" ", line.lower()).split()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _yes_or_no(text: str) -> bool | None:
+    """Return what an answer says at its beginning, its end, or after a label; None if that is not clear."""
+    if _BOTH.search(text):
+        return None
+    labelled = {_WORDS[found] for found in _LABELLED_POLAR.findall(text)}
+    first = _FIRST_POLAR.match(text)
+    last = _FIRST_POLAR.fullmatch(text.rpartition("\n")[2].rstrip(".!"))
+    said = labelled | {_WORDS[match[1]] for match in (first, last) if match}
+    return said.pop() if len(said) == 1 else None
+
+
+def _grade(text: str, highest: int) -> float | None:
+    """Return the number that an answer gives, None if that is not clear."""
+    text = _DIGITS.get(text.rstrip("."), text)
+    found = _LABELLED_GRADE.findall(text)
+    if not found:
+        whole = (_WHOLE_GRADE.match(line) for line in (text, text.rpartition("\n")[2]))
+        is_list = _LIST.search(text) is not None
+        matches = (*whole, None if is_list else _FIRST_GRADE.match(text))
+        found = [match.groups() for match in matches if match]
+    if any(scale and int(scale) != highest for _, scale in found):
+        return None
+    grades = {float(number.replace(",", ".").replace("−", "-")) for number, _ in found}
+    return grades.pop() if len(grades) == 1 else None

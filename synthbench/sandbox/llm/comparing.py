@@ -1,0 +1,146 @@
+"""Questions on one to three sentences with a fixed answer: yes or no, or a grade."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from synthbench.sandbox.events import similarity
+from synthbench.sandbox.llm.inputs import leaning
+from synthbench.sandbox.parsing import heard
+
+SAME = 0.9
+"""From this similarity on two sentences mean the same; it is the oracle's."""
+RELATED = 0.5
+"""From this similarity on, and below SAME, two sentences are alike, and both can't be true of one event."""
+HABITUAL_SAME = 0.7
+"""From this mean of similarity and shared words on, a judge with habits holds two sentences for the same."""
+REFUSALS = (
+    "I cannot judge these sentences.",
+    "I'm sorry, but I can't compare these for you.",
+    "As an AI language model, I cannot answer this without more context.",
+)
+UNDECIDED = (
+    "It depends on how one reads them: in some ways yes, in others no.",
+    "That is hard to say; both views can be argued for.",
+)
+_YES_OR_NO = re.compile(r"\byes\b\W{1,3}(?:or\W{1,3})?no\b", re.IGNORECASE)
+_SCALE = re.compile(
+    r"\b(?:from|between|scale of|range of)\s+(\d+)(?:\s*\([^()\n]*\))?\s*(?:to|and|through|-|–)\s*(\d+)",
+    re.IGNORECASE,
+)
+_GRADING = re.compile(r"\b(?:grade|score|rate|rating|number|answer|scale|judge)\b", re.IGNORECASE)
+_LABEL = (
+    r"(?:the )?(?:(?:first|second|third|1st|2nd|original|input|other|new|next)\s+)?"
+    r"(?:sentence|text|statement|anchor|positive|negative|premise|hypothesis|paraphrase|contradiction|"
+    r"caption|[abcxy])\s*#?[123abc]?"
+)
+_LABELLED = re.compile(rf"^\W*{_LABEL}\W*:\W*[ \t]*(?P<text>\w.*?)\W*$", re.IGNORECASE | re.MULTILINE)
+_QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”')
+_CONTRADICTS = re.compile(r"\b(?:contradict\w*|opposite|negat\w+|den(?:y|ies)|hard negative)\b")
+_MOST_TEXTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What is to be judged: one to three sentences, in what respect, and on which scale (None: yes or no)."""
+
+    texts: tuple[str, ...]
+    instruction: str
+    scale: tuple[int, int] | None
+
+    @property
+    def wants_sameness(self) -> bool:
+        """Whether yes means that the sentences mean the same."""
+        return leaning(self.instruction) >= 0 or len(self.texts) == _MOST_TEXTS
+
+
+def comparison_in(messages: Sequence[tuple[str, str]]) -> Comparison | None:
+    """Return what the last user message asks to be judged; None if it does not ask for a judgement."""
+    users = [text for role, text in messages if role == "user"]
+    if not users:
+        return None
+    texts, rest = _taken_apart(users[-1])
+    others = [text for role, text in messages if role in ("system", "developer")]
+    instruction = "\n".join((*others, rest))
+    scale = _scale(instruction)
+    if not 0 < len(texts) <= _MOST_TEXTS or (scale is None and not _YES_OR_NO.search(instruction)):
+        return None
+    return Comparison(texts, instruction, scale)
+
+
+def judgement(asked: Comparison, random: Random, *, noise: float, habits: float) -> str:
+    """Return the answer: the truth, but for `noise` a wrong one, and for `habits` what shared words suggest.
+
+    Sentences outside the grammar are compared by their words.
+    """
+    is_habitual, is_wrong = random.random() < habits, random.random() < noise
+    if asked.scale is None:
+        return "yes" if _is_so(asked, is_habitual=is_habitual) != is_wrong else "no"
+    lowest, highest = asked.scale
+    grade = round(lowest + _similarity(asked.texts, is_habitual=is_habitual) * (highest - lowest))
+    if is_wrong:
+        grade = random.choice([other for other in range(lowest, highest + 1) if other != grade])
+    return str(grade)
+
+
+def in_other_words(answer: str, asked: Comparison, random: Random) -> str:
+    """Return an answer that says the same in more words than were asked for, or one that decides nothing."""
+    most = "" if asked.scale is None else f"/{asked.scale[1]}"
+    forms = (
+        f"Answer: {answer}{most}",
+        f"**{answer.capitalize()}**",
+        f"{answer.capitalize()}{most}. The sentences were compared word by word.",
+        f"<think>Let me see. They are alike at first sight.</think>\n{answer}",
+        random.choice(UNDECIDED),
+    )
+    return random.choice(forms)
+
+
+def _is_so(asked: Comparison, *, is_habitual: bool) -> bool:
+    first, *others = asked.texts
+    if not others:
+        known = heard(first)
+        return known is not None
+    value = _similarity((first, others[0]), is_habitual=is_habitual)
+    limit = HABITUAL_SAME if is_habitual else SAME
+    if asked.wants_sameness:
+        is_other = len(others) < _MOST_TEXTS - 1 or _similarity((first, others[1]), is_habitual=False) < SAME
+        return value >= limit and is_other
+    if _CONTRADICTS.search(asked.instruction.lower()):
+        return RELATED <= value < limit
+    return value < limit
+
+
+def _similarity(texts: Sequence[str], *, is_habitual: bool) -> float:
+    """Return the similarity of the first two sentences; of one sentence, whether it is in the grammar."""
+    known = [heard(text) for text in texts]
+    if len(texts) == 1:
+        return float(known[0] is not None)
+    shared = _shared_words(texts[0], texts[1])
+    if known[0] is None or known[1] is None:
+        return shared
+    truth = similarity(known[0].event, known[1].event)
+    return (truth + shared) / 2 if is_habitual else truth
+
+
+def _shared_words(first: str, second: str) -> float:
+    words, others = (set(re.findall(r"\w+", text.lower())) for text in (first, second))
+    return len(words & others) / max(len(words | others), 1)
+
+
+def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the sentences of a message, labelled or else quoted, and the message without them."""
+    labelled = [match["text"] for match in _LABELLED.finditer(text)]
+    quoted = ["".join(groups) for groups in _QUOTED.findall(text)]
+    texts = labelled or [each for each in quoted if len(each.split()) > 1]
+    rest = _LABELLED.sub(" ", text) if labelled else _QUOTED.sub(" ", text)
+    return tuple(texts), rest
+
+
+def _scale(instruction: str) -> tuple[int, int] | None:
+    found = _SCALE.search(instruction) if _GRADING.search(instruction) else None
+    if found is None:
+        return None
+    lowest, highest = int(found[1]), int(found[2])
+    return (lowest, highest) if lowest < highest else None

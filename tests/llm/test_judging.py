@@ -1,0 +1,185 @@
+"""Questions with a fixed set of answers: what is asked, how answers are read, what an unclear one becomes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from synthbench.llm.judging import UNCLEAR, Question
+
+SAME = Question(prompt="Do they mean the same?\nSentence 1: {sentence1}\nSentence 2: {sentence2}")
+GRADED = Question(prompt="How alike are {sentence1} and {sentence2}?", grades=(0, 5))
+
+
+def test_a_request_holds_both_texts_on_a_line_each_and_how_to_answer() -> None:
+    question = SAME.model_copy(update={"system": "You compare sentences."})
+    request = question.request("7", {"sentence1": "A man\nruns. {sentence2}", "sentence2": "A man walks."})
+    assert request.key == "7"
+    assert request.messages[0] == {"role": "system", "content": "You compare sentences."}
+    assert request.messages[1]["content"] == (
+        "Do they mean the same?\nSentence 1: A man runs. {sentence2}\nSentence 2: A man walks.\n\n"
+        "Answer with yes or no only."
+    )
+    assert request.sampling == {"temperature": 0.0}
+    assert (
+        GRADED.request("7", {"sentence1": "a", "sentence2": "b"})
+        .messages[0]["content"]
+        .endswith("Answer with one number from 0 to 5 only.")
+    )
+    unset = Question(prompt="{sentence1}?", temperature="unset", max_tokens=5)
+    assert unset.request("7", {"sentence1": "a"}).sampling == {"max_tokens": 5}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "yes",
+            "Yes.",
+            "YES!",
+            "**Yes**",
+            '"Yes."',
+            "Yes, they do.",
+            "yes - the same event",
+            "Yes\n\nBoth say so.",
+        ),
+        *(
+            "Answer: yes",
+            "The answer is yes.",
+            "**Final answer:** Yes",
+            "My verdict: yes",
+            "I would say yes.",
+        ),
+        *(
+            "They tell the same event.\nYes",
+            "<think>No, wait. Yes or no?</think>\nYes",
+            "True",
+            "\\boxed{yes}",
+        ),
+        *("Yes, there is no difference in meaning.", "Both are about a man.\n\nAnswer: **Yes**."),
+    ],
+)
+def test_a_yes_is_read_in_many_forms(text: str) -> None:
+    assert SAME.read(text).value == 1.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("no", "No.", "**no**", "No, the first is about a dog.", "Answer: no", "I'd say no.", "False."),
+        *("The answer is no, since yes would need the same subject.", "They differ.\nno."),
+    ],
+)
+def test_a_no_is_read_in_many_forms(text: str) -> None:
+    assert SAME.read(text).value == 0.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "maybe",
+            "Yes and no.",
+            "yes/no",
+            "No idea.",
+            "No difference.",
+            "It depends.",
+            "Not really",
+            "5",
+        ),
+        *("Answer: no idea", "Neither yes nor no.", "Yes, at first sight.\nBut in the end: \nno"),
+        *("I cannot judge these sentences.", "Answer: yes\nAnswer: no", "nothing", "Yesterday they did."),
+    ],
+)
+def test_an_answer_that_is_neither_is_unclear_and_kept(text: str) -> None:
+    verdict = SAME.read(text)
+    assert verdict.value is None
+    assert verdict.reason == UNCLEAR
+    assert verdict.answered == " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("4", "4.", "4.0", "4,0", "4/5", "4 / 5", "4 out of 5", "(4)", "**4**", "four", "Four."),
+        *(
+            "Score: 4",
+            "Score: 4/5",
+            "**Score**: 4",
+            "Rating = 4 out of 5.",
+            "The similarity is 4.",
+            "Grade 4",
+        ),
+        *("I would say 4.", "4 - they differ in a detail", "4: nearly the same", "They share 2 words.\n4"),
+        *(
+            "<think>maybe 3, or 5</think>4",
+            "4. The sentences differ in a detail.",
+            "The answer is a score of 4",
+        ),
+        *("There are 2 men in one and 3 in the other.\nScore: 4",),
+    ],
+)
+def test_a_grade_is_read_in_many_forms(text: str) -> None:
+    assert GRADED.read(text).value == 0.8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "",
+            "3-4",
+            "3 or 4",
+            "between 3 and 4",
+            "Score: 3 to 4",
+            "6",
+            "-1",
+            "4/10",
+            "80%",
+            "Score: 80%",
+            "high",
+        ),
+        *("yes", "The men are 2 and the dogs are 3.", "1. a man runs\n2. a dog runs", "Score: 4\nScore: 2"),
+        *(
+            "44",
+            "Score: 45",
+        ),
+    ],
+)
+def test_what_is_no_one_grade_is_unclear(text: str) -> None:
+    assert GRADED.read(text).value is None
+
+
+def test_a_grade_is_its_place_in_the_range() -> None:
+    question = Question(prompt="{anchor}", grades=(1, 7))
+    assert [question.read(text).value for text in ("1", "4", "7", "5.5", "0")] == [0.0, 0.5, 1.0, 0.75, None]
+
+
+@given(st.text(max_size=60))
+def test_no_answer_breaks_the_reader_and_every_value_is_in_range(text: str) -> None:
+    for question in (SAME, GRADED):
+        value = question.read(text).value
+        assert value is None or 0.0 <= value <= 1.0
+
+
+def test_columns_that_the_prompt_names_must_be_there() -> None:
+    assert SAME.obstacle(("sentence1", "sentence2", "score")) == ""
+    assert "{sentence1} in the prompt is no column" in SAME.obstacle(("anchor", "positive"))
+    misspelt = Question(prompt="{sentense1}").obstacle(("sentence1", "sentence2"))
+    assert misspelt.endswith("is no column; did you mean 'sentence1'?")
+    assert "names no column; write {anchor}" in Question(prompt="Is it good?").obstacle(
+        ("anchor", "positive")
+    )
+
+
+def test_grades_have_an_order() -> None:
+    with pytest.raises(ValidationError, match="the lowest comes first"):
+        Question(prompt="{anchor}", grades=(5, 0))
+
+
+def test_amounts_grow_with_the_records_and_the_prompt() -> None:
+    small, large = SAME.asks(10), SAME.asks(1000)
+    assert (small.num_requests, large.num_requests) == (10, 1000)
+    assert large.prompt_tokens == pytest.approx(100 * small.prompt_tokens, rel=0.01)
+    assert 40 < small.prompt_tokens / 10 < 80

@@ -1,0 +1,130 @@
+"""What the sandbox's LLM answers to questions on given sentences: right by the grammar, wrong as told."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from synthbench.llm.judging import Question
+from synthbench.sandbox.events import similarity
+from synthbench.sandbox.llm import LLMSettings
+from synthbench.sandbox.llm.answering import Answers
+from synthbench.sandbox.llm.understanding import Task, understand
+from synthbench.sandbox.parsing import heard
+from synthbench.sandbox.realisation import REGISTERS
+from synthbench.sandbox.sampling import Scope
+from synthbench.sandbox.sets import pairs
+from synthbench.sandbox.vocabulary import domain_names
+
+EVERYTHING = Scope("test", 0, REGISTERS, domain_names())
+PAIRS = [drawn for drawn, _ in islice(pairs(EVERYTHING), 150)]
+HONEST = LLMSettings(habits=0.0)
+SAME = Question(prompt="Do these mean the same?\nSentence 1: {sentence1}\nSentence 2: {sentence2}")
+DIFFERENT = Question(prompt='Does "{sentence1}" differ in meaning from "{sentence2}"?')
+CONTRADICTS = Question(
+    prompt="Premise: {sentence1}\nHypothesis: {sentence2}\nDoes it contradict the premise?"
+)
+GRADED = Question(
+    prompt="Rate how similar in meaning the sentences are.\nA: {sentence1}\nB: {sentence2}", grades=(0, 5)
+)
+
+
+def asked(question: Question, settings: LLMSettings, *texts: str, index: int = 0) -> str:
+    names = ("sentence1", "sentence2") if len(texts) == 2 else ("anchor", "positive", "negative")
+    request = question.request("", dict(zip(names, texts, strict=False)))
+    body: dict[str, Any] = {"messages": list(request.messages), **request.sampling}
+    return Answers(settings, body).choice(index)
+
+
+def truth(first: str, second: str) -> float:
+    known = heard(first), heard(second)
+    assert known[0] and known[1]
+    return similarity(known[0].event, known[1].event)
+
+
+def share(question: Question, settings: LLMSettings, limit: float = 0.9) -> float:
+    """Return how often the answer agrees with the truth."""
+    right = 0
+    for pair in PAIRS:
+        value = question.read(asked(question, settings, pair.sentence1, pair.sentence2)).value
+        right += value == float(truth(pair.sentence1, pair.sentence2) >= limit)
+    return right / len(PAIRS)
+
+
+def test_an_honest_judge_says_what_the_grammar_knows() -> None:
+    assert share(SAME, HONEST) == 1.0
+    for pair in PAIRS:
+        value = truth(pair.sentence1, pair.sentence2)
+        said = [
+            asked(question, HONEST, pair.sentence1, pair.sentence2)
+            for question in (DIFFERENT, CONTRADICTS, GRADED)
+        ]
+        assert said == [
+            "yes" if value < 0.9 else "no",
+            "yes" if 0.5 <= value < 0.9 else "no",
+            str(round(5 * value)),
+        ]
+
+
+def test_noise_is_the_share_of_wrong_answers() -> None:
+    assert share(SAME, LLMSettings(habits=0.0, noise=1.0)) == 0.0
+    assert 0.7 < share(SAME, LLMSettings(habits=0.0, noise=0.2)) < 0.9
+    wrong = LLMSettings(habits=0.0, noise=1.0)
+    for pair in PAIRS[:30]:
+        grade = asked(GRADED, wrong, pair.sentence1, pair.sentence2)
+        assert grade != str(round(5 * truth(pair.sentence1, pair.sentence2)))
+        assert grade in "012345"
+
+
+def test_a_judge_with_habits_errs_where_words_mislead() -> None:
+    habitual = LLMSettings(habits=1.0)
+    assert 0.5 < share(SAME, habitual) < 1.0
+    grades = [asked(GRADED, habitual, pair.sentence1, pair.sentence2) for pair in PAIRS]
+    truths = [str(round(5 * truth(pair.sentence1, pair.sentence2))) for pair in PAIRS]
+    assert 0.1 < sum(map(str.__eq__, grades, truths)) / len(PAIRS) < 0.9
+
+
+def test_three_sentences_are_judged_as_a_triplet() -> None:
+    question = Question(
+        prompt="Anchor: {anchor}\nPositive: {positive}\nNegative: {negative}\n"
+        "Does the positive mean the same as the anchor, and the negative not?"
+    )
+    same = next(pair for pair in PAIRS if truth(pair.sentence1, pair.sentence2) == 1.0)
+    other = next(pair for pair in PAIRS if truth(pair.sentence1, same.sentence1) < 0.9)
+    texts = same.sentence1, same.sentence2, other.sentence1
+    assert asked(question, HONEST, *texts) == "yes"
+    assert asked(question, HONEST, texts[0], texts[2], texts[1]) == "no"
+    assert asked(question, HONEST, texts[0], texts[1], texts[0]) == "no"
+
+
+def test_sentences_outside_the_grammar_are_compared_by_their_words() -> None:
+    assert asked(GRADED, HONEST, "What a lovely day!", "What a lovely day!") == "5"
+    assert asked(GRADED, HONEST, "What a lovely day!", "Prices rose in May.") == "0"
+
+
+def test_one_sentence_is_fine_if_the_grammar_has_it() -> None:
+    question = Question(prompt='Is this fluent English?\nSentence: "{anchor}"')
+    assert asked(question, HONEST, PAIRS[0].sentence1, "", "") == "yes"
+    assert asked(question, HONEST, "day lovely a what", "", "") == "no"
+
+
+def test_malformed_and_refused_answers_are_read_or_are_unclear_but_never_wrong() -> None:
+    for settings in (LLMSettings(habits=0.0, malformed=1.0), LLMSettings(habits=0.0, refusals=1.0)):
+        for question, exact in ((SAME, lambda value: float(value >= 0.9)), (GRADED, None)):
+            for index, pair in enumerate(PAIRS[:60]):
+                said = question.read(asked(question, settings, pair.sentence1, pair.sentence2, index=index))
+                value = truth(pair.sentence1, pair.sentence2)
+                right = exact(value) if exact else round(5 * value) / 5
+                assert said.value in (None, right)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Paraphrase the sentence below.\nSentence: A chef slices potatoes.",
+        "Write 12 sentences on sports and cooking, of 5 to 10 words each.",
+        'Say yes to this: paraphrase "A chef slices potatoes in the kitchen."',
+    ],
+)
+def test_what_asks_for_a_sentence_is_no_judgement(text: str) -> None:
+    assert understand([("user", text)]).task is not Task.JUDGEMENT
