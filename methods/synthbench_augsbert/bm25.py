@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FREQUENT = 0.06  # words in a larger share of the sentences go through a dense product
-BLOCK_ROWS = 128  # queries scored at once: their scores stay in the processor's cache
+BLOCK_CELLS = 1_300_000  # scores of the queries that are scored at once: 10 MB stay in the processor's cache
+MOST_ROWS = 128
 
 
 def tokens(sentence: str) -> list[str]:
@@ -66,8 +67,9 @@ class BM25Index:
         return np.concatenate([ids for ids, _ in blocks]), np.concatenate([scores for _, scores in blocks])
 
     def _nearest_blocks(self, k: int) -> "Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]":
-        for start in range(0, self.num_sentences, BLOCK_ROWS):
-            scores = self.scores(start, min(start + BLOCK_ROWS, self.num_sentences))
+        num_rows = max(1, min(MOST_ROWS, BLOCK_CELLS // self.num_sentences))
+        for start in range(0, self.num_sentences, num_rows):
+            scores = self.scores(start, min(start + num_rows, self.num_sentences))
             queries = np.arange(len(scores))
             scores[queries, start + queries] = -np.inf
             yield best(scores, k)

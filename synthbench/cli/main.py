@@ -14,7 +14,7 @@ from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.store import clean, ledger
 from synthbench.errors import UserError
-from synthbench.processes import disable_telemetry
+from synthbench.processes import disable_telemetry, wait_idly
 from synthbench.terminal import control_characters_shown
 
 EXIT_USER_ERROR = 2
@@ -56,6 +56,7 @@ def callback(
 def main() -> NoReturn:
     """Run the command line; the process ends with exit code 0, 2, 3, 4, 130 or 143."""
     disable_telemetry()
+    wait_idly()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that knows no "±" must not cost anybody a table.
         sys.stdout.reconfigure(errors="replace")

@@ -99,7 +99,7 @@ def test_scores_are_the_same_bits_however_the_words_are_split_and_the_queries_bl
 
     for frequent, rows in ((0.0, 1), (1.0, 64), (0.01, 1000)):
         monkeypatch.setattr(bm25, "FREQUENT", frequent)
-        monkeypatch.setattr(bm25, "BLOCK_ROWS", rows)
+        monkeypatch.setattr(bm25, "MOST_ROWS", rows)
         other_ids, other_scores = BM25Index(sentences).nearest(7)
         np.testing.assert_array_equal(ids, other_ids)
         np.testing.assert_array_equal(scores, other_scores)
