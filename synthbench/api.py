@@ -1,5 +1,6 @@
 """All that a plug-in may import."""
 
+from synthbench.data.conversions import convert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.quality import kl_divergence
 from synthbench.data.records import (
@@ -19,6 +20,7 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
+from synthbench.labellers import Labeller, scored_batches, trained_on_gold
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
@@ -67,6 +69,7 @@ __all__ = [
     "GenerationContext",
     "GivenName",
     "Job",
+    "Labeller",
     "LanguageModel",
     "MaskedLanguageModel",
     "MaskedModel",
@@ -103,6 +106,7 @@ __all__ = [
     "WritingCost",
     "WritingTask",
     "Written",
+    "convert",
     "did_you_mean",
     "finite_scores",
     "kl_divergence",
@@ -113,6 +117,8 @@ __all__ = [
     "progress_task",
     "read_settings",
     "reading",
+    "scored_batches",
     "symmetric_scores",
+    "trained_on_gold",
     "verdicts",
 ]

@@ -152,6 +152,9 @@ class GenerationContext(PluginContext, Protocol):
     def finished_units(self) -> Collection[str]:
         """Keys of the units that an earlier, killed run has journalled: skip these."""
 
+    def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
+        """Yield the keys and records of those units, for figures over all records."""
+
     @property
     def llm(self) -> ChatModel:
         """The LLM that the experiment names, for methods with `uses_llm`.

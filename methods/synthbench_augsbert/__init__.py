@@ -1,6 +1,7 @@
 """AugSBERT (Thakur et al. 2021): a cross-encoder labels pairs for a bi-encoder; and a baseline."""
 
 from synthbench_augsbert.methods import AugSBERT, AugSBERTDomain
+from synthbench_augsbert.relabel import Relabel
 from synthbench_augsbert.substitution import ContextualSubstitution
 
-__all__ = ["AugSBERT", "AugSBERTDomain", "ContextualSubstitution"]
+__all__ = ["AugSBERT", "AugSBERTDomain", "ContextualSubstitution", "Relabel"]

@@ -1,8 +1,7 @@
 """Labelling pairs with a cross-encoder that was trained on gold, resumable in the middle."""
 
 import json
-from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,35 +11,16 @@ from synthbench.api import (
     Component,
     Expected,
     GenerationContext,
-    PairScorer,
     Pretrained,
     ScoredPair,
     TrainedModel,
     Unit,
-    length_sorted_units,
     reading,
-    symmetric_scores,
+    scored_batches,
+    trained_on_gold,
 )
 
-BATCH_PAIRS = 1024  # scored in one call; all that a killed run has to score again
 CROSS_ENCODER = "cross_encoder"
-SEED_OPTIMIZATION = "seed_optimization"
-
-
-def trained_on_gold(trainer: str, settings: Mapping[str, Any], seed: int) -> TrainedModel:
-    """Return a dependency: a model trained on gold and, if the role "dev" is given, selected on dev.
-
-    `settings` are those of the trainer, beside which `seed_optimization` may be given.
-    """
-    return TrainedModel(
-        trainer=trainer,
-        config={key: value for key, value in settings.items() if key != SEED_OPTIMIZATION},
-        data=("gold",),
-        seed=seed,
-        evaluator="sts",
-        selection="dev",
-        seed_optimization=settings.get(SEED_OPTIMIZATION),
-    )
 
 
 class WithLabeller(Component):
@@ -88,21 +68,22 @@ class WithLabeller(Component):
         The label is the score, clipped to [0, 1].
         """
         scorer = context.pair_scorer(CROSS_ENCODER)
-        lengths = array("L", (sum(map(len, pairs.texts(index))) for index in range(pairs.number)))
         finished = context.finished_units
         with context.progress.task("labelling silver pairs", pairs.number) as task:
-            for batch in length_sorted_units(lengths, BATCH_PAIRS):
-                if any(pairs.key(index) not in finished for index in batch):
-                    units = self._scored(pairs, batch, scorer)
-                    yield from (unit for unit in units if unit.key not in finished)
+            for batch, scores in scored_batches(
+                scorer,
+                pairs.number,
+                pairs.texts,
+                both_orders=self.both_orders,
+                is_done=lambda index: pairs.key(index) in finished,
+            ):
+                labels = zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True) if len(scores) else ()
+                units = (
+                    Unit(key=pairs.key(index), position=index, records=(pairs.record(index, score),))
+                    for index, score in labels
+                )
+                yield from (unit for unit in units if unit.key not in finished)
                 task.advance(len(batch))
-
-    def _scored(self, pairs: "PairsToLabel", batch: Sequence[int], scorer: PairScorer) -> Iterator[Unit]:
-        """Score a batch, finished pairs too: the last bits of a score depend on its batch."""
-        texts = [pairs.texts(index) for index in batch]
-        scores = symmetric_scores(scorer, texts) if self.both_orders else scorer.score(texts)
-        for index, score in zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True):
-            yield Unit(key=pairs.key(index), position=index, records=(pairs.record(index, score),))
 
 
 @dataclass(frozen=True)

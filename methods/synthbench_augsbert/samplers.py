@@ -11,9 +11,16 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench.api import GenerationContext, Need, Record, Records, SyntheticDataset, UserError
+from synthbench.api import (
+    GenerationContext,
+    Need,
+    Record,
+    Records,
+    SyntheticDataset,
+    UserError,
+    trained_on_gold,
+)
 from synthbench_augsbert.gold import GoldSentences, IndexPair
-from synthbench_augsbert.labelling import trained_on_gold
 
 HOW_K_COUNTS = (
     "k counts a sentence's neighbours without the sentence itself, as the semantic search of AugSBERT's"

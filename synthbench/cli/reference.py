@@ -97,7 +97,11 @@ def _default(field: "FieldInfo", *, is_section: bool) -> str:
         return ""
     if isinstance(value, Enum):
         value = value.value
-    return str(value) if isinstance(value, str) and value else json.dumps(value).replace("e-0", "e-")
+    return (
+        " ".join(value.split())
+        if isinstance(value, str) and value
+        else json.dumps(value).replace("e-0", "e-")
+    )
 
 
 def _values(annotation: Any, metadata: Sequence[Any] = ()) -> str:  # noqa: ANN401

@@ -6,9 +6,9 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.errors import UserError
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import Trainer, TrainingContext, TrainingSummary
+from synthbench.training.untrained import refuse_data
 
 
 class Baseline(Trainer):
@@ -28,10 +28,6 @@ class Baseline(Trainer):
         """Note the scorer in the output folder; raises UserError if there is data."""
         from synthbench.models.artifact import save_baseline
 
-        num_records = sum(dataset.manifest.num_records for dataset in data)
-        if num_records:
-            raise UserError(
-                f"trainer 'baseline' learns nothing, but got {num_records} records; leave `data` empty"
-            )
+        refuse_data("baseline", data)
         save_baseline(self.scorer, context.output)
         return TrainingSummary()

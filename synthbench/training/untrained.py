@@ -1,12 +1,14 @@
-"""The baseline without training: the pretrained model as it is."""
+"""Baselines without training: pretrained models as they are."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
+from synthbench.models import reference
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins import Trainer, TrainingContext, TrainingSummary
@@ -30,10 +32,54 @@ class Untrained(Trainer):
         """Note the base in the output folder; raises UserError if there is data."""
         from synthbench.models.artifact import save_untrained
 
-        num_records = sum(dataset.manifest.num_records for dataset in data)
-        if num_records:
-            raise UserError(
-                f"trainer 'none' learns nothing, but got {num_records} records; leave `data` empty"
-            )
+        refuse_data("none", data)
         save_untrained(self.base, context.output)
         return TrainingSummary()
+
+
+class ReadyCrossEncoder(Trainer):
+    """Hands on a pretrained cross-encoder; takes no data."""
+
+    version = 1
+    model_kind = ModelKind.PAIR_SCORER
+    is_seeded: ClassVar[bool] = False
+    takes_data: ClassVar[bool] = False
+
+    base: Pretrained = Field(description="the cross-encoder that is evaluated; it has a head with one score")
+
+    @field_validator("base")
+    @classmethod
+    def _reads_pairs(cls, base: Pretrained) -> Pretrained:
+        if base.static or base.pooling is not None:
+            raise ValueError("a cross-encoder has no static and no pooling")
+        return base
+
+    def revisions(self) -> dict[str, str]:
+        """Return the content hash or commit of the base."""
+        return self.base.fingerprint()
+
+    def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
+        """Note the base in the output folder.
+
+        Raises UserError if there is data, or the base has no head: its scores would be random.
+        """
+        from synthbench.models.artifact import checkpoint_kind, save_untrained
+
+        refuse_data("none-cross-encoder", data)
+        folder = Path(reference.resolve(self.base.model, self.base.revision))
+        if checkpoint_kind(folder) is not ModelKind.PAIR_SCORER:
+            raise UserError(
+                f"{self.base.model}: no cross-encoder: it has no head that scores pairs; the trainer"
+                " `cross-encoder` trains one, the trainer `none` takes an encoder"
+            )
+        save_untrained(self.base, context.output, ModelKind.PAIR_SCORER)
+        return TrainingSummary()
+
+
+def refuse_data(trainer: str, data: Sequence[SyntheticDataset]) -> None:
+    """Raise UserError if there are records for a trainer that learns nothing."""
+    num_records = sum(dataset.manifest.num_records for dataset in data)
+    if num_records:
+        raise UserError(
+            f"trainer '{trainer}' learns nothing, but got {num_records} records; leave `data` empty"
+        )

@@ -7,9 +7,11 @@ that is changed itself gets another name.
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
@@ -41,6 +43,7 @@ from synthbench.api import (
 )
 from synthbench.models import artifact
 from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.models.pretrained import Pretrained, build_cross_encoder
 from synthbench.plugin_loading import GROUPS, component, installed
 
 GOLDEN = Path(__file__).with_name("golden_outputs.json")
@@ -125,6 +128,9 @@ class Context:
 
     def encoder(self, need: str) -> Model:
         return Model()
+
+    def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
+        return iter(())
 
     def dataset(self, need: str) -> SyntheticDataset:
         return self.datasets[need]
@@ -303,6 +309,14 @@ def triplets() -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.TRIPLET, found)
 
 
+@cache
+def ready_cross_encoder() -> str:
+    """Return the folder of a cross-encoder with a head."""
+    folder = tempfile.mkdtemp()
+    build_cross_encoder(Pretrained(model="sandbox/cross-encoder"), 5, "cpu").save(folder)
+    return folder
+
+
 def augsbert(**sampler: Any) -> dict[str, Any]:
     return {"cross_encoder": {"base": ENCODER}, "seed": 3, "sampler": sampler}
 
@@ -342,6 +356,16 @@ def cases() -> dict[str, Case]:
             {"language_model": ENCODER, "top_k": 20, "copies": 2},
             {"gold": pairs(2)},
         ),
+        "relabel": (
+            "relabel",
+            {"labeller": {"cross_encoder": {"base": ENCODER}}, "share": 0.5, "seed": 3},
+            {"pairs": pairs(), "gold": pairs()},
+        ),
+        "relabel triplets by cosine": (
+            "relabel",
+            {"labeller": {"encoder": {"base": ENCODER}}},
+            {"triplets": triplets()},
+        ),
         "dino": ("dino", {**lm, **task_of, "samples": 1, "decay": 20.0}, {"x1": sentences(*TEXTS[:2])}),
         "dino x1": (
             "dino",
@@ -357,6 +381,7 @@ def cases() -> dict[str, Case]:
     }
     trainers = {
         "none": ("none", {"base": ENCODER}, {}),
+        "none-cross-encoder": ("none-cross-encoder", {"base": {"model": ready_cross_encoder()}}, {}),
         "baseline jaccard": ("baseline", {"scorer": "jaccard"}, {}),
         "baseline constant": ("baseline", {"scorer": "constant"}, {}),
         "bi-encoder": ("bi-encoder", short, {"gold": pairs()}),

@@ -6,8 +6,9 @@ from toy_training import context_in, toy_pairs
 from wording import refused
 
 from synthbench.models.artifact import load
-from synthbench.models.interfaces import Encoder
-from synthbench.training.untrained import Untrained
+from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.training.untrained import ReadyCrossEncoder, Untrained
 
 
 def test_the_pretrained_model_is_handed_on(bert: Path, tmp_path: Path) -> None:
@@ -37,3 +38,24 @@ def test_its_identity_holds_the_content_of_the_base(bert: Path) -> None:
 def test_a_setting_of_the_other_trainers_is_refused(bert: Path) -> None:
     with refused("inputs", kind=ValidationError):
         Untrained(base={"model": str(bert)}, epochs=1)
+
+
+def test_a_ready_cross_encoder_is_handed_on(bert: Path, tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    model = build_cross_encoder(Pretrained(model=str(bert)), 3, "cpu")
+    model.save(str(ready))
+    context = context_in(tmp_path)
+    ReadyCrossEncoder(base={"model": str(ready)}).train([], context)
+    scorer = load(context.output, context.runtime)
+    assert isinstance(scorer, PairScorer)
+    pairs = [("fish0 fish1", "ship3"), ("ship3", "ship3")]
+    assert scorer.score(pairs) == pytest.approx(model.predict(pairs), abs=1e-5)
+
+
+def test_a_model_without_a_head_is_no_cross_encoder(bert: Path, tmp_path: Path) -> None:
+    with refused("no head that scores pairs", "`cross-encoder` trains one"):
+        ReadyCrossEncoder(base={"model": str(bert)}).train([], context_in(tmp_path))
+    with refused("static", kind=ValidationError):
+        ReadyCrossEncoder(base={"model": str(bert), "static": True})
+    with refused("none-cross-encoder", "3"):
+        ReadyCrossEncoder(base={"model": str(bert)}).train([toy_pairs(3)], context_in(tmp_path))

@@ -3,7 +3,7 @@
 import math
 import socket
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from synthbench.config.llm import LLM, LocalLLM
 from synthbench.data.dataset import StoredRecords, SyntheticDataset
+from synthbench.data.records import Record, RecordKind, from_row
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Endpoint
@@ -137,6 +138,11 @@ class Context:
             raise TypeError(f"the need '{need}' is a pair scorer, not an encoder")
         return model
 
+    def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
+        """Yield the keys and records of the units that an earlier, killed run has journalled."""
+        for entry in self.work.journal.read():
+            yield entry["key"], [from_entry(row) for row in entry["records"]]
+
     def dataset(self, need: str) -> SyntheticDataset:
         """Read the data set generated for the method."""
         return read_dataset(self.inputs[NEED + need])
@@ -166,6 +172,12 @@ class Context:
 
         use_threads(self.runtime)
         return load(model_folder(self.inputs[NEED + need]), self.runtime, self.progress)
+
+
+def from_entry(row: Mapping[str, Any]) -> Record:
+    """Return the record of a row in the journal."""
+    values = dict(row)
+    return from_row(RecordKind(values.pop("kind")), values)
 
 
 def _llm_is_gone(llm: ChatModel) -> str:

@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 from synthbench.data.checking import Fingerprints
 from synthbench.data.dataset import Manifest, SyntheticDataset, write_records
-from synthbench.data.records import Failure, Record, RecordKind, from_row
+from synthbench.data.records import Failure, Record
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import dataset_folder, read_dataset
 from synthbench.pipeline.engine.workspace import Journal, Workspace, as_line
-from synthbench.pipeline.operations.asking import AskingOperation, Context
+from synthbench.pipeline.operations.asking import AskingOperation, Context, from_entry
 from synthbench.pipeline.operations.plugin_calls import checked
 from synthbench.plugins import Method, Unit
 
@@ -56,7 +56,7 @@ class Generate(AskingOperation[Method]):
         def records() -> Iterator[Record]:
             made = (entry["records"] for entry in work.journal.at(offsets))
             for row in chain(chain.from_iterable(made), _bare_rows(work)):
-                record = self._complete(_from_entry(row))
+                record = self._complete(from_entry(row))
                 if isinstance(record, Failure):
                     failed[record.reason] += 1
                 yield record
@@ -162,11 +162,6 @@ def _to_row(record: Record) -> dict[str, Any]:
     defaults = {known.name: known.default for known in fields(record)}
     given = {name: value for name, value in record.values().items() if value != defaults[name]}
     return {"kind": record.kind.value, **given}
-
-
-def _from_entry(row: Mapping[str, Any]) -> Record:
-    values = dict(row)
-    return from_row(RecordKind(values.pop("kind")), values)
 
 
 def _reasons(failed: Counter[str], dropped: Counter[str]) -> str:

@@ -12,6 +12,7 @@ import pytest
 from pydantic import ValidationError
 from wording import refused
 
+from synthbench import labellers
 from synthbench.api import (
     Encoder,
     PairScorer,
@@ -22,7 +23,7 @@ from synthbench.api import (
     TrainedModel,
     Unit,
 )
-from synthbench_augsbert import AugSBERT, AugSBERTDomain, labelling
+from synthbench_augsbert import AugSBERT, AugSBERTDomain
 
 CROSS_ENCODER = {"base": "sandbox/encoder", "epochs": 1}
 NOUNS = ["man", "dog", "cat", "child", "bird", "woman"]
@@ -117,7 +118,7 @@ def in_order(units: list[Unit]) -> list[ScoredPair]:
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(labelling, "BATCH_PAIRS", 8)
+    monkeypatch.setattr(labellers, "BATCH_PAIRS", 8)
 
 
 def test_both_orders_are_scored_once_each_and_averaged() -> None:
@@ -176,7 +177,7 @@ def test_no_gold_pair_is_labelled_and_every_dropped_neighbour_is_counted() -> No
 def test_the_order_of_the_data_does_not_depend_on_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = in_order(generate(augsbert(), Context(CountingScorer())))
 
-    monkeypatch.setattr(labelling, "BATCH_PAIRS", 1000)
+    monkeypatch.setattr(labellers, "BATCH_PAIRS", 1000)
 
     assert in_order(generate(augsbert(), Context(CountingScorer()))) == expected
 
