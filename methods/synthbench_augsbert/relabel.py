@@ -12,16 +12,19 @@ from synthbench.api import (
     ChatAmount,
     Expected,
     Failure,
+    GeneratedData,
     GenerationContext,
     Labeller,
     Method,
     Need,
+    Record,
     RecordKind,
     ScoredPair,
     SyntheticDataset,
     Unit,
     UserError,
     Verdict,
+    Work,
     convert,
 )
 from synthbench_augsbert.gold import check_scores
@@ -29,7 +32,8 @@ from synthbench_augsbert.gold import check_scores
 PAIRS, UNSCORED, TRIPLETS = "pairs", "unscored", "triplets"
 LABELLED_ROLES = (PAIRS, UNSCORED, TRIPLETS)
 LABELLER = "labeller"
-DECIMALS = 9
+SCORES = "scores"
+ROUNDING = 1e-9
 AGREES = 0.2
 """Scores that differ by no more than this agree: one grade of STS's scale."""
 
@@ -55,15 +59,29 @@ class Relabel(Method):
     share: float = Field(
         1.0, gt=0, le=1, description="the new score's weight in the mean with the former one; 1: it alone"
     )
+    within: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="keep only pairs whose new score is at most this far from the former one; null: all",
+    )
     seed: int = Field(0, ge=0, lt=2**32, description="of the labeller's training")
 
     def needs_llm(self) -> bool:
-        """Tell whether the labeller is an LLM."""
-        return self.labeller.uses_llm
+        """Tell whether it asks an LLM itself."""
+        return self.labeller.uses_llm and not self._is_derived
 
     def needs(self) -> Mapping[str, Need]:
-        """Return the labeller's model."""
-        return self.labeller.needs(LABELLER, self.seed)
+        """Return the labeller's model; to mix or filter scores, the new scores alone, which rows share."""
+        if not self._is_derived:
+            return self.labeller.needs(LABELLER, self.seed)
+        settings = {**self.model_dump(mode="json"), "share": 1.0, "within": None}
+        roles = {role: role for role in self.optional_source_roles}
+        return {SCORES: GeneratedData("relabel", settings, sources=roles)}
+
+    @property
+    def _is_derived(self) -> bool:
+        return self.share < 1 or self.within is not None
 
     def check_sources(self, given: Collection[str]) -> None:
         """Raise UserError unless one role has the pairs; and if gold pairs would train nothing."""
@@ -81,32 +99,44 @@ class Relabel(Method):
             check_scores("relabel", sources)
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
-        """Say how many pairs a model would label; an LLM's costs are told by `asks`."""
+        """Say how many pairs a model would label; `asks` has an LLM's costs."""
         base, number = self.labeller.base, _num_pairs(num_records)
-        if base is not None:
+        if base is not None and not self._is_derived:
             amount = "unknown until they are made" if number is None else f"{number:,}"
             yield f"pairs to label with {base.model}: {amount}"
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return a record for each pair, and the labelling."""
+        """Return a record for each pair, at most, and the labelling."""
         number = _num_pairs(num_records)
-        return Expected() if number is None else Expected(number, self.labeller.work(number))
+        if number is None:
+            return Expected()
+        return Expected(number, Work("", 0.0, number) if self._is_derived else self.labeller.work(number))
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return the requests of an LLM as judge."""
         number = _num_pairs(num_records)
-        return None if number is None else self.labeller.asks(number)
+        return None if number is None or self._is_derived else self.labeller.asks(number)
 
-    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
-        """Yield one unit for each pair, in its order; a Failure where an LLM gave no clear answer."""
+    def generate(
+        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
+    ) -> Iterator[Record | Unit]:
+        """Yield one unit for each pair, in its order; a Failure where an LLM gave no clear answer.
+
+        Mixed and filtered scores come as bare records: that takes seconds. How far new and former scores
+        agree is measured on all pairs that have a new score.
+        """
         given = next(sources[role] for role in LABELLED_ROLES if role in sources)
         pairs = [pair for pair in convert(given, RecordKind.SCORED_PAIR) if isinstance(pair, ScoredPair)]
+        if self._is_derived:
+            return self._derived(pairs, context)
+        return self._relabelled(pairs, context)
+
+    def _relabelled(self, pairs: Sequence[ScoredPair], context: GenerationContext) -> Iterator[Unit]:
         agreement = _Agreement([pair.score for pair in pairs])
         for key, records in context.finished_records():
             for record in records:
                 if isinstance(record, ScoredPair):
-                    former = pairs[int(key)].score
-                    agreement.add(int(key), (record.score - (1 - self.share) * former) / self.share)
+                    agreement.add(int(key), record.score)
         found = self.labeller.verdicts(
             len(pairs),
             lambda index: (pairs[index].sentence1, pairs[index].sentence2),
@@ -118,8 +148,32 @@ class Relabel(Method):
             if verdict.value is not None:
                 agreement.add(index, verdict.value)
             yield Unit(str(index), index, (self._labelled(pairs[index], verdict, context),))
-        for name, value in agreement.measured():
-            context.measure(name, value)
+        agreement.measure(context)
+
+    def _derived(self, pairs: Sequence[ScoredPair], context: GenerationContext) -> Iterator[Record]:
+        """Yield the pairs with mixed scores, without those whose scores differ too much."""
+        known = {record.texts(): record for record in context.records(SCORES)}
+        agreement = _Agreement([pair.score for pair in pairs])
+        for index, pair in enumerate(pairs):
+            new = known.get(pair.texts())
+            if new is None:
+                context.count_dropped("no clear answer")
+                continue
+            agreement.add(index, new.score)
+            if self.within is not None and abs(new.score - pair.score) > self.within + ROUNDING:
+                context.count_dropped(f"new and former score differ by more than {self.within:g}")
+                continue
+            score = self.share * new.score + (1 - self.share) * pair.score
+            yield replace(
+                pair,
+                id="",
+                score=score,
+                source_id=pair.source_id or pair.id,
+                method="relabel",
+                generator=new.generator,
+                seed=self.seed,
+            )
+        agreement.measure(context)
 
     def _labelled(
         self, pair: ScoredPair, verdict: Verdict, context: GenerationContext
@@ -131,7 +185,7 @@ class Relabel(Method):
         return replace(
             pair,
             id="",
-            score=self.share * verdict.value + (1 - self.share) * pair.score,
+            score=verdict.value,
             source_id=source,
             method="relabel",
             generator=context.llm.model if base is None else f"{self.labeller.kind} {base.model}",
@@ -147,11 +201,15 @@ class _Agreement:
         self._new = array("d", [math.nan]) * len(self._former)
 
     def add(self, index: int, score: float) -> None:
-        """Note a new score; rounded, as one that was read from a weighted mean is off in its last bits."""
-        self._new[index] = round(score, DECIMALS)
+        """Note a new score."""
+        self._new[index] = score
 
-    def measured(self) -> Iterator[tuple[str, float]]:
-        """Yield figures of the pairs that have a new score; the correlation only where both scores vary."""
+    def measure(self, context: GenerationContext) -> None:
+        """Record figures of the pairs that have a new score; the correlation only where both scores vary."""
+        for name, value in self._figures():
+            context.measure(name, value)
+
+    def _figures(self) -> Iterator[tuple[str, float]]:
         import numpy as np
         from scipy.stats import spearmanr
 
@@ -162,7 +220,7 @@ class _Agreement:
             return
         yield "relabel: mean of the former scores", float(former.mean())
         yield "relabel: mean of the new scores", float(new.mean())
-        yield f"relabel: share within {AGREES:g}", float((abs(new - former) <= AGREES + 1e-9).mean())
+        yield f"relabel: share within {AGREES:g}", float((abs(new - former) <= AGREES + ROUNDING).mean())
         if np.ptp(new) and np.ptp(former):
             yield "relabel: Spearman of new and former", float(spearmanr(new, former).statistic)
 

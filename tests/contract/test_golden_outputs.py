@@ -358,8 +358,13 @@ def cases() -> dict[str, Case]:
         ),
         "relabel": (
             "relabel",
-            {"labeller": {"cross_encoder": {"base": ENCODER}}, "share": 0.5, "seed": 3},
+            {"labeller": {"cross_encoder": {"base": ENCODER}}, "seed": 3},
             {"pairs": pairs(), "gold": pairs()},
+        ),
+        "relabel mixed": (
+            "relabel",
+            {"labeller": {"cross_encoder": {"base": ENCODER}}, "share": 0.5, "within": 0.6},
+            {"pairs": pairs(), "gold": pairs(), "scores": pairs(scores=(0.1, 0.9, 0.5, 0.2))},
         ),
         "relabel triplets by cosine": (
             "relabel",

@@ -16,6 +16,7 @@ from synthbench.api import (
     ChatModel,
     ChatRequest,
     Failure,
+    GeneratedData,
     GenerationContext,
     Pair,
     Record,
@@ -156,12 +157,51 @@ def test_triplets_become_two_pairs_each() -> None:
     assert context.measured["relabel: mean of the former scores"] == 0.5
 
 
+def derived(**settings: Any) -> tuple[Asking, list[ScoredPair]]:
+    """Return what is made of the new scores alone, which are made first."""
+    alone = SyntheticDataset.create(RecordKind.SCORED_PAIR, relabelled(trained()))
+    context = Asking(datasets={"scores": alone})
+    method = Relabel.model_validate({"labeller": TRAINED, **settings})
+    (need,) = method.needs().values()
+    assert need == GeneratedData(
+        "relabel",
+        {**method.model_dump(mode="json"), "share": 1.0, "within": None},
+        {role: role for role in ("pairs", "unscored", "triplets", "gold", "dev")},
+    )
+    made = method.generate({"pairs": given()}, cast("GenerationContext", context))
+    return context, cast("list[ScoredPair]", list(made))
+
+
 def test_a_share_weighs_new_and_former_scores() -> None:
     alone = cast("list[ScoredPair]", relabelled(trained()))
-    half = cast("list[ScoredPair]", relabelled(trained(), share=0.5))
+    _, half = derived(share=0.5)
     assert [pair.score for pair in half] == pytest.approx(
         [(pair.score + former) / 2 for pair, former in zip(alone, FORMER, strict=True)]
     )
+    assert [pair.source_id for pair in half] == [pair.source_id for pair in alone]
+
+
+def test_pairs_whose_scores_differ_too_much_are_dropped_and_counted() -> None:
+    alone = cast("list[ScoredPair]", relabelled(trained()))
+    context, kept = derived(within=0.3)
+    agreeing = [
+        (pair.texts(), pair.score)
+        for pair, former in zip(alone, FORMER, strict=True)
+        if abs(pair.score - former) <= 0.3
+    ]
+    assert 0 < len(agreeing) < 6
+    assert [(pair.texts(), pair.score) for pair in kept] == agreeing
+    assert context.dropped == {"new and former score differ by more than 0.3": 6 - len(agreeing)}
+    everything = trained()
+    generated(everything)
+    assert context.measured == everything.measured
+
+
+def test_what_is_mixed_neither_asks_nor_computes_again() -> None:
+    mixed = Relabel.model_validate({"labeller": {"judge": {}}, "share": 0.5})
+    assert not mixed.needs_llm()
+    assert mixed.asks({"pairs": 30}) is None
+    assert list(Relabel.model_validate({"labeller": TRAINED, "within": 0.1}).cost({"pairs": 30})) == []
 
 
 def test_agreement_is_measured_over_all_pairs_also_after_a_kill(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,18 +209,18 @@ def test_agreement_is_measured_over_all_pairs_also_after_a_kill(monkeypatch: pyt
 
     monkeypatch.setattr(labellers, "BATCH_PAIRS", 2)
     context = trained()
-    units = generated(context, share=0.5)
-    new = [unit.records[0].score for unit in sorted(units, key=lambda unit: unit.position)]  # type: ignore[attr-defined]
-    new = [2 * score - former for score, former in zip(new, FORMER, strict=True)]
+    units = generated(context)
+    in_order = sorted(units, key=lambda unit: unit.position)
+    new = [cast("ScoredPair", unit.records[0]).score for unit in in_order]
     assert context.measured["relabel: Spearman of new and former"] == pytest.approx(
-        spearmanr(np.round(new, 9), FORMER).statistic
+        spearmanr(new, FORMER).statistic
     )
     assert context.measured["relabel: share within 0.2"] == pytest.approx(2 / 6)
     for number in (1, 2, 5):
         finished = {unit.key: unit.records for unit in units[:number]}
         again = trained()
         again.finished, again.finished_units = finished, frozenset(finished)
-        assert [unit.key for unit in generated(again, share=0.5)] == [unit.key for unit in units[number:]]
+        assert [unit.key for unit in generated(again)] == [unit.key for unit in units[number:]]
         assert again.measured == context.measured
 
 
