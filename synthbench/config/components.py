@@ -1,11 +1,13 @@
 """Plug-ins as sections of an experiment file name them, with what they need and what they read."""
 
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from synthbench.config.documents import Document, KeyPath
+from synthbench.config.llm import NamedLLM
 from synthbench.config.problems import Problems, parse, readable
 from synthbench.config.schema import SeedOptimizationSection
 from synthbench.data.records import RecordKind
@@ -13,7 +15,7 @@ from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_loading import component
-from synthbench.plugins import Method, Need, Step, TrainedModel, Trainer
+from synthbench.plugins import GeneratedData, Method, Need, Step, TrainedModel, Trainer
 from synthbench.sources.models import Source
 from synthbench.worlds import NAME
 
@@ -21,15 +23,20 @@ from synthbench.worlds import NAME
 class ComponentParser:
     """Finds and configures plug-ins, noting every fault; remembers which sources were used.
 
-    A source whose own section did not parse is given as None: known by name, of unknown kind.
+    A source or an LLM whose own section did not parse is given as None: known by name alone.
     """
 
-    def __init__(self, sources: Mapping[str, Source | None], problems: Problems, *, has_llm: bool) -> None:
-        self.has_llm = has_llm
+    def __init__(
+        self,
+        sources: Mapping[str, Source | None],
+        problems: Problems,
+        llms: Mapping[str, NamedLLM | None],
+    ) -> None:
+        self.llms = llms
         self.sources = sources
         self.problems = problems
         self.used_sources: set[str] = set()
-        self.uses_llm = False
+        self.used_llms: set[str] = set()
         self.section_keys: dict[KeyPath, Collection[str]] = {}
         """What a section may hold beside its plug-in's settings, by its path: for suggestions."""
 
@@ -90,7 +97,6 @@ class ComponentParser:
         parsed, known = self.configured(plugin, settings, document, path)
         if isinstance(parsed, Method):
             self._check_sources(parsed, given, document, path)
-        self._check_llm(plugin, parsed, "method", document, path)
         for name, need in _needs(known, is_valid=parsed is not None).items():
             inner, config = _path_of(name, document, path), dict(need.config)
             absent = [role for role in _roles(need) if role not in given]
@@ -119,7 +125,6 @@ class ComponentParser:
     ) -> Step | None:
         """Return the step with its settings, None with the faults noted."""
         parsed, _ = self.configured(plugin, settings, document, path)
-        self._check_llm(plugin, parsed, "step", document, path)
         if not isinstance(parsed, Step):
             return None
         learnt = {source for need in parsed.needs().values() for source in need.data}
@@ -136,20 +141,41 @@ class ComponentParser:
             self._check_seed_optimization(need, trainer, parsed.others(), document, inner)
         return parsed
 
-    def _check_llm(
+    def llm(
         self,
-        plugin: Any,  # noqa: ANN401 - a class of a method or step, or None
-        parsed: Any,  # noqa: ANN401 - the same with its settings, or None
-        word: str,
+        plugin: type[Method | Step],
+        made: Method | Step | None,
+        given: str | None,
         document: Document,
         path: KeyPath,
-    ) -> None:
-        """Note whether a method or step asks an LLM, and the problem if the file names none."""
-        uses_llm = parsed.needs_llm() if parsed is not None else plugin is not None and plugin.uses_llm
-        self.uses_llm |= uses_llm
-        if uses_llm and not self.has_llm:
+    ) -> NamedLLM | None:
+        """Return the LLM that a method or step asks, None if it asks none or the fault is noted.
+
+        `made` is the plug-in with its settings, None if these are at fault; `given` is its section's `llm`.
+        """
+        word = "method" if issubclass(plugin, Method) else "step"
+        asks = plugin.uses_llm if made is None else _asks(made)
+        if not asks:
+            if given is not None and made is not None:
+                message = f"the {word} asks no LLM with these settings; leave it out"
+                self.problems.add(document, (*path, "llm"), message)
+            return None
+        if not self.llms:
             message = f"the {word} uses an LLM; name one at the file's top level, such as `llm: {NAME}`"
             self.problems.add(document, (*path, word), message)
+            return None
+        if given is None and len(self.llms) > 1:
+            names = ", ".join(self.llms)
+            message = f"the {word} uses an LLM; say which with `llm: NAME`, one of {names}"
+            self.problems.add(document, (*path, word), message)
+            return None
+        name = next(iter(self.llms)) if given is None else given
+        if name not in self.llms:
+            hint = did_you_mean(name, self.llms)
+            self.problems.add(document, (*path, "llm"), f"no LLM is called '{name}'{hint}")
+            return None
+        self.used_llms.add(name)
+        return self.llms[name]
 
     def _check_seed_optimization(
         self,
@@ -262,6 +288,21 @@ def _needs(method: Any, *, is_valid: bool) -> Mapping[str, Need]:  # noqa: ANN40
         if is_valid:
             raise
         return {}
+
+
+def _asks(plugin: Method | Step) -> bool:
+    """Tell whether a method or step asks an LLM, itself or through data that it needs."""
+    if plugin.needs_llm():
+        return True
+    needs = (need for need in plugin.needs().values() if isinstance(need, GeneratedData))
+    for need in needs:
+        try:
+            inner = component("methods", need.method).model_validate_json(json.dumps(dict(need.config)))
+        except (UserError, ValidationError):
+            continue
+        if _asks(inner):
+            return True
+    return False
 
 
 def _roles(need: Need) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from synthbench.config.documents import Document
-from synthbench.config.llm import LLM, LocalLLM
+from synthbench.config.llm import LocalLLM, NamedLLM
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
 from synthbench.errors import UserError
@@ -29,13 +29,13 @@ def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, 
     return Roots(data=folder, origin=corpora.origin, base=file.parent), given_by
 
 
-def check_llm(llm: LLM | None, document: Document, problems: Problems) -> None:
+def check_llm(llm: NamedLLM, document: Document, problems: Problems) -> None:
     """Note what a local chat model's folder lacks."""
-    if isinstance(llm, LocalLLM):
+    if isinstance(llm.settings, LocalLLM):
         try:
-            llm.check_folder()
+            llm.settings.check_folder()
         except UserError as error:
-            problems.add_error(document, ("llm", "local"), error)
+            problems.add_error(document, (*llm.path, "local"), error)
 
 
 def is_folder_needed(sources: Mapping[str, Source | None], roots: Roots) -> bool:

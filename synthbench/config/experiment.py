@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from synthbench.config.llm import LLM
+from synthbench.config.llm import NamedLLM
 from synthbench.config.schema import PartRole
 from synthbench.plugins import Evaluator, Method, Step, Trainer
 from synthbench.reporting.options import TableOptions
@@ -22,6 +22,8 @@ class PrepareStep:
 
     name: str
     plugin: Step
+    llm: NamedLLM | None = None
+    """The LLM that it asks, if it asks one."""
 
     def identity(self) -> Mapping[str, Any]:
         """Return name, version and settings: all that decides what the step does."""
@@ -38,6 +40,8 @@ class Part:
     method: Method | None = None
     method_name: str = ""
     roles: Mapping[str, str | PartRole] | None = None
+    llm: NamedLLM | None = None
+    """The LLM that the method asks, if it asks one."""
     train_on: bool = True
     """Whether it is trained on itself; if not, it is there for others that are made from it."""
 
@@ -151,7 +155,7 @@ class Experiment:
     variants: tuple[Variant, ...]
     seeds: tuple[int, ...]
     vary: tuple[str, ...]
-    llm: LLM | None
+    llms: Mapping[str, NamedLLM]
     table: TableOptions
     published: tuple[PublishedValue, ...]
     runtime: Runtime
@@ -159,8 +163,8 @@ class Experiment:
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """For who looks at the file; `notes` are also for who reads the results."""
-    uses_llm: bool = False
-    """Whether a row asks the LLM."""
+    used_llms: frozenset[str] = frozenset()
+    """Names of the LLMs that rows ask."""
     files: tuple[Path, ...] = field(default=(), compare=False)
     """Each file and folder of this machine that the file names, itself among them."""
     is_data_folder_given: bool = False

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -248,6 +249,44 @@ class EndpointLLM(Pacing, EndpointAddress):
 
 
 LLM = WorldLLM | EndpointLLM | LocalLLM
+
+
+SHORT_FORM = "llm"
+"""The name of an experiment's LLM where `llm:` names the only one."""
+
+
+@dataclass(frozen=True)
+class NamedLLM:
+    """An LLM by the name that the file gives it."""
+
+    name: str
+    settings: LLM
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Where the file has its settings."""
+        return (SHORT_FORM,) if self.name == SHORT_FORM else ("llms", self.name)
+
+    @property
+    def section(self) -> str:
+        """The same as text, for messages."""
+        return ".".join(self.path)
+
+    @property
+    def title(self) -> str:
+        """What tables call it: by the file's name where there are several, else its model's."""
+        return self.settings.address().model if self.name == SHORT_FORM else self.name
+
+    @property
+    def note(self) -> str:
+        """Which model it is, for the notes below a table."""
+        address = self.settings.address()
+        name = "" if self.name == SHORT_FORM else f" {self.name}"
+        return f"LLM{name}: {address.model} ({address.name})."
+
+    def endpoint(self, address: ChatModel | None = None) -> Endpoint:
+        """Return it as an endpoint, at its address once that is known."""
+        return replace(self.settings.at(address or self.settings.address()), section=self.section)
 
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds

@@ -18,7 +18,7 @@ from synthbench.config.environment_checks import (
     look_into_sources,
 )
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
-from synthbench.config.llm import AnyLLM
+from synthbench.config.llm import SHORT_FORM, AnyLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.permissions import check_key_variable, named_files
 from synthbench.config.problems import Fault, Problems, parse
@@ -53,6 +53,28 @@ def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data
     return _Loader(file, overrides or Overrides()).load(with_data=with_data)
 
 
+LLM_KEYS = (SHORT_FORM, "llms")
+
+
+def _llms_of(document: Document, problems: Problems) -> dict[str, NamedLLM | None]:
+    """Return the LLMs that a file names, None for one whose section is wrong; their faults are noted."""
+    given = document.data.get("llms")
+    sections: dict[tuple[str, ...], Any] = {}
+    if document.data.get(SHORT_FORM) is not None:
+        sections[SHORT_FORM,] = document.data[SHORT_FORM]
+    for name, raw in given.items() if isinstance(given, dict) else ():
+        sections["llms", name] = raw
+    found: dict[str, NamedLLM | None] = {}
+    for path, raw in sections.items():
+        settings = parse(AnyLLM, raw, document, path, problems)
+        found[path[-1]] = None if settings is None else NamedLLM(path[-1], settings)
+    return found
+
+
+def _identities(llms: Mapping[str, NamedLLM | None]) -> dict[str, dict[str, Any] | None]:
+    return {name: None if llm is None else dict(llm.settings.identity()) for name, llm in llms.items()}
+
+
 class _Loader:
     def __init__(self, file: Path, overrides: Overrides) -> None:
         self.file = file
@@ -64,22 +86,26 @@ class _Loader:
         self.document = substitute_tasks(patched, self.changes.substitute.tasks, self.problems)
         self.replaced = dict.fromkeys(replacements(patched, self.document))
         if self.changes.substitute.llm:
-            llms = (Document({"llm": each.data.get("llm")}) for each in (self.original, patched))
+            llms = (
+                Document({key: each.data.get(key) for key in LLM_KEYS}) for each in (self.original, patched)
+            )
             self.replaced |= dict.fromkeys(replacements(*llms))
         self.file_document = Changes.none().applied(self.original, Problems(file.parent))
         self.file_rows: Mapping[str, Row] = {}
-        self.uses_llm = False
+        self.used_llms: set[str] = set()
         self.idle_parts: dict[str, Document] = {}
         """Parts of which no row makes use, each with a row that has it."""
         self.num_rows = 1
         self.sources = self._sources()
+        self.llms = self._llms()
 
     def load(self, *, with_data: bool) -> Experiment:
         document, problems = self.document, self.problems
         section: ExperimentSection | None = parse(ExperimentSection, document.data, document, (), problems)
         if section is not None:
-            check_llm(section.llm, document, problems)
-            check_key_variable(section.llm, document, self.overrides.assignments, problems)
+            for llm in self._known_llms():
+                check_llm(llm, document, problems)
+                check_key_variable(llm, document, self.overrides.assignments, problems)
         corpora = parse(Corpora, document.data.get("corpora", {}), document, ("corpora",), problems)
         rows = self._rows()
         variants, used_sources = self._variants(self._wanted(rows))
@@ -116,14 +142,14 @@ class _Loader:
             variants=tuple(distinct),
             seeds=self.overrides.seeds or section.seeds,
             vary=section.vary,
-            llm=section.llm,
+            llms={llm.name: llm for llm in self._known_llms()},
             table=section.table,
             published=published,
             runtime=section.runtime,
             resolved=resolved,
             notes=(*equal, *notes),
             remarks=(*self._remarks(section), *_lost(rows)),
-            uses_llm=self.uses_llm,
+            used_llms=frozenset(self.used_llms),
             files=self._files(section, variants, roots),
             is_data_folder_given=roots.data is not None and given_by != IN_FILE,
             is_of_file=is_of_file,
@@ -161,11 +187,9 @@ class _Loader:
         is_shared = data.get("vary") == of_file.get("vary") and all(
             data["sources"][name] == known[name] for name in section.sources.keys() & known.keys()
         )
-        if data.get("llm") != of_file.get("llm"):
-            scratch = Problems(self.file.parent)
-            llm = parse(AnyLLM | None, of_file.get("llm"), self.file_document, ("llm",), scratch)
-            identities = [each and dict(each.identity()) for each in (llm, section.llm)]
-            is_shared &= identities[0] == identities[1]
+        if any(data.get(key) != of_file.get(key) for key in LLM_KEYS):
+            before = _llms_of(self.file_document, Problems(self.file.parent))
+            is_shared &= _identities(before) == _identities(self.llms)
         return frozenset(variant.label for variant in variants if is_shared and variant.is_of_file)
 
     def _sources(self) -> dict[str, Source | None]:
@@ -177,6 +201,20 @@ class _Loader:
             for name, raw in (described.items() if isinstance(described, dict) else ())
         }
 
+    def _llms(self) -> dict[str, NamedLLM | None]:
+        """Return each LLM by name; None for one whose section is wrong, which the whole's parse notes."""
+        if all(self.document.data.get(key) for key in LLM_KEYS):
+            message = "has both `llm:` and `llms:`; list the one LLM under `llms:`, too"
+            self.problems.add(self.document, ("llms",), message)
+        named = self.document.data.get("llms")
+        if isinstance(named, dict) and SHORT_FORM in named:
+            message = f"'{SHORT_FORM}' is what the only LLM is called in `llm: ...`; take another name"
+            self.problems.add(self.document, ("llms", SHORT_FORM), message)
+        return _llms_of(self.document, Problems(self.file.parent))
+
+    def _known_llms(self) -> list[NamedLLM]:
+        return [llm for llm in self.llms.values() if llm is not None]
+
     def _variants(self, rows: Sequence[Row]) -> tuple[list[Variant], set[str]]:
         """Return the valid variants, and the sources that were used; note the faults of the others."""
         found: list[Variant] = []
@@ -186,16 +224,13 @@ class _Loader:
         row_problems = RowProblems(rows)
         for row in rows:
             problems = Problems(self.file.parent)
-            has_llm = "llm" in self.document.data
             draws_data = self._draws_data()
-            parser = RunParser(
-                self.sources, problems, self.file.parent, has_llm=has_llm, draws_data=draws_data
-            )
+            parser = RunParser(self.sources, problems, self.file.parent, self.llms, draws_data=draws_data)
             variant = self._variant(row, parser)
             used |= parser.components.used_sources
             idle |= parser.idle
             busy.update(*map(_names_of_parts, variant.candidates if variant else ()))
-            self.uses_llm |= parser.components.uses_llm
+            self.used_llms |= parser.components.used_llms
             row_problems.add(row, problems)
             if variant is not None:
                 found.append(variant)
@@ -238,7 +273,10 @@ class _Loader:
         configs = [candidate.config for variant in variants for candidate in variant.candidates]
         published = [options.file for options in (section.table.published, section.table.costs) if options]
         names = [name for given in published for name in ([given] if isinstance(given, str) else given)]
-        others: list[Any] = [section.llm, [RootedName(name, self.file.parent) for name in names]]
+        others: list[Any] = [
+            [llm.settings for llm in self._known_llms()],
+            [RootedName(name, self.file.parent) for name in names],
+        ]
         others += [audit.sheets for config in configs for audit in config.audits]
         found = named_files(documents, section.sources.values(), roots, configs, others)
         return tuple(dict.fromkeys(found))
@@ -248,17 +286,23 @@ class _Loader:
         for new in dict.fromkeys(new for _, new in self.replaced):
             replaced = ", ".join(old for old, its_new in self.replaced if its_new == new)
             yield f"--profile {self.overrides.profile}: {replaced} -> {new}"
-        if section.llm is not None and not self.uses_llm:
-            yield "llm: no method uses it"
+        for llm in self._known_llms():
+            if llm.name not in self.used_llms:
+                yield f"{llm.section}: nothing uses it"
 
     def _check_unused(self, section: ExperimentSection, used_sources: set[str]) -> None:
         """Require that the file as it is, without overrides, uses every source that it names."""
-        changes = [each for each in self.overrides.assignments if not each.startswith(("runtime.", "llm."))]
+        changes = [
+            each for each in self.overrides.assignments if not each.startswith(("runtime.", "llm.", "llms."))
+        ]
         if self.problems.faults or self.overrides.variants or self.overrides.profile or changes:
             return
         for name in section.sources:
             if name not in used_sources:
                 self.problems.add(self.document, ("sources", name), "is used by no variant")
+        for name in self.llms:
+            if name not in self.used_llms and name != SHORT_FORM:
+                self.problems.add(self.document, ("llms", name), "no row asks it")
         for name, row in self.idle_parts.items():
             message = "is not trained on, and no other part, selection or audit uses it"
             self.problems.add(row, ("data", name), message)

@@ -7,6 +7,7 @@ from typing import Any
 
 from synthbench.config.documents import (
     Document,
+    KeyPath,
     expand_dotted,
     merge,
     parse_document,
@@ -112,11 +113,21 @@ class Changes:
 
 def _with_llm_in_full(document: Document, patch: Document) -> Document:
     """Write `llm: NAME` as `llm: {endpoint: NAME}` where a patch sets keys beside the endpoint."""
-    llm = document.data.get("llm")
-    if not (isinstance(llm, str) and isinstance(patch.data.get("llm"), dict)):
-        return document
-    locations = {**document.locations, ("llm", "endpoint"): document.location(("llm",))}
-    return Document({**document.data, "llm": in_full(llm)}, locations)
+    data, locations = _in_full(document, patch, "llm")
+    named, patched = data.get("llms"), patch.data.get("llms")
+    for name in patched if isinstance(named, dict) and isinstance(patched, dict) else ():
+        inner = _in_full(document.section("llms"), patch.section("llms"), name)
+        data = {**data, "llms": {**data["llms"], **inner[0]}}
+        locations |= {("llms", *path): location for path, location in inner[1].items()}
+    return Document(data, locations)
+
+
+def _in_full(document: Document, patch: Document, key: str) -> tuple[dict[str, Any], dict[KeyPath, str]]:
+    llm = document.data.get(key)
+    if not (isinstance(llm, str) and isinstance(patch.data.get(key), dict)):
+        return dict(document.data), dict(document.locations)
+    locations = {**document.locations, (key, "endpoint"): document.location((key,))}
+    return {**document.data, key: in_full(llm)}, locations
 
 
 def _read_profile(file: Path, name: str | None, problems: Problems) -> tuple[ProfileSection, Document]:

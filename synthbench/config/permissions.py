@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from synthbench.config.documents import Document
 from synthbench.config.experiment import Experiment, RunConfig
-from synthbench.config.llm import LLM, EndpointLLM
+from synthbench.config.llm import EndpointLLM, NamedLLM
 from synthbench.config.problems import Problems
 from synthbench.config.profiles import SHIPPED
 from synthbench.plugin_files import file_of
@@ -26,16 +26,16 @@ _SHOWN = 5
 
 
 def check_key_variable(
-    llm: LLM | None, document: Document, assignments: Collection[str], problems: Problems
+    llm: NamedLLM, document: Document, assignments: Collection[str], problems: Problems
 ) -> None:
     """Note a variable that a file may not name: one that holds no key by its name, and that no user allows.
 
     Users allow it by giving it themselves, in a `--set` of `assignments` or in SYNTHBENCH_KEY_VARIABLES.
     """
-    variable = llm.key_variable if isinstance(llm, EndpointLLM) else None
+    variable = llm.settings.key_variable if isinstance(llm.settings, EndpointLLM) else None
     if variable is None or variable.endswith(KEY_SUFFIX):
         return
-    path = ("llm", "key_variable")
+    path = (*llm.path, "key_variable")
     is_typed = document.location(path) in {f"--set {text}" for text in assignments}
     if is_typed or variable in re.split(r"[\s,]+", os.environ.get(OWN_VARIABLES, "")):
         return
@@ -44,20 +44,24 @@ def check_key_variable(
         document,
         path,
         f"a file may only name a variable that ends in {KEY_SUFFIX}; if you want this one's value to be sent,"
-        f" say so with --set llm.key_variable=NAME, or list NAME in {OWN_VARIABLES}",
+        f" say so with --set {llm.section}.key_variable=NAME, or list NAME in {OWN_VARIABLES}",
     )
 
 
 def what_is_sent(experiment: Experiment) -> Iterator[str]:
-    """Yield a line on the host that gets prompts and a key, if a run asks one."""
-    llm = experiment.llm
-    if not isinstance(llm, EndpointLLM) or llm.offline or not experiment.uses_llm:
-        return
+    """Yield a line on each host that gets prompts and a key."""
+    for name in sorted(experiment.used_llms):
+        settings = experiment.llms[name].settings
+        if isinstance(settings, EndpointLLM) and not settings.offline:
+            yield _what_is_sent(settings)
+
+
+def _what_is_sent(llm: EndpointLLM) -> str:
     address = urlsplit(llm.base_url)
     key = f" and the key in {llm.key_variable}" if llm.key_variable else ", no key"
     is_here = address.hostname in ("localhost", "127.0.0.1", "::1")
     open_line = " (not encrypted)" if address.scheme == "http" and not is_here else ""
-    yield f"sends to {address.netloc}{open_line}: prompts{key}, for the LLM '{llm.name}'"
+    return f"sends to {address.netloc}{open_line}: prompts{key}, for the LLM '{llm.name}'"
 
 
 def what_runs(experiment: Experiment) -> Iterator[str]:

@@ -105,11 +105,25 @@ def _of_role(document: Document, path: KeyPath, roles: Mapping[str, Mapping[str,
 
 
 def substitute_llm(document: Document, llm: str | None) -> Document:
-    """Let `llm` be asked instead of the one that a file names, if it is another; None: as it is."""
-    named = document.data.get("llm")
-    if llm is None or not isinstance(named, dict) or named.get("endpoint") == llm:
+    """Let `llm` be asked instead of those that a file names, if they are others; None: as it is.
+
+    Several get a seed each, so that their answers still differ.
+    """
+    if llm is None:
         return document
-    return Document({**document.data, "llm": {"endpoint": llm}}, document.locations)
+    data = dict(document.data)
+    if _is_another(data.get("llm"), llm):
+        data["llm"] = {"endpoint": llm}
+    if isinstance(data.get("llms"), dict):
+        data["llms"] = {
+            name: {"endpoint": llm, "seed": seed} if _is_another(named, llm) else named
+            for seed, (name, named) in enumerate(data["llms"].items())
+        }
+    return Document(data, document.locations)
+
+
+def _is_another(named: object, llm: str) -> bool:
+    return isinstance(named, dict) and named.get("endpoint") != llm
 
 
 def substitute_oracle(document: Document, oracle: str | None) -> Document:

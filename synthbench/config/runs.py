@@ -18,6 +18,7 @@ from synthbench.config.experiment import (
     SeedOptimization,
     Selection,
 )
+from synthbench.config.llm import NamedLLM
 from synthbench.config.problems import Problems, parse, readable
 from synthbench.config.schema import (
     AuditSection,
@@ -58,11 +59,17 @@ class RunParser:
     """Parses one run's document, noting every fault; `components` remembers which sources were used."""
 
     def __init__(
-        self, sources: Sources, problems: Problems, folder: Path, *, has_llm: bool, draws_data: bool
+        self,
+        sources: Sources,
+        problems: Problems,
+        folder: Path,
+        llms: Mapping[str, NamedLLM | None],
+        *,
+        draws_data: bool,
     ) -> None:
         self.problems = problems
         self.draws_data = draws_data
-        self.components = ComponentParser(sources, problems, has_llm=has_llm)
+        self.components = ComponentParser(sources, problems, llms)
         self.chains = ChainParser(self.components, problems)
         self.audits = AuditParser(self.components, problems, folder)
         self.idle: dict[str, Document] = {}
@@ -155,6 +162,8 @@ class RunParser:
             self.problems.add(document, (*path, key), f"unknown key{hint}")
         if section.sources:
             self.problems.add(document, (*path, "sources"), "only a method has roles; leave it out")
+        if section.llm is not None:
+            self.problems.add(document, (*path, "llm"), "only a method asks an LLM; leave it out")
         if section.source is None:
             return None
         self.components.learn_from(document, (*path, "source"), section.source)
@@ -176,6 +185,7 @@ class RunParser:
         self._roles(document, name, section.sources, known)
         steps = self._steps(document, name, section, plugin.record_kind)
         method = self.components.method(plugin, settings, section.sources, document, path)
+        llm = self.components.llm(plugin, method, section.llm, document, path)
         if method is None:
             return None
         return Part(
@@ -184,6 +194,7 @@ class RunParser:
             method=method,
             method_name=str(section.method),
             roles=section.sources,
+            llm=llm,
             train_on=section.train_on,
         )
 
@@ -214,6 +225,7 @@ class RunParser:
             own, settings = self._split(StepSection, document, path, raw)
             plugin = self.components.plugin("steps", own.step, document, path)
             step = self.components.step(plugin, settings, document, path)
+            llm = None if plugin is None else self.components.llm(plugin, step, own.llm, document, path)
             if step is None:
                 kind = None
                 continue
@@ -221,7 +233,7 @@ class RunParser:
             if obstacle:
                 self.problems.add(document, path, f"{own.step}: {obstacle}")
             kind = None if kind is None or obstacle else step.kind_after(kind)
-            steps.append(PrepareStep(own.step, step))
+            steps.append(PrepareStep(own.step, step, llm))
         return tuple(steps)
 
     def _train(self, document: Document, raw: dict[str, Any]) -> "_Trained | None":

@@ -111,6 +111,10 @@ class ExperimentSection(Section):
         None,
         description=f"the LLM of all methods that use one: `{NAME}`, or one of the three sections below",
     )
+    llms: dict[Name, AnyLLM] = Field(
+        default_factory=dict,
+        description="name -> LLM, instead of `llm` where there are several; what asks one says `llm: NAME`",
+    )
     table: TableOptions = Field(TableOptions(), description="what the tables show, and how")
     runtime: Runtime = Field(Runtime(), description="device, threads and memory; changes no result")
 
@@ -176,6 +180,9 @@ class PartSection(Section):
         description="false: the part is made for the roles of other parts only (or to select, or to be"
         " audited), and not trained on itself",
     )
+    llm: Name | None = Field(
+        None, description="which of `llms` the method asks; may be left out where there is one"
+    )
     prepare: tuple[Settings, ...] = Field((), description="steps applied to the data, in this order")
 
 
@@ -183,6 +190,9 @@ class StepSection(Section):
     """One step of `prepare`; its settings are given beside these keys."""
 
     step: ComponentName = Field(description="the step")
+    llm: Name | None = Field(
+        None, description="which of `llms` the step asks; may be left out where there is one"
+    )
 
 
 class SelectionSection(Section):

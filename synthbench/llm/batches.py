@@ -234,7 +234,7 @@ class _Batches:
         self._batches = BatchTable(cache.database)
         self._budget = Budget(endpoint, cache)
         self._collector = Collector(endpoint, cache, service)
-        self._breaker = CircuitBreaker(endpoint.name, endpoint.pacing.max_failure_rate)
+        self._breaker = CircuitBreaker(endpoint)
         self._failed: list[ChatAnswer] = []
         self._num_tokens = 0
         self._limit: _Limit | None = None
@@ -355,7 +355,7 @@ class _Batches:
             pacing.enqueued_tokens is not None
             and self._num_tokens + cost.prompt_tokens > pacing.enqueued_tokens
         ):
-            self._limit = _too_many_tokens(pacing.enqueued_tokens, cost, is_empty=not self._num_tokens)
+            self._limit = _too_many_tokens(self._endpoint, cost, is_empty=not self._num_tokens)
             return False
         try:
             line = request_line(self._endpoint, key, request)
@@ -364,7 +364,8 @@ class _Batches:
             self._fail(request, error.reason)
             return False
         except OverBudgetError as error:
-            why = f"may cost more than llm.budget_usd ({pacing.budget_usd:g} US dollars) leaves"
+            key = f"{self._endpoint.section}.budget_usd"
+            why = f"may cost more than {key} ({pacing.budget_usd:g} US dollars) leaves"
             self._limit = _Limit(why, self._budget.no_money(error.spent, cost))
             return False
         if attempt is None:
@@ -375,8 +376,7 @@ class _Batches:
         return True
 
 
-def _too_many_tokens(most: int, cost: Cost, *, is_empty: bool) -> _Limit:
-    error = UserError(
-        f"llm.enqueued_tokens: {most:,}: the next request alone may need {cost.prompt_tokens:,}"
-    )
-    return _Limit(f"have more tokens than llm.enqueued_tokens ({most:,}) leaves", error if is_empty else None)
+def _too_many_tokens(endpoint: Endpoint, cost: Cost, *, is_empty: bool) -> _Limit:
+    key, most = f"{endpoint.section}.enqueued_tokens", endpoint.pacing.enqueued_tokens
+    error = UserError(f"{key}: {most:,}: the next request alone may need {cost.prompt_tokens:,}")
+    return _Limit(f"have more tokens than {key} ({most:,}) leaves", error if is_empty else None)

@@ -143,7 +143,7 @@ class AnswerCache:
         """Record an attempt before its request leaves, alone or in a `batch`; return its number.
 
         None if an answer has arrived meanwhile or another live session is asking. Raises OverBudgetError if
-        the experiment's account, which other processes may charge too, would exceed `budget`.
+        what the LLM costs the experiment, to which other processes may add, would exceed `budget`.
         """
         with self.database.transaction():
             if self.find(key) is not None or self._is_in_flight(key):
@@ -151,8 +151,8 @@ class AnswerCache:
             spent = self.spent()
             if budget is not None and spent + expected.usd > budget:
                 raise OverBudgetError(spent)
-            self._charge(self._account.experiment, expected.usd)
             endpoint, account = self._endpoint, self._account
+            self._charge(_purse(account.experiment, endpoint.name, endpoint.model), expected.usd)
             rows = self.database.execute(
                 "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
                 " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)"
@@ -172,8 +172,8 @@ class AnswerCache:
     def record_answer(self, attempt: int, key: str, answer: Answer, usd: float) -> None:
         """Store an answer and what it cost."""
         with self.database.transaction():
-            experiment, expected = self._booked(attempt)
-            self._charge(experiment, usd - expected)
+            purse, expected = self._booked(attempt)
+            self._charge(purse, usd - expected)
             self._insert(key, answer)
             self.database.execute(
                 "UPDATE attempts SET state = 'answered', prompt_tokens = ?, completion_tokens = ?, usd = ?"
@@ -193,8 +193,8 @@ class AnswerCache:
     def record_refusal(self, attempt: int, reason: str) -> None:
         """Record that the service refused an attempt, which costs nothing."""
         with self.database.transaction():
-            experiment, expected = self._booked(attempt)
-            self._charge(experiment, -expected)
+            purse, expected = self._booked(attempt)
+            self._charge(purse, -expected)
             self._end(attempt, "refused", reason)
 
     def record_doubt(self, attempt: int, reason: str) -> None:
@@ -202,11 +202,19 @@ class AnswerCache:
         self._end(attempt, "in doubt", reason)
 
     def spent(self) -> float:
-        """Return the US dollars on the experiment's account, including those in flight or in doubt."""
-        rows = self.database.execute(
-            "SELECT usd FROM accounts WHERE experiment = ?", (self._account.experiment,)
+        """Return what the LLM costs the experiment in US dollars, including what is in flight or in doubt."""
+        known = self._account.experiment, self._endpoint.name, self._endpoint.model
+        rows = self.database.execute("SELECT usd FROM accounts WHERE experiment = ?", (_purse(*known),))
+        return float(rows[0][0]) if rows else self._attempted(*known)
+
+    def _attempted(self, experiment: str, endpoint: str, model: str) -> float:
+        """Return the same from the attempts, for a file from before LLMs had accounts of their own."""
+        [row] = self.database.execute(
+            "SELECT total(usd) FROM attempts WHERE experiment = ? AND endpoint = ? AND model = ?"
+            " AND state <> 'refused'",
+            (experiment, endpoint, model),
         )
-        return float(rows[0][0]) if rows else 0.0
+        return float(row[0])
 
     def _insert(self, key: str, answer: Answer) -> None:
         columns = "key, text, failure, prompt_tokens, completion_tokens"
@@ -217,17 +225,20 @@ class AnswerCache:
             (key, answer.text, answer.failure, answer.prompt_tokens, answer.completion_tokens),
         )
 
-    def _charge(self, experiment: str, usd: float) -> None:
-        self.database.execute(
-            "INSERT INTO accounts VALUES (?, ?)"
-            " ON CONFLICT (experiment) DO UPDATE SET usd = usd + excluded.usd",
-            (experiment, usd),
-        )
+    def _charge(self, purse: str, usd: float) -> None:
+        """Add to an account; a new one begins with what earlier attempts cost."""
+        experiment, endpoint, model = purse.split(_BETWEEN)
+        if not self.database.execute("SELECT 1 FROM accounts WHERE experiment = ?", (purse,)):
+            spent = self._attempted(experiment, endpoint, model)
+            self.database.execute("INSERT INTO accounts VALUES (?, ?)", (purse, spent))
+        self.database.execute("UPDATE accounts SET usd = usd + ? WHERE experiment = ?", (usd, purse))
 
     def _booked(self, attempt: int) -> tuple[str, float]:
         """Return the account that an attempt is charged to, and its US dollars."""
-        [row] = self.database.execute("SELECT experiment, usd FROM attempts WHERE id = ?", (attempt,))
-        return str(row[0]), float(row[1])
+        [row] = self.database.execute(
+            "SELECT experiment, endpoint, model, usd FROM attempts WHERE id = ?", (attempt,)
+        )
+        return _purse(*row[:3]), float(row[3])
 
     def _end(self, attempt: int, state: str, reason: str) -> None:
         self.database.execute(
@@ -266,6 +277,14 @@ class AnswerCache:
                 return False
         except Timeout:
             return True
+
+
+_BETWEEN = "\x1f"
+
+
+def _purse(experiment: str, endpoint: str, model: str) -> str:
+    """Return the name of the account from which an experiment pays an LLM."""
+    return _BETWEEN.join((experiment, endpoint, model))
 
 
 def _normalized(value: float) -> float | int:

@@ -193,7 +193,9 @@ class Connection:
                 if not response.has_redirect_location:
                     return await read_whole(response)
                 url = self._target(response)
-        raise endpoint_error(self._endpoint, "redirects too often; set llm.base_url to its final address")
+        raise endpoint_error(
+            self._endpoint, f"redirects too often; set {self._endpoint.section}.base_url to its final address"
+        )
 
     def _target(self, response: "Response") -> "URL":
         """Return a redirect's target; raises UserError if it is another server."""
@@ -245,7 +247,8 @@ class ErrorReader:
         address = str(url.copy_with(query=None, fragment=None, userinfo=b""))
         shown = as_printable_line(self.redacted(address))[:_MAX_MESSAGE]
         return self._error(
-            f"redirects to {shown}, another server; if that is the right one, set llm.base_url to it"
+            f"redirects to {shown}, another server; if that is the right one, set"
+            f" {self._endpoint.section}.base_url to it"
         )
 
     def of_success(self, reply: Reply) -> FailedAttemptError | UserError | None:
@@ -297,8 +300,8 @@ class ErrorReader:
         return endpoint_error(self._endpoint, what)
 
     def _where_the_key_is(self) -> str:
-        variable = self._endpoint.key_variable
-        return f"see the environment variable {variable}" if variable else "set llm.key_variable"
+        variable, section = self._endpoint.key_variable, self._endpoint.section
+        return f"see the environment variable {variable}" if variable else f"set {section}.key_variable"
 
 
 def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:

@@ -261,7 +261,8 @@ class BatchTable:
             if is_free:
                 self._database.execute(
                     "UPDATE accounts SET usd = usd - coalesce((SELECT sum(usd) FROM attempts WHERE"
-                    " state = 'sent' AND session = ? AND attempts.experiment = accounts.experiment), 0)",
+                    " state = 'sent' AND session = ? AND attempts.experiment || char(31)"
+                    " || attempts.endpoint || char(31) || attempts.model = accounts.experiment), 0)",
                     (token,),
                 )
             self._database.execute(

@@ -78,7 +78,7 @@ class Dispatcher:
         self._limit = ConcurrencyLimit(endpoint.pacing.concurrency)
         self._requests = RateLimit(endpoint.pacing.requests_per_minute)
         self._tokens = RateLimit(endpoint.pacing.tokens_per_minute)
-        self._breaker = CircuitBreaker(endpoint.name, endpoint.pacing.max_failure_rate)
+        self._breaker = CircuitBreaker(endpoint)
         self._in_flight: dict[str, asyncio.Event] = {}
         self._billed_failures: list[str] = []
         self._stopped = asyncio.Event()
@@ -161,8 +161,8 @@ class Dispatcher:
     async def _attempt(self, key: str, request: ChatRequest) -> Answer | None:
         if self._backend is None:
             raise UserError(
-                f"llm.offline: '{self._endpoint.name}' ({self._endpoint.model}) has no cached answer to"
-                f" request {request.key}; run once without `offline`"
+                f"{self._endpoint.section}.offline: '{self._endpoint.name}' ({self._endpoint.model}) has no"
+                f" cached answer to request {request.key}; run once without `offline`"
             )
         async with self._limit:
             expected = self._budget.expected(request)

@@ -42,7 +42,9 @@ class CommonPacing(BaseModel):
         0.2, ge=0, le=1, description="a larger share of requests that fail for good stops the run"
     )
     budget_usd: float | None = Field(
-        None, ge=0, description="what the experiment may cost in all; the run stops before; null: no limit"
+        None,
+        ge=0,
+        description="what it may cost the experiment in all; the run stops before; null: no limit",
     )
     offline: bool = Field(False, description="take answers from the cache alone, send no request")
     price: Price | None = Field(None, description="instead of the shipped table's; null: that one")
@@ -88,6 +90,8 @@ class Endpoint:
     """Whether the sample index is sent as the API's `seed`."""
     local: LocalChat | None = None
     """The model that answers in this process, free of charge, in place of an address."""
+    section: str = "llm"
+    """Where the experiment file has its settings: `llm`, or `llms.NAME`; for messages."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,16 @@ def price_table() -> Mapping[str, Price]:
 def price_of(endpoint: Endpoint) -> Price | None:
     """Return the endpoint's own price, else its model's in the table; None if unknown."""
     return endpoint.pacing.price or price_table().get(endpoint.model)
+
+
+def money(endpoint: Endpoint, amount: "ChatAmount") -> float | None:
+    """Return what so many requests cost in US dollars; None if no price is known."""
+    price = price_of(endpoint)
+    if endpoint.local is not None:
+        return 0.0
+    if price is None:
+        return None
+    return price.usd(amount.prompt_tokens, amount.completion_tokens, is_batch=endpoint.pacing.batch)
 
 
 @dataclass(frozen=True)
@@ -144,10 +158,10 @@ class ChatAmount:
         price, budget = price_of(endpoint), endpoint.pacing.budget_usd
         limit = "" if budget is None else f"; budget_usd is {budget:g}"
         if price is None:
-            yield f"money: no price is known for {endpoint.model}; set llm.price{limit}"
+            yield f"money: no price is known for {endpoint.model}; set {endpoint.section}.price{limit}"
             return
         is_batch = endpoint.pacing.batch
-        usd = price.usd(self.prompt_tokens, self.completion_tokens, is_batch=is_batch)
+        usd = money(endpoint, self) or 0.0
         prices = "batch prices" if is_batch else "prices"
         digits = 2 if usd >= 0.1 else 4
         yield f"money: about {usd:,.{digits}f} US dollars at the {prices} of {price.date}{limit}"

@@ -89,6 +89,6 @@ def _nearest(model: str, names: Collection[str]) -> str:
 def _unreachable(endpoint: Endpoint, reason: str) -> UserError:
     return endpoint_error(
         endpoint,
-        f"can't be reached ({reason}). Nothing was computed. Start it, correct llm.base_url, or use cached"
-        " answers only with llm.offline: true",
+        f"can't be reached ({reason}). Nothing was computed. Start it, correct {endpoint.section}.base_url,"
+        f" or use cached answers only with {endpoint.section}.offline: true",
     )

@@ -92,9 +92,10 @@ KEYS_SHOWN = 3
 class CircuitBreaker:
     """Stops the run if too many of the last requests fail; a filtered answer is no failure."""
 
-    def __init__(self, name: str, max_rate: float) -> None:
-        self._name = name
-        self._max_rate = max_rate
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._name = endpoint.name
+        self._section = endpoint.section
+        self._max_rate = endpoint.pacing.max_failure_rate
         self._last: deque[tuple[str, str]] = deque(maxlen=WINDOW)
 
     def succeeded(self, request: ChatRequest) -> None:
@@ -112,8 +113,8 @@ class CircuitBreaker:
             by_reason.setdefault(why, []).append(key)
         raise UserError(
             f"the LLM '{self._name}': {len(failures)} of the last {len(self._last)} requests failed for good,"
-            f" more than llm.max_failure_rate ({self._max_rate:g}) allows. Answers so far are cached; run the"
-            " same command again to resume",
+            f" more than {self._section}.max_failure_rate ({self._max_rate:g}) allows. Answers so far are"
+            " cached; run the same command again to resume",
             *(f"{len(keys)} x {why}: {_shown(keys)}" for why, keys in by_reason.items()),
         )
 
@@ -148,7 +149,8 @@ class Budget:
         self._limit = endpoint.pacing.budget_usd
         if self._limit is not None and self._price is None:
             raise UserError(
-                f"llm.budget_usd: no price is known for {endpoint.model}; set llm.price: {{input: ...,"
+                f"{endpoint.section}.budget_usd: no price is known for {endpoint.model}; set"
+                f" {endpoint.section}.price: {{input: ...,"
                 " output: ..., date: ...}, in US dollars per million tokens"
             )
         self._num_under_way = 0
@@ -211,8 +213,8 @@ class Budget:
     def no_money(self, spent: float, cost: Cost) -> UserError:
         """Return the error for a request that exceeds the budget."""
         return UserError(
-            f"llm.budget_usd: {self._limit:g} US dollars: {spent:.4f} are spent, and the next request"
-            f" to '{self._endpoint.name}' may cost {cost.usd:.4f} with an answer of"
+            f"{self._endpoint.section}.budget_usd: {self._limit:g} US dollars: {spent:.4f} are spent, and the"
+            f" next request to '{self._endpoint.name}' may cost {cost.usd:.4f} with an answer of"
             f" {cost.completion_tokens:,} tokens. Answers so far are cached; raise the budget and run the"
             " same command again to resume"
         )

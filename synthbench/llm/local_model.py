@@ -158,7 +158,7 @@ class LocalModel:
         except FloatingPointError:
             raise UserError(
                 f"{self._endpoint.model}: its numbers overflow {self._chat.language_model.dtype};"
-                " set another llm.dtype"
+                f" set another {self._endpoint.section}.dtype"
             ) from None
         return [self._answer(prompt, row) for prompt, row in zip(batch, written, strict=True)]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from synthbench.config.experiment import Experiment
-from synthbench.config.llm import LLM, WorldLLM
+from synthbench.config.llm import SHORT_FORM, NamedLLM, WorldLLM
 from synthbench.durability import DamagedFileError
 from synthbench.errors import UserError
 from synthbench.home import home, make_store_folder
@@ -87,9 +87,9 @@ def compute(
     runtime = _runtime(experiment, jobs)
     monitor = RunMonitor(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
     in_progress = run_in_progress(store, f"experiment {experiment.name}", plan.stages)
-    llm_server = llm_on_demand(experiment.llm, progress)
+    llm_servers = llms_on_demand(progress)
     say = None if isinstance(progress, PlainProgress) else progress.say
-    with disk_errors(store.root), in_progress, llm_server as llm, executor(jobs, say) as workers:
+    with disk_errors(store.root), in_progress, llm_servers as llm, executor(jobs, say) as workers:
         runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
         with progress.watching(monitor):
             report = runner.run(plan, matching(plan, force))
@@ -189,23 +189,24 @@ def collect_whole(
 
 
 @contextmanager
-def llm_on_demand(settings: LLM | None, progress: Progress) -> Iterator[Callable[[], ChatModel | None]]:
-    """Yield a function that returns the LLM's address; it starts the generated world's server if need be.
+def llms_on_demand(progress: Progress) -> Iterator[Callable[[NamedLLM], ChatModel]]:
+    """Yield a function that returns an LLM's address; it starts servers of the generated world if need be.
 
-    It returns None without settings, and raises UserError if the server does not start.
+    One server answers for all LLMs with the same settings. Raises UserError if a server does not start.
     """
     with ExitStack() as servers:
-        running: list[tuple[ChatModel, Callable[[], bool]]] = []
+        running: dict[str, tuple[ChatModel, Callable[[], bool]]] = {}
 
-        def address() -> ChatModel | None:
-            if settings is None:
-                return None
+        def address(llm: NamedLLM) -> ChatModel:
+            settings = llm.settings
             if not isinstance(settings, WorldLLM):
                 return settings.address()
-            if not running or not running[-1][1]():
-                running.append(_start(settings, servers))
-                progress.say(f"started the LLM '{settings.endpoint}' at {running[-1][0].base_url}")
-            return running[-1][0]
+            key = settings.server().model_dump_json()
+            if key not in running or not running[key][1]():
+                running[key] = _start(settings, servers)
+                name = settings.endpoint if llm.name == SHORT_FORM else llm.name
+                progress.say(f"started the LLM '{name}' at {running[key][0].base_url}")
+            return running[key][0]
 
         yield address
 

@@ -17,6 +17,7 @@ from synthbench.config.experiment import (
     SeedOptimization,
     Variant,
 )
+from synthbench.config.llm import NamedLLM
 from synthbench.config.schema import PartRole, SeedOptimizationSection
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
@@ -160,7 +161,9 @@ class _Planner:
             known = (*method.source_roles, *method.optional_source_roles)
             roles = {role: self._taken(given[role], made, address) for role in known if role in given}
             is_chained = any(isinstance(source, PartRole) for source in given.values())
-            stage = self._generate(part.method_name, method, roles, address, is_chained=is_chained)
+            stage = self._generate(
+                part.method_name, method, roles, address, llm=part.llm, is_chained=is_chained
+            )
         return stage, self._prepared(part, stage, address)
 
     def _taken(self, source: str | PartRole, made: "_Made", address: "_Address") -> Stage:
@@ -189,9 +192,8 @@ class _Planner:
             learnt = {source: self._training_source(source, address) for source in others}
             inner = address.within(f"{step.name}.{name}", f"{name} of {step.name} for {address.label}")
             inputs[NEED + name] = self._need(need, learnt, inner)
-        llm = self.experiment.llm if step.plugin.needs_llm() else None
         return self._add(
-            Stage(ApplyStep(step.name, step.plugin, llm), inputs, f"{step.name} of {address.label}"),
+            Stage(ApplyStep(step.name, step.plugin, step.llm), inputs, f"{step.name} of {address.label}"),
             address.key,
         )
 
@@ -202,24 +204,31 @@ class _Planner:
         roles: Mapping[str, Stage],
         address: "_Address",
         *,
+        llm: NamedLLM | None = None,
         is_chained: bool = False,
     ) -> Stage:
         known = (*method.source_roles, *method.optional_source_roles)
         inputs = {SOURCE + role: roles[role] for role in known if role in roles}
         for need_name, need in method.needs().items():
             inner = address.within(f"{name}.{need_name}", f"{need_name} of {name} for {address.label}")
-            inputs[NEED + need_name] = self._need(need, roles, inner, is_chained=is_chained)
+            inputs[NEED + need_name] = self._need(need, roles, inner, llm=llm, is_chained=is_chained)
         label = f"{name} for {address.label}"
-        operation = Generate(name, method, self.experiment.llm if method.needs_llm() else None, is_chained)
+        operation = Generate(name, method, llm if method.needs_llm() else None, is_chained)
         return self._add(Stage(operation, inputs, label), f"{address.key}|generate.{name}")
 
     def _need(
-        self, need: Need, sources: Mapping[str, Stage], address: "_Address", *, is_chained: bool = False
+        self,
+        need: Need,
+        sources: Mapping[str, Stage],
+        address: "_Address",
+        *,
+        llm: NamedLLM | None = None,
+        is_chained: bool = False,
     ) -> Stage:
         if isinstance(need, GeneratedData):
             method = self._configured("methods", need.method, need.config)
             inner = {role: sources[ours] for role, ours in need.sources.items() if ours in sources}
-            return self._generate(need.method, method, inner, address, is_chained=is_chained)
+            return self._generate(need.method, method, inner, address, llm=llm, is_chained=is_chained)
         trainer = self._configured("trainers", need.trainer, need.config)
         inputs = {f"{DATA}{index}": sources[role] for index, role in enumerate(need.data)}
         operation = Train(need.trainer, trainer, need.seed)

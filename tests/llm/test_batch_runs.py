@@ -19,7 +19,7 @@ from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.costs import costs
-from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.operations.generation import Generate
 from synthbench.pipeline.planning import make_plan
 from synthbench.runtime import Runtime
@@ -57,7 +57,7 @@ def store(tmp_path: Path) -> Store:
 
 def run(plan: Plan, store: Store) -> Report:
     lines = Lines()
-    with llm_on_demand(plan.experiment.llm, lines) as llm:
+    with llms_on_demand(lines) as llm:
         return Runner(store, InProcess(), Runtime(device="cpu"), lines, llm, plan.experiment.name).run(plan)
 
 

@@ -74,7 +74,9 @@ def attempts(folder: Path) -> dict[str, int]:
 
 def spent(folder: Path) -> float:
     with sqlite3.connect(folder / FILE) as database:
-        return float(database.execute("SELECT usd FROM accounts WHERE experiment = 'study'").fetchone()[0])
+        return float(
+            database.execute("SELECT usd FROM accounts WHERE experiment LIKE 'study%'").fetchone()[0]
+        )
 
 
 def echoes(number: int) -> dict[str, str | None]:

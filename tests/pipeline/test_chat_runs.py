@@ -19,7 +19,7 @@ from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.costs import costs
-from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
 from synthbench.sandbox.llm import MODEL, LLMSettings
 from synthbench.sandbox.llm.process import RunningServer, running_server
@@ -44,7 +44,7 @@ def generated(plan: Plan) -> Stage:
 def run(plan: Plan, store: Store) -> tuple[Report, list[str]]:
     lines = Lines()
     plan = GenerationOnly(**vars(plan))
-    with llm_on_demand(plan.experiment.llm, lines) as llm:
+    with llms_on_demand(lines) as llm:
         runner = Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name)
         return runner.run(plan), lines.said
 
@@ -241,14 +241,15 @@ def test_an_endpoints_name_and_model_are_in_the_identity_and_nothing_else(
 def test_traffic_is_set_for_the_sandbox_too_and_changes_no_identity(asking: ExperimentFile) -> None:
     asking.append("llm: sandbox\n")
     plan = make_plan(asking.load("llm.concurrency=3", "llm.budget_usd=1"))
-    assert isinstance(plan.experiment.llm, WorldLLM)
-    assert plan.experiment.llm.concurrency == 3
+    settings = plan.experiment.llms["llm"].settings
+    assert isinstance(settings, WorldLLM)
+    assert settings.concurrency == 3
     assert generated(plan).identity == generated(make_plan(asking.load())).identity
 
 
 def test_an_endpoint_is_the_one_that_the_file_names(asking: ExperimentFile, server: RunningServer) -> None:
     asking.append(section(server, "requests_per_minute: 60"))
-    llm = asking.load().llm
+    llm = asking.load().llms["llm"].settings
     assert isinstance(llm, EndpointLLM)
     endpoint = llm.at(llm.address())
     assert (endpoint.name, endpoint.base_url, endpoint.model) == ("mine", server.base_url, MODEL)

@@ -11,7 +11,7 @@ from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.runner import Runner
 from synthbench.pipeline.engine.store import Store
-from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.collect import collect
 from synthbench.reporting.results import ExperimentResult
@@ -54,7 +54,7 @@ def data_only(experiment: ExperimentFile) -> ExperimentFile:
 
 def results(experiment: ExperimentFile, store: Store, *assignments: str) -> ExperimentResult:
     plan, lines = make_plan(experiment.load(*assignments)), Lines()
-    with llm_on_demand(plan.experiment.llm, lines) as llm:
+    with llms_on_demand(lines) as llm:
         report = Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name).run(plan)
     assert not report.failed
     return collect(plan, Artifacts(store))

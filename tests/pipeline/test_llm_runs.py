@@ -21,7 +21,7 @@ from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.stage import Stage, difference
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.operations.asking import Context
 from synthbench.pipeline.planning import make_plan
 
@@ -45,7 +45,7 @@ class GenerationOnly(Plan):
 def run(plan: Plan, store: Store, jobs: int = 1) -> tuple[Report, list[str]]:
     lines = Lines()
     plan = GenerationOnly(**vars(plan))
-    with llm_on_demand(plan.experiment.llm, lines) as llm, executor(jobs) as workers:
+    with llms_on_demand(lines) as llm, executor(jobs) as workers:
         return Runner(store, workers, RUNTIME, lines, llm).run(plan), lines.said
 
 
@@ -180,11 +180,12 @@ def test_the_command_ends_with_code_2_and_resumes(
 
 def test_a_server_that_died_between_two_stages_is_started_again(asking: ExperimentFile) -> None:
     lines = Lines()
-    with llm_on_demand(asking.load().llm, lines) as llm:
-        first = llm()
-        assert llm() == first
+    with llms_on_demand(lines) as llm:
+        named = asking.load().llms["llm"]
+        first = llm(named)
+        assert llm(named) == first
         fakes.kill_llm()
-        assert llm() != first
+        assert llm(named) != first
     assert starts(lines.said) == 2
 
 

@@ -16,7 +16,7 @@ from synthbench.pipeline.engine.artifacts import read_dataset
 from synthbench.pipeline.engine.plan import statuses
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.costs import costs
-from synthbench.pipeline.experiment_run import llm_on_demand
+from synthbench.pipeline.experiment_run import llms_on_demand
 from synthbench.pipeline.operations.generation import Generate
 from synthbench.pipeline.planning import make_plan
 
@@ -76,7 +76,7 @@ def test_a_plan_loads_no_model_and_says_that_it_costs_nothing(
     run(make_plan(asking.load()), store)
     monkeypatch.setattr(LanguageModel, "load", None)
     plan = make_plan(asking.load("llm.max_new_tokens=9"))
-    with llm_on_demand(plan.experiment.llm, Lines()) as llm:
+    with llms_on_demand(Lines()) as llm:
         assert llm() is not None
     ((_, (requests, money)),) = costs(statuses(plan, store), store)
     assert "): about 4 requests, 400,000 tokens of prompts" in requests

@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from synthbench.config.llm import NamedLLM
 from synthbench.errors import UserError, did_you_mean
+from synthbench.llm.endpoint_check import check_endpoint
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.jobs import Job, Outcome
 from synthbench.pipeline.engine.plan import Plan
@@ -116,7 +118,7 @@ class Runner:
     executor: Executor
     runtime: Runtime
     progress: Progress
-    llm: Callable[[], ChatModel | None] = lambda: None
+    llm: Callable[[NamedLLM], ChatModel | None] = lambda _: None
     """Returns the LLM's address, and starts it if need be."""
     experiment: str = ""
     """Who pays for the LLM."""
@@ -221,8 +223,7 @@ class Runner:
         return self._compute(self._missing([stage], (), {}))
 
     def _compute(self, needed: Mapping[str, Stage], forced: Collection[str] = ()) -> Report:
-        if asking := [stage for stage in needed.values() if stage.operation.uses_llm]:
-            asking[0].operation.check_llm()
+        self._check_llms(needed.values())
         report = Report(num_needed=len(needed))
         again = frozenset(identity for identity in forced if identity in needed)
         first = {identity: stage for identity, stage in needed.items() if stage.operation.comes_first}
@@ -238,6 +239,21 @@ class Runner:
         else:
             self._run_stages(rest, again, report)
         return report
+
+    def _check_llms(self, stages: Iterable[Stage]) -> None:
+        """Look up each LLM's model at its endpoint; those that a run starts have theirs.
+
+        Raises UserError, with a line for each that can't answer.
+        """
+        asked = [llm for stage in stages if (llm := stage.operation.asked_llm) is not None]
+        messages: list[str] = []
+        for llm in {llm.name: llm for llm in asked}.values():
+            try:
+                check_endpoint(llm.endpoint())
+            except UserError as error:
+                messages += error.messages
+        if messages:
+            raise UserError(*messages)
 
     def _check(self, stages: Mapping[str, Stage], report: Report) -> None:
         """Let each stage check those of its inputs that are given data; these are there now."""
@@ -277,7 +293,9 @@ class Runner:
                 locked.clear()
 
     def _job(self, stages: Sequence[Stage], again: frozenset[str], position: tuple[int, int]) -> Job:
-        llm = self.llm() if any(stage.operation.uses_llm for stage in stages) else None
+        # Stages that ask an LLM run alone.
+        asked = stages[0].operation.asked_llm
+        llm = None if asked is None else self.llm(asked)
         return Job(self.store, stages, self.runtime, self.progress, again, position, llm, self.experiment)
 
     def _skip(self, stages: Sequence[Stage], kind: list[Stage]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from synthbench.config.documents import flatten
+from synthbench.config.llm import NamedLLM
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.plugin_code import code_changes
@@ -60,12 +61,9 @@ class Operation(ABC):
         return ""
 
     @property
-    def uses_llm(self) -> bool:
-        """Whether `run` needs the experiment's LLM."""
-        return False
-
-    def check_llm(self) -> None:  # noqa: B027 - most ask none
-        """Raise UserError if the experiment's LLM can't answer; called before anything is computed."""
+    def asked_llm(self) -> NamedLLM | None:
+        """The LLM that `run` asks, None if it asks none."""
+        return None
 
     def run_together(self, others: Sequence["GroupMember"]) -> Iterator["GroupMember"]:
         """Run all stages of a group in order, this one among them; yield each once its output is complete.

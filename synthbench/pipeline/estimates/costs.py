@@ -3,8 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from synthbench.llm.endpoint import ChatAmount, money
 from synthbench.pipeline.engine.plan import StageStatus
 from synthbench.pipeline.engine.progress import duration
 from synthbench.pipeline.engine.stage import Stage
@@ -13,6 +14,9 @@ from synthbench.pipeline.estimates.estimator import Estimate, Estimator
 from synthbench.pipeline.estimates.facts import Known, Piece, asked, expected
 from synthbench.pipeline.operations.asking import AskingOperation
 from synthbench.plugins import Method
+
+if TYPE_CHECKING:
+    from synthbench.config.llm import NamedLLM
 
 
 @dataclass(frozen=True)
@@ -93,12 +97,21 @@ def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
 
 
 def asked_in_all(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
-    """Yield lines on the requests, tokens and money of all stages that ask the experiment's LLM."""
+    """Yield lines on the requests, tokens and money of all stages that ask an LLM, by LLM."""
     asking = [(operation, stage) for operation, stage in _makers(found) if operation.llm is not None]
     amounts = [asked(known.piece(stage)) for _, stage in asking]
-    of_llm = [amount for amount in amounts if amount is not None]
-    if of_llm and (llm := asking[0][0].llm) is not None:
-        yield from sum(of_llm[1:], of_llm[0]).lines(llm.at(llm.address()))
+    of_llms: dict[str, tuple[NamedLLM, ChatAmount]] = {}
+    for (operation, _), amount in zip(asking, amounts, strict=True):
+        if amount is not None and operation.llm is not None:
+            llm, before = of_llms.get(operation.llm.name, (operation.llm, ChatAmount(0, 0, 0)))
+            of_llms[llm.name] = llm, before + amount
+    for llm, amount in of_llms.values():
+        yield from amount.lines(llm.endpoint())
+    prices = [money(llm.endpoint(), amount) for llm, amount in of_llms.values()]
+    if len(of_llms) > 1:
+        known_usd = [usd for usd in prices if usd is not None]
+        bound = "at least" if len(known_usd) < len(prices) else "about"
+        yield f"money of all LLMs: {bound} {sum(known_usd):,.2f} US dollars"
     missing = Counter(
         stage.kind for (_, stage), amount in zip(asking, amounts, strict=True) if amount is None
     )
@@ -124,7 +137,7 @@ def _asking(operation: AskingOperation[Any], piece: Piece) -> Iterator[str]:
     if amount is None:
         yield "requests, tokens and money: unknown"
     else:
-        yield from amount.lines(operation.llm.at(operation.llm.address()))
+        yield from amount.lines(operation.llm.endpoint())
 
 
 def _makers(found: Sequence[StageStatus]) -> Iterator[tuple[AskingOperation[Any], Stage]]:

@@ -167,7 +167,7 @@ def _what_is_unknown(stage: Stage, work: Work | None) -> str:
         return "the amount of its work"
     if works_on(getattr(stage.operation, "plugin", None)):
         return f"how long {stage.operation.component} learns after encoding"
-    if stage.operation.uses_llm:
+    if stage.operation.asked_llm is not None:
         return f"how fast the LLM '{work.model}' answers"
     return f"the size of {work.model}" if work.model else "the size of its model"
 

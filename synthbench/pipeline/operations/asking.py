@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from synthbench.config.llm import LLM, LocalLLM
+from synthbench.config.llm import LocalLLM, NamedLLM
 from synthbench.data.dataset import StoredRecords, SyntheticDataset
 from synthbench.data.records import Record, RecordKind, from_row
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import Endpoint
-from synthbench.llm.endpoint_check import check_endpoint
 from synthbench.llm.ledger import entries
 from synthbench.llm.local_model import LocalModel
 from synthbench.models.interfaces import Encoder, PairScorer
@@ -39,32 +38,32 @@ SECONDS_TO_ANSWER = 5.0
 class AskingOperation(PluginOperation[P]):
     """A stage whose plug-in gets a context: an LLM to ask, and its dependencies ("need:..." inputs)."""
 
-    llm: LLM | None = None
+    llm: NamedLLM | None = None
 
     def config(self) -> Mapping[str, Any]:
         """Return the plug-in's configuration, and of the LLM what its answers depend on."""
-        llm = {} if self.llm is None else {LLM_KEY: dict(self.llm.identity())}
+        llm = {} if self.llm is None else {LLM_KEY: dict(self.llm.settings.identity())}
         return {**super().config(), **llm}
 
     @property
-    def uses_llm(self) -> bool:
-        """Whether the plug-in asks an LLM."""
-        return self.llm is not None
+    def asked_llm(self) -> NamedLLM | None:
+        """The LLM that the plug-in asks."""
+        return self.llm
+
+    @property
+    def _local(self) -> LocalLLM | None:
+        settings = None if self.llm is None else self.llm.settings
+        return settings if isinstance(settings, LocalLLM) else None
 
     def table_notes(self) -> tuple[str, ...]:
         """Return the notes on the LLM that every table of such data needs."""
-        return self.llm.table_notes() if isinstance(self.llm, LocalLLM) else ()
+        return () if self._local is None else self._local.table_notes()
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
         """The revisions of what the plug-in and a local LLM read from outside."""
-        of_llm = self.llm.revisions() if isinstance(self.llm, LocalLLM) else {}
+        of_llm = {} if self._local is None else self._local.revisions()
         return {**self.plugin.revisions(), **of_llm}
-
-    def check_llm(self) -> None:
-        """Look up the model at its endpoint; the generated world's is started later, and has it."""
-        if self.llm is not None:
-            check_endpoint(self.llm.at(self.llm.address()))
 
     @contextmanager
     def context(
@@ -74,7 +73,9 @@ class AskingOperation(PluginOperation[P]):
 
         Raises UserError where an unexpected error came from an LLM that has stopped responding.
         """
-        endpoint = self.llm.at(work.llm.model) if self.llm is not None and work.llm is not None else None
+        endpoint = (
+            self.llm.endpoint(work.llm.model) if self.llm is not None and work.llm is not None else None
+        )
         local = LocalModel(endpoint, work.runtime, work.progress) if endpoint and endpoint.local else None
         try:
             yield Context(inputs, work, finished, endpoint, local)

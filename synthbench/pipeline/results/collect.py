@@ -87,10 +87,16 @@ def collect(
 def request(experiment: Experiment, overrides: Sequence[str]) -> str:
     """Return a hash of the file's content and the overrides, without settings of the runtime."""
     content = {key: value for key, value in experiment.resolved.items() if key != "runtime"}
-    llm = content.get("llm")
-    if isinstance(llm, dict):
-        content["llm"] = {key: value for key, value in llm.items() if key not in TRAFFIC}
+    for section in ("llm", "llms"):
+        if isinstance(content.get(section), dict):
+            content[section] = _without_traffic(content[section])
     return _hash(json.dumps(content, default=str), *overrides)
+
+
+def _without_traffic(section: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of LLMs without how they are asked."""
+    kept = {key: value for key, value in section.items() if key not in TRAFFIC}
+    return {key: _without_traffic(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
 def to_yaml(data: Mapping[str, Any]) -> str:
@@ -185,7 +191,7 @@ def _datasets(
             continue
         manifest = artifacts.manifest(stage.identity)
         made_by = list(makers(stage))
-        asked = dict.fromkeys(one.llm.address() for one in made_by if one.llm is not None)
+        asked = {one.llm.note: one.llm.title for one in made_by if one.llm is not None}
         notes = dict.fromkeys(note for one in made_by for note in one.table_notes())
         yield DatasetSummary(
             part=name,
@@ -197,8 +203,8 @@ def _datasets(
             tokens=manifest.tokens,
             cost_usd=manifest.cost_usd,
             trained_on=trained_on is None or stage.identity in trained_on,
-            llm=" and ".join(llm.model for llm in asked),
-            notes=(*(f"LLM: {llm.model} ({llm.name})." for llm in asked), *notes),
+            llm=" and ".join(dict.fromkeys(asked.values())),
+            notes=(*asked, *notes),
             measured=manifest.measured,
             score_counts=_score_counts(stage, artifacts) if name in counted else (),
             made_of=tuple(ingredients(stage, artifacts)),

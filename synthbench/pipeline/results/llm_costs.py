@@ -62,11 +62,11 @@ def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
     operation = _operation(stage)
     assert operation is not None
     assert operation.llm is not None
-    endpoint = operation.llm.at(operation.llm.address())
+    endpoint = operation.llm.endpoint()
     found = entries(artifacts.answers, stage=stage.identity)
     return {
         "method": operation.name,
-        "llm": endpoint.model,
+        "llm": operation.llm.title,
         "num_records": artifacts.manifest(stage.identity).num_records,
         "num_requests": sum(entry.answered.num_attempts for entry in found),
         "prompt_tokens": sum(entry.answered.prompt_tokens for entry in found),
