@@ -7,6 +7,7 @@ from wording import worded
 
 from synthbench.api import GeneratedData, Need
 from synthbench.config.experiment import SeedOptimization
+from synthbench.config.llm import WorldLLM
 from synthbench.config.load import load_experiment
 
 # Each line is a fault in one section of the file: what is changed, and the whole message.
@@ -554,15 +555,15 @@ def test_what_a_profile_replaced_and_an_llm_that_nothing_uses_are_remarked(
     assert experiment.load().remarks == ()
     experiment.profile("tiny", "substitute: {models: {org/small: tiny/one}}\n")
     assert experiment.load(profile="tiny").remarks == ("--profile tiny: org/small -> tiny/one",)
-    assert experiment.load("llm=sandbox").remarks == ("llm: no method uses it",)
+    assert experiment.load("llm=sandbox").remarks == ("llm: nothing uses it",)
     experiment.change("      method: fake\n", "      method: fake-llm\n").change("      size: 3\n", "")
     assert experiment.load("llm=sandbox").remarks == ()
 
 
 def test_a_setting_of_the_llm_goes_with_its_short_form(experiment: ExperimentFile) -> None:
     experiment.append("llm: sandbox\n")
-    llm = experiment.load("llm.noise=0.1", "llm.seed=3").llm
-    assert llm is not None
+    llm = experiment.load("llm.noise=0.1", "llm.seed=3").llms["llm"].settings
+    assert isinstance(llm, WorldLLM)
     assert (llm.endpoint, llm.noise, llm.seed) == ("sandbox", 0.1, 3)
     worded(experiment.faults("llm.nose=0.1"), "--set", "llm.nose=0.1", "llm.nose", "'noise'")
 

@@ -125,14 +125,12 @@ def test_every_method_that_writes_with_a_causal_model_gets_the_sandboxs() -> Non
 
 def test_the_sandboxs_llm_is_asked_in_the_place_of_a_service(folder: Path) -> None:
     asking = in_sandbox(folder / "asking.yaml")
-    assert asking.llm is not None
-    assert dict(asking.llm.identity())["endpoint"] == "sandbox"
+    assert asking.llms["llm"].settings.identity()["endpoint"] == "sandbox"
     assert "--profile sandbox: gpt-4o-mini -> the sandbox's LLM" in asking.remarks
 
 
 def test_keys_of_the_sandboxs_llm_may_be_typed(folder: Path) -> None:
-    llm = in_sandbox(folder / "asking.yaml", "llm.seed=3").llm
-    assert llm is not None
+    llm = in_sandbox(folder / "asking.yaml", "llm.seed=3").llms["llm"].settings
     assert llm.model_dump()["seed"] == 3
 
 

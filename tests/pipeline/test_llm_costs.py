@@ -7,6 +7,7 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 
+from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.runner import Runner
@@ -106,3 +107,45 @@ def test_data_that_are_not_made_yet_are_no_result(asking: ExperimentFile, store:
 def test_a_row_that_makes_no_data_needs_a_training(experiment: ExperimentFile) -> None:
     experiment.change(TRAINING, "")
     assert "train: missing; it has no default" in " ".join(experiment.faults())
+
+
+def test_rows_with_llms_of_their_own_are_named_and_paid_apart(
+    experiment: ExperimentFile, store: Store, server: RunningServer
+) -> None:
+    experiment.change("method: fake\n", "method: fake-chat\n      llm: cheap\n").change("      size: 3\n", "")
+    row = "  better:\n    data.silver: {method: fake-chat, sources: {gold: gold}, llm: dear}\n"
+    experiment.change("table:\n", f"{row}table:\n")
+    llm = f"base_url: '{server.base_url}', model: {MODEL}, budget_usd: 1"
+    experiment.append(
+        "llms:\n"
+        f"  cheap: {{name: cheap, {llm}, price: {{input: 1, output: 2, date: '2026-05-01'}}}}\n"
+        f"  dear: {{name: dear, {llm}, price: {{input: 10, output: 20, date: '2026-05-01'}}}}\n"
+    )
+    result = results(experiment, store)
+    cheap, dear = sorted(result.costs, key=lambda cost: cost.llm)
+    assert [(cost.llm, cost.rows, cost.num_requests) for cost in (cheap, dear)] == [
+        ("cheap", ("silver",), 4),
+        ("dear", ("better",), 4),
+    ]
+    assert dear.usd == pytest.approx(10 * cheap.usd)
+    notes = {run.variant: run.datasets[-1].notes for run in result.runs if run.variant != "plain"}
+    assert notes["silver"] == (f"LLM cheap: {MODEL} (cheap).",)
+    assert notes["better"] == (f"LLM dear: {MODEL} (dear).",)
+
+
+def test_a_budget_is_each_llms_own(experiment: ExperimentFile, store: Store, server: RunningServer) -> None:
+    experiment.change("method: fake\n", "method: fake-chat\n      llm: free\n").change("      size: 3\n", "")
+    row = "  better:\n    data.silver: {method: fake-chat, sources: {gold: gold}, llm: poor}\n"
+    experiment.change("table:\n", f"{row}table:\n")
+    llm = f"base_url: '{server.base_url}', model: {MODEL}, price: {{input: 1, output: 2, date: '2026-05-01'}}"
+    experiment.append(
+        f"llms:\n  free: {{name: free, {llm}}}\n  poor: {{name: poor, {llm}, budget_usd: 1e-9}}\n"
+    )
+    plan, lines = make_plan(experiment.load()), Lines()
+    with llms_on_demand(lines) as llms:
+        report = Runner(store, InProcess(), RUNTIME, lines, llms, plan.experiment.name).run(plan)
+    ((_, messages),) = report.failed.values()
+    assert messages[0].startswith("llms.poor.budget_usd: 1e-09 US dollars")
+    assert {entry.endpoint: entry.answered.num_attempts for entry in entries(store.answers, "study")} == {
+        "free": 4
+    }

@@ -77,7 +77,7 @@ def test_a_plan_loads_no_model_and_says_that_it_costs_nothing(
     monkeypatch.setattr(LanguageModel, "load", None)
     plan = make_plan(asking.load("llm.max_new_tokens=9"))
     with llms_on_demand(Lines()) as llm:
-        assert llm() is not None
+        assert llm(plan.experiment.llms["llm"]) is not None
     ((_, (requests, money)),) = costs(statuses(plan, store), store)
     assert "): about 4 requests, 400,000 tokens of prompts" in requests
     assert money == "money: none, the model runs locally"
@@ -85,7 +85,7 @@ def test_a_plan_loads_no_model_and_says_that_it_costs_nothing(
 
 def test_another_llm_takes_the_place_of_the_whole_section(asking: ExperimentFile, chat_model: Path) -> None:
     def llm(*assignments: str) -> object:
-        return asking.load(*assignments).llm
+        return asking.load(*assignments).llms["llm"].settings
 
     local = LocalLLM(local=str(chat_model))
     asking.change(f"{chat_model}}}", f"{chat_model}, dtype: bf16}}")
