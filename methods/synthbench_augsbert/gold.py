@@ -1,25 +1,30 @@
-"""The sentences of the gold pairs, and which pairs of them are gold; checks of gold scores."""
+"""The sentences that new pairs are made of, and which of their pairs are gold; checks of gold scores."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.api import Record, SyntheticDataset, UserError
 
 IndexPair = tuple[int, int]
+SENTENCES = "sentences"
+
+
+GOLD, NEW = "gold", "new"
 
 
 @dataclass(frozen=True)
-class GoldSentences:
-    """The distinct sentences of the gold pairs, in order of first appearance.
+class SentencePool:
+    """The distinct sentences that new pairs are made of, in order of first appearance.
 
-    `source_ids` holds for each the id of the first record that holds it, `pairs` the gold pairs as
-    (lower index, higher index), a sentence's pair with itself left out.
+    `source_ids` holds for each the id of the first record that holds it, `pairs` the gold pairs among them as
+    (lower index, higher index), a sentence's pair with itself left out. `kind` is "gold" or "new".
     """
 
     texts: tuple[str, ...]
     source_ids: tuple[str, ...]
     pairs: frozenset[IndexPair]
+    kind: str = GOLD
 
     @property
     def num_new_pairs(self) -> int:
@@ -27,30 +32,42 @@ class GoldSentences:
         return math.comb(len(self.texts), 2) - len(self.pairs)
 
     @classmethod
-    def of(cls, records: Iterable[Record]) -> "GoldSentences":
-        """Collect the sentences of the pairs of split "train".
+    def of_sources(cls, sources: Mapping[str, Iterable[Record]]) -> "SentencePool":
+        """Collect the sentences of the role "sentences", if it is given, else those of the gold pairs."""
+        if SENTENCES in sources:
+            return cls.of(sources[SENTENCES], sources["gold"], NEW)
+        return cls.of(sources["gold"])
+
+    @classmethod
+    def of(
+        cls, records: Iterable[Record], gold: Iterable[Record] | None = None, kind: str = GOLD
+    ) -> "SentencePool":
+        """Collect the sentences of the records of split "train"; `gold` are these themselves if not given.
 
         Raises UserError if there are fewer than two distinct ones.
         """
+        known = list(records)
         index: dict[str, int] = {}
         source_ids: list[str] = []
-        pairs: set[IndexPair] = set()
-        for record in records:
-            if record.split != "train":
-                continue
+        for record in _of_train(known):
             for text in record.texts():
                 if text not in index:
                     index[text] = len(index)
                     source_ids.append(record.id)
-            first, second = sorted(index[text] for text in record.texts())
-            if first != second:
-                pairs.add((first, second))
         if len(index) < 2:
+            role = "gold" if kind == GOLD else SENTENCES
             raise UserError(
-                f"augsbert: the source 'gold' has {len(index)} distinct sentences in split 'train'; "
+                f"augsbert: the source '{role}' has {len(index)} distinct sentences in split 'train'; "
                 "at least 2 are needed to make new pairs"
             )
-        return cls(tuple(index), tuple(source_ids), frozenset(pairs))
+        pairs = (record.texts() for record in _of_train(known if gold is None else gold))
+        among = ((index[first], index[second]) for first, second in pairs if {first, second} <= index.keys())
+        taken = {(min(pair), max(pair)) for pair in among if pair[0] != pair[1]}
+        return cls(tuple(index), tuple(source_ids), frozenset(taken), kind)
+
+
+def _of_train(records: Iterable[Record]) -> Iterator[Record]:
+    return (record for record in records if record.split == "train")
 
 
 def check_scores(method: str, sources: Mapping[str, SyntheticDataset]) -> None:

@@ -19,7 +19,7 @@ from synthbench.api import (
     UserError,
     Work,
 )
-from synthbench_augsbert.gold import GoldSentences, IndexPair, check_scores
+from synthbench_augsbert.gold import SENTENCES, IndexPair, SentencePool, check_scores
 from synthbench_augsbert.labelling import CROSS_ENCODER, PairsToLabel, WithLabeller
 from synthbench_augsbert.samplers import (
     BM25Sampler,
@@ -36,19 +36,25 @@ from synthbench_augsbert.samplers import (
 class AugSBERT(WithLabeller, Method):
     """New pairs of gold sentences, labelled by a cross-encoder that was trained on the gold pairs.
 
-    Yields the silver pairs only; an experiment adds the gold pairs as another part of its data. Everything
-    drawn at random, here and in the cross-encoder's training, follows from `seed`.
+    With the role `sentences`, pairs of these sentences instead: new ones. Yields the silver pairs only; an
+    experiment adds the gold pairs as another part of its data. Everything drawn at random, here and in the
+    cross-encoder's training, follows from `seed`.
     """
 
     version = 1
     record_kind = RecordKind.SCORED_PAIR
     source_roles: ClassVar[Mapping[str, RecordKind]] = {"gold": RecordKind.SCORED_PAIR}
-    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {"dev": RecordKind.SCORED_PAIR}
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = {
+        "dev": RecordKind.SCORED_PAIR,
+        SENTENCES: RecordKind.SENTENCE,
+    }
 
     sampler: Annotated[
         RandomSampler | KDESampler | BM25Sampler | SemanticSearchSampler | BM25SemanticSampler,
         Field(discriminator="name"),
-    ] = Field(description="which new pairs of gold sentences are labelled")
+    ] = Field(
+        description="which new pairs of gold sentences, or of those of the role `sentences`, are labelled"
+    )
 
     def needs(self) -> Mapping[str, Need]:
         """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev.
@@ -68,7 +74,9 @@ class AugSBERT(WithLabeller, Method):
 
     def _data_of(self, sampler: Mapping[str, Any]) -> GeneratedData:
         settings = {**self.model_dump(mode="json"), "sampler": sampler}
-        return GeneratedData("augsbert", settings, sources={"gold": "gold", "dev": "dev"})
+        return GeneratedData(
+            "augsbert", settings, sources={role: role for role in ("gold", "dev", SENTENCES)}
+        )
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Say how many pairs would be labelled; selecting among labelled pairs costs nothing."""
@@ -85,16 +93,17 @@ class AugSBERT(WithLabeller, Method):
 
     @staticmethod
     def _most_pairs(sampler: Sampler, num_records: Mapping[str, int]) -> int | None:
-        return sampler.most_pairs(2 * num_records.get("gold", 0)) or None
+        return sampler.most_pairs(num_records.get(SENTENCES, 2 * num_records.get("gold", 0))) or None
 
     def check_data(self, sources: Mapping[str, SyntheticDataset]) -> None:
-        """Raise UserError if gold's or dev's scores are all equal, or gold can't give the pairs asked for."""
+        """Raise UserError if gold's or dev's scores are all equal, or there are too few sentences."""
         check_scores("augsbert", sources)
-        gold = GoldSentences.of(sources["gold"])
-        self.sampler.check(gold)
-        if not gold.num_new_pairs:
+        pool = SentencePool.of_sources(sources)
+        self.sampler.check(pool)
+        if not pool.num_new_pairs:
             raise UserError(
-                f"augsbert: every pair of the {len(gold.texts)} gold sentences is a gold pair; none is new"
+                f"augsbert: every pair of the {len(pool.texts)} {pool.kind} sentences is a gold pair; none is"
+                " new"
             )
 
     def generate(
@@ -103,40 +112,40 @@ class AugSBERT(WithLabeller, Method):
         """Yield one unit per silver pair, in the sampler's order, scored in batches of like length.
 
         A sampler that selects among labelled pairs yields bare records: selecting takes seconds.
-        Raises UserError if the gold data can't give the pairs asked for, or none is left.
+        Raises UserError if the sentences can't give the pairs asked for, or none is left.
         """
         if isinstance(self.sampler, SelectingSampler):
             labelled = {name: context.records(name) for name in self.sampler.others()}
             return self.sampler.select(sources["gold"], labelled, self.seed, context)
-        return self._label_new_pairs(GoldSentences.of(sources["gold"]), self.sampler, context)
+        return self._label_new_pairs(SentencePool.of_sources(sources), self.sampler, context)
 
     def _label_new_pairs(
-        self, gold: GoldSentences, sampler: Sampler, context: GenerationContext
+        self, pool: SentencePool, sampler: Sampler, context: GenerationContext
     ) -> Iterator[Unit]:
-        pairs = self._sample(gold, sampler, context).pairs
+        pairs = self._sample(pool, sampler, context).pairs
         to_label = PairsToLabel(
             len(pairs),
-            texts=lambda index: (gold.texts[pairs[index][0]], gold.texts[pairs[index][1]]),
+            texts=lambda index: (pool.texts[pairs[index][0]], pool.texts[pairs[index][1]]),
             key=lambda index: sampler.unit_key(index, pairs[index]),
-            record=lambda index, score: self._record(gold, pairs[index], score),
+            record=lambda index, score: self._record(pool, pairs[index], score),
         )
         return self.labelled(to_label, context)
 
-    def _sample(self, gold: GoldSentences, sampler: Sampler, context: GenerationContext) -> Candidates:
-        candidates = sampler.sample(gold, self.seed, context)
+    def _sample(self, pool: SentencePool, sampler: Sampler, context: GenerationContext) -> Candidates:
+        candidates = sampler.sample(pool, self.seed, context)
         for reason, amount in candidates.dropped.items():
             context.count_dropped(reason, amount)
         if not candidates.pairs:
             raise UserError(f"augsbert: sampler {sampler.description}: every pair found is a gold pair")
         return candidates
 
-    def _record(self, gold: GoldSentences, pair: IndexPair, score: float) -> ScoredPair:
+    def _record(self, pool: SentencePool, pair: IndexPair, score: float) -> ScoredPair:
         first, second = pair
         return ScoredPair(
-            sentence1=gold.texts[first],
-            sentence2=gold.texts[second],
+            sentence1=pool.texts[first],
+            sentence2=pool.texts[second],
             score=score,
-            source_id=f"{gold.source_ids[first]}+{gold.source_ids[second]}",
+            source_id=f"{pool.source_ids[first]}+{pool.source_ids[second]}",
             method="augsbert",
             generator="cross-encoder",
             instruction=self.sampler.description,

@@ -1,4 +1,4 @@
-"""Which new pairs of gold sentences the cross-encoder labels (Thakur et al. 2021, section 3.1)."""
+"""Which new pairs of sentences the cross-encoder labels (Thakur et al. 2021, section 3.1)."""
 
 import math
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ from synthbench.api import (
     UserError,
     trained_on_gold,
 )
-from synthbench_augsbert.gold import GoldSentences, IndexPair
+from synthbench_augsbert.gold import IndexPair, SentencePool
 
 HOW_K_COUNTS = (
     "k counts a sentence's neighbours without the sentence itself, as the semantic search of AugSBERT's"
@@ -46,11 +46,11 @@ class Sampler(Protocol):
     def description(self) -> str:
         """Name and settings, as stored with every pair."""
 
-    def check(self, gold: GoldSentences) -> None:
-        """Raise UserError if the gold sentences can't give what the settings ask for; quick."""
+    def check(self, pool: SentencePool) -> None:
+        """Raise UserError if the sentences can't give what the settings ask for; quick."""
 
-    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
-        """Return the candidates in an order that depends on `gold`, the settings and `seed` only.
+    def sample(self, pool: SentencePool, seed: int, context: GenerationContext) -> Candidates:
+        """Return the candidates in an order that depends on `pool`, the settings and `seed` only.
 
         Raises UserError as `check` does.
         """
@@ -99,19 +99,19 @@ class RandomSampler(SamplerConfig):
         """The name alone: `size` does not change which pair is drawn n-th."""
         return self.name
 
-    def check(self, gold: GoldSentences) -> None:
+    def check(self, pool: SentencePool) -> None:
         """Raise UserError if there are fewer than `size` new pairs."""
-        check_size(self.name, self.size, gold)
+        check_size(self.name, self.size, pool)
 
-    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
+    def sample(self, pool: SentencePool, seed: int, context: GenerationContext) -> Candidates:
         """Number all pairs and draw among the numbers that are not gold.
 
         Raises UserError as `check` does.
         """
-        self.check(gold)
-        taken = sorted(_pair_number(pair) for pair in gold.pairs)
+        self.check(pool)
+        taken = sorted(_pair_number(pair) for pair in pool.pairs)
         skipped = [number - rank for rank, number in enumerate(taken)]
-        drawn = Random(seed).sample(range(gold.num_new_pairs), self.size)
+        drawn = Random(seed).sample(range(pool.num_new_pairs), self.size)
         return Candidates(NumberedPairs(number + bisect_right(skipped, number) for number in drawn))
 
     def most_pairs(self, num_sentences: int) -> int:
@@ -140,9 +140,9 @@ class KDESampler(SelectingSampler):
         """Name and settings, as stored with every pair."""
         return f"kde size={self.size} bandwidth={self.bandwidth}"
 
-    def check(self, gold: GoldSentences) -> None:
+    def check(self, pool: SentencePool) -> None:
         """Raise UserError if there are fewer than `size` new pairs."""
-        check_size(self.name, self.size, gold)
+        check_size(self.name, self.size, pool)
 
     def others(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the random sampler of so many pairs."""
@@ -190,11 +190,11 @@ class BM25Sampler(SamplerConfig):
         """Name and settings, as stored with every pair."""
         return f"bm25 k={self.k}"
 
-    def check(self, gold: GoldSentences) -> None:
+    def check(self, pool: SentencePool) -> None:
         """Raise UserError if there are not more than `k` sentences."""
-        check_k(self.name, "k", self.k, gold)
+        check_k(self.name, "k", self.k, pool)
 
-    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
+    def sample(self, pool: SentencePool, seed: int, context: GenerationContext) -> Candidates:
         """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
 
         Nothing is drawn, so `seed` changes nothing.
@@ -202,30 +202,30 @@ class BM25Sampler(SamplerConfig):
         """
         from synthbench_augsbert.bm25 import BM25Index
 
-        self.check(gold)
-        neighbours, _ = BM25Index(gold.texts).nearest(self.k)
-        return new_pairs(unordered(neighbours.tolist()), gold)
+        self.check(pool)
+        neighbours, _ = BM25Index(pool.texts).nearest(self.k)
+        return new_pairs(unordered(neighbours.tolist()), pool)
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return `k` for each sentence."""
         return self.k * num_sentences
 
 
-def check_size(sampler: str, size: int, gold: GoldSentences) -> None:
+def check_size(sampler: str, size: int, pool: SentencePool) -> None:
     """Raise UserError unless there are so many new pairs."""
-    if size > gold.num_new_pairs:
+    if size > pool.num_new_pairs:
         raise UserError(
-            f"augsbert: sampler.size {size} is more than the {gold.num_new_pairs} pairs "
-            f"of the {len(gold.texts)} gold sentences that are not gold pairs"
+            f"augsbert: sampler.size {size} is more than the {pool.num_new_pairs} pairs "
+            f"of the {len(pool.texts)} {pool.kind} sentences that are not gold pairs"
         )
 
 
-def check_k(sampler: str, key: str, k: int, gold: GoldSentences) -> None:
-    """Raise UserError unless every gold sentence has so many others."""
-    if k >= len(gold.texts):
+def check_k(sampler: str, key: str, k: int, pool: SentencePool) -> None:
+    """Raise UserError unless every sentence has so many others."""
+    if k >= len(pool.texts):
         raise UserError(
-            f"augsbert: sampler {sampler}: {key} {k} needs more than {k} distinct gold sentences, "
-            f"there are {len(gold.texts)}"
+            f"augsbert: sampler {sampler}: {key} {k} needs more than {k} distinct {pool.kind} sentences, "
+            f"there are {len(pool.texts)}"
         )
 
 
@@ -235,10 +235,10 @@ def unordered(neighbours: Sequence[Sequence[int]]) -> list[IndexPair]:
     return [(min(pair), max(pair)) for pair in directed]
 
 
-def new_pairs(found: Sequence[IndexPair], gold: GoldSentences) -> Candidates:
+def new_pairs(found: Sequence[IndexPair], pool: SentencePool) -> Candidates:
     """Return each pair that was found once, in order of appearance, without gold pairs; count the others."""
     distinct = dict.fromkeys(found)
-    new = tuple(pair for pair in distinct if pair not in gold.pairs)
+    new = tuple(pair for pair in distinct if pair not in pool.pairs)
     dropped = {
         "neighbours of each other, kept once": len(found) - len(distinct),
         "gold pair": len(distinct) - len(new),
@@ -323,27 +323,27 @@ class SemanticSearchSampler(SemanticSettings):
         """The pair: another number of threads may, in a rounding, find another neighbour."""
         return f"{pair[0]}-{pair[1]}"
 
-    def check(self, gold: GoldSentences) -> None:
+    def check(self, pool: SentencePool) -> None:
         """Raise UserError if there are not more than `k` sentences."""
-        check_k(self.name, "k", self.k, gold)
+        check_k(self.name, "k", self.k, pool)
 
-    def sample(self, gold: GoldSentences, seed: int, context: GenerationContext) -> Candidates:
+    def sample(self, pool: SentencePool, seed: int, context: GenerationContext) -> Candidates:
         """Return sentence by sentence its neighbours, nearest first, leaving out pairs that came before.
 
         Tells the recall. Raises UserError as `check` does.
         """
         from synthbench_augsbert.neighbours import nearest
 
-        self.check(gold)
-        vectors = context.encoder(BI_ENCODER).encode(gold.texts)
+        self.check(pool)
+        vectors = context.encoder(BI_ENCODER).encode(pool.texts)
         threads = context.runtime.threads
         found = nearest(vectors, self.k, exact_up_to=self.exact_up_to, seed=seed, threads=threads)
         context.progress.say(
-            f"  semantic search: {self.k} neighbours of {len(gold.texts):,} sentences ({found.how}), "
+            f"  semantic search: {self.k} neighbours of {len(pool.texts):,} sentences ({found.how}), "
             f"recall {found.recall:.3f}"
         )
         context.measure("semantic search: recall", found.recall)
-        return new_pairs(unordered(found.indices.tolist()), gold)
+        return new_pairs(unordered(found.indices.tolist()), pool)
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return `k` for each sentence."""
@@ -365,10 +365,10 @@ class BM25SemanticSampler(SemanticSettings, SelectingSampler):
         """Name and settings, as stored with every pair."""
         return f"bm25+semantic-search k={self.k},{self.semantic_k or self.k}"
 
-    def check(self, gold: GoldSentences) -> None:
+    def check(self, pool: SentencePool) -> None:
         """Raise UserError if there are not more sentences than neighbours are asked for."""
-        check_k(self.name, "k", self.k, gold)
-        check_k(self.name, "semantic_k", self.semantic_k or self.k, gold)
+        check_k(self.name, "k", self.k, pool)
+        check_k(self.name, "semantic_k", self.semantic_k or self.k, pool)
 
     def others(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the two samplers."""

@@ -13,7 +13,7 @@ from wording import refused
 
 from synthbench.api import GeneratedData, RecordKind, ScoredPair, SyntheticDataset, TrainedModel, UserError
 from synthbench_augsbert import AugSBERT, neighbours
-from synthbench_augsbert.gold import GoldSentences
+from synthbench_augsbert.gold import SentencePool
 from synthbench_augsbert.neighbours import nearest
 from synthbench_augsbert.samplers import SemanticSearchSampler
 
@@ -30,8 +30,8 @@ def in_clusters(number: int, seed: int = 0) -> np.ndarray:
     return (centres[generator.integers(0, 12, number)] + 0.6 * noise).astype(np.float32)
 
 
-def gold_of(*pairs: tuple[str, str]) -> GoldSentences:
-    return GoldSentences.of(ScoredPair(sentence1=a, sentence2=b, score=0.5) for a, b in pairs)
+def gold_of(*pairs: tuple[str, str]) -> SentencePool:
+    return SentencePool.of(ScoredPair(sentence1=a, sentence2=b, score=0.5) for a, b in pairs)
 
 
 def context_of(vectors: dict[str, tuple[float, float]]) -> Context:
@@ -183,7 +183,7 @@ def test_both_samplers_together_label_nothing_but_take_the_data_of_each() -> Non
     rows = [AugSBERT(sampler=sampler, cross_encoder={}, seed=5) for sampler in (both, *alone)]
     assert rows[0].needs() == {
         row.sampler.name: GeneratedData(
-            "augsbert", row.model_dump(mode="json"), {"gold": "gold", "dev": "dev"}
+            "augsbert", row.model_dump(mode="json"), {"gold": "gold", "dev": "dev", "sentences": "sentences"}
         )
         for row in rows[1:]
     }

@@ -165,7 +165,7 @@ def test_the_random_pairs_are_those_of_the_random_sampler_and_shared_with_it() -
 
     assert isinstance(need, GeneratedData)
     assert AugSBERT.model_validate(need.config) == random
-    assert need.sources == {"gold": "gold", "dev": "dev"}
+    assert need.sources == {"gold": "gold", "dev": "dev", "sentences": "sentences"}
     assert list(chosen.cost({"gold": 100})) == []
     (line,) = random.cost({"gold": 100})
     assert line.startswith("at most 50 pairs to label, 100 inputs of ")

@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -15,10 +15,12 @@ from wording import refused
 from synthbench import labellers
 from synthbench.api import (
     Encoder,
+    GeneratedData,
     PairScorer,
     RecordKind,
     Runtime,
     ScoredPair,
+    Sentence,
     SyntheticDataset,
     TrainedModel,
     Unit,
@@ -353,3 +355,49 @@ def test_tables_say_how_neighbours_are_counted_and_found(
     counted = "k counts a sentence's neighbours without the sentence itself"
     assert any(note.startswith(counted) and "k = 3 is k = 2 here" in note for note in told) == tells_k
     assert any("rank-bm25's Okapi" in note for note in told) == tells_bm25
+
+
+def new_sentences(*texts: str) -> SyntheticDataset:
+    records = [Sentence(id=f"s-{number}", sentence=text) for number, text in enumerate(texts)]
+    return SyntheticDataset.create(RecordKind.SENTENCE, records)
+
+
+@pytest.mark.parametrize(
+    "sampler", [{"name": "random", "size": 3}, {"name": "bm25", "k": 1}, {"name": "bm25", "k": 3}]
+)
+def test_new_sentences_are_paired_instead_of_golds(sampler: dict[str, object]) -> None:
+    gold = next(iter(gold_data()))
+    new = new_sentences(*gold.texts(), "a whale sings at night", "the whale sings")
+    sources = {"gold": gold_data(), "sentences": new}
+    method = augsbert(sampler=sampler)
+    method.check_data({**sources, "gold": scored(gold_data())})
+    records = in_order(list(method.generate(sources, Context(CountingScorer()))))
+    ids = {text: record.id for record in new for text in record.texts()}
+    assert records
+    for record in records:
+        first, second = record.texts()
+        assert record.source_id == f"{ids[first]}+{ids[second]}"
+        assert {first, second} != set(gold.texts())
+
+
+def test_too_few_new_sentences_are_refused() -> None:
+    sources = {"gold": scored(gold_data()), "sentences": new_sentences("one", "two")}
+    with refused("k 3 needs more than 3 distinct new sentences", "2"):
+        augsbert().check_data(sources)
+    with refused("'sentences'", "1 distinct"):
+        augsbert().check_data({**sources, "sentences": new_sentences("one", "one")})
+
+
+def test_selecting_samplers_hand_new_sentences_on_and_amounts_follow_them() -> None:
+    (need,) = augsbert(sampler={"name": "kde", "size": 9}).needs().values()
+    assert isinstance(need, GeneratedData)
+    assert need.sources == {"gold": "gold", "dev": "dev", "sentences": "sentences"}
+    labelling = augsbert(cross_encoder={"base": {"model": "org/judge"}})
+    assert labelling.expected({"gold": 10, "sentences": 100}).num_records == 300
+    assert labelling.expected({"gold": 10}).num_records == 60
+
+
+def scored(data: SyntheticDataset) -> SyntheticDataset:
+    """Return the same pairs with scores that differ."""
+    pairs = [replace(pair, score=number % 3 / 2) for number, pair in enumerate(data)]
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs)

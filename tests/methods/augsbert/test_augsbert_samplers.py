@@ -13,7 +13,7 @@ from wording import refused
 
 from synthbench.api import GenerationContext, ScoredPair
 from synthbench.errors import UserError
-from synthbench_augsbert.gold import GoldSentences
+from synthbench_augsbert.gold import SentencePool
 from synthbench_augsbert.samplers import BM25Sampler, RandomSampler
 
 NOTHING = cast("GenerationContext", None)
@@ -29,10 +29,10 @@ def pair(first: str, second: str, *, split: str = "train", id: str = "") -> Scor
 
 
 @st.composite
-def gold_sentences(draw: st.DrawFn) -> GoldSentences:
+def gold_sentences(draw: st.DrawFn) -> SentencePool:
     sentences = draw(st.lists(SENTENCES.map(lambda words: words[0]), min_size=2, max_size=30, unique=True))
     chosen = draw(st.lists(st.tuples(st.sampled_from(sentences), st.sampled_from(sentences)), max_size=20))
-    return GoldSentences.of([*(pair(text, text) for text in sentences), *(pair(a, b) for a, b in chosen)])
+    return SentencePool.of([*(pair(text, text) for text in sentences), *(pair(a, b) for a, b in chosen)])
 
 
 def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_first_record() -> None:
@@ -44,7 +44,7 @@ def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_f
         pair("a", "d", id="5", split="dev"),
     ]
 
-    gold = GoldSentences.of(records)
+    gold = SentencePool.of(records)
 
     assert gold.texts == ("b", "a", "c")
     assert gold.source_ids == ("1", "1", "2")
@@ -54,12 +54,12 @@ def test_gold_sentences_are_the_distinct_ones_of_the_training_pairs_with_their_f
 @pytest.mark.parametrize("records", [[], [pair("a", "a")], [pair("a", "b", split="test")]])
 def test_fewer_than_two_gold_sentences_are_the_users_mistake(records: list[ScoredPair]) -> None:
     with refused("split", "'train'", "2"):
-        GoldSentences.of(records)
+        SentencePool.of(records)
 
 
 @given(gold_sentences(), st.data())
 def test_random_pairs_are_new_distinct_unordered_and_repeatable(
-    gold: GoldSentences, data: st.DataObject
+    gold: SentencePool, data: st.DataObject
 ) -> None:
     available = math.comb(len(gold.texts), 2) - len(gold.pairs)
     sampler = RandomSampler(size=data.draw(st.integers(1, max(1, available))))
@@ -76,7 +76,7 @@ def test_random_pairs_are_new_distinct_unordered_and_repeatable(
 
 
 @given(gold_sentences())
-def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: GoldSentences) -> None:
+def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: SentencePool) -> None:
     new = set(combinations(range(len(gold.texts)), 2)) - gold.pairs
     if new:
         assert set(RandomSampler(size=len(new)).sample(gold, 1, NOTHING).pairs) == new
@@ -85,7 +85,7 @@ def test_as_many_random_pairs_as_there_are_are_all_of_them(gold: GoldSentences) 
 
 
 def test_every_new_pair_is_drawn_equally_often() -> None:
-    gold = GoldSentences.of([pair("a", "b"), pair("c", "d"), pair("a", "e")])
+    gold = SentencePool.of([pair("a", "b"), pair("c", "d"), pair("a", "e")])
     drawn = Counter(
         chosen for seed in range(2000) for chosen in RandomSampler(size=2).sample(gold, seed, NOTHING).pairs
     )
@@ -97,7 +97,7 @@ def test_every_new_pair_is_drawn_equally_often() -> None:
 
 @given(gold_sentences(), st.data())
 def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
-    gold: GoldSentences, data: st.DataObject
+    gold: SentencePool, data: st.DataObject
 ) -> None:
     k = data.draw(st.integers(1, len(gold.texts) - 1))
 
@@ -111,14 +111,14 @@ def test_bm25_pairs_are_new_distinct_and_account_for_every_neighbour(
 
 
 @given(gold_sentences())
-def test_a_larger_k_only_adds_pairs(gold: GoldSentences) -> None:
+def test_a_larger_k_only_adds_pairs(gold: SentencePool) -> None:
     found = [set(BM25Sampler(k=k).sample(gold, 0, NOTHING).pairs) for k in range(1, len(gold.texts))]
 
     assert all(smaller <= larger for smaller, larger in pairwise(found))
 
 
 def test_gold_pairs_among_the_neighbours_are_dropped_and_not_replaced() -> None:
-    gold = GoldSentences.of(
+    gold = SentencePool.of(
         [pair("red fish", "blue fish"), pair("old house", "new house"), pair("tall tree", "oak tree")]
     )
 
@@ -130,7 +130,7 @@ def test_gold_pairs_among_the_neighbours_are_dropped_and_not_replaced() -> None:
 
 def test_a_pair_found_from_both_sides_is_kept_once() -> None:
     sea, land = pair("red fish", "old house"), pair("new house", "blue fish")
-    gold = GoldSentences.of([sea, land, pair("tall tree", "my boat"), pair("your boat", "oak tree")])
+    gold = SentencePool.of([sea, land, pair("tall tree", "my boat"), pair("your boat", "oak tree")])
 
     candidates = BM25Sampler(k=1).sample(gold, 0, NOTHING)
 
@@ -139,7 +139,7 @@ def test_a_pair_found_from_both_sides_is_kept_once() -> None:
 
 
 def test_k_not_below_the_number_of_sentences_is_the_users_mistake() -> None:
-    gold = GoldSentences.of([pair("a b", "a c"), pair("a b", "d")])
+    gold = SentencePool.of([pair("a b", "a c"), pair("a b", "d")])
 
     with refused("3", "gold"):
         BM25Sampler(k=3).sample(gold, 0, NOTHING)
