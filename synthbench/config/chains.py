@@ -34,6 +34,14 @@ class ChainParser:
             message = f"'{taken.part}' holds records of kind {found}, here {kind} is needed"
             self.problems.add(document, path, message)
 
+    def is_mistaken(self, document: Document, part: str, role: str, source: str) -> bool:
+        """Tell whether a role names a part as if it were a source, and note the problem."""
+        if source in self.components.sources or source not in _parts(document):
+            return False
+        message = f"'{source}' is a part of `data`, not a source; write {{part: {source}}}"
+        self.problems.add(document, ("data", part, "sources", role), message)
+        return True
+
 
 def _obstacle(parts: Mapping[str, Any], own: str, name: str) -> str:
     """Return why a part can't be made from the part of this name, "" if it can."""

@@ -212,7 +212,7 @@ class RunParser:
             kind = None if known is None else known[role]
             if isinstance(source, PartRole):
                 self.chains.take(document, part, role, source, kind)
-            else:
+            elif not self.chains.is_mistaken(document, part, role, source):
                 self.components.learn_from(document, ("data", part, "sources", role), source, kind)
 
     def _steps(

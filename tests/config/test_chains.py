@@ -42,6 +42,7 @@ def test_a_role_takes_another_part_before_or_after_its_steps(experiment: Experim
         ("{part: silver}", "sources.gold.part: 'silver' can't be made from itself"),
         ("{prt: scratch}", "sources.gold.part: missing; it has no default"),
         ("{part: scratch, prepard: false}", "sources.gold.prepard: unknown key; did you mean 'prepared'?"),
+        ("scratch", "sources.gold: 'scratch' is a part of `data`, not a source; write {part: scratch}"),
         ("3", "sources.gold: must be text or a mapping, is 3"),
     ],
 )

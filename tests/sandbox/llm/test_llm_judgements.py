@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from synthbench.labellers import Judge
 from synthbench.llm.judging import Question
 from synthbench.sandbox.events import similarity
 from synthbench.sandbox.llm import LLMSettings
@@ -64,6 +65,13 @@ def test_an_honest_judge_says_what_the_grammar_knows() -> None:
             "yes" if 0.5 <= value < 0.9 else "no",
             str(round(5 * value)),
         ]
+
+
+def test_the_labellers_own_question_is_understood() -> None:
+    for pair in PAIRS[:50]:
+        assert asked(Judge(), HONEST, pair.sentence1, pair.sentence2) == str(
+            round(5 * truth(pair.sentence1, pair.sentence2))
+        )
 
 
 def test_noise_is_the_share_of_wrong_answers() -> None:

@@ -1,0 +1,85 @@
+"""Chains with an LLM: what one part wrote is judged for another, and each part's cost is counted once."""
+
+from pathlib import Path
+
+import pytest
+from fake_stages import RUNTIME
+from fakes import Lines
+
+from synthbench.config.load import load_experiment
+from synthbench.config.overrides import Overrides
+from synthbench.llm.ledger import entries
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.jobs import InProcess
+from synthbench.pipeline.engine.plan import Plan, statuses
+from synthbench.pipeline.engine.runner import Runner
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.costs import costs
+from synthbench.pipeline.experiment_run import llms_on_demand
+from synthbench.pipeline.planning import make_plan
+from synthbench.pipeline.results.collect import collect
+from synthbench.reporting.results import ExperimentResult
+
+EXPERIMENT = """\
+experiment: judged
+sources:
+  given: {file: given.txt, kind: sentence}
+llm: {endpoint: sandbox, habits: 0.0, malformed: 0.3}
+defaults:
+  data:
+    written: {method: syncse-partial, sources: {sentences: given}}
+    judged:
+      method: relabel
+      sources: {triplets: {part: written}}
+      labeller: {judge: {}}
+    half:
+      method: relabel
+      sources: {triplets: {part: written}}
+      labeller: {judge: {}}
+      share: 0.5
+"""
+SENTENCES = (
+    "Two young chefs are slicing potatoes in the kitchen at noon.",
+    "A farmer is feeding the cows in the barn.",
+    "A nurse is washing a patient at night.",
+)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    (tmp_path / "given.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
+    file = tmp_path / "judged.yaml"
+    file.write_text(EXPERIMENT, encoding="utf-8")
+    return make_plan(load_experiment(file, Overrides()))
+
+
+def results(plan: Plan, store: Store) -> ExperimentResult:
+    lines = Lines()
+    with llms_on_demand(lines) as llm:
+        report = Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name).run(plan)
+    assert not report.failed
+    return collect(plan, Artifacts(store))
+
+
+def test_written_pairs_are_judged_once_and_each_part_has_its_own_cost(plan: Plan, store: Store) -> None:
+    result = results(plan, store)
+    assert [(cost.part, cost.method) for cost in result.costs] == [
+        ("written", "syncse-partial"),
+        ("judged", "relabel"),
+    ]
+    written, judged = result.costs
+    assert (written.num_requests, judged.num_requests) == (6, 2 * written.num_records)
+    assert sum(entry.answered.num_attempts for entry in entries(Artifacts(store).answers)) == sum(
+        cost.num_requests for cost in result.costs
+    )
+    datasets = {data.part: data for data in result.runs[0].datasets}
+    assert datasets["judged"].num_records + datasets["judged"].num_failures == judged.num_requests
+    assert datasets["judged"].num_failures == datasets["half"].dropped["no clear answer"]
+    assert datasets["half"].num_records == datasets["judged"].num_records
+    assert datasets["judged"].measured["relabel: mean of the former scores"] == pytest.approx(0.5, abs=0.2)
+
+
+def test_requests_are_estimated_through_the_chain(plan: Plan, store: Store) -> None:
+    found = {stage.operation.component: lines for stage, lines in costs(statuses(plan, store), store)}
+    (relabelled,) = (lines for name, lines in found.items() if name == "relabel")
+    assert "about 6 requests" in relabelled[0]
