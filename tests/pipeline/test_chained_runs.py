@@ -103,7 +103,7 @@ def test_lineage_leads_through_the_part_to_its_sources(chained: ExperimentFile, 
         ("data", "generate", 6),
         ("gold", "source", 4),
     ]
-    assert "prepared by steps from data" in ingredient_text(silver.made_of[0])
+    assert "prepared by sample from data" in ingredient_text(silver.made_of[0])
 
 
 def test_expected_sizes_pass_through_the_steps_of_the_part(

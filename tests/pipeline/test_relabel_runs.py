@@ -1,18 +1,22 @@
 """Chains with an LLM: what one part wrote is judged for another, and each part's cost is counted once."""
 
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_stages import RUNTIME
 from fakes import Lines
 
+from synthbench.api import Labeller, UserError, Verdict
 from synthbench.config.load import load_experiment
 from synthbench.config.overrides import Overrides
 from synthbench.llm.ledger import entries
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.jobs import InProcess
 from synthbench.pipeline.engine.plan import Plan, statuses
-from synthbench.pipeline.engine.runner import Runner
+from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.costs import costs
 from synthbench.pipeline.experiment_run import llms_on_demand
@@ -53,11 +57,14 @@ def plan(tmp_path: Path) -> Plan:
     return make_plan(load_experiment(file, Overrides()))
 
 
-def results(plan: Plan, store: Store) -> ExperimentResult:
+def computed(plan: Plan, store: Store) -> Report:
     lines = Lines()
     with llms_on_demand(lines) as llm:
-        report = Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name).run(plan)
-    assert not report.failed
+        return Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name).run(plan)
+
+
+def results(plan: Plan, store: Store) -> ExperimentResult:
+    assert not computed(plan, store).failed
     return collect(plan, Artifacts(store))
 
 
@@ -77,6 +84,26 @@ def test_written_pairs_are_judged_once_and_each_part_has_its_own_cost(plan: Plan
     assert datasets["judged"].num_failures == datasets["half"].dropped["no clear answer"]
     assert datasets["half"].num_records == datasets["judged"].num_records
     assert datasets["judged"].measured["relabel: mean of the former scores"] == pytest.approx(0.5, abs=0.2)
+
+
+def test_a_killed_run_resumes_to_the_same_data_and_figures(
+    plan: Plan, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undisturbed = results(plan, Store(tmp_path / "other"))
+    original = Labeller.verdicts
+
+    def cut_off(*arguments: Any) -> Iterator[tuple[int, Verdict]]:
+        yield from islice(original(*arguments), 2)
+        raise UserError("cut off")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Labeller, "verdicts", cut_off)
+        assert computed(plan, store).failed
+    resumed = results(plan, store)
+    assert [(data.part, data.content_hash, data.measured) for data in resumed.runs[0].datasets] == [
+        (data.part, data.content_hash, data.measured) for data in undisturbed.runs[0].datasets
+    ]
+    assert "relabel: Spearman of new and former" in resumed.runs[0].datasets[1].measured
 
 
 def test_requests_are_estimated_through_the_chain(plan: Plan, store: Store) -> None:
