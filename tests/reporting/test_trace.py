@@ -94,3 +94,21 @@ def test_what_is_not_in_the_table_is_said(
     with pytest.raises(UserError) as caught:
         list(trace(result, row, column, {}))
     assert caught.value.messages == (fault,)
+
+
+def test_a_part_made_for_others_is_marked(result: ExperimentResult) -> None:
+    scratch = DatasetSummary(
+        part="scratch",
+        kind="pair",
+        num_records=2,
+        trained_on=False,
+        content_hash="c" * 16,
+        stage="s",
+        folder="store/x",
+        made_of=(Ingredient(role="data", kind="prepare", name="sample", of=("data",), stage="b" * 8),),
+    )
+    runs = tuple(run.model_copy(update={"datasets": (scratch,)}) for run in result.runs)
+    told = dict(trace(result.model_copy(update={"runs": runs}), "other", "A", {}))
+    lines = next(iter(told.values()))
+    assert "data scratch: 2 records, content cccccccccccc, store/x, not trained on itself" in lines
+    assert "  made of data: data bbbbbbbb prepared by sample from data" in lines
