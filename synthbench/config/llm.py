@@ -21,7 +21,15 @@ from pydantic import (
 from synthbench.config.problems import COMMIT_PATTERN, NAME_PATTERN
 from synthbench.errors import UserError
 from synthbench.generation.language_model import LanguageModel
-from synthbench.llm.endpoint import BATCHES_AT_ONCE, CommonPacing, Endpoint, LocalChat, Pacing, price_of
+from synthbench.llm.endpoint import (
+    BATCHES_AT_ONCE,
+    AnswerOptions,
+    CommonPacing,
+    Endpoint,
+    LocalChat,
+    Pacing,
+    price_of,
+)
 from synthbench.models import reference
 from synthbench.plugins import ChatModel
 from synthbench.user_files import GivenName, path_of, read_json_object
@@ -211,7 +219,7 @@ class EndpointAddress(BaseModel):
     )
 
 
-class EndpointLLM(Pacing, EndpointAddress):
+class EndpointLLM(Pacing, AnswerOptions, EndpointAddress):
     """A chat model behind OpenAI's API: a service's, or a server of one's own."""
 
     @model_validator(mode="after")
@@ -229,8 +237,8 @@ class EndpointLLM(Pacing, EndpointAddress):
         return self.name
 
     def identity(self) -> Mapping[str, Any]:
-        """Return what the identity of a stage holds: the endpoint's name and its model, no address."""
-        return {"endpoint": self.name, "model": self.model}
+        """Return what the identity of a stage holds: the endpoint's name, model and options, no address."""
+        return {"endpoint": self.name, "model": self.model, **self.options()}
 
     def address(self) -> ChatModel:
         """Return where it is."""
@@ -245,6 +253,7 @@ class EndpointLLM(Pacing, EndpointAddress):
             self.key_variable or "",
             Pacing.model_validate(self.model_dump(include=set(Pacing.model_fields))),
             self.sends_sample,
+            options=self.options(),
         )
 
 

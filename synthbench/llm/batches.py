@@ -147,7 +147,8 @@ class Collector:
             self._messages.update(dict.fromkeys(error.messages))
         else:
             tokens = (answer.prompt_tokens, answer.completion_tokens)
-            usd = self._price.usd(*tokens, is_batch=True) if self._price else 0.0
+            cached = answer.details.cached_tokens
+            usd = self._price.usd(*tokens, cached_tokens=cached, is_batch=True) if self._price else 0.0
             self._cache.record_answer(attempt, line.key, answer, usd)
 
     def _fail(self, key: str, attempt: int, error: FailedAttemptError, prompt_tokens: int) -> None:

@@ -25,6 +25,18 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
+class Details:
+    """More of an answer's usage: `cached_tokens` of the prompt's tokens were in the service's cache.
+
+    `reasoning_tokens` of the answer's were thoughts. A limit on tokens cut off an answer `is_cut_off`.
+    """
+
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    is_cut_off: bool = False
+
+
+@dataclass(frozen=True)
 class Answer:
     """An endpoint's answer; `text` is None if it held none, for the reason in `failure`."""
 
@@ -32,6 +44,7 @@ class Answer:
     failure: str
     prompt_tokens: int
     completion_tokens: int
+    details: Details = Details()
 
 
 @dataclass(frozen=True)
@@ -59,6 +72,7 @@ def key_of(endpoint: Endpoint, request: ChatRequest) -> str:
         "messages": [dict(message) for message in request.messages],
         "sampling": {name: _normalized(value) for name, value in request.sampling.items()},
         "sample": request.sample,
+        **({"options": dict(endpoint.options)} if endpoint.options else {}),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -180,6 +194,12 @@ class AnswerCache:
                 " WHERE id = ?",
                 (answer.prompt_tokens, answer.completion_tokens, usd, attempt),
             )
+            if answer.details != Details():
+                details = answer.details
+                self.database.execute(
+                    "INSERT OR REPLACE INTO usage_details VALUES (?, ?, ?, ?)",
+                    (attempt, details.cached_tokens, details.reasoning_tokens, details.is_cut_off),
+                )
 
     def store_failure(self, key: str, answer: Answer) -> None:
         """Store that a request failed after it may have been billed, so that it is not asked again."""

@@ -5,7 +5,8 @@ import json
 import math
 import os
 import random
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -280,7 +281,20 @@ class ErrorReader:
             return FailedAttemptError(Failure.BUSY, f"HTTP {status}", retry_after)
         if CONTENT_FILTER in f"{code} {said}".replace("_", " ").lower():
             return FailedAttemptError(Failure.REFUSED, CONTENT_FILTER)
+        if option := self._refused_option(said):
+            return UserError(
+                f"{self._endpoint.section}.{option}: the LLM '{self._endpoint.name}' refuses it"
+                f" (HTTP {status}: {said}); leave it out or correct it"
+            )
         return FailedAttemptError(Failure.REFUSED, f"HTTP {status}: {said}")
+
+    def _refused_option(self, said: str) -> str:
+        """Return the option that an error message names, "" if it names none that is set."""
+        for option, value in self._endpoint.options.items():
+            names = [option, *(value if option == "extra_body" else ())]
+            if any(re.search(rf"\b{re.escape(name)}\b", said) for name in names):
+                return str(option)
+        return ""
 
     def said(self, reply: Reply) -> str:
         """Return the service's own message in one line."""
@@ -306,10 +320,27 @@ class ErrorReader:
 
 def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
     """Return the JSON body of a request."""
-    body = {"model": endpoint.model, "messages": request.messages, **request.sampling}
+    options = dict(endpoint.options)
+    messages: Sequence[Mapping[str, str]] = request.messages
+    if not options.pop("system_prompt", True):
+        messages = _without_system(messages)
+    body = {"model": endpoint.model, "messages": messages, **request.sampling}
     if endpoint.sends_sample:
         body.setdefault("seed", request.sample)
-    return body
+    if "max_completion_tokens" in options:
+        body.pop("max_tokens", None)
+    extra: dict[str, Any] = options.pop("extra_body", {})
+    return {**body, **extra, **options}
+
+
+def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Return the messages with the system's put before the first one of the user."""
+    told = [message["content"] for message in messages if message["role"] == "system"]
+    others = [dict(message) for message in messages if message["role"] != "system"]
+    first = next((message for message in others if message["role"] == "user"), None)
+    if told and first is not None:
+        first["content"] = "\n\n".join([*told, first["content"]])
+    return others
 
 
 def _error_in(reply: Reply) -> Any:  # noqa: ANN401 - whatever came

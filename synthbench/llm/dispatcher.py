@@ -196,7 +196,8 @@ class Dispatcher:
         except UserError as error:
             self._cache.record_refusal(attempt, str(error))
             raise
-        usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens)
+        cached = answer.details.cached_tokens
+        usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens, cached)
         self._cache.record_answer(attempt, key, answer, usd)
         return answer
 

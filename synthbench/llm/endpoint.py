@@ -1,12 +1,14 @@
 """An LLM's endpoint, its limits, and what its tokens cost."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.generation.language_model import LanguageModel
 
@@ -23,11 +25,21 @@ class Price(BaseModel):
     output: float = Field(ge=0, description="US dollars per million tokens of answers")
     date: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="the day on which this was the price")
     batch: float = Field(1.0, ge=0, description="what a batch costs, as a share of the price")
+    cached_input: float | None = Field(
+        None,
+        ge=0,
+        exclude_if=lambda value: value is None,
+        description="US dollars per million tokens of prompts that the service had cached; null: as `input`",
+    )
 
-    def usd(self, prompt_tokens: int, completion_tokens: int, *, is_batch: bool = False) -> float:
-        """Return what so many tokens cost."""
+    def usd(
+        self, prompt_tokens: int, completion_tokens: int, *, cached_tokens: int = 0, is_batch: bool = False
+    ) -> float:
+        """Return what so many tokens cost; `cached_tokens` of the prompts' were in the service's cache."""
         share = self.batch if is_batch else 1.0
-        return share * (self.input * prompt_tokens + self.output * completion_tokens) / 1e6
+        cached = self.input if self.cached_input is None else self.cached_input
+        prompts = self.input * (prompt_tokens - cached_tokens) + cached * cached_tokens
+        return share * (prompts + self.output * completion_tokens) / 1e6
 
 
 class CommonPacing(BaseModel):
@@ -61,6 +73,69 @@ class Pacing(CommonPacing):
     )
 
 
+_OWN_KEYS = frozenset({"model", "messages", "seed", "stream", "n"})
+_SECRET = re.compile(r"api[-_]?key|authorization|bearer|password|secret|credential|^token$", re.IGNORECASE)
+
+
+class AnswerOptions(BaseModel):
+    """What an endpoint's answers depend on beside the request; sent with each, in identities where set."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    reasoning_effort: str | None = Field(
+        None,
+        pattern=r"^[a-z]+$",
+        description="how long a reasoning model thinks, in the service's words: low, medium, high ...",
+    )
+    max_completion_tokens: int | None = Field(
+        None,
+        ge=1,
+        description="most tokens of thoughts and answer; sent in place of the method's `max_tokens`, which"
+        " newer services refuse",
+    )
+    response_format: dict[str, Any] | None = Field(
+        None, description="the form of answers, such as {type: json_schema, json_schema: {...}}"
+    )
+    system_prompt: bool = Field(
+        True, description="false: system messages are put before the user's, for models without such a role"
+    )
+    chat_template_kwargs: dict[str, Any] | None = Field(
+        None,
+        description="switches of the chat template, such as {enable_thinking: false}, for vLLM",
+    )
+    extra_body: dict[str, Any] | None = Field(
+        None, description="further keys of each request, such as {top_k: 20} or a router's {provider: {...}}"
+    )
+
+    @field_validator("extra_body")
+    @classmethod
+    def _holds_nothing_of_ours(cls, body: dict[str, Any] | None) -> dict[str, Any] | None:
+        known = {*AnswerOptions.model_fields, *_OWN_KEYS}
+        for key in body or ():
+            if key in known:
+                raise ValueError(f"'{key}' is set elsewhere; leave it out here")
+        if any(_SECRET.search(key) for key in _keys(body)):
+            # The message does not repeat the key's value.
+            raise ValueError("must hold no key and no password; name the key's variable in key_variable")
+        return body
+
+    def options(self) -> dict[str, Any]:
+        """Return the options that are set, by name."""
+        names = set(AnswerOptions.model_fields)
+        return self.model_dump(mode="json", include=names, exclude_defaults=True)
+
+
+def _keys(value: object) -> Iterator[str]:
+    """Yield the keys of nested mappings."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _keys(inner)
+
+
 @dataclass(frozen=True)
 class LocalChat:
     """A chat model that transformers runs, `batch_size` answers at a time.
@@ -90,6 +165,8 @@ class Endpoint:
     """Whether the sample index is sent as the API's `seed`."""
     local: LocalChat | None = None
     """The model that answers in this process, free of charge, in place of an address."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of `AnswerOptions` that are set."""
     section: str = "llm"
     """Where the experiment file has its settings: `llm`, or `llms.NAME`; for messages."""
 

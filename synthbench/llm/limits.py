@@ -167,16 +167,20 @@ class Budget:
             ratio = min(1.0, self._tokens_per_byte * PROMPT_MARGIN)
             completion = int(ANSWER_MARGIN * self._longest)
         prompt = int(size * ratio) + TOKENS_PER_MESSAGE * len(request.messages)
-        given = request.sampling.get("max_completion_tokens", request.sampling.get("max_tokens"))
+        names = (self._endpoint.options, "max_completion_tokens"), (request.sampling, "max_tokens")
+        given = next((where[name] for where, name in names if name in where), None)
         if given is not None:
             completion = int(given)
         return Cost(prompt, completion, self.usd(prompt, completion))
 
-    def usd(self, prompt_tokens: int, completion_tokens: int) -> float:
+    def usd(self, prompt_tokens: int, completion_tokens: int, cached_tokens: int = 0) -> float:
         """Return what so many tokens cost, in US dollars; 0 if no price is known."""
         if self._price is None:
             return 0.0
-        return self._price.usd(prompt_tokens, completion_tokens, is_batch=self._endpoint.pacing.batch)
+        is_batch = self._endpoint.pacing.batch
+        return self._price.usd(
+            prompt_tokens, completion_tokens, cached_tokens=cached_tokens, is_batch=is_batch
+        )
 
     async def begin_attempt(self, key: str, cost: Cost, check: Callable[[], None]) -> int | None:
         """Wait until the budget suffices and begin the attempt, as `AnswerCache.begin_attempt` does.

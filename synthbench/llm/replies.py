@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from synthbench.llm.cache import Answer
+from synthbench.llm.cache import Answer, Details
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 if TYPE_CHECKING:
@@ -235,7 +235,17 @@ def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 -
         failure,
         _count(counts.get("prompt_tokens"), prompt_tokens),
         _count(counts.get("completion_tokens"), len(text or "") // BYTES_PER_TOKEN + 1),
+        _details(counts, is_cut_off=finish == "length"),
     )
+
+
+def _details(usage: Mapping[str, Any], *, is_cut_off: bool) -> Details:
+    """Return cached and reasoning tokens, which services report in one of two forms."""
+    prompt, completion = (usage.get(f"{each}_tokens_details") for each in ("prompt", "completion"))
+    cached = prompt.get("cached_tokens") if isinstance(prompt, dict) else usage.get("prompt_cache_hit_tokens")
+    reasoning = completion.get("reasoning_tokens") if isinstance(completion, dict) else None
+    most = [_count(usage.get(f"{each}_tokens"), 0) for each in ("prompt", "completion")]
+    return Details(min(_count(cached, 0), most[0]), min(_count(reasoning, 0), most[1]), is_cut_off)
 
 
 def _text_of(message: dict[str, Any]) -> tuple[str | None, str]:

@@ -195,6 +195,9 @@ class CostResult(_Result):
     usd: float
     in_doubt_usd: float = 0.0
     is_priced: bool = Field(True, description="whether the price of a token is known")
+    cached_tokens: int = _omitted(0, "of the prompts' tokens, those that the service had cached")
+    reasoning_tokens: int = _omitted(0, "of the answers' tokens, thoughts")
+    num_cut_off: int = _omitted(0, "answers that a limit on tokens cut off")
     stage: str
 
 

@@ -17,7 +17,8 @@ def asking(experiment: ExperimentFile) -> ExperimentFile:
     experiment.change("method: fake\n", "method: fake-llm\n      llm: fast\n").change("      size: 3\n", "")
     experiment.change(
         "table:\n",
-        "  better:\n    data.silver: {method: fake-llm, prompt: Say, sources: {gold: gold}, llm: strong}\ntable:\n",
+        "  better:\n    data.silver: {method: fake-llm, prompt: Say, sources: {gold: gold}, llm: strong}\n"
+        "table:\n",
     )
     return experiment.append(LLMS)
 

@@ -81,7 +81,9 @@ def test_the_schema_is_that_of_a_new_cache_and_stays_the_same(folder: Path, tmp_
     before = schema(folder)
     answers(folder, request("r4", "Fail."))
     answers(tmp_path / "new")
-    assert before == schema(folder) == schema(tmp_path / "new")
+    added = {"usage_details"}
+    assert before == [each for each in schema(folder) if each[0] not in added]
+    assert schema(folder) == schema(tmp_path / "new")
 
 
 def test_the_ledger_adds_up_as_before_and_an_open_batch_can_be_given_up(folder: Path) -> None:

@@ -74,5 +74,8 @@ def _cost(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
         "usd": sum(entry.answered.usd for entry in found),
         "in_doubt_usd": sum(entry.in_doubt.usd for entry in found),
         "is_priced": price_of(endpoint) is not None,
+        "cached_tokens": sum(entry.cached_tokens for entry in found),
+        "reasoning_tokens": sum(entry.reasoning_tokens for entry in found),
+        "num_cut_off": sum(entry.num_cut_off for entry in found),
         "stage": stage.identity,
     }

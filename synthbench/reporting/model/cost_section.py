@@ -25,7 +25,9 @@ def cost_section(analysis: Analysis) -> Section | None:
         return None
     published = _published(analysis)
     header = (*_HEADER, "published") if published else _HEADER
-    grid = Grid(header, tuple(_texts(name, cost, published) for name, cost in _lines(analysis.result.costs)))
+    shows_llm = len({cost.llm for cost in analysis.result.costs}) > 1
+    lines = _lines(analysis.result.costs)
+    grid = Grid(header, tuple(_texts(name, cost, published, shows_llm=shows_llm) for name, cost in lines))
     return Section("costs", cost_csv(analysis), (Block(TITLE, (grid,)),), tuple(_notes(analysis)))
 
 
@@ -43,10 +45,10 @@ def _csv_line(name: str, cost: CostResult, published: Mapping[str, Sequence[str]
     return [*named, *numbers, *money, f"{cost.in_doubt_usd:.9f}", paper]
 
 
-def _texts(name: str, cost: CostResult, published: Mapping[str, Sequence[str]]) -> Line:
+def _texts(name: str, cost: CostResult, published: Mapping[str, Sequence[str]], *, shows_llm: bool) -> Line:
     counts = (cost.num_records, cost.num_requests, cost.prompt_tokens, cost.completion_tokens)
     money = (f"{cost.usd:.4f}", f"{_per_record(cost):.6f}") if cost.is_priced else (MISSING, MISSING)
-    of = f"{cost.part} ({', '.join(cost.rows)})"
+    of = f"{cost.part} ({', '.join(cost.rows)})" + (f", {cost.llm}" if shows_llm else "")
     line = (name, of, *(f"{count:,}" for count in counts), *money)
     return (*line, _sum(published.get(name, ()))) if published else line
 
@@ -95,6 +97,30 @@ def _published(analysis: Analysis) -> dict[str, tuple[str, ...]]:
     return {name: tuple(values[column] for column in columns) for name, columns in named.items()}
 
 
+def _by_llm(costs: Sequence[CostResult]) -> Iterator[str]:
+    """Yield what each LLM cost, and all of them, if there are several."""
+    names = dict.fromkeys(cost.llm for cost in costs)
+    if len(names) < 2:
+        return
+    spent = {name: sum(cost.usd for cost in costs if cost.llm == name) for name in names}
+    each = ", ".join(f"{name} {usd:.4f}" for name, usd in spent.items())
+    yield f"US dollars by LLM: {each}; in all {sum(spent.values()):.4f}."
+
+
+def _usage(costs: Sequence[CostResult]) -> Iterator[str]:
+    """Yield, for each LLM, cached and reasoning tokens, and answers that were cut off."""
+    for name in dict.fromkeys(cost.llm for cost in costs):
+        of_llm = [cost for cost in costs if cost.llm == name]
+        counts = {
+            "tokens in that the service had cached": sum(cost.cached_tokens for cost in of_llm),
+            "tokens out that were thoughts": sum(cost.reasoning_tokens for cost in of_llm),
+            "answers cut off by a limit on tokens": sum(cost.num_cut_off for cost in of_llm),
+        }
+        told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
+        if told:
+            yield f"{name}: {told}."
+
+
 def _notes(analysis: Analysis) -> Iterator[str]:
     result = analysis.result
     yield (
@@ -103,7 +129,9 @@ def _notes(analysis: Analysis) -> Iterator[str]:
     )
     yield "Cached answers are not counted: another stage paid for them."
     if any(not cost.is_priced for cost in result.costs):
-        yield f"{MISSING} No price is known; set `llm.price`."
+        yield f"{MISSING} No price is known; set the LLM's `price`."
+    yield from _by_llm(result.costs)
+    yield from _usage(result.costs)
     in_doubt = sum(cost.in_doubt_usd for cost in result.costs)
     if in_doubt:
         yield f"In doubt, since requests were cut off and may have been billed: {in_doubt:.4f} more at most."
