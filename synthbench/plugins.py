@@ -270,6 +270,10 @@ class Step(Component, ABC):
         """Return the further sources that it reads, which its settings name in `source` or `sources`."""
         return ()
 
+    def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the bases of models that must not be the one under test, as settings."""
+        return ()
+
     def columns_used(self) -> tuple[str, ...]:
         """Return the columns that the settings name."""
         return ()

@@ -177,6 +177,17 @@ class ComponentParser:
         self.used_llms.add(name)
         return self.llms[name]
 
+    def check_bases_apart(self, document: Document, train: Mapping[str, Any]) -> None:
+        """Require that no step chooses training data with the model that is then under test."""
+        parts = document.data.get("data")
+        for name, part in parts.items() if isinstance(parts, dict) else ():
+            steps = part.get("prepare") if isinstance(part, dict) else None
+            for index, raw in enumerate(steps if isinstance(steps, list) else ()):
+                plugin = self.known("steps", raw.get("step") if isinstance(raw, dict) else None)
+                if plugin is not None and train.get("base") in _bases_apart(plugin, raw):
+                    message = f"{raw['step']}: its encoder is the one under test (train.base); take another"
+                    self.problems.add(document, ("data", name, "prepare", index), message)
+
     def _check_seed_optimization(
         self,
         need: TrainedModel,
@@ -288,6 +299,14 @@ def _needs(method: Any, *, is_valid: bool) -> Mapping[str, Need]:  # noqa: ANN40
         if is_valid:
             raise
         return {}
+
+
+def _bases_apart(plugin: type[Step], raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    step: Step = readable(plugin, raw)
+    try:
+        return step.bases_apart()
+    except (AttributeError, TypeError):  # its settings are at fault, which is noted elsewhere
+        return ()
 
 
 def _asks(plugin: Method | Step) -> bool:

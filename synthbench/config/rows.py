@@ -64,8 +64,11 @@ def _named_below(path: KeyPath, section: object) -> Iterator[tuple[KeyPath, str]
     for key, value in section.items() if isinstance(section, dict) else ():
         if key == "source":
             yield from _texts((*path, key), value)
-        elif key == "sources":
+        elif key == "sources" and isinstance(value, list):
             yield from _lists(path, section, (key,))
+        elif key == "sources" and isinstance(value, dict):
+            for role, name in value.items():
+                yield from _texts((*path, key, role), name)
         else:
             yield from _named_below((*path, key), value)
 

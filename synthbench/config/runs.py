@@ -251,6 +251,7 @@ class RunParser:
             wrong = "needs data, there is none" if plugin.takes_data else "takes no data; leave it empty"
             self.problems.add(document, ("data",), f"trainer '{section.trainer}' {wrong}")
         self._check_model_kind(document, plugin)
+        self.components.check_bases_apart(document, raw)
         optimization = self._seed_optimization(document, section, plugin)
         return None if trainer is None else _Trained(section.trainer, trainer, selection, optimization)
 

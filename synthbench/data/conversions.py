@@ -83,7 +83,11 @@ def _inherited(record: Record, suffix: str) -> dict[str, Any]:
 def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Outcome:
     def pairs() -> Iterator[ScoredPair]:
         for one in triplets:
-            for name, sentence, score in (("positive", one.positive, 1.0), ("negative", one.negative, 0.0)):
+            further = (
+                (f"negative{number}", text, 0.0) for number, text in enumerate(one.further_negatives, start=2)
+            )
+            sides = (("positive", one.positive, 1.0), ("negative", one.negative, 0.0), *further)
+            for name, sentence, score in sides:
                 yield ScoredPair(
                     sentence1=one.anchor, sentence2=sentence, score=score, **_inherited(one, name)
                 )

@@ -253,9 +253,15 @@ def _column_problems(cells: Iterable[str], kind: RecordKind, columns: Sequence[s
 
 
 _TEXTS = '["text", "text"]'
-_EXAMPLES = {"candidates": _TEXTS, "further_queries": _TEXTS, "grades": "[1, 0]"}
+_EXAMPLES = {
+    "candidates": _TEXTS,
+    "further_negatives": _TEXTS,
+    "further_queries": _TEXTS,
+    "grades": "[1, 0]",
+}
 _ITEM_NAMES = {
     "candidates": "candidate {}",
+    "further_negatives": "further negative {}",
     "further_queries": "further query {}",
     "grades": "grade (candidate {})",
 }
@@ -267,7 +273,7 @@ def cell_value(name: str, value: object, *, is_sentence: bool) -> Any:  # noqa: 
         return _score(value, name)
     if name == "seed":
         return _seed(value)
-    if name in ("candidates", "further_queries"):
+    if name in ("candidates", "further_negatives", "further_queries"):
         return [_text(text, one, is_sentence=is_sentence) for one, text in numbered(value, name)]
     if name == "grades":
         return [_score(grade, one) for one, grade in numbered(value, name)]
@@ -287,7 +293,7 @@ def numbered(value: object, name: str) -> Iterator[tuple[str, object]]:
             items = None
     if not isinstance(items, list):
         raise ValueError(f"{name} is not a list like {_EXAMPLES[name]}: {value!r}")
-    if not items and name != "further_queries":
+    if not items and name not in ("further_negatives", "further_queries"):
         raise ValueError(f"{name} is empty")
     for number, item in enumerate(items, start=1):
         yield _ITEM_NAMES[name].format(number), item

@@ -92,14 +92,29 @@ class Pair(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triplet(Record):
-    """An anchor, a sentence that means the same, and a hard negative."""
+    """An anchor, a sentence that means the same, and a hard negative; `further_negatives` may follow it."""
 
     kind = RecordKind.TRIPLET
     text_fields = ("anchor", "positive", "negative")
+    optional_fields = ("further_negatives",)
 
     anchor: str
     positive: str
     negative: str
+    further_negatives: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Stored rows come back as lists.
+        object.__setattr__(self, "further_negatives", tuple(self.further_negatives))
+
+    @property
+    def negatives(self) -> tuple[str, ...]:
+        """The negative and the further ones."""
+        return (self.negative, *self.further_negatives)
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the anchor, the positive and all negatives."""
+        return (self.anchor, self.positive, *self.negatives)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +204,7 @@ def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
         "candidates": pa.list_(pa.string()),
         "grades": pa.list_(pa.float64()),
         "further_queries": pa.list_(pa.string()),
+        "further_negatives": pa.list_(pa.string()),
     }
     names = (*RECORD_TYPES[kind].own_fields(), *(field.name for field in fields(Record)))
     names += RECORD_TYPES[kind].optional_fields if with_optional else ()

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from synthbench.data.contamination import Check, TestIndex
-from synthbench.data.likeness import normalised
+from synthbench.data.likeness import NEAR, normalised
 from synthbench.data.records import Record, RecordKind
 from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.errors import UserError
@@ -169,3 +169,37 @@ class DropOverlap(Step):
         finder = TestIndex(rows, checks=(Check(self.by),)).finders[Check(self.by)]
         known = {text for text, found in zip(texts, finder.find(texts), strict=True) if found}
         return [record for record in records if known.isdisjoint(record.texts())]
+
+
+class DropContaminated(Step):
+    """Drop records with a sentence of named test sets, by every rule of `data contamination`.
+
+    The rules, from the strictest on: equal but for white space at the ends; equal without case, punctuation
+    and white space; a common 13-gram of words; nearly the same by 5-grams of characters. A record is counted
+    under the first that finds one of its sentences.
+    """
+
+    version = 1
+
+    sources: Annotated[tuple[str, ...], Field(min_length=1)] = Field(
+        description="the test sets; of `if_found` tasks those whose data are there"
+    )
+    near: float = Field(
+        NEAR, ge=0.5, le=1.0, description="Jaccard similarity of 5-grams that makes sentences nearly the same"
+    )
+
+    def others(self) -> tuple[str, ...]:
+        """Return the test sets."""
+        return self.sources
+
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
+        """Return the records without a sentence of the test sets."""
+        found = {name: context.source(name) for name in self.sources}
+        rows = {name: data.text_rows() for name, data in found.items() if data is not None}
+        texts = list(dict.fromkeys(text for record in records for text in record.texts()))
+        for check, finder in TestIndex(rows, near=self.near).finders.items():
+            known = {text for text, found in zip(texts, finder.find(texts), strict=True) if found}
+            kept = [record for record in records if known.isdisjoint(record.texts())]
+            context.count_dropped(check, len(records) - len(kept))
+            records = kept
+        return records

@@ -147,7 +147,7 @@ def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any
             yield name, score_of(value, columns.score_range)
         elif name == "grades":
             yield name, [score_of(grade, columns.score_range, one) for one, grade in numbered(value, name)]
-        elif name in ("candidates", "further_queries"):
+        elif name in ("candidates", "further_negatives", "further_queries"):
             yield name, [sentence_of(text, one) for one, text in numbered(value, name)]
         elif name in OPTIONAL_FIELDS:
             yield name, "" if value is None else str(value)

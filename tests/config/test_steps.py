@@ -43,3 +43,19 @@ def test_data_that_are_only_prepared_need_no_training(experiment: ExperimentFile
     (variant,) = experiment.load().variants
     (step,) = variant.candidates[0].config.parts[0].prepare
     assert (step.name, step.plugin.model_dump()["size"]) == ("sample", 2)
+
+
+def test_negatives_are_not_mined_with_the_encoder_under_test(experiment: ExperimentFile) -> None:
+    miner = "{step: mine-negatives, encoder: {base: {model: org/small}}}"
+    experiment.change("file: gold.tsv, kind: scored_pair}", "file: gold.tsv, kind: scored_pair, as: triplet}")
+    experiment.change(SOURCE, f"gold: {{source: gold, prepare: [{miner}]}}\n")
+    faults = [fault for fault in experiment.faults() if "mine-negatives" in fault]
+    worded(faults, "data.gold.prepare.0", "mine-negatives", "train.base")
+
+
+def test_sources_of_a_steps_labeller_are_checked_by_role(experiment: ExperimentFile) -> None:
+    labeller = "labeller: {cross_encoder: {base: {model: org/small}}}"
+    step = f"{{step: keep-consistent, sources: {{gold: glod}}, {labeller}}}"
+    experiment.change(SOURCE, f"gold: {{source: gold, prepare: [{step}]}}\n")
+    faults = [fault for fault in experiment.faults() if "glod" in fault]
+    worded(faults, "data.gold.prepare.0.sources.gold", "'glod'", "'gold'")

@@ -417,11 +417,22 @@ def cases() -> dict[str, Case]:
             "drop-refusals": {},
             "keep-per-group": {"columns": ["sentence1"], "most": 2, "seed": 1},
             "length": {"max_words": 7},
+            "drop-contaminated": {"sources": ["gold", "missing"]},
+            "drop-near-duplicates": {"threshold": 0.7, "seed": 1},
+            "judge": {"question": {"prompt": "{sentence1} {sentence2}"}, "unclear": "keep"},
+            "keep-consistent": {"labeller": {"encoder": {"base": ENCODER}}, "tolerance": 0.6},
+            "keep-language": {"language": "en", "sure": 0.6},
             "sample": {"size": 5, "seed": 2},
+            "semantic-dedup": {"encoder": {"base": ENCODER}, "threshold": 0.6},
             "smooth-labels": {"epsilon": 0.1},
             "split": {"dev": 0.25, "seed": 4},
         }.items()
     }
+    steps["step mine-negatives"] = (
+        "mine-negatives",
+        {"encoder": {"base": ENCODER}, "number": 2},
+        {"data": triplets()},
+    )
     evaluators = {
         "sts": ("sts", {}, {"task": task()}),
         "sts mean": ("sts", {"aggregation": "mean"}, {"task": task()}),

@@ -1,0 +1,172 @@
+"""Steps that keep what a labeller or an LLM agrees with."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from synthbench.data.records import RECORD_TYPES, Pair, Record, RecordKind, ScoredPair, Triplet
+from synthbench.labellers import Labeller
+from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.judging import Question, Verdict, verdicts
+from synthbench.models.work import Work
+from synthbench.plugins import Step, StepContext, TrainedModel
+
+
+class KeepConsistent(Step):
+    """Keep the records whose intended label a labeller confirms.
+
+    Scored pairs: its score is at most `tolerance` from theirs. Pairs: at most `tolerance` below 1. Triplets:
+    the positive's score is at least `margin` above that of every negative.
+    """
+
+    version = 1
+    kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+
+    labeller: Labeller = Field(description="what scores the pairs")
+    sources: dict[Literal["gold", "dev"], str] = Field(
+        default_factory=dict,
+        description="of a trained labeller: `gold`, the source of its pairs, and `dev`, which selects",
+    )
+    tolerance: float = Field(
+        0.25,
+        ge=0.0,
+        lt=1.0,
+        description="of pairs: most that the labeller's score may differ from the intended one",
+    )
+    margin: float = Field(
+        0.0,
+        ge=0.0,
+        lt=1.0,
+        description="of triplets: least that the positive's score must be above a negative's",
+    )
+    seed: int = Field(0, ge=0, lt=2**32, description="of the labeller's training")
+
+    @model_validator(mode="after")
+    def _has_what_is_learnt_from(self) -> Self:
+        if self.labeller.learns and "gold" not in self.sources:
+            raise ValueError("a trained labeller needs sources: {gold: NAME}")
+        if not self.labeller.learns and self.sources:
+            raise ValueError(f"the labeller `{self.labeller.kind}` learns nothing; leave out sources")
+        return self
+
+    def needs_llm(self) -> bool:
+        """Tell whether the labeller is an LLM."""
+        return self.labeller.uses_llm
+
+    def needs(self) -> Mapping[str, TrainedModel]:
+        """Return the labeller's model."""
+        gold, dev = self.sources.get("gold", ""), self.sources.get("dev", "")
+        return self.labeller.needs("labeller", self.seed, gold=gold, dev=dev)
+
+    def others(self) -> tuple[str, ...]:
+        """Return what the labeller is trained on and selected by."""
+        return tuple(self.sources.values())
+
+    def work(self, num_records: int) -> Work | None:
+        """Return the work of scoring a pair for each record, at least."""
+        return self.labeller.work(num_records)
+
+    def asks(self, num_records: int) -> ChatAmount | None:
+        """Return a request for each record, at least; a triplet takes one for each negative more."""
+        return self.labeller.asks(num_records)
+
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
+        """Return the records that the labeller confirms; those without a clear score go, and are counted."""
+        pairs = sorted({pair for record in records for pair in _pairs(record)})
+        found = self.labeller.verdicts(len(pairs), pairs.__getitem__, "labeller", context)
+        scores = {pairs[index]: verdict for index, verdict in found}
+        kept, num_unclear = [], 0
+        for record in records:
+            labels = [scores[pair].value for pair in _pairs(record)]
+            clear = [label for label in labels if label is not None]
+            if len(clear) < len(labels):
+                num_unclear += 1
+            elif self._confirms(record, clear):
+                kept.append(record)
+        context.count_dropped("no clear score", num_unclear)
+        context.count_dropped("the labeller disagrees", len(records) - len(kept) - num_unclear)
+        return kept
+
+    def _confirms(self, record: Record, labels: Sequence[float]) -> bool:
+        if isinstance(record, Triplet):
+            positive, *negatives = labels
+            return all(positive - negative >= self.margin for negative in negatives)
+        intended = record.score if isinstance(record, ScoredPair) else 1.0
+        return abs(labels[0] - intended) <= self.tolerance + ROUNDING
+
+
+ROUNDING = 1e-9
+"""0.9 - 0.65 is a little more than 0.25 in binary."""
+
+
+def _pairs(record: Record) -> Sequence[tuple[str, str]]:
+    """Return the pairs of a record that are scored: the first sentence with each of the others."""
+    assert isinstance(record, ScoredPair | Pair | Triplet)
+    first, *others = record.texts()
+    return [(first, other) for other in others]
+
+
+class JudgeStep(Step):
+    """Keep the records of which an LLM says yes, or that it grades high enough."""
+
+    version = 1
+    uses_llm = True
+
+    question: Question = Field(description="what is asked about each record")
+    least: float | None = Field(
+        None, description="with `grades`: the lowest grade that stays; null: the middle of the grades"
+    )
+    unclear: Literal["drop", "keep"] = Field(
+        "drop", description="what becomes of records with an unclear answer; they are counted"
+    )
+
+    @model_validator(mode="after")
+    def _is_a_grade(self) -> Self:
+        grades = self.question.grades
+        if self.least is None:
+            return self
+        if grades is None:
+            raise ValueError("least needs question.grades; without them yes stays")
+        if not grades[0] < self.least <= grades[1]:
+            raise ValueError(f"least: must be above {grades[0]} and at most {grades[1]}, is {self.least:g}")
+        return self
+
+    def obstacle(self, kind: RecordKind) -> str:
+        """Return why records of this kind can't be asked about, "" if they can."""
+        columns = [name for name in RECORD_TYPES[kind].text_fields if name != "candidates"]
+        return super().obstacle(kind) or self.question.obstacle((*columns, "instruction", "label"))
+
+    def asks(self, num_records: int) -> ChatAmount | None:
+        """Return a request for each record."""
+        return self.question.asks(num_records)
+
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
+        """Return the records that stay; an unclear answer is counted, whatever becomes of its record."""
+        asked = ((record.id, _texts(record)) for record in records)
+        with context.progress.task("asking about records", len(records)) as task:
+            found: dict[str, Verdict] = {}
+            for key, verdict in verdicts(self.question, asked, context.chat()):
+                found[key] = verdict
+                task.advance(1)
+        unclear = {key for key, verdict in found.items() if verdict.value is None}
+        high = {key for key, verdict in found.items() if verdict.value is not None and self._is_high(verdict)}
+        stay = high | (unclear if self.unclear == "keep" else set())
+        if self.unclear == "drop":
+            context.count_dropped("unclear answer", len(unclear))
+        context.measure("judge: unclear answers", float(len(unclear)))
+        context.count_dropped(
+            "no" if self.question.grades is None else "low grade", len(found) - len(high | unclear)
+        )
+        return [record for record in records if record.id in stay]
+
+    def _is_high(self, verdict: Verdict) -> bool:
+        grades = self.question.grades
+        least = 0.5
+        if grades is not None and self.least is not None:
+            least = (self.least - grades[0]) / (grades[1] - grades[0])
+        return verdict.value is not None and verdict.value >= least - ROUNDING
+
+
+def _texts(record: Record) -> dict[str, str]:
+    return {name: value for name, value in record.values().items() if isinstance(value, str)}

@@ -1,0 +1,63 @@
+"""The step that keeps one language."""
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from pydantic import Field, field_validator
+
+from synthbench.data.records import Record
+from synthbench.errors import UserError
+from synthbench.plugins import Step, StepContext
+
+INSTALL = "pip install 'synthbench[languages]'"
+
+
+class KeepLanguage(Step):
+    """Drop records with a sentence that is surely in another language than `language`.
+
+    The library py3langid knows 97 languages. Short sentences are seldom sure, and stay.
+    """
+
+    version = 1
+
+    language: str = Field(pattern=r"^[a-z]{2,3}$", description="its ISO 639-1 code, such as en or de")
+    sure: float = Field(
+        0.7, gt=0.5, le=1.0, description="least probability of another language at which a sentence goes"
+    )
+
+    @field_validator("language")
+    @classmethod
+    def _is_known(cls, code: str) -> str:
+        try:
+            known = _identifier().labels
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        if code not in known:
+            raise ValueError(f"'{code}' is no language that py3langid knows: {', '.join(sorted(known))}")
+        return code
+
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
+        """Return the records that stay; the others are counted by the language found first."""
+        identify = cache(_identifier().classify)
+        kept = []
+        for record in records:
+            found = next((code for text in record.texts() if (code := self._other(identify(text)))), "")
+            if found:
+                context.count_dropped(f"language {found}")
+            else:
+                kept.append(record)
+        return kept
+
+    def _other(self, found: tuple[str, float]) -> str:
+        code, probability = found
+        return str(code) if code != self.language and probability >= self.sure else ""
+
+
+@cache
+def _identifier() -> Any:  # noqa: ANN401 - the library's, untyped
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    except ImportError:
+        raise UserError(f"keep-language needs py3langid: {INSTALL}") from None
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -1,0 +1,151 @@
+"""The step that mines hard negatives."""
+
+import contextlib
+import io
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from synthbench.data.likeness import directions
+from synthbench.data.records import Pair, Record, RecordKind, Triplet
+from synthbench.errors import UserError
+from synthbench.models.interfaces import Encoder
+from synthbench.models.work import Work
+from synthbench.plugins import Step, StepContext, TrainedModel
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+ENCODER = "encoder"
+
+
+class MineNegatives(Step):
+    """Give each pair hard negatives: other records' positives that an encoder finds near its anchor.
+
+    sentence-transformers' miner finds them. Pairs become triplets, with further negatives if `number` is more
+    than 1; triplets get new negatives instead of their own. A record without any goes.
+    """
+
+    version = 1
+    kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
+
+    encoder: dict[str, Any] = Field(
+        description="the miner's encoder: the settings of the trainer `none`, such as `base: {model: ...}`;"
+        " not the one under test"
+    )
+    number: int = Field(1, ge=1, le=64, description="most negatives of a record")
+    skip: int = Field(
+        0, ge=0, le=1000, description="nearest texts that are passed over, since they may mean the same"
+    )
+    max_score: float | None = Field(
+        None, ge=-1.0, le=1.0, description="highest cosine of an anchor and its negative; null: any"
+    )
+    margin: float | None = Field(
+        None,
+        ge=0.0,
+        le=2.0,
+        description="least difference of the cosines with the positive and with a negative; null: any",
+    )
+
+    def needs(self) -> Mapping[str, TrainedModel]:
+        """Return the encoder."""
+        return {ENCODER: TrainedModel("none", self.encoder, (), 0)}
+
+    def kind_after(self, kind: RecordKind) -> RecordKind:
+        """Return triplets."""
+        return RecordKind.TRIPLET
+
+    def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
+        """Return the miner's encoder: the one under test would choose what it is trained against."""
+        base = self.encoder.get("base")
+        return (base,) if isinstance(base, Mapping) else ()
+
+    def work(self, num_records: int) -> Work | None:
+        """Return None: the encoder's size is known once it is loaded."""
+        return None
+
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
+        """Return triplets, in the order of the records."""
+        pairs = sorted({(one.anchor, one.positive) for one in records if isinstance(one, Pair | Triplet)})
+        negatives = self._mined(pairs, context)
+        found = [
+            _with_negatives(one, negatives[one.anchor, one.positive])
+            for one in records
+            if isinstance(one, Pair | Triplet) and (one.anchor, one.positive) in negatives
+        ]
+        context.count_dropped("no negative passes", len(records) - len(found))
+        return found
+
+    def _mined(
+        self, pairs: Sequence[tuple[str, str]], context: StepContext
+    ) -> dict[tuple[str, str], list[str]]:
+        """Return the negatives of each pair, the nearest first."""
+        from datasets import Dataset
+        from sentence_transformers.util import mine_hard_negatives
+
+        anchors, positives = zip(*pairs, strict=True)
+        if len(set(positives)) <= self.skip + 1:
+            raise UserError(
+                f"mine-negatives: {len(set(positives))} different positives leave no negative; needed: more"
+                f" than {self.skip + 1}"
+            )
+        data = Dataset.from_dict({"anchor": list(anchors), "positive": list(positives)})
+        with contextlib.redirect_stderr(io.StringIO()):
+            mined = mine_hard_negatives(
+                data,
+                _Miner(context.encoder(ENCODER)),  # type: ignore[arg-type] # all that the miner asks of a model
+                anchor_column_name="anchor",
+                positive_column_name="positive",
+                range_min=self.skip,
+                max_score=self.max_score,
+                absolute_margin=self.margin,
+                num_negatives=min(self.number, len(set(positives)) - self.skip - 1),
+                sampling_strategy="top",
+                output_format="triplet",
+                verbose=False,
+            )
+        found: dict[tuple[str, str], list[str]] = defaultdict(list)
+        for row in mined:
+            found[row["anchor"], row["positive"]].append(row["negative"])
+        return dict(found)
+
+
+class _Miner:
+    """Any encoder as the miner takes one: it asks for unit vectors and their cosines."""
+
+    device = "cpu"
+    prompts: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder = encoder
+
+    def encode_query(self, texts: Sequence[str], **_: object) -> "NDArray[np.float32]":
+        """Return unit vectors, shape (texts, dimension)."""
+        return directions(self._encoder.encode(texts))
+
+    encode_document = encode_query
+
+    def similarity(self, first: Any, second: Any) -> "Tensor":  # noqa: ANN401 - arrays or tensors
+        """Return the cosine of each of the first with each of the second."""
+        from sentence_transformers.util import cos_sim
+
+        return cos_sim(first, second)
+
+    def similarity_pairwise(self, first: Any, second: Any) -> "Tensor":  # noqa: ANN401 - arrays or tensors
+        """Return the cosine of each of the first with that in the same row of the second."""
+        from sentence_transformers.util import pairwise_cos_sim
+
+        return pairwise_cos_sim(first, second)
+
+
+def _with_negatives(record: Pair | Triplet, negatives: Sequence[str]) -> Triplet:
+    names = [each.name for each in fields(record) if each.name not in ("negative", "further_negatives")]
+    shared = {name: getattr(record, name) for name in names}
+    first, *further = negatives
+    return Triplet(**shared, negative=first, further_negatives=tuple(further))

@@ -1,0 +1,212 @@
+"""Steps that curate: near duplicates, contamination, labellers, judges, languages. Order plays no part."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from applying import Sources, apply_steps, named, step_of
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import Pair, RecordKind, ScoredPair, Sentence, Triplet
+from synthbench.labellers import Labeller
+from synthbench.llm.requests import ChatAnswer
+from synthbench.preparing.drops import DropContaminated
+from synthbench.preparing.duplicates import DropNearDuplicates, SemanticDedup
+from synthbench.preparing.labelled import JudgeStep, KeepConsistent
+from synthbench.preparing.languages import KeepLanguage
+
+LONG = "a man is playing the red guitar on the big stage in front of many people"
+
+
+def sentences(*texts: str) -> SyntheticDataset:
+    records = [Sentence(id=str(number), sentence=text) for number, text in enumerate(texts)]
+    return SyntheticDataset.create(RecordKind.SENTENCE, records)
+
+
+def ids(data: SyntheticDataset) -> list[str]:
+    return [record.id for record in data]
+
+
+def test_nearly_the_same_sentences_are_kept_once() -> None:
+    data = sentences(LONG, LONG.upper() + "!", LONG.replace("big", "bigg"), "Something else altogether.")
+    kept = apply_steps(data, [DropNearDuplicates()])
+    assert len(kept) == 2
+    assert "3" in ids(kept)
+    assert kept.manifest.dropped == {"drop-near-duplicates": 2}
+
+
+def test_every_sentence_of_a_pair_must_be_near() -> None:
+    pairs = [
+        Pair(id="0", anchor=LONG, positive="It rains."),
+        Pair(id="1", anchor=LONG, positive="The sun shines."),
+    ]
+    assert len(apply_steps(SyntheticDataset.create(RecordKind.PAIR, pairs), [DropNearDuplicates()])) == 2
+
+
+@given(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12), st.randoms(), st.integers(0, 9))
+def test_which_of_near_records_stays_does_not_depend_on_their_order(
+    words: list[str], random: Any, seed: int
+) -> None:
+    texts = [f"{LONG} {word} {LONG[: 3 * number]}" for number, word in enumerate(words)]
+    data = sentences(*texts)
+    shuffled = list(data)
+    random.shuffle(shuffled)
+    step = DropNearDuplicates(threshold=0.7, seed=seed)
+    expected = set(ids(apply_steps(data, [step])))
+    assert set(ids(apply_steps(data.with_records(shuffled), [step]))) == expected
+    assert expected
+
+
+class Vectors:
+    """Encodes a sentence as the vector that its words name: "1 0" is (1, 0)."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        return np.array([[float(number) for number in text.split()] for text in texts], np.float32)
+
+
+def test_sentences_of_one_meaning_are_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sources, "encoder", lambda self, need: Vectors(), raising=False)
+    step = SemanticDedup(encoder={"base": {"model": "any"}}, threshold=0.99)
+    kept = apply_steps(sentences("1 0", "2 0.01", "0 1", "1 1"), [step])
+    assert len(kept) == 3
+    assert {"2", "3"} < set(ids(kept))
+
+
+def test_contaminated_records_are_counted_by_the_strictest_rule_that_finds_them() -> None:
+    test = sentences("A dog.", LONG)
+    data = sentences("A dog.", "a DOG", f"so {LONG} and so on", LONG.replace("red", "rod"), "A cat.")
+    kept = apply_steps(data, [DropContaminated(sources=("test",))], {"test": test})
+    assert ids(kept) == ["4"]
+    assert kept.manifest.dropped == {
+        "drop-contaminated: exact": 1,
+        "drop-contaminated: normalised": 1,
+        "drop-contaminated: 13-gram": 1,
+        "drop-contaminated: near-duplicate": 1,
+    }
+
+
+class Scores:
+    """Scores a pair by the number that its second sentence is."""
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        return np.array([float(second) for _, second in pairs])
+
+
+def consistent(**options: Any) -> KeepConsistent:
+    labeller = {"ready_cross_encoder": {"base": {"model": "any"}}, "both_orders": False}
+    return KeepConsistent.model_validate({"labeller": labeller, **options})
+
+
+@pytest.fixture
+def scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sources, "pair_scorer", lambda self, need: Scores(), raising=False)
+
+
+@pytest.mark.usefixtures("scored")
+def test_a_scored_pair_stays_within_the_tolerance() -> None:
+    rows = [("0.9", 0.7), ("0.9", 0.65), ("0.5", 0.9), ("0.1", 0.0)]
+    pairs = [
+        ScoredPair(id=str(number), sentence1="a", sentence2=text, score=score)
+        for number, (text, score) in enumerate(rows)
+    ]
+    kept = apply_steps(SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs), [consistent(tolerance=0.25)])
+    assert ids(kept) == ["0", "1", "3"]
+    assert kept.manifest.dropped == {"keep-consistent: the labeller disagrees": 1}
+
+
+@pytest.mark.usefixtures("scored")
+def test_a_triplets_positive_must_beat_every_negative_by_the_margin() -> None:
+    triplets = [
+        Triplet(id="0", anchor="a", positive="0.9", negative="0.2"),
+        Triplet(id="1", anchor="a", positive="0.5", negative="0.45"),
+        Triplet(id="2", anchor="a", positive="0.9", negative="0.2", further_negatives=("0.95",)),
+    ]
+    data = SyntheticDataset.create(RecordKind.TRIPLET, triplets)
+    assert ids(apply_steps(data, [consistent(margin=0.1)])) == ["0"]
+    assert ids(apply_steps(data, [consistent()])) == ["0", "1"]
+
+
+def test_a_trained_labeller_needs_gold_and_another_takes_none() -> None:
+    with pytest.raises(ValidationError, match=re.escape("sources: {gold: NAME}")):
+        KeepConsistent(labeller=Labeller(cross_encoder={"base": {"model": "any"}}))
+    with pytest.raises(ValidationError, match="learns nothing; leave out sources"):
+        consistent(sources={"gold": "stsb"})
+
+
+class Chat:
+    """Answers with the last word of the second line."""
+
+    def answers(self, requests: Any) -> Any:
+        for request in requests:
+            yield ChatAnswer(request, request.messages[-1]["content"].splitlines()[0].split()[-1])
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sources, "chat", lambda self: Chat(), raising=False)
+
+
+def judge(**options: Any) -> JudgeStep:
+    return JudgeStep.model_validate(options)
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_judge_keeps_what_it_says_yes_to_and_counts_the_rest() -> None:
+    data = sentences("Say yes", "Say no", "Say perhaps", "Say Yes.")
+    kept = apply_steps(data, [judge(question={"prompt": "{sentence}"})])
+    assert ids(kept) == ["0", "3"]
+    assert kept.manifest.dropped == {"judge: no": 1, "judge: unclear answer": 1}
+    assert kept.manifest.measured["judge: unclear answers"] == 1
+
+
+@pytest.mark.usefixtures("asked")
+def test_unclear_answers_may_stay_and_are_still_counted() -> None:
+    data = sentences("Say yes", "Say perhaps")
+    kept = apply_steps(data, [judge(question={"prompt": "{sentence}"}, unclear="keep")])
+    assert ids(kept) == ["0", "1"]
+    assert kept.manifest.measured["judge: unclear answers"] == 1
+
+
+@pytest.mark.usefixtures("asked")
+@pytest.mark.parametrize(("least", "kept"), [(None, ["1", "2"]), (4, ["2"]), (5, [])])
+def test_a_grade_must_be_high_enough(least: float | None, kept: list[str]) -> None:
+    data = sentences("Grade 2", "Grade 3", "Grade 4")
+    step = judge(question={"prompt": "{sentence}", "grades": (0, 5)}, least=least)
+    assert ids(apply_steps(data, [step])) == kept
+
+
+def test_a_question_names_columns_that_the_records_have() -> None:
+    step = judge(question={"prompt": "Is {sentense} good?"})
+    assert "did you mean 'sentence'?" in step.obstacle(RecordKind.SENTENCE)
+
+
+@pytest.mark.parametrize("least", [0, 6])
+def test_the_least_grade_lies_among_the_grades(least: float) -> None:
+    with pytest.raises(ValidationError, match="above 0 and at most 5"):
+        judge(question={"prompt": "{sentence}", "grades": (0, 5)}, least=least)
+
+
+def test_sentences_of_another_language_go_by_language() -> None:
+    german = "Ein Mann spielt Gitarre auf der Bühne."
+    data = sentences("Two dogs run along the wet beach.", german, "Dogs run.")
+    kept = apply_steps(data, [KeepLanguage(language="en")])
+    assert ids(kept) == ["0", "2"]
+    assert kept.manifest.dropped == {"keep-language: language de": 1}
+    assert ids(apply_steps(sentences(german), [KeepLanguage(language="de")])) == ["0"]
+
+
+def test_an_unknown_language_is_refused_with_those_that_are_known() -> None:
+    with pytest.raises(ValidationError, match=r"no language that py3langid knows: .*de.*en"):
+        KeepLanguage(language="xx")
+
+
+def test_steps_that_use_models_or_an_llm_are_not_plain() -> None:
+    plain = [step_of({"step": "drop-near-duplicates"}).plugin, DropContaminated(sources=("a",))]
+    others = [consistent(), judge(question={"prompt": "{sentence}"}), SemanticDedup(encoder={})]
+    assert [step.is_plain for step in (*plain, *others)] == [True, True, False, False, False]
+    assert named(others[1]).name == "judge"
