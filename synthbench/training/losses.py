@@ -25,8 +25,9 @@ Features = Iterable[dict[str, Any]]
 class ContrastiveLoss(MultipleNegativesRankingLoss):
     """Cross-entropy of each anchor's positive among all positives and all hard negatives of the batch.
 
-    Columns are anchor, positive and, optionally, hard negative; a single column is its own positive, from
-    which it differs by dropout. The batch is that of all processes together. Labels are ignored.
+    Columns are anchor, positive and, optionally, hard negatives; a single column is its own positive, from
+    which it differs by dropout. The batch is that of all processes together. Where records have different
+    numbers of hard negatives, labels hold these numbers, and the others are masked.
     """
 
     def __init__(
@@ -42,7 +43,10 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the mean loss; each column of embeddings has the shape (anchors, dimension)."""
         candidates, first = _of_all_processes(embeddings[1:])
-        losses = contrastive_losses(embeddings[0], candidates, first, self.scale, self.hard_negative_weight)
+        missing = missing_negatives(labels, len(candidates))
+        losses = contrastive_losses(
+            embeddings[0], candidates, first, self.scale, self.hard_negative_weight, missing
+        )
         return losses.mean()
 
 
@@ -68,11 +72,12 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
         """Return the loss of embeddings by column and chunk, their gradients set if `with_backward`."""
         anchors, *columns = (torch.cat(chunks) for chunks in reps)
         candidates, first = _of_all_processes(columns)
+        missing = missing_negatives(labels, len(candidates))
         total = anchors.new_zeros(())
         for begin in range(0, len(anchors), self.mini_batch_size):
             rows = anchors[begin : begin + self.mini_batch_size]
             losses = contrastive_losses(
-                rows, candidates, first + begin, self.scale, self.hard_negative_weight
+                rows, candidates, first + begin, self.scale, self.hard_negative_weight, missing
             )
             part = losses.sum() / len(anchors)
             if with_backward:
@@ -83,21 +88,46 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
 
 
 def contrastive_losses(
-    anchors: Tensor, candidates: Sequence[Tensor], first: int, scale: float, hard_negative_weight: float
+    anchors: Tensor,
+    candidates: Sequence[Tensor],
+    first: int,
+    scale: float,
+    hard_negative_weight: float,
+    missing: Tensor | None = None,
 ) -> Tensor:
     """Return the loss of each anchor, shape (anchors,).
 
-    `candidates` are the positives and, optionally, the hard negatives, each of shape (batch, dimension); the
-    n-th anchor belongs to row `first` + n of them. `scale` is 1 / temperature. `hard_negative_weight` is
-    added to the scaled cosine of an anchor and its own hard negative, so it is the logarithm of a weight.
+    `candidates` are the positives and, optionally, columns of hard negatives, each of shape (batch,
+    dimension); the n-th anchor belongs to row `first` + n of them. `scale` is 1 / temperature.
+    `hard_negative_weight` is added to the scaled cosine of an anchor and its own hard negatives, so it is the
+    logarithm of a weight. `missing`, of shape (candidates x batch,), is True where a record has no negative.
     """
     # Equations 1 and 5: the denominator sums over every positive and every hard negative of the batch.
     logits = cos_sim(anchors, torch.cat(list(candidates))) * scale
     rows = torch.arange(len(anchors), device=anchors.device)
     own = first + rows
-    if hard_negative_weight and len(candidates) > 1:
-        logits[rows, len(candidates[0]) + own] += hard_negative_weight
+    if hard_negative_weight:
+        for column in range(1, len(candidates)):
+            logits[rows, column * len(candidates[0]) + own] += hard_negative_weight
+    if missing is not None:
+        logits = logits.masked_fill(missing, float("-inf"))
     return cross_entropy(logits, own, reduction="none")
+
+
+def missing_negatives(labels: Tensor | None, num_columns: int) -> Tensor | None:
+    """Return where records have no negative, for all processes' records, shape (columns x batch,).
+
+    `labels` are the numbers of negatives of this process's records; None where all have as many. The first
+    column has the positives.
+    """
+    if labels is None or num_columns <= 2:
+        return None
+    if distributed.is_available() and distributed.is_initialized():
+        gathered = [torch.empty_like(labels) for _ in range(distributed.get_world_size())]
+        distributed.all_gather(gathered, labels.contiguous())
+        labels = torch.cat(gathered)
+    columns = torch.arange(num_columns, device=labels.device)
+    return (columns[:, None] > labels[None, :]).flatten()
 
 
 def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:

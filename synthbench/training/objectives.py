@@ -103,7 +103,38 @@ def training_table(
         raise UserError(f"nothing to train on: of {total} records in the data, none has split 'train'")
     if both_orders:
         parts += [_exchanged(part) for part in parts]
+    num_negatives = max(map(_num_negatives, parts))
+    if num_negatives > 1 and "negative" in objective.columns:
+        return pa.concat_tables(_with_further_negatives(part, num_negatives) for part in parts)
     return pa.concat_tables(part.select(list(objective.columns)) for part in parts)
+
+
+FURTHER = "further_negatives"
+NUM_NEGATIVES = "label"
+"""The trainer hands a column of this name to the loss."""
+
+
+def _num_negatives(part: "pa.Table") -> int:
+    """Return the greatest number of negatives of a record."""
+    import pyarrow.compute as pc
+
+    if FURTHER not in part.column_names or not part.num_rows:
+        return 1
+    return 1 + (pc.max(pc.list_value_length(part[FURTHER])).as_py() or 0)
+
+
+def _with_further_negatives(part: "pa.Table", num_negatives: int) -> "pa.Table":
+    """Return anchors, positives, columns of negatives, "" where a record has fewer, and their numbers."""
+    import pyarrow as pa
+
+    rows = part[FURTHER].to_pylist() if FURTHER in part.column_names else [()] * part.num_rows
+    further = [list(row or ()) for row in rows]
+    columns = {name: part[name] for name in ("anchor", "positive", "negative")}
+    for number in range(num_negatives - 1):
+        texts = [row[number] if number < len(row) else "" for row in further]
+        columns[f"negative{number + 2}"] = pa.array(texts, pa.string())
+    columns[NUM_NEGATIVES] = pa.array([1 + len(row) for row in further], pa.int64())
+    return pa.table(columns)
 
 
 def _train_part(dataset: SyntheticDataset) -> "pa.Table":

@@ -16,6 +16,8 @@ from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.cross_encoder.trainer import CrossEncoderTrainer
 from sentence_transformers.sentence_transformer.trainer import SentenceTransformerTrainer
 
+from synthbench.training.objectives import NUM_NEGATIVES
+
 if TYPE_CHECKING:
     from datasets import Dataset
 
@@ -87,7 +89,9 @@ class DistinctBatches(ShuffledBatches):
     @cached_property
     def _texts(self) -> list[tuple[str, ...]]:
         dataset = cast("Dataset", self.sampler)
-        return list(zip(*(dataset[name] for name in dataset.column_names), strict=True))
+        columns = [dataset[name] for name in dataset.column_names if name != NUM_NEGATIVES]
+        # A missing negative is an empty text.
+        return [tuple(filter(None, texts)) for texts in zip(*columns, strict=True)]
 
 
 class _BareCheckpoints(BaseTrainer):

@@ -104,3 +104,31 @@ def test_two_processes_have_the_gradients_of_the_whole_batch(bert: Path, tmp_pat
     expected = gradients(bert, None)
     for name in (f"{rank} {chunk_size}.pt" for rank in range(2) for chunk_size in CHUNK_SIZES):
         assert largest_difference(expected, torch.load(tmp_path / name)) < 1e-5
+
+
+MORE_NEGATIVES = [[0.2, 2.0], [9.0, 9.0], [1.0, -3.0]]
+"""The second record has no such negative: what is there must not matter."""
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0])
+def test_all_negatives_are_in_the_loss_and_missing_ones_are_not(
+    model: torch.nn.Module, weight: float
+) -> None:
+    expected = 0.0
+    for row, anchor in enumerate(ANCHORS):
+        attraction = math.exp(cosine(anchor, POSITIVES[row]) / TEMPERATURE)
+        total = sum(math.exp(cosine(anchor, other) / TEMPERATURE) for other in POSITIVES)
+        for column in (NEGATIVES, MORE_NEGATIVES):
+            for other_row, other in enumerate(column):
+                if column is MORE_NEGATIVES and other_row == 1:
+                    continue
+                own = weight if other_row == row else 1.0
+                total += own * math.exp(cosine(anchor, other) / TEMPERATURE)
+        expected -= math.log(attraction / total) / len(ANCHORS)
+    columns = [torch.tensor(column) for column in (ANCHORS, POSITIVES, NEGATIVES, MORE_NEGATIVES)]
+    labels = torch.tensor([2, 1, 2])
+    plain = ContrastiveLoss(model, TEMPERATURE, math.log(weight))
+    assert plain.compute_loss_from_embeddings(columns, labels).item() == pytest.approx(expected, abs=1e-6)
+    cached = CachedContrastiveLoss(model, TEMPERATURE, math.log(weight), chunk_size=2)
+    chunks = [list(column.split(2)) for column in columns]
+    assert cached.calculate_loss(chunks, labels).item() == pytest.approx(expected, abs=1e-6)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from synthbench.models.pair_scorer import CosineScorer
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.plugin_loading import component
 from synthbench.plugins import TrainingContext
+from synthbench.training.objectives import contrastive, training_table
 from synthbench.training.simcse import SimCSE
 
 BASE = {"model": "org/name"}
@@ -241,3 +243,35 @@ def test_data_that_can_not_be_converted_are_refused(bert: Path, tmp_path: Path) 
     sentences = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence="fish0")])
     with refused("sentence", "triplet"):
         simcse(bert).train([sentences], context_in(tmp_path))
+
+
+def with_further(data: SyntheticDataset, every: int) -> SyntheticDataset:
+    """Give every so manyth triplet a further negative: a word that no other text has."""
+    return data.with_records(
+        replace(one, further_negatives=("whale", "shark")[: row % 3]) if row % every == 0 else one
+        for row, one in enumerate(data)
+    )
+
+
+@pytest.mark.parametrize("fields", [{}, {"chunk_size": 3}, {"no_duplicates": True}, {"base": "static"}])
+def test_records_may_have_different_numbers_of_negatives(
+    bert: Path, tmp_path: Path, fields: dict[str, Any]
+) -> None:
+    if fields.get("base") == "static":
+        fields = {"base": {"model": str(bert), "static": True}, "pooling": "mean"}
+    made = {
+        every: trained(bert, tmp_path / str(every), with_further(triplets(24), every), **fields)
+        for every in (1, 100)
+    }
+    several, one = (vectors(context) for context in made.values())
+    assert np.isfinite(several).all()
+    assert not np.array_equal(several, one)
+
+
+def test_without_further_negatives_the_table_has_the_columns_of_always() -> None:
+    objective = contrastive(RecordKind.TRIPLET, 0.05)
+    assert training_table([triplets(4)], objective).column_names == ["anchor", "positive", "negative"]
+    table = training_table([with_further(triplets(4), 1), triplets(2)], objective)
+    assert table.column_names == ["anchor", "positive", "negative", "negative2", "negative3", "label"]
+    assert table["label"].to_pylist() == [1, 2, 3, 1, 1, 1]
+    assert table["negative2"].to_pylist() == ["", "whale", "whale", "", "", ""]
