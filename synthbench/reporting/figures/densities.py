@@ -158,24 +158,27 @@ def densities(analysis: Analysis) -> Densities | None:
 
 
 def _sets(rows: Mapping[str, Sequence[RunResult]], parts: Sequence[str]) -> Iterator[ScoreSet]:
-    """Yield each row's data; data that several rows share come once, under all their names."""
+    """Yield the data that each row is trained on; what several rows share comes once, under all their names."""
     labels: dict[tuple[int, ...], list[str]] = {}
     for variant, runs in rows.items():
         for part in parts:
             label = variant if len(parts) == 1 else f"{variant}: {part}"
-            found = _pooled(part, runs, label)
+            found = _pooled(part, runs, label, untrained=False)
             if found is not None:
                 labels.setdefault(found.counts, []).append(label)
     return (ScoreSet(", ".join(names), counts) for counts, names in labels.items())
 
 
-def _pooled(part: str, runs: Sequence[RunResult], label: str) -> ScoreSet | None:
-    """Return all scores of a part, data that several runs share counted once; None if there are none."""
+def _pooled(part: str, runs: Sequence[RunResult], label: str, *, untrained: bool = True) -> ScoreSet | None:
+    """Return all scores of a part, data that several runs share counted once; None if there are none.
+
+    Data that are not trained on count only if `untrained`.
+    """
     distinct = {
         data.content_hash: data.score_counts
         for run in runs
         for data in run.datasets
-        if data.part == part and data.score_counts
+        if data.part == part and data.score_counts and (untrained or data.trained_on)
     }
     counts = tuple(sum(column) for column in zip(*distinct.values(), strict=True))
     return ScoreSet(label, counts) if sum(counts) else None
