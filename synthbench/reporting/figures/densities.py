@@ -158,7 +158,7 @@ def densities(analysis: Analysis) -> Densities | None:
 
 
 def _sets(rows: Mapping[str, Sequence[RunResult]], parts: Sequence[str]) -> Iterator[ScoreSet]:
-    """Yield the data that each row is trained on; what several rows share comes once, under all their names."""
+    """Yield the data that each row is trained on; what rows share comes once, under all their names."""
     labels: dict[tuple[int, ...], list[str]] = {}
     for variant, runs in rows.items():
         for part in parts:
