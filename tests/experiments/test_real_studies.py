@@ -1,0 +1,37 @@
+"""The studies on real data, each with one seed: every row has the scores that its report has, nearly."""
+
+import csv
+from pathlib import Path
+
+import pytest
+from small_experiment import Project, finished
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENTS, REPORTS = ROOT / "experiments", ROOT / "reports"
+STUDIES = ("chains_real",)
+
+pytestmark = pytest.mark.experiments
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_study_runs_whole_with_one_seed(study: str, tmp_path: Path, real_data: Path) -> None:
+    project = Project(EXPERIMENTS, tmp_path / "home")
+    arguments = ["--seeds", "0", "--data", str(real_data), "--set", "runtime.threads=1"]
+    called = finished(
+        project.start("run", f"{study}.yaml", *arguments, "--output", str(tmp_path / "reports"))
+    )
+    assert (called.code, called.errors) == (0, [])
+    (table,) = (tmp_path / "reports").glob("*/*/table.csv")
+    found, recorded = (_scores(file) for file in (table, REPORTS / study / "table.csv"))
+    assert found.keys() == recorded.keys()
+    for cell, (mean, sd) in recorded.items():
+        assert abs(found[cell][0] - mean) <= 1 + 5 * sd, cell
+
+
+def _scores(table: Path) -> dict[tuple[str, str, str], tuple[float, float]]:
+    """Return the mean and the standard deviation of each cell, by row, axis values and column."""
+    with table.open(encoding="utf-8", newline="") as stream:
+        return {
+            (row["row"], row["axis"], row["column"]): (float(row["mean"]), float(row["sd"] or 0))
+            for row in csv.DictReader(stream)
+        }
