@@ -32,6 +32,11 @@ _OF_CLASS = "of class "
 _Row = tuple[int, Mapping[str, Any]]
 
 
+def _where(column: str) -> str:
+    """Return the name, no field's, under which a row holds a column of `where`."""
+    return f"where.{column}"
+
+
 @dataclass(frozen=True)
 class Columns:
     """Which column holds which field: by name, or by number from 0 in a file without header."""
@@ -44,11 +49,18 @@ class Columns:
     """Class -> score, if the score's column holds classes."""
     skip_blank: bool = False
     """Leave out, and count, rows with a blank text."""
+    where: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Column -> the values of which a row must have one; all other rows are left out and counted."""
 
     @property
     def has_header(self) -> bool:
         """Whether the file's first line names its columns."""
-        return any(isinstance(column, str) for column in self.names.values())
+        return any(isinstance(column, str) for column in self.picked.values())
+
+    @property
+    def picked(self) -> Mapping[str, str | int]:
+        """What is read of each row: the fields, and under `_where` the columns that choose rows."""
+        return {**self.names, **{_where(column): column for column in self.where}}
 
 
 def num_rows(path: Path, *, has_header: bool) -> int | None:
@@ -81,11 +93,12 @@ def read_file(path: Path, columns: Columns) -> Content:
     Rows with a blank score, or of a class without a score, are left out and counted.
 
     Raises UserError naming, all together and by file and line, missing columns, wrong numbers of columns, bad
-    scores, empty sentences, candidates that have not one grade each, and classes that no row has.
+    scores, empty sentences, candidates that have not one grade each, and classes and values of `where` that no
+    row has.
     """
     content, problems = Content(), Problems()
     lines: dict[str, int] = {}
-    for line, row in rows(path, columns, problems):
+    for line, row in _chosen(path, columns, content, problems):
         reason = _left_out(row, columns)
         if reason:
             content.drop(reason)
@@ -155,6 +168,29 @@ def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any
             yield name, sentence_of(value, name)
 
 
+def _chosen(path: Path, columns: Columns, content: Content, problems: Problems) -> Iterator[_Row]:
+    """Yield the rows that `where` takes, all without it; count the others, and note values that no row has."""
+    found: dict[str, set[str]] = {column: set() for column in columns.where}
+    for line, row in rows(path, columns, problems):
+        cells = {column: _cell_text(row[_where(column)]) for column in columns.where}
+        for column, cell in cells.items():
+            found[column].add(cell)
+        refused = [column for column, cell in cells.items() if cell not in columns.where[column]]
+        if refused:
+            content.drop(f"{refused[0]} is not {' or '.join(sorted(columns.where[refused[0]]))}")
+        else:
+            yield line, row
+    for column, values in columns.where.items():
+        for value in sorted(values - found[column]) if found[column] else ():
+            message = f"{path}: where.{column}: no row has the value '{value}'"
+            problems.add(message + did_you_mean(value, found[column]))
+
+
+def _cell_text(value: object) -> str:
+    """Return a cell as `where` names it: a text as it is, all else as in JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 def rows(path: Path, columns: Columns, problems: Problems) -> Iterator[_Row]:
     """Yield line numbers and the values by field name; raises UserError if the file is of another form."""
     if path.suffix == ".txt":
@@ -216,7 +252,7 @@ def _column_indices(path: Path, first: list[str], columns: Columns) -> dict[str,
     """Return the column number of each field; raises UserError naming every column that is not there."""
     problems = Problems()
     column_indices = {}
-    for name, column in columns.names.items():
+    for name, column in columns.picked.items():
         if isinstance(column, int):
             if column >= len(first):
                 problems.add(f"{path}:1: no column {column} (from 0) for {name}: {len(first)} columns")
@@ -271,14 +307,14 @@ def _parquet_rows(path: Path) -> Iterator[_Row]:
 def _named(path: Path, rows: Iterator[_Row], columns: Columns, problems: Problems) -> Iterator[_Row]:
     """Pick each field from rows that know their columns by name."""
     for number, row in rows:
-        absent = [str(column) for column in columns.names.values() if column not in row]
+        absent = [str(column) for column in columns.picked.values() if column not in row]
         if absent:
             hints = ", ".join(f"'{column}'" for column in absent) + did_you_mean(absent[0], row)
             if {"query", "positive", "negative"} <= {*row}:
                 hints += "; `format: reranking` reads rows of query, positive and negative"
             problems.add(f"{path}:{number}: no field {hints}")
         else:
-            yield number, {name: row[str(column)] for name, column in columns.names.items()}
+            yield number, {name: row[str(column)] for name, column in columns.picked.items()}
 
 
 CANDIDATE_FIELDS = ("query", "candidate", "grade")
@@ -302,7 +338,7 @@ def read_candidates(path: Path, columns: Columns) -> Content:
     """
     content, problems = Content(), Problems()
     queries: dict[str, _Query] = {}
-    for line, row in rows(path, columns, problems):
+    for line, row in _chosen(path, columns, content, problems):
         if columns.skip_blank and any(is_blank(row[name]) for name in ("query", "candidate")):
             content.drop(BLANK_TEXT)
             continue

@@ -97,6 +97,9 @@ class TaskSource(SourceBase):
         return TASKS[self.task]
 
 
+_Value = Annotated[str, Field(min_length=1)] | int
+
+
 class FileSource(SourceBase):
     """A file: TSV (no quoting), CSV, JSON lines, Parquet, or text, one sentence a line.
 
@@ -152,6 +155,14 @@ class FileSource(SourceBase):
         exclude_if=lambda value: not value,
         description="rows with a blank text are left out and counted; false: they are an error",
     )
+    # Left out of what identifies a source that has none, as it was before there was this key.
+    where: Mapping[str, _Value | Annotated[tuple[_Value, ...], Field(min_length=1)]] | None = Field(
+        None,
+        min_length=1,
+        exclude_if=lambda value: value is None,
+        description="column -> the value, or list of values, of the rows that are read, such as `llm: gpt-4o`;"
+        " the others are left out and counted; null: all rows",
+    )
     split: Split = Field("train", description="which split the records are marked as")
 
     @model_validator(mode="after")
@@ -182,7 +193,7 @@ class FileSource(SourceBase):
             raise ValueError(f"{self.file}: a file in {title} is a .jsonl file")
         if self.kind not in (None, *kinds):
             raise ValueError(f"a file in {title} holds {' or '.join(kinds)} records")
-        for name in ("columns", "score_range", "scores", "skip_blank"):
+        for name in ("columns", "score_range", "scores", "skip_blank", "where"):
             if name in self.model_fields_set and not (is_dino and name == "scores"):
                 raise ValueError(f"{name}: {title} knows its own; leave it out")
 
@@ -205,8 +216,10 @@ class FileSource(SourceBase):
                 raise ValueError(f"{self.own_kind} records have no field '{name}'{did_you_mean(name, known)}")
             if isinstance(column, int) and suffix not in files.BY_NUMBER:
                 raise ValueError(f"columns.{name}: columns of a {suffix} file have names, no numbers")
-        if suffix == ".txt" and self.columns:
+        if suffix == ".txt" and (self.columns or self.where):
             raise ValueError("a .txt file has no columns")
+        if self.where and not self._has_header() and suffix in files.BY_NUMBER:
+            raise ValueError("where: needs a header that names the columns; `columns` gives numbers here")
 
     @property
     def own_kind(self) -> RecordKind:
@@ -244,7 +257,13 @@ class FileSource(SourceBase):
         required = files.CANDIDATE_FIELDS if self._is_of_candidates else files.required_fields(self.own_kind)
         names = {name: name for name in required} | dict(self.columns)
         columns = files.Columns(
-            self.own_kind, names, self.score_range, self.split, self.scores, self.skip_blank
+            self.own_kind,
+            names,
+            self.score_range,
+            self.split,
+            self.scores,
+            self.skip_blank,
+            {column: _texts(value) for column, value in (self.where or {}).items()},
         )
         read_file = files.read_candidates if self._is_of_candidates else files.read_file
         return read_file(self._path(roots), columns)
@@ -255,9 +274,9 @@ class FileSource(SourceBase):
         return self.own_kind == RecordKind.RANKING and not {"candidate", "grade"}.isdisjoint(self.columns)
 
     def _own_records(self, roots: Roots) -> int | None:
-        return (
-            None if self.hub is not None else files.num_rows(self._path(roots), has_header=self._has_header())
-        )
+        if self.hub is not None or self.where:
+            return None
+        return files.num_rows(self._path(roots), has_header=self._has_header())
 
     def _has_header(self) -> bool:
         by_name = len(self.columns) < len(files.required_fields(self.own_kind))
@@ -292,6 +311,11 @@ class FileSource(SourceBase):
 
     def _title(self) -> str:
         return self.file if self.hub is None else f"{self.hub}/{self.file}"
+
+
+def _texts(value: str | int | tuple[str | int, ...]) -> frozenset[str]:
+    """Return the value, or values, of `where` as a cell's text."""
+    return frozenset(map(str, value if isinstance(value, tuple) else (value,)))
 
 
 class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is its documentation

@@ -240,6 +240,73 @@ def test_scores_of_classes_go_with_pairs_that_have_scores(settings: dict[str, An
         FileSource(file="nli.tsv", **{**KINDS, "scores": {"yes": 1.0}, **settings})
 
 
+LLMS = """{"llm": "a", "way": 1, "sentence": "One."}
+{"llm": "b", "way": 1, "sentence": ""}
+{"llm": "a", "way": 2, "sentence": "Three."}
+{"llm": "c", "way": null, "sentence": "Four."}
+"""
+SENTENCES = {"kind": RecordKind.SENTENCE}
+
+
+def test_where_takes_rows_by_a_columns_value_and_counts_the_others(tmp_path: Path) -> None:
+    """The line of another model may be faulty: it is not read."""
+    dataset = load(tmp_path, "own.jsonl", LLMS, **SENTENCES, where={"llm": ("a", "c")})
+    assert dataset.column("sentence") == ["One.", "Three.", "Four."]
+    assert dataset.column("id") == ["own.jsonl/0001", "own.jsonl/0003", "own.jsonl/0004"]
+    assert dataset.manifest.dropped == {"llm is not a or c": 1}
+    both = load(tmp_path, "own.jsonl", LLMS, **SENTENCES, where={"llm": "a", "way": 2})
+    assert both.column("sentence") == ["Three."]
+    assert both.manifest.dropped == {"llm is not a": 2, "way is not 2": 1}
+
+
+@pytest.mark.parametrize("name", ["own.tsv", "own.csv", "own.parquet"])
+def test_where_goes_by_the_columns_of_tables(tmp_path: Path, name: str) -> None:
+    rows = [{"llm": "a", "sentence": "One."}, {"llm": "b", "sentence": "Two."}]
+    if name.endswith(".parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / name)
+    else:
+        between = "\t" if name.endswith(".tsv") else ","
+        lines = [between.join(row) for row in (rows[0].keys(), *(row.values() for row in rows))]
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    source = FileSource(file=name, **SENTENCES, where={"llm": "b"})
+    assert source.load(Roots(base=tmp_path)).column("sentence") == ["Two."]
+    assert source.expected_records(Roots(base=tmp_path)) is None
+
+
+def test_rows_of_candidates_are_taken_by_a_columns_value(tmp_path: Path) -> None:
+    rows = "query,candidate,grade,by\nq,a,1,x\nq,b,0,y\nq,c,0,x\n"
+    columns = {"query": "query", "candidate": "candidate", "grade": "grade"}
+    source = {"kind": RecordKind.RANKING, "columns": columns, "where": {"by": "x"}}
+    dataset = load(tmp_path, "own.csv", rows, **source)
+    assert [list(one) for one in dataset.column("candidates")] == [["a", "c"]]
+
+
+def test_faults_of_where_name_the_column_and_the_value(tmp_path: Path) -> None:
+    misspelt = faults(tmp_path, "own.jsonl", LLMS, **SENTENCES, where={"llm": ("a", "aa"), "way": 3})
+    worded(misspelt, "own.jsonl", "where.llm", "'aa'", "'a'", "where.way", "'3'")
+    absent = faults(tmp_path, "own.jsonl", LLMS, **SENTENCES, where={"model": "a"})
+    worded(absent, "own.jsonl:1", "'model'")
+    column = faults(tmp_path, "own.csv", "llm,sentence\na,One.\n", **SENTENCES, where={"lm": "a"})
+    worded(column, "own.csv:1", "'lm'", "where.lm", "'llm'")
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ({"file": "own.tsv", "columns": {"sentence": 0}}, "where: needs a header"),
+        ({"file": "own.txt"}, "a .txt file has no columns"),
+        ({"file": "own.jsonl", "format": "dino", "kind": None}, "where: DINO's format knows its own"),
+        ({"file": "own.jsonl", "where": {}}, "at least 1 item"),
+    ],
+)
+def test_where_goes_with_named_columns(settings: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ValueError, match=fault):
+        FileSource(**{**SENTENCES, "where": {"llm": "a"}, **settings})
+
+
 WIKIQA = (
     "QuestionID\tQuestion\tDocumentID\tDocumentTitle\tSentenceID\tSentence\tLabel\n"
     "Q0\tWhat holds tissue?\tD0\tTissue\tD0-0\tA tissue is made of cells.\t0\n"
