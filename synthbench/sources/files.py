@@ -93,8 +93,8 @@ def read_file(path: Path, columns: Columns) -> Content:
     Rows with a blank score, or of a class without a score, are left out and counted.
 
     Raises UserError naming, all together and by file and line, missing columns, wrong numbers of columns, bad
-    scores, empty sentences, candidates that have not one grade each, and classes and values of `where` that no
-    row has.
+    scores, empty sentences, candidates that have not one grade each, and classes, or values of `where`, that
+    no row has.
     """
     content, problems = Content(), Problems()
     lines: dict[str, int] = {}
@@ -169,7 +169,7 @@ def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any
 
 
 def _chosen(path: Path, columns: Columns, content: Content, problems: Problems) -> Iterator[_Row]:
-    """Yield the rows that `where` takes, all without it; count the others, and note values that no row has."""
+    """Yield the rows that `where` takes; count the others, and note values that no row has."""
     found: dict[str, set[str]] = {column: set() for column in columns.where}
     for line, row in rows(path, columns, problems):
         cells = {column: _cell_text(row[_where(column)]) for column in columns.where}

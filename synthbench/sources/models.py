@@ -160,8 +160,8 @@ class FileSource(SourceBase):
         None,
         min_length=1,
         exclude_if=lambda value: value is None,
-        description="column -> the value, or list of values, of the rows that are read, such as `llm: gpt-4o`;"
-        " the others are left out and counted; null: all rows",
+        description="column -> the value, or list of values, of the rows that are read, such as"
+        " `llm: gpt-4o`; the others are left out and counted; null: all rows",
     )
     split: Split = Field("train", description="which split the records are marked as")
 
