@@ -346,6 +346,8 @@ class TrainingContext:
     runtime: Runtime
     progress: Progress
     select: Callable[[PairScorer], float] | None = None
+    weights: tuple[float, ...] = ()
+    """How many times an epoch has each record of each data set; empty: once."""
     until: float = 1.0
     resume: Path | None = None
 
@@ -374,6 +376,12 @@ class Trainer(Component, ABC):
     """Whether it obeys the context's `until` and `resume`."""
     takes_data: ClassVar[bool] = True
     """Whether it takes data; if not, giving any is an error."""
+    takes_weights: ClassVar[bool] = False
+    """Whether it obeys the context's `weights`."""
+
+    def obstacle(self, kind: RecordKind) -> str:
+        """Return why it can't learn from records of this kind, with what can; "" if it can."""
+        return ""
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
         """Return the work of training on so many records and scoring so many dev pairs; None: unknown."""

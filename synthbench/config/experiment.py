@@ -42,6 +42,8 @@ class Part:
     roles: Mapping[str, str | PartRole] | None = None
     llm: NamedLLM | None = None
     """The LLM that the method asks, if it asks one."""
+    weight: float = 1.0
+    """How many times an epoch has each of its records."""
     train_on: bool = True
     """Whether it is trained on itself; if not, it is there for others that are made from it."""
 

@@ -169,7 +169,7 @@ class RunParser:
         self.components.learn_from(document, (*path, "source"), section.source)
         source = self.components.sources.get(section.source)
         steps = self._steps(document, name, section, None if source is None else source.record_kind)
-        return Part(name, steps, source=section.source, train_on=section.train_on)
+        return Part(name, steps, source=section.source, weight=section.weight, train_on=section.train_on)
 
     def _made_part(
         self, document: Document, name: str, section: PartSection, settings: dict[str, Any]
@@ -195,6 +195,7 @@ class RunParser:
             method_name=str(section.method),
             roles=section.sources,
             llm=llm,
+            weight=section.weight,
             train_on=section.train_on,
         )
 
@@ -251,9 +252,22 @@ class RunParser:
             wrong = "needs data, there is none" if plugin.takes_data else "takes no data; leave it empty"
             self.problems.add(document, ("data",), f"trainer '{section.trainer}' {wrong}")
         self._check_model_kind(document, plugin)
+        if trainer is not None:
+            self._check_kinds(document, trainer)
         self.components.check_bases_apart(document, raw)
         optimization = self._seed_optimization(document, section, plugin)
         return None if trainer is None else _Trained(section.trainer, trainer, selection, optimization)
+
+    def _check_kinds(self, document: Document, trainer: Trainer) -> None:
+        """Require that the trainer can learn from what each part holds."""
+        for name, raw in _mapping(document.data, "data").items():
+            kind = self.components.kind_of(raw)
+            is_trained_on = isinstance(raw, dict) and raw.get("train_on") is not False
+            if is_trained_on and raw.get("weight", 1) != 1 and not trainer.takes_weights:
+                self.problems.add(document, ("data", name, "weight"), "the trainer takes no weights")
+            obstacle = trainer.obstacle(kind) if kind is not None and is_trained_on else ""
+            if obstacle:
+                self.problems.add(document, ("data", name), obstacle)
 
     def _seed_optimization(
         self, document: Document, section: TrainSection, plugin: type[Trainer]

@@ -175,6 +175,12 @@ class PartSection(Section):
         description="the method's role -> source, or another part: `{part: NAME}`, `{part: NAME, prepared:"
         " false}` for its records before its prepare steps",
     )
+    weight: float = Field(
+        1.0,
+        gt=0,
+        le=100,
+        description="how many times an epoch has each record of it; of a fraction, that share of the records",
+    )
     train_on: bool = Field(
         True,
         description="false: the part is made for the roles of other parts only (or to select, or to be"

@@ -121,9 +121,12 @@ class _Planner:
     def _train(self, config: RunConfig, parts: Mapping[str, Stage], address: "_Address") -> Stage | None:
         if config.trainer is None:
             return None
-        trained_on = (parts[part.name] for part in config.parts if part.train_on)
-        inputs = {f"{DATA}{index}": stage for index, stage in enumerate(trained_on)}
+        trained_on = [part for part in config.parts if part.train_on]
+        inputs = {f"{DATA}{index}": parts[part.name] for index, part in enumerate(trained_on)}
+        weights = tuple(part.weight for part in trained_on)
         operation = Train(config.trainer_name, config.trainer, address.seed)
+        if any(weight != 1 for weight in weights):
+            operation = replace(operation, weights=weights)
         if (selection := config.selection) is not None:
             inputs |= {f"dev:{index}": self._source(name) for index, name in enumerate(selection.sources)}
             inputs |= {f"dev-part:{index}": parts[name] for index, name in enumerate(selection.parts)}

@@ -2,9 +2,13 @@
 
 from collections.abc import Sequence
 
+from pydantic import Field
+
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.training.library_losses import LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
@@ -18,9 +22,27 @@ class BiEncoder(TrainingSettings):
     scheduler: Scheduler = "constant"
     warmup_ratio: WarmupRatio = 0.0
     both_orders: BothOrders = False
+    loss: LibraryLoss | None = Field(
+        None,
+        exclude_if=lambda loss: loss is None,
+        description="a loss of sentence-transformers; null: the cosine's mean squared error of the paper",
+    )
+
+    def revisions(self) -> dict[str, str]:
+        """Return the content hashes or commits of the base and of what the loss reads."""
+        return {**super().revisions(), **({} if self.loss is None else self.loss.revisions())}
+
+    def obstacle(self, kind: RecordKind) -> str:
+        """Return why the loss can't learn from records of this kind, "" if it can."""
+        return "" if self.loss is None else self.loss.obstacle(kind)
+
+    @property
+    def sentences_per_record(self) -> float:
+        """As many as the loss has columns."""
+        return 2 if self.loss is None else {"triplet": 3, "sentence": 1}.get(self.loss.record_kind, 2)
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
-        """Train on all records with split "train", other kinds than scored pairs converted to them.
+        """Train on all records with split "train", other kinds than the loss's converted to it.
 
         Raises UserError if there are none, or the base can't be found.
         """
@@ -30,9 +52,12 @@ class BiEncoder(TrainingSettings):
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 
-        table = training_table(data, COSINE_SIMILARITY, both_orders=self.both_orders)
+        objective = COSINE_SIMILARITY if self.loss is None else self.loss.objective(context)
+        table = training_table(data, objective, both_orders=self.both_orders, weights=context.weights)
+        if self.loss is not None:
+            table = self.loss.labelled(table, context)
         model = build_encoder(self.base, context.seed, device_name(context.runtime))
 
-        summary = fit(Job(model, COSINE_SIMILARITY.loss(model), table), self, context)
+        summary = fit(Job(model, objective.loss(model), table), self, context)
         save_model(model, context.output)
         return summary

@@ -59,7 +59,9 @@ class CrossEncoder(TrainingSettings):
         from synthbench.training.loop import Job, fit
         from synthbench.training.objectives import BINARY_CROSS_ENTROPY, training_table
 
-        table = training_table(data, BINARY_CROSS_ENTROPY, both_orders=self.both_orders)
+        table = training_table(
+            data, BINARY_CROSS_ENTROPY, both_orders=self.both_orders, weights=context.weights
+        )
         device = device_name(context.runtime)
         if self.hidden_size is None:
             model = build_cross_encoder(self.base, context.seed, device)

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.data.conversions import Thresholds, convert
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.draws import digest
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.training.settings import NUM_NEGATIVES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +25,8 @@ class Objective:
     record_kind: RecordKind
     columns: tuple[str, ...]
     loss: "Callable[[Any], nn.Module]"
+    takes_several: bool = False
+    """Whether the loss takes several negatives of a record, of which some have fewer."""
 
 
 def _cosine_similarity_loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
@@ -66,7 +70,7 @@ def contrastive(
         )
         return LossWithMasking(contrast, model[-1], mlm_weight, chunk_size) if mlm_weight else contrast
 
-    return Objective(kind, CONTRASTIVE_COLUMNS[kind], loss)
+    return Objective(kind, CONTRASTIVE_COLUMNS[kind], loss, takes_several=kind is RecordKind.TRIPLET)
 
 
 COSINE_SIMILARITY = Objective(
@@ -86,32 +90,34 @@ def training_table(
     positives_from: float = Thresholds.high,
     *,
     both_orders: bool = False,
+    weights: Sequence[float] = (),
 ) -> "pa.Table":
     """Return the records with split "train" of all data sets, in the given order, as the objective's columns.
 
     Data sets of another kind are converted, scored pairs from `positives_from` on to positives. With
     `both_orders` scored pairs that no method made come once more at the end, with their sentences exchanged.
+    `weights` say how many times each data set's records come; of a fraction, records are drawn by their ids.
     Raises UserError if data can't be converted, or if nothing is left.
     """
     import pyarrow as pa
 
     kind = objective.record_kind
     parts = [_train_part(convert(dataset, kind, high=positives_from)) for dataset in data]
+    if weights:
+        parts = [_times(part, weight) for part, weight in zip(parts, weights, strict=True)]
     num_records = sum(part.num_rows for part in parts)
     if num_records == 0:
         total = sum(dataset.manifest.num_records for dataset in data)
         raise UserError(f"nothing to train on: of {total} records in the data, none has split 'train'")
     if both_orders:
         parts += [_exchanged(part) for part in parts]
-    num_negatives = max(map(_num_negatives, parts))
-    if num_negatives > 1 and "negative" in objective.columns:
+    num_negatives = max(map(_num_negatives, parts)) if objective.takes_several else 1
+    if num_negatives > 1:
         return pa.concat_tables(_with_further_negatives(part, num_negatives) for part in parts)
     return pa.concat_tables(part.select(list(objective.columns)) for part in parts)
 
 
 FURTHER = "further_negatives"
-NUM_NEGATIVES = "label"
-"""The trainer hands a column of this name to the loss."""
 
 
 def _num_negatives(part: "pa.Table") -> int:
@@ -141,6 +147,15 @@ def _train_part(dataset: SyntheticDataset) -> "pa.Table":
     import pyarrow.compute as pc
 
     return dataset.table.filter(pc.equal(dataset.table["split"], "train"))
+
+
+def _times(part: "pa.Table", weight: float) -> "pa.Table":
+    """Return the records as many times as their weight says, in turns."""
+    whole, fraction = divmod(weight, 1.0)
+    ids = part["id"].to_pylist()
+    ranked = sorted(range(len(ids)), key=lambda row: digest("weight", ids[row]))
+    drawn = sorted(ranked[: round(fraction * len(ids))])
+    return part.take([*(list(range(len(ids))) * int(whole)), *drawn])
 
 
 def _exchanged(pairs: "pa.Table") -> "pa.Table":

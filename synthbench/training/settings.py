@@ -18,6 +18,9 @@ WarmupRatio = Annotated[
     float, Field(ge=0, lt=1, description="share of the steps in which the learning rate rises from 0")
 ]
 
+NUM_NEGATIVES = "label"
+"""Column of the numbers of negatives; the library's trainer hands a column of this name to the loss."""
+
 # Left out of what identifies a training while it is off, as it was before there was this key.
 BothOrders = Annotated[
     bool,
@@ -46,6 +49,7 @@ class TrainingSettings(Trainer):
     """
 
     can_pause: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
 
     base: Pretrained = Field(description="the model that the training starts from")
     epochs: float | None = Field(

@@ -166,7 +166,7 @@ class SimCSE(TrainingSettings):
             self.chunk_size,
             self.mlm_weight,
         )
-        table = training_table(data, objective, self.positives_from)
+        table = training_table(data, objective, self.positives_from, weights=context.weights)
         model = self.build(context)
 
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches

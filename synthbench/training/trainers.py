@@ -16,7 +16,7 @@ from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.cross_encoder.trainer import CrossEncoderTrainer
 from sentence_transformers.sentence_transformer.trainer import SentenceTransformerTrainer
 
-from synthbench.training.objectives import NUM_NEGATIVES
+from synthbench.training.settings import NUM_NEGATIVES
 
 if TYPE_CHECKING:
     from datasets import Dataset

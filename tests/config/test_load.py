@@ -967,3 +967,9 @@ def test_dots_stand_between_letters(experiment: ExperimentFile, name: str) -> No
     assert any(
         "must be of letters, digits, _ and -, and dots between them" in one for one in experiment.faults()
     )
+
+
+def test_a_parts_weight_needs_a_trainer_that_takes_weights(experiment: ExperimentFile) -> None:
+    experiment.change("gold: {source: gold}\n", "gold: {source: gold, weight: 2}\n")
+    (fault,) = experiment.faults()
+    worded(fault, f"study.yaml:{experiment.line('weight')}", "data.gold.weight")

@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,21 @@ def test_data_that_can_not_become_scored_pairs_are_refused() -> None:
     sentences = SyntheticDataset.create(RecordKind.SENTENCE, [Sentence(sentence="fish0 fish1")])
     with pytest.raises(UserError):
         training_table([sentences], COSINE_SIMILARITY)
+
+
+def test_a_weight_says_how_many_times_an_epoch_has_each_record() -> None:
+    data = toy_pairs(10)
+    once = training_table([data, data], COSINE_SIMILARITY)
+    assert training_table([data, data], COSINE_SIMILARITY, weights=(1.0, 1.0)).equals(once)
+    texts = [row["sentence1"] + row["sentence2"] for row in once.to_pylist()[:10]]
+    weighted = training_table([data], COSINE_SIMILARITY, weights=(2.3,)).to_pylist()
+    found = Counter(row["sentence1"] + row["sentence2"] for row in weighted)
+    assert len(weighted) == 23
+    assert sum(found.values()) - 2 * len(texts) == 3
+    half = training_table([data], COSINE_SIMILARITY, weights=(0.5,)).num_rows
+    assert half == 5
+    shuffled = data.with_records(reversed(list(data)))
+    both = [
+        training_table([each], COSINE_SIMILARITY, weights=(0.5,)).to_pylist() for each in (data, shuffled)
+    ]
+    assert sorted(map(str, both[0])) == sorted(map(str, both[1]))

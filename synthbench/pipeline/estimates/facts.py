@@ -172,7 +172,11 @@ def _total(inputs: Mapping[str, Facts], prefix: str) -> int | None:
 
 
 _GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators", "prepare": "steps"}
-_OTHER_KEYS = {"train": ("seed", "until", "selection"), "generate": (LLM_KEY,), "prepare": (LLM_KEY,)}
+_OTHER_KEYS = {
+    "train": ("seed", "until", "selection", "weights"),
+    "generate": (LLM_KEY,),
+    "prepare": (LLM_KEY,),
+}
 """Keys of a stage's configuration that are not its plug-in's."""
 
 

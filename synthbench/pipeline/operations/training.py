@@ -44,6 +44,7 @@ class Train(PluginOperation[Trainer]):
     evaluator: Evaluator | None = None
     dev_parts: tuple[str, ...] = ()
     until: float = 1.0
+    weights: tuple[float, ...] = ()
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
         """Return the code of the trainer and of the evaluator that selects the checkpoint."""
@@ -55,6 +56,8 @@ class Train(PluginOperation[Trainer]):
         config: dict[str, Any] = {**super().config(), "seed": self.seed}
         if self.until < 1:
             config["until"] = self.until
+        if self.weights:
+            config["weights"] = list(self.weights)
         if self.evaluator is not None:
             config["selection"] = {
                 "evaluator": self.evaluator_name,
@@ -89,6 +92,7 @@ class Train(PluginOperation[Trainer]):
             select=mean_main_score(self.evaluator, dev) if self.evaluator is not None else None,
             until=self.until,
             resume=paused,
+            weights=self.weights,
         )
         summary = returned(self.plugin.train(data, context), TrainingSummary, self.name, "train")
         write_json(work.output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})

@@ -1,0 +1,194 @@
+"""Losses of sentence-transformers by name: which records each learns from, and what it needs besides."""
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from synthbench.data.conversions import why_impossible
+from synthbench.data.records import RecordKind
+from synthbench.models.pretrained import Pretrained
+from synthbench.training.objectives import CONTRASTIVE_COLUMNS, Objective
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from torch import nn
+
+    from synthbench.plugins import TrainingContext
+
+LossName = Literal[
+    "cosine",
+    "cosent",
+    "angle",
+    "multiple-negatives",
+    "cached-multiple-negatives",
+    "gist",
+    "cached-gist",
+    "margin-mse",
+    "distillation",
+]
+OF_SCORES = ("cosine", "cosent", "angle")
+OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
+SCALED = ("cosent", "angle", *OF_NEGATIVES)
+LABEL = "label"
+
+
+class LibraryLoss(BaseModel):
+    """A loss of sentence-transformers; the library's own defaults hold where nothing is given.
+
+    cosine, cosent, angle: of scored pairs. multiple-negatives, gist and their cached forms: of pairs, or of
+    triplets. margin-mse: of triplets, with a cross-encoder as teacher (Hofstätter et al. 2020, arXiv
+    2010.02666). distillation: of sentences, whose vectors are to be an encoder's (the teacher's).
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    name: LossName = Field(description="which loss")
+    learns_from: Literal["pair", "triplet"] = Field(
+        "pair",
+        description="of losses with negatives of the batch: pairs, or triplets with a hard negative",
+    )
+    temperature: float | None = Field(
+        None, gt=0, le=10, description="cosines are divided by it; null: 0.05, of gist 0.01"
+    )
+    chunk_size: int = Field(
+        32, ge=1, le=65_536, description="of cached losses: so many records at a time take memory"
+    )
+    guide: Pretrained | None = Field(
+        None, description="of gist: the encoder whose cosines mask negatives that may mean the same"
+    )
+    teacher: Pretrained | None = Field(
+        None,
+        description="of margin-mse: a cross-encoder with the margins; of distillation: an encoder",
+    )
+    dimensions: tuple[int, ...] = Field(
+        (),
+        description="[384, 128, 64]: the loss at each of these numbers of dimensions (Matryoshka)",
+    )
+
+    @model_validator(mode="after")
+    def _has_what_it_takes(self) -> Self:
+        takes = {
+            "guide": self.name in ("gist", "cached-gist"),
+            "teacher": self.name in ("margin-mse", "distillation"),
+        }
+        for key, is_taken in takes.items():
+            if is_taken != (getattr(self, key) is not None):
+                raise ValueError(f"loss {self.name} {f'needs `{key}`' if is_taken else f'takes no `{key}`'}")
+        if self.temperature is not None and self.name not in SCALED:
+            raise ValueError(f"loss {self.name} takes no `temperature`; those that do: {', '.join(SCALED)}")
+        if self.learns_from != "pair" and self.name not in OF_NEGATIVES:
+            raise ValueError(
+                f"loss {self.name} learns from {self.record_kind} records; leave out learns_from"
+            )
+        if self.dimensions and self.name in ("distillation", "cached-gist", "cached-multiple-negatives"):
+            raise ValueError(f"loss {self.name} takes no `dimensions`")
+        return self
+
+    @property
+    def record_kind(self) -> RecordKind:
+        """The kind of record that it learns from."""
+        if self.name in OF_SCORES:
+            return RecordKind.SCORED_PAIR
+        if self.name in OF_NEGATIVES:
+            return RecordKind(self.learns_from)
+        return RecordKind.TRIPLET if self.name == "margin-mse" else RecordKind.SENTENCE
+
+    def obstacle(self, kind: RecordKind) -> str:
+        """Return why it can't learn from records of this kind, with the losses that can; "" if it can."""
+        why = why_impossible(kind, self.record_kind)
+        if not why:
+            return ""
+        wanted = {
+            **dict.fromkeys(OF_SCORES, RecordKind.SCORED_PAIR),
+            **dict.fromkeys(OF_NEGATIVES, RecordKind.PAIR),
+            "margin-mse": RecordKind.TRIPLET,
+            "distillation": RecordKind.SENTENCE,
+        }
+        fit = [name for name, each in wanted.items() if not why_impossible(kind, each)]
+        return f"loss {self.name}: {why}; losses that fit {kind} records: {', '.join(fit)}"
+
+    def revisions(self) -> dict[str, str]:
+        """Return the commits or content hashes of guide and teacher."""
+        models = [model for model in (self.guide, self.teacher) if model is not None]
+        return {name: value for model in models for name, value in model.fingerprint().items()}
+
+    def objective(self, context: "TrainingContext") -> Objective:
+        """Return what is minimised; guide and teacher are loaded when the loss is made."""
+        kind = self.record_kind
+        columns = {
+            RecordKind.SCORED_PAIR: ("sentence1", "sentence2", "score"),
+            **CONTRASTIVE_COLUMNS,
+        }[kind]
+        return Objective(kind, columns, lambda model: self._module(model, context))
+
+    def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":
+        """Return the table with the teacher's labels, as it is without a teacher."""
+        if self.teacher is None:
+            return table
+        import pyarrow as pa
+
+        return table.append_column(LABEL, pa.array(self._labels(table, self.teacher, context)))
+
+    def _labels(self, table: "pa.Table", teacher: Pretrained, context: "TrainingContext") -> Any:  # noqa: ANN401
+        from synthbench.models.encoder import LengthBatchedEncoder
+        from synthbench.models.pretrained import build_cross_encoder, build_encoder
+        from synthbench.runtime import device_name
+
+        device = device_name(context.runtime)
+        if self.name == "distillation":
+            encoder = LengthBatchedEncoder(build_encoder(teacher, 0, device))
+            return encoder.encode(table["sentence"].to_pylist()).tolist()
+        scorer = build_cross_encoder(teacher, 0, device)
+        anchors = table["anchor"].to_pylist()
+        positive, negative = (
+            scorer.predict(
+                list(zip(anchors, table[column].to_pylist(), strict=True)), show_progress_bar=False
+            )
+            for column in ("positive", "negative")
+        )
+        return (positive - negative).astype("float64").tolist()
+
+    def _module(self, model: Any, context: "TrainingContext") -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
+        from sentence_transformers.sentence_transformer import losses
+
+        loss: nn.Module = self._plain(model, context)
+        if self.dimensions:
+            return losses.MatryoshkaLoss(model, loss, list(self.dimensions))
+        return loss
+
+    def _plain(self, model: Any, context: "TrainingContext") -> Any:  # noqa: ANN401 - a module of the library
+        from sentence_transformers.sentence_transformer import losses
+
+        chunks: dict[str, Any] = (
+            {"mini_batch_size": self.chunk_size} if self.name.startswith("cached-") else {}
+        )
+        of_scale: dict[str, Any] = {} if self.temperature is None else {"scale": 1 / self.temperature}
+        if self.guide is not None:
+            from synthbench.models.pretrained import build_encoder
+            from synthbench.runtime import device_name
+
+            guide = build_encoder(self.guide, 0, device_name(context.runtime))
+            heat: dict[str, Any] = {} if self.temperature is None else {"temperature": self.temperature}
+            kind = losses.GISTEmbedLoss if self.name == "gist" else losses.CachedGISTEmbedLoss
+            return kind(model, guide, **heat, **chunks)
+        if self.name == "distillation":
+            size = model.get_embedding_dimension()
+            theirs = self._teacher_size(context)
+            return losses.EmbedDistillLoss(model, projection_dim=None if size == theirs else theirs)
+        makers: dict[str, Any] = {
+            "cosine": losses.CosineSimilarityLoss,
+            "cosent": losses.CoSENTLoss,
+            "angle": losses.AnglELoss,
+            "multiple-negatives": losses.MultipleNegativesRankingLoss,
+            "cached-multiple-negatives": losses.CachedMultipleNegativesRankingLoss,
+            "margin-mse": losses.MarginMSELoss,
+        }
+        return makers[self.name](model, **of_scale, **chunks)
+
+    def _teacher_size(self, context: "TrainingContext") -> int:
+        from synthbench.models.pretrained import build_encoder
+        from synthbench.runtime import device_name
+
+        assert self.teacher is not None
+        teacher = build_encoder(self.teacher, 0, device_name(context.runtime))
+        return int(teacher.get_embedding_dimension() or 0)

@@ -1,0 +1,177 @@
+"""Losses of sentence-transformers by name: what each learns from, and that it is the library's."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from experiment_files import ExperimentFile
+from pydantic import ValidationError
+from toy_training import context_in, toy_pairs
+from wording import worded
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind, Triplet
+from synthbench.models.artifact import load
+from synthbench.models.interfaces import Encoder
+from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.training.bi_encoder import BiEncoder
+from synthbench.training.library_losses import LibraryLoss
+from synthbench.training.objectives import training_table
+
+
+def loss(**fields: Any) -> LibraryLoss:
+    return LibraryLoss.model_validate(fields)
+
+
+def triplets(number: int) -> SyntheticDataset:
+    words = ["fish", "ship", "star", "moon", "tree", "leaf", "rain"]
+    return SyntheticDataset.create(
+        RecordKind.TRIPLET,
+        [
+            Triplet(
+                id=str(row),
+                anchor=f"{words[row % 7]} {words[row % 5]}",
+                positive=f"{words[row % 7]} {words[row % 3]}",
+                negative=f"{words[(row + 3) % 7]} {words[row % 2]}",
+            )
+            for row in range(number)
+        ],
+    )
+
+
+def trained(bert: Path, folder: Path, data: SyntheticDataset, **fields: Any) -> np.ndarray[Any, Any]:
+    torch.set_num_threads(1)
+    settings = {
+        "base": {"model": str(bert)},
+        "max_steps": 4,
+        "batch_size": 6,
+        "learning_rate": 1e-2,
+        **fields,
+    }
+    context = context_in(folder)
+    BiEncoder.model_validate({**settings, **fields}).train([data], context)
+    model = load(context.output, context.runtime)
+    assert isinstance(model, Encoder)
+    return model.encode(["fish ship", "moon"])
+
+
+ALL: dict[str, dict[str, Any]] = {
+    "cosine": {},
+    "cosent": {"temperature": 0.1},
+    "angle": {},
+    "multiple-negatives": {"learns_from": "triplet"},
+    "cached-multiple-negatives": {"chunk_size": 2},
+    "gist": {"guide": "bert"},
+    "cached-gist": {"guide": "bert", "chunk_size": 2},
+    "margin-mse": {"teacher": "bert"},
+    "distillation": {"teacher": "bert"},
+}
+
+
+def data_for(name: str) -> SyntheticDataset:
+    return toy_pairs(12) if name in ("cosine", "cosent", "angle") else triplets(12)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_each_trains_an_encoder_the_same_way_every_time(bert: Path, tmp_path: Path, name: str) -> None:
+    fields = {key: {"model": str(bert)} if value == "bert" else value for key, value in ALL[name].items()}
+    made = [trained(bert, tmp_path / turn, data_for(name), loss={"name": name, **fields}) for turn in "ab"]
+    assert np.isfinite(made[0]).all()
+    assert np.array_equal(*made)
+    untouched = build_encoder(Pretrained(model=str(bert)), 1, "cpu").encode(["fish ship", "moon"])
+    assert not np.allclose(made[0], untouched, atol=1e-4) or name == "distillation"
+
+
+def test_cosine_by_name_is_the_loss_of_always(bert: Path, tmp_path: Path) -> None:
+    plain = trained(bert, tmp_path / "a", toy_pairs(12))
+    assert np.array_equal(plain, trained(bert, tmp_path / "b", toy_pairs(12), loss={"name": "cosine"}))
+
+
+def test_the_dimensions_of_matryoshka_are_the_librarys(bert: Path, tmp_path: Path) -> None:
+    nested = {"name": "multiple-negatives", "dimensions": (16, 8)}
+    assert np.isfinite(trained(bert, tmp_path / "a", triplets(12), loss=nested)).all()
+
+
+def test_the_librarys_loss_is_called_on_the_columns_in_order(bert: Path, tmp_path: Path) -> None:
+    from sentence_transformers.sentence_transformer.losses import CoSENTLoss
+
+    context = context_in(tmp_path)
+    named = loss(name="cosent", temperature=0.1)
+    objective = named.objective(context)
+    table = training_table([toy_pairs(6)], objective)
+    assert table.column_names == ["sentence1", "sentence2", "score"]
+    model = build_encoder(Pretrained(model=str(bert)), 0, "cpu").eval()
+    made = objective.loss(model)
+    assert type(made) is CoSENTLoss
+    scores = torch.tensor(table["score"].to_pylist())
+    features = [model.preprocess(table[name].to_pylist()) for name in ("sentence1", "sentence2")]
+    with torch.no_grad():
+        found = made(features, scores).item()
+    first, second = (
+        torch.nn.functional.normalize(torch.tensor(model.encode(table[name].to_pylist())))
+        for name in ("sentence1", "sentence2")
+    )
+    cosines = (first * second).sum(1) / 0.1
+    # Su 2022: log(1 + sum of exp(cosine i - cosine j) over all i and j of which j has the higher score).
+    wrong = [(cosines[i] - cosines[j]).exp() for i in range(6) for j in range(6) if scores[i] < scores[j]]
+    assert found == pytest.approx(float(torch.log(1 + sum(wrong))), rel=1e-5)
+
+
+def test_a_teachers_margins_and_vectors_are_the_labels(bert: Path, tmp_path: Path) -> None:
+    from synthbench.models.pretrained import build_cross_encoder
+
+    context = context_in(tmp_path)
+    named = loss(name="margin-mse", teacher={"model": str(bert)})
+    table = named.labelled(training_table([triplets(3)], named.objective(context)), context)
+    teacher = build_cross_encoder(Pretrained(model=str(bert)), 0, "cpu")
+    rows = list(triplets(3))
+    expected = [
+        float(
+            teacher.predict([(one.anchor, one.positive)])[0]
+            - teacher.predict([(one.anchor, one.negative)])[0]
+        )
+        for one in rows
+    ]
+    assert table["label"].to_pylist() == pytest.approx(expected, abs=1e-5)
+    named = loss(name="distillation", teacher={"model": str(bert)})
+    table = named.labelled(training_table([triplets(1)], named.objective(context)), context)
+    vector = build_encoder(Pretrained(model=str(bert)), 0, "cpu").encode(table["sentence"].to_pylist()[0])
+    assert table["label"].to_pylist()[0] == pytest.approx(vector.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": "gist"}, "loss gist needs `guide`"),
+        ({"name": "margin-mse"}, "loss margin-mse needs `teacher`"),
+        ({"name": "cosent", "guide": {"model": "m"}}, "loss cosent takes no `guide`"),
+        ({"name": "cosine", "temperature": 0.1}, "loss cosine takes no `temperature`"),
+        ({"name": "angle", "learns_from": "triplet"}, "learns from scored_pair records"),
+        ({"name": "cached-gist", "guide": {"model": "m"}, "dimensions": (8,)}, "takes no `dimensions`"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        loss(**fields)
+
+
+def test_a_loss_that_the_records_do_not_fit_names_those_that_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = loss(name="margin-mse", teacher={"model": "m"}).obstacle(RecordKind.PAIR)
+    assert "losses that fit pair records: cosine, cosent, angle, multiple-negatives" in found
+    assert "margin-mse" not in found.split("records: ")[1]
+    assert loss(name="cosent").obstacle(RecordKind.SCORED_PAIR) == ""
+
+
+def test_a_file_with_such_a_loss_is_refused_with_the_parts_line(tmp_path: Path) -> None:
+    experiment = ExperimentFile(tmp_path)
+    experiment.change("trainer: fake", "trainer: bi-encoder\n    loss: {name: multiple-negatives}")
+    experiment.change("    strength: 0.5\n", "").change(
+        "gold: {file: gold.tsv, kind: scored_pair}", "gold: {file: gold.txt}"
+    )
+    (tmp_path / "gold.txt").write_text("A dog.\n")
+    faults = [fault for fault in experiment.faults() if "multiple-negatives" in fault]
+    worded(faults, "data.gold", "sentence", "distillation")
