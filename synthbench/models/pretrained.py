@@ -68,8 +68,10 @@ class Pretrained(BaseModel):
     static_dimension: int | None = Field(
         None, ge=1, description="with `static`: random token embeddings of this size; null: the model's own"
     )
-    pooling: Literal["mean", "cls"] | None = Field(
-        None, description="how token vectors become one; null: the model's own way, else `mean`"
+    pooling: Literal["mean", "cls", "lasttoken"] | None = Field(
+        None,
+        description="how token vectors become one; null: the model's own way, else `mean`; lasttoken is for"
+        " decoders",
     )
     max_length: int | None = Field(
         None, ge=3, description="longest input in tokens; null: the model's own limit"
@@ -209,7 +211,11 @@ def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "Sentenc
     from sentence_transformers import SentenceTransformer
 
     model = SentenceTransformer(folder, device=device, config_kwargs=_layers_kept(folder, base))
-    _check_vocabulary(base, getattr(model, "tokenizer", None))
+    tokenizer = getattr(model, "tokenizer", None)
+    _check_vocabulary(base, tokenizer)
+    if getattr(tokenizer, "pad_token", "") is None:
+        # Decoders have none. What is padded is masked, so that any token does.
+        tokenizer.pad_token = tokenizer.eos_token  # type: ignore[union-attr]
     if base.pooling is not None:
         model = SentenceTransformer(modules=_with_pooling(list(model), base), device=device)
     if base.max_length is not None:

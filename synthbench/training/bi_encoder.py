@@ -8,6 +8,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import TrainingContext, TrainingSummary
+from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.library_losses import LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
@@ -26,6 +27,10 @@ class BiEncoder(TrainingSettings):
         None,
         exclude_if=lambda loss: loss is None,
         description="a loss of sentence-transformers; null: the cosine's mean squared error of the paper",
+    )
+
+    lora: LoRA | None = Field(
+        None, exclude_if=lambda lora: lora is None, description="train adapters alone; null: all weights"
     )
 
     def revisions(self) -> dict[str, str]:
@@ -57,7 +62,9 @@ class BiEncoder(TrainingSettings):
         if self.loss is not None:
             table = self.loss.labelled(table, context)
         model = build_encoder(self.base, context.seed, device_name(context.runtime))
+        if self.lora is not None:
+            model = with_adapters(model, self.lora, context.seed)
 
         summary = fit(Job(model, objective.loss(model), table), self, context)
-        save_model(model, context.output)
+        save_model(model if self.lora is None else merged(model), context.output)
         return summary

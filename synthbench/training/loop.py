@@ -185,6 +185,8 @@ def _arguments(
         warmup_steps=warmup_steps,
         weight_decay=settings.weight_decay,
         bf16=settings.precision == "bf16",
+        gradient_checkpointing=settings.gradient_checkpointing,
+        gradient_checkpointing_kwargs={"use_reentrant": False} if settings.gradient_checkpointing else None,
         use_cpu=device.type == "cpu",
         dataloader_pin_memory=device.type == "cuda",
         logging_strategy="no",

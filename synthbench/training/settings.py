@@ -74,6 +74,11 @@ class TrainingSettings(Trainer):
         description="with `selection`: how often dev is scored, evenly spread, the last at the end;"
         " `{every: 100}`: after each 100 steps, and at the end",
     )
+    gradient_checkpointing: bool = Field(
+        False,
+        exclude_if=lambda is_on: not is_on,
+        description="compute activations again for the gradients: less memory, more time",
+    )
     precision: Literal["fp32", "bf16"] = Field(
         "fp32", description="of the computation, in dev evaluations too; the weights stay fp32"
     )

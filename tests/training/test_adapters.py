@@ -1,0 +1,78 @@
+"""LoRA, last-token pooling and gradient checkpointing in training."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from toy_training import context_in, toy_pairs
+
+from synthbench.errors import UserError
+from synthbench.models.artifact import load
+from synthbench.models.interfaces import Encoder
+from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.training.adapters import LoRA, merged, with_adapters
+from synthbench.training.bi_encoder import BiEncoder
+
+TEXTS = ["fish0 ship1", "star2"]
+
+
+def trained(bert: Path, folder: Path, **fields: Any) -> np.ndarray[Any, Any]:
+    torch.set_num_threads(1)
+    settings = {"base": {"model": str(bert)}, "max_steps": 4, "batch_size": 6, "learning_rate": 1e-2}
+    context = context_in(folder)
+    BiEncoder.model_validate({**settings, **fields}).train([toy_pairs(12)], context)
+    model = load(context.output, context.runtime)
+    assert isinstance(model, Encoder)
+    return model.encode(TEXTS)
+
+
+def test_merged_adapters_give_the_vectors_of_the_adapted_model(bert: Path) -> None:
+    plain = build_encoder(Pretrained(model=str(bert)), 0, "cpu").encode(TEXTS)
+    adapted = with_adapters(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), LoRA(rank=4), seed=3)
+    assert np.allclose(adapted.encode(TEXTS), plain, atol=1e-6), "new adapters add nothing"
+    with torch.no_grad():
+        for name, weights in adapted.named_parameters():
+            if "lora_B" in name:
+                weights.normal_(generator=torch.Generator().manual_seed(1))
+    expected = adapted.encode(TEXTS)
+    assert not np.allclose(expected, plain, atol=1e-3)
+    assert np.allclose(merged(adapted).encode(TEXTS), expected, atol=1e-5)
+    assert not any("lora" in name for name, _ in adapted.named_parameters())
+
+
+def test_adapters_alone_are_trained_and_the_result_is_an_ordinary_model(bert: Path, tmp_path: Path) -> None:
+    made = [trained(bert, tmp_path / turn, lora={"rank": 4, "alpha": 8.0}) for turn in "ab"]
+    assert np.array_equal(*made)
+    plain = build_encoder(Pretrained(model=str(bert)), 0, "cpu").encode(TEXTS)
+    assert not np.allclose(made[0], plain, atol=1e-4)
+    adapted = with_adapters(build_encoder(Pretrained(model=str(bert)), 0, "cpu"), LoRA(rank=4), seed=3)
+    assert all("lora" in name for name, each in adapted.named_parameters() if each.requires_grad)
+
+
+def test_a_static_base_has_nothing_to_adapt(bert: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="without layers"):
+        trained(bert, tmp_path, base={"model": str(bert), "static": True}, lora={})
+
+
+def test_gradient_checkpointing_changes_nothing_but_rounding(bert: Path, tmp_path: Path) -> None:
+    plain = trained(bert, tmp_path / "a")
+    again = trained(bert, tmp_path / "b", gradient_checkpointing=True)
+    assert np.allclose(plain, again, atol=1e-4)
+
+
+def test_what_is_off_is_in_no_identity() -> None:
+    settings = BiEncoder.model_validate({"base": {"model": "m"}}).model_dump(mode="json")
+    assert settings.keys().isdisjoint({"lora", "gradient_checkpointing", "loss"})
+
+
+def test_the_last_tokens_vector_is_the_sentences(bert: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    encoder = build_encoder(Pretrained(model=str(bert), pooling="lasttoken"), 0, "cpu")
+    tokenizer, model = AutoTokenizer.from_pretrained(bert), AutoModel.from_pretrained(bert)
+    for text, vector in zip(TEXTS, encoder.encode(TEXTS), strict=True):
+        with torch.no_grad():
+            last = model(**tokenizer(text, return_tensors="pt")).last_hidden_state[0, -1]
+        assert np.allclose(vector, last.numpy(), atol=1e-5)
