@@ -29,9 +29,10 @@ def test_a_study_runs_whole_with_one_seed(study: str, tmp_path: Path, real_data:
 
 
 def _scores(table: Path) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Return the mean and the standard deviation of each cell, by row, axis values and column."""
+    """Return mean and standard deviation of each cell with a score, by row, axis values and column."""
     with table.open(encoding="utf-8", newline="") as stream:
         return {
             (row["row"], row["axis"], row["column"]): (float(row["mean"]), float(row["sd"] or 0))
             for row in csv.DictReader(stream)
+            if row["mean"]
         }
