@@ -122,11 +122,12 @@ class SyntheticDataset:
 
     def text_rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the sentences of each record, as its `texts` gives them."""
-        columns = [self.column(name) for name in RECORD_TYPES[self.kind].text_fields]
-        rows = zip(*columns, strict=True)
-        if self.kind == RecordKind.RANKING:
-            return (ranking.texts() for ranking in self)
-        return rows
+        record_type = RECORD_TYPES[self.kind]
+        if any(name in self.table.column_names for name in record_type.optional_fields) or (
+            self.kind == RecordKind.RANKING
+        ):
+            return (record.texts() for record in self)
+        return zip(*(self.column(name) for name in record_type.text_fields), strict=True)
 
     def with_records(
         self,

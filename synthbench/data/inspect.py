@@ -96,7 +96,7 @@ def describe(dataset: SyntheticDataset) -> Description:
             name: _word_counts(column) for name, column in zip(names, columns, strict=True) if len(column)
         },
         scores=_scores(table),
-        **(_repetition_in_rankings(dataset) if dataset.kind == RecordKind.RANKING else _repetition(columns)),
+        **(_repetition_in_lists(dataset) if _has_lists(table, names) else _repetition(columns)),
         num_sentences=len(sentences),
         distinct_1=distinct_1,
         distinct_2=distinct_2,
@@ -174,16 +174,26 @@ def _repetition(columns: Sequence[pa.Array]) -> dict[str, int]:
     }
 
 
-def _repetition_in_rankings(dataset: SyntheticDataset) -> dict[str, int]:
-    """Count the same, for records of any number of sentences; the order of candidates means nothing."""
+def _has_lists(table: pa.Table, names: Sequence[str]) -> bool:
+    return any(pa.types.is_list(table.schema.field(name).type) for name in names)
+
+
+def _repetition_in_lists(dataset: SyntheticDataset) -> dict[str, int]:
+    """Count the same, for records of any number of sentences."""
     rows = list(dataset.text_rows())
     nearly = [tuple(map(normalised, row)) for row in rows]
     return {
         "num_identical": sum(len(set(row)) < len(row) for row in rows),
         "num_nearly_identical": sum(len(set(row)) < len(row) for row in nearly),
         "num_duplicates": len(rows) - len(set(rows)),
-        "num_unordered_duplicates": len(rows) - len({(row[0], *sorted(row[1:])) for row in rows}),
+        "num_unordered_duplicates": len(rows) - len({_unordered(row, dataset.kind) for row in rows}),
     }
+
+
+def _unordered(row: tuple[str, ...], kind: RecordKind) -> tuple[str, ...]:
+    """Sort what has no order: a ranking's candidates, a triplet's negatives."""
+    num_ordered = 1 if kind == RecordKind.RANKING else 2
+    return (*row[:num_ordered], *sorted(row[num_ordered:]))
 
 
 def _num_identical(columns: Sequence[pa.Array]) -> int:

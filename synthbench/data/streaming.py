@@ -58,7 +58,8 @@ def text_columns(kind: RecordKind, known: Sequence[str]) -> list[str]:
     """Return the columns with sentences, in the order of `Record.texts`."""
     first, *others = RECORD_TYPES[kind].text_fields
     further = [name for name in RECORD_TYPES[kind].optional_fields if name in known]
-    return [first, *further, *others]
+    # Further queries stand behind the query, further negatives behind the negative.
+    return [first, *further, *others] if kind == RecordKind.RANKING else [first, *others, *further]
 
 
 def _batches(path: Path) -> Iterator[Rows]:

@@ -44,7 +44,12 @@ RECORDS: dict[RecordKind, st.SearchStrategy[Record]] = {
     ),
     RecordKind.PAIR: st.builds(Pair, anchor=SENTENCES, positive=SENTENCES, **SHARED),
     RecordKind.TRIPLET: st.builds(
-        Triplet, anchor=SENTENCES, positive=SENTENCES, negative=SENTENCES, **SHARED
+        Triplet,
+        anchor=SENTENCES,
+        positive=SENTENCES,
+        negative=SENTENCES,
+        further_negatives=st.lists(SENTENCES, max_size=2),
+        **SHARED,
     ),
     RecordKind.RANKING: st.builds(
         lambda graded, **values: Ranking(

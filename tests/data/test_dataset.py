@@ -11,6 +11,7 @@ from wording import refused, worded
 
 from synthbench.data.dataset import Manifest, SyntheticDataset, read_manifest
 from synthbench.data.records import Failure, Pair, Record, RecordKind, ScoredPair, Sentence
+from synthbench.data.streaming import batches_of
 from synthbench.errors import UserError
 
 
@@ -37,6 +38,15 @@ def test_iterating_gives_the_records_back(drawn: tuple[RecordKind, list[Record]]
     again = SyntheticDataset.create(kind, dataset)
     assert list(again) == list(dataset)
     assert again.manifest == dataset.manifest
+
+
+@PROPERTY
+@given(record_lists())
+def test_rows_of_sentences_are_those_of_the_records(drawn: tuple[RecordKind, list[Record]]) -> None:
+    data = SyntheticDataset.create(*drawn)
+    texts = [record.texts() for record in drawn[1]]
+    assert list(data.text_rows()) == texts
+    assert [row for rows in batches_of(data) for row in rows] == texts
 
 
 def test_equal_records_get_different_ids_and_stable_ones() -> None:

@@ -101,6 +101,18 @@ def test_any_two_equal_sentences_make_a_triplet_identical() -> None:
     assert (found.num_identical, found.num_duplicates, found.num_unordered_duplicates) == (2, 0, 0)
 
 
+def test_further_negatives_are_counted_with_the_other_sentences() -> None:
+    records = [
+        Triplet(anchor="a", positive="p", negative="n", further_negatives=("m", "o")),
+        Triplet(anchor="a", positive="p", negative="o", further_negatives=("n", "m")),
+        Triplet(anchor="a", positive="p", negative="n", further_negatives=("a",)),
+        Triplet(anchor="p", positive="a", negative="n"),
+    ]
+    found = describe(SyntheticDataset.create(RecordKind.TRIPLET, records))
+    assert (found.num_identical, found.num_duplicates, found.num_unordered_duplicates) == (1, 0, 1)
+    assert found.num_sentences == 5
+
+
 @pytest.mark.parametrize("kind", [kind for kind in RecordKind if kind != RecordKind.FAILURE])
 def test_an_empty_data_set_has_figures_too(kind: RecordKind) -> None:
     found = describe(SyntheticDataset.create(kind, []))

@@ -30,6 +30,7 @@ _SCALE = re.compile(
     re.IGNORECASE,
 )
 _GRADING = re.compile(r"\b(?:grade|score|rate|rating|number|answer|scale|judge)\b", re.IGNORECASE)
+_SENTENCE_ENDS = re.compile(r"[.!?]\s")
 _LABEL = (
     r"(?:the )?(?:(?:first|second|third|1st|2nd|original|input|other|new|next)\s+)?"
     r"(?:sentence|text|statement|anchor|positive|negative|premise|hypothesis|paraphrase|contradiction|"
@@ -139,8 +140,9 @@ def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
 
 
 def _scale(instruction: str) -> tuple[int, int] | None:
-    found = _SCALE.search(instruction) if _GRADING.search(instruction) else None
-    if found is None:
-        return None
-    lowest, highest = int(found[1]), int(found[2])
-    return (lowest, highest) if lowest < highest else None
+    """Return the lowest and the highest grade; a range of anything else, as of lengths, is no scale."""
+    for sentence in _SENTENCE_ENDS.split(instruction):
+        found = _SCALE.search(sentence)
+        if found and _GRADING.search(sentence) and int(found[1]) < int(found[2]):
+            return int(found[1]), int(found[2])
+    return None
