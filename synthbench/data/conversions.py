@@ -83,11 +83,8 @@ def _inherited(record: Record, suffix: str) -> dict[str, Any]:
 def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Outcome:
     def pairs() -> Iterator[ScoredPair]:
         for one in triplets:
-            further = (
-                (f"negative{number}", text, 0.0) for number, text in enumerate(one.further_negatives, start=2)
-            )
-            sides = (("positive", one.positive, 1.0), ("negative", one.negative, 0.0), *further)
-            for name, sentence, score in sides:
+            for name, sentence in list(zip(one.text_names(), one.texts(), strict=True))[1:]:
+                score = float(name == "positive")
                 yield ScoredPair(
                     sentence1=one.anchor, sentence2=sentence, score=score, **_inherited(one, name)
                 )
@@ -121,7 +118,7 @@ def distinct_sentences(records: Iterable[Record]) -> Outcome:
     found: dict[str, Sentence] = {}
     num_texts = 0
     for record in records:
-        for name, text in zip(_text_names(record), record.texts(), strict=True):
+        for name, text in zip(record.text_names(), record.texts(), strict=True):
             if text not in found:
                 found[text] = Sentence(sentence=text, **_inherited(record, name) | {"label": ""})
             num_texts += 1
@@ -130,23 +127,11 @@ def distinct_sentences(records: Iterable[Record]) -> Outcome:
     return Outcome(tuple(found.values()), note, {"repeated sentence": repeated})
 
 
-def _text_names(record: Record) -> tuple[str, ...]:
-    """Return a name for each of the record's sentences: its column, with a number where it holds several."""
-    if isinstance(record, Ranking):
-        further = (f"further_query{number}" for number in range(1, len(record.further_queries) + 1))
-        return ("query", *further, *_candidate_names(record))
-    return record.text_fields
-
-
-def _candidate_names(ranking: Ranking) -> list[str]:
-    return [f"candidate{number}" for number in range(1, len(ranking.candidates) + 1)]
-
-
 def _rankings_to_scored_pairs(rankings: Sequence[Ranking], _: Thresholds) -> Outcome:
     records = [
         ScoredPair(sentence1=one.query, sentence2=text, score=grade, **_inherited(one, name))
         for one in rankings
-        for name, text, grade in zip(_candidate_names(one), one.candidates, one.grades, strict=True)
+        for name, text, grade in zip(one.candidate_names(), one.candidates, one.grades, strict=True)
     ]
     note = "the query with each candidate, whose grade is the score; lost: that a query is one item of a test"
     num_further = sum(len(one.further_queries) for one in rankings)

@@ -60,6 +60,10 @@ class Record:
         """Return the sentences of the record, in the order of its columns."""
         return tuple(getattr(self, name) for name in self.text_fields)
 
+    def text_names(self) -> tuple[str, ...]:
+        """Return a name for each of `texts`: its column, with a number where it holds several."""
+        return self.text_fields
+
     def content_id(self) -> str:
         """Return an id derived from everything but the id itself."""
         values = [str(value) for name, value in self.values().items() if name != "id"]
@@ -116,6 +120,11 @@ class Triplet(Record):
         """Return the anchor, the positive and all negatives."""
         return (self.anchor, self.positive, *self.negatives)
 
+    def text_names(self) -> tuple[str, ...]:
+        """Return the columns; further negatives are negative2 and so on."""
+        further = range(2, len(self.further_negatives) + 2)
+        return (*self.text_fields, *(f"negative{number}" for number in further))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking(Record):
@@ -150,6 +159,15 @@ class Ranking(Record):
     def texts(self) -> tuple[str, ...]:
         """Return the query, the further ones, and the candidates."""
         return (*self.queries, *self.candidates)
+
+    def text_names(self) -> tuple[str, ...]:
+        """Return query, further_query1 and so on, candidate1 and so on."""
+        further = (f"further_query{number}" for number in range(1, len(self.further_queries) + 1))
+        return ("query", *further, *self.candidate_names())
+
+    def candidate_names(self) -> tuple[str, ...]:
+        """Return candidate1 and so on."""
+        return tuple(f"candidate{number}" for number in range(1, len(self.candidates) + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

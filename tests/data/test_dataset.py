@@ -49,6 +49,14 @@ def test_rows_of_sentences_are_those_of_the_records(drawn: tuple[RecordKind, lis
     assert [row for rows in batches_of(data) for row in rows] == texts
 
 
+@PROPERTY
+@given(record_lists())
+def test_every_sentence_of_a_record_has_a_name_of_its_own(drawn: tuple[RecordKind, list[Record]]) -> None:
+    for record in drawn[1]:
+        named = dict(zip(record.text_names(), record.texts(), strict=True))
+        assert tuple(named.values()) == record.texts()
+
+
 def test_equal_records_get_different_ids_and_stable_ones() -> None:
     ids = sentences("x", "x", "y", "x").column("id")
     assert len(set(ids)) == 4

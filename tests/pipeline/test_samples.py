@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import Failure, Ranking, Record, RecordKind, ScoredPair
+from synthbench.data.records import Failure, Ranking, Record, RecordKind, ScoredPair, Triplet
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, Artifacts
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.results.samples import TEXT_LENGTH, Samples
@@ -101,6 +101,13 @@ def test_long_texts_are_cut_and_candidates_counted(store: Store) -> None:
         *(("of grade 0", str(number)) for number in range(4)),
         ("and", "4 further candidates"),
     )
+
+
+def test_every_negative_of_a_triplet_is_shown(store: Store) -> None:
+    triplet = Triplet(anchor="a b", positive="c d", negative="e f", further_negatives=("g h", "i j"))
+    put(store, OURS, [triplet], RecordKind.TRIPLET)
+    (excerpt,) = Samples([run("ours", 0, OURS)], Artifacts(store)).of_each()
+    assert excerpt.records[0].texts[2:] == (("negative", "e f"), ("negative2", "g h"), ("negative3", "i j"))
 
 
 def test_they_are_kept_and_what_is_gone_is_left_out(filled: Store, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def _shown(record: Record) -> RecordExcerpt:
 
 def _texts(record: Record) -> Iterator[tuple[str, str]]:
     if not isinstance(record, Ranking):
-        yield from zip(record.text_fields, record.texts(), strict=True)
+        yield from zip(record.text_names(), record.texts(), strict=True)
         return
     yield from (("query", query) for query in record.queries)
     graded = sorted(zip(record.grades, record.candidates, strict=True), key=lambda each: -each[0])
