@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from synthbench.errors import UserError, in_one_line
+from synthbench.llm.server_programs import INSTALL, PACKAGES, what_is_missing
 from synthbench.plugin_loading import GROUPS, component, installed
 from synthbench.sources.folders import task_files
 from synthbench.sources.tasks import TASKS
@@ -76,6 +77,7 @@ def diagnose(home: Path) -> Iterator[Finding]:
     yield from hub()
     yield data()
     yield tracking(home)
+    yield llm_servers()
 
 
 def packages() -> Iterator[Finding]:
@@ -294,6 +296,15 @@ def tracking(home: Path) -> Finding:
         return replace(found, text=text)
     advice = "the next run, report or dashboard records them; of one that stays run the experiment again"
     return _note(found.subject, text, advice)
+
+
+def llm_servers() -> Finding:
+    """Name the programs that can serve a local LLM."""
+    missing = {name: what_is_missing(name, PACKAGES.get(name, ())) for name in INSTALL}
+    states = (
+        f"{name} {what} ({INSTALL[name]})" if what else f"{name} is there" for name, what in missing.items()
+    )
+    return _fine("LLM servers", "; ".join(states))
 
 
 def _tracking(home: Path, uri: str) -> Finding:

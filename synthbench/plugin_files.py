@@ -66,7 +66,7 @@ class FilePlugin:
         """
         path = self._path.resolve()
         check_file(path)
-        if not _is_allowed(path):
+        if not is_allowed(path):
             raise UserError(
                 f"{path}: not allowed to run; if you trust this code, give --allow-code, or list its folder"
                 f" in {ALLOWED}"
@@ -92,7 +92,8 @@ def _allowed() -> list[str]:
     return [folder for folder in os.environ.get(ALLOWED, "").split(os.pathsep) if folder]
 
 
-def _is_allowed(path: Path) -> bool:
+def is_allowed(path: Path) -> bool:
+    """Tell whether the user allows code in the folder of a file to run."""
     return any(path.is_relative_to(Path(folder).expanduser().resolve()) for folder in _allowed())
 
 
@@ -110,7 +111,7 @@ class _Finder(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         file = file_of(fullname)
-        if file is None or not _is_allowed(file):
+        if file is None or not is_allowed(file):
             return None
         if fullname != _module(file):
             raise UserError(f"{file}: changed while the run was under way; run the same command again")

@@ -1,9 +1,12 @@
-"""What our processes do first: opt out of telemetry, wait idly; a worker also follows its parent."""
+"""What our processes do first: opt out of telemetry, wait idly; some also end with their parent."""
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
 
 SECONDS_BETWEEN_LOOKS = 1
 SPINS = "1000"
@@ -45,5 +48,44 @@ def follow_parent(parent: int) -> None:
         while os.getppid() == parent:
             time.sleep(SECONDS_BETWEEN_LOOKS)
         os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def start_child(module: str, *arguments: str) -> "subprocess.Popen[str]":
+    """Start a module of ours as a process whose standard input ends with this process, however that ends.
+
+    The module has to call `when_parent_ends`. Ctrl-C in the terminal does not reach it.
+    """
+    # The child imports the same packages as we do.
+    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)  # noqa: PTH109 - "" is the current folder
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+        start_new_session=True,
+    )
+
+
+def end_child(process: "subprocess.Popen[str]", patience_seconds: float) -> None:
+    """End a child that runs, or has ended already: by SIGTERM, and by SIGKILL if that takes too long."""
+    process.terminate()
+    try:
+        process.wait(patience_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for stream in filter(None, (process.stdin, process.stdout)):
+        stream.close()
+
+
+def when_parent_ends(end: Callable[[], object]) -> None:
+    """Call a function, in a thread, once the process that started this one with `start_child` is gone."""
+
+    def watch() -> None:
+        sys.stdin.read()
+        end()
 
     threading.Thread(target=watch, daemon=True).start()

@@ -25,7 +25,8 @@ Assignments = Annotated[
 Variants = Annotated[list[str] | None, typer.Option("--variant", help="Only this variant; repeatable.")]
 Seeds = Annotated[str | None, typer.Option(help="Only these seeds, such as 0,1,2.")]
 AllowCode = Annotated[
-    bool, typer.Option("--allow-code", help="Run Python files in the experiment's folder, as its methods.")
+    bool,
+    typer.Option("--allow-code", help="Run Python files in the experiment's folder, and LLMs' commands."),
 ]
 Data = Annotated[Path | None, typer.Option(help="Folder of the standard data sets [$SYNTHBENCH_DATA].")]
 

@@ -8,6 +8,7 @@ from synthbench.config.documents import Document
 from synthbench.config.llm import LocalLLM, NamedLLM
 from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
+from synthbench.config.served_llm import ServedLLM
 from synthbench.errors import UserError
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
@@ -31,11 +32,12 @@ def find_roots(file: Path, corpora: Corpora, data: Path | None) -> tuple[Roots, 
 
 def check_llm(llm: NamedLLM, document: Document, problems: Problems) -> None:
     """Note what a local chat model's folder lacks."""
-    if isinstance(llm.settings, LocalLLM):
+    if isinstance(llm.settings, LocalLLM | ServedLLM):
+        key = "local" if isinstance(llm.settings, LocalLLM) else "model"
         try:
             llm.settings.check_folder()
         except UserError as error:
-            problems.add_error(document, (*llm.path, "local"), error)
+            problems.add_error(document, (*llm.path, key), error)
 
 
 def is_folder_needed(sources: Mapping[str, Source | None], roots: Roots) -> bool:

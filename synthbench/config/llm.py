@@ -1,4 +1,4 @@
-"""The LLM that an experiment names: the generated world's, a service's endpoint, or a local chat model."""
+"""The LLM that an experiment names: the generated world's, a service's endpoint, or a local model."""
 
 import re
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from pydantic import (
 )
 
 from synthbench.config.problems import COMMIT_PATTERN, NAME_PATTERN
-from synthbench.errors import UserError
+from synthbench.config.served_llm import ServedLLM, check_chat_folder, name_of
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.endpoint import (
     BATCHES_AT_ONCE,
@@ -32,13 +32,11 @@ from synthbench.llm.endpoint import (
 )
 from synthbench.models import reference
 from synthbench.plugins import ChatModel
-from synthbench.user_files import GivenName, path_of, read_json_object
+from synthbench.user_files import GivenName
 from synthbench.worlds import NAME, WorldName
 from synthbench.worlds.settings import LLM_MODEL, LLMSettings
 
 LOCAL = "local"
-_TEMPLATE_FILE = "chat_template.jinja"
-_TOKENIZER_FILE = "tokenizer_config.json"
 
 
 class LocalLLM(BaseModel):
@@ -98,8 +96,7 @@ class LocalLLM(BaseModel):
 
     def address(self) -> ChatModel:
         """Return what it is called: a folder by its name alone, wherever it lies. It has no address."""
-        folder = path_of(self.local)
-        return ChatModel(LOCAL, "", folder.resolve().name if folder.is_dir() else self.local)
+        return ChatModel(LOCAL, "", name_of(self.local))
 
     def at(self, address: ChatModel) -> Endpoint:
         """Return it as an endpoint, whose name tells its answers from those of other weights.
@@ -120,19 +117,10 @@ class LocalLLM(BaseModel):
 
         A model of the hub is not looked at.
         """
-        self.chat.language_model.check_folder()
-        folder = reference.local(self.local)
-        if folder is None or (folder / _TEMPLATE_FILE).is_file():
-            return
-        file = folder / _TOKENIZER_FILE
-        if not file.is_file() or not read_json_object(file).get("chat_template"):
-            raise UserError(
-                f"{self.local}: no chat template in {folder}: looked for {_TEMPLATE_FILE}, and for"
-                f" chat_template in {_TOKENIZER_FILE}; a model that follows instructions has one"
-            )
+        check_chat_folder(self.chat.language_model)
 
 
-TRAFFIC = frozenset(Pacing.model_fields) - {"price"}
+TRAFFIC = (frozenset(Pacing.model_fields) | {"start_timeout_s"}) - {"price"}
 """Keys of `llm:` that say how an LLM is asked, and change neither an answer nor what it cost."""
 
 
@@ -142,8 +130,8 @@ def _is_the_world(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
         return given
     raise ValueError(
         f"'{given}' is not known by its name alone: write {NAME}, a service ({{name: openai, base_url:"
-        " https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}) or a local model"
-        " ({local: FOLDER})"
+        " https://api.openai.com/v1, model: gpt-4o-mini, key_variable: OPENAI_API_KEY}), a local model"
+        " ({local: FOLDER}) or one that the run serves ({serve: vllm, model: FOLDER})"
     )
 
 
@@ -257,7 +245,7 @@ class EndpointLLM(Pacing, AnswerOptions, EndpointAddress):
         )
 
 
-LLM = WorldLLM | EndpointLLM | LocalLLM
+LLM = WorldLLM | EndpointLLM | LocalLLM | ServedLLM
 
 
 SHORT_FORM = "llm"
@@ -306,6 +294,8 @@ def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
 def _shape(given: Any) -> str:  # noqa: ANN401 - whatever the file holds
     if isinstance(given, dict) and "local" in given:
         return "by model"
+    if isinstance(given, dict) and "serve" in given:
+        return "by server"
     is_service = isinstance(given, dict) and not {"name", "base_url", "model"}.isdisjoint(given)
     return "by address" if is_service else "by endpoint"
 
@@ -313,7 +303,8 @@ def _shape(given: Any) -> str:  # noqa: ANN401 - whatever the file holds
 AnyLLM = Annotated[
     Annotated[WorldLLM, Tag("by endpoint")]
     | Annotated[EndpointLLM, Tag("by address")]
-    | Annotated[LocalLLM, Tag("by model")],
+    | Annotated[LocalLLM, Tag("by model")]
+    | Annotated[ServedLLM, Tag("by server")],
     Discriminator(_shape),
     BeforeValidator(in_full),
 ]

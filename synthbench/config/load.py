@@ -20,7 +20,7 @@ from synthbench.config.environment_checks import (
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
 from synthbench.config.llm import SHORT_FORM, AnyLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
-from synthbench.config.permissions import check_key_variable, named_files
+from synthbench.config.permissions import check_command, check_key_variable, named_files
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.profiles import replacements, substitute_models, substitute_oracle, substitute_tasks
 from synthbench.config.rows import MOST_ROWS, Row, RowProblems, check_values, rows_of
@@ -106,6 +106,7 @@ class _Loader:
             for llm in self._known_llms():
                 check_llm(llm, document, problems)
                 check_key_variable(llm, document, self.overrides.assignments, problems)
+                check_command(llm, self.file, document, self.overrides.assignments, problems)
         corpora = parse(Corpora, document.data.get("corpora", {}), document, ("corpora",), problems)
         rows = self._rows()
         variants, used_sources = self._variants(self._wanted(rows))

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,13 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from synthbench.config.documents import Document
+from synthbench.config.documents import Document, KeyPath
 from synthbench.config.experiment import Experiment, RunConfig
 from synthbench.config.llm import EndpointLLM, NamedLLM
 from synthbench.config.problems import Problems
 from synthbench.config.profiles import SHIPPED
-from synthbench.plugin_files import file_of
+from synthbench.config.served_llm import ServedLLM
+from synthbench.plugin_files import ALLOWED, file_of, is_allowed
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source
 from synthbench.user_files import RootedName, path_of
@@ -36,8 +38,8 @@ def check_key_variable(
     if variable is None or variable.endswith(KEY_SUFFIX):
         return
     path = (*llm.path, "key_variable")
-    is_typed = document.location(path) in {f"--set {text}" for text in assignments}
-    if is_typed or variable in re.split(r"[\s,]+", os.environ.get(OWN_VARIABLES, "")):
+    allowed = re.split(r"[\s,]+", os.environ.get(OWN_VARIABLES, ""))
+    if variable in allowed or _is_typed(path, document, assignments):
         return
     # The message does not repeat what is given, for it may be a key.
     problems.add(
@@ -46,6 +48,26 @@ def check_key_variable(
         f"a file may only name a variable that ends in {KEY_SUFFIX}; if you want this one's value to be sent,"
         f" say so with --set {llm.section}.key_variable=NAME, or list NAME in {OWN_VARIABLES}",
     )
+
+
+def check_command(
+    llm: NamedLLM, experiment: Path, document: Document, assignments: Collection[str], problems: Problems
+) -> None:
+    """Note a command that serves an LLM, unless the user allows the folder's code or typed the command."""
+    if not isinstance(llm.settings, ServedLLM) or not llm.settings.command:
+        return
+    path = (*llm.path, "serve")
+    if not _is_typed(path, document, assignments) and not is_allowed(experiment.resolve()):
+        problems.add(
+            document,
+            path,
+            "not allowed to run; if you trust this command, give --allow-code, or list the file's folder in"
+            f" {ALLOWED}",
+        )
+
+
+def _is_typed(path: KeyPath, document: Document, assignments: Collection[str]) -> bool:
+    return document.location(path) in {f"--set {text}" for text in assignments}
 
 
 def what_is_sent(experiment: Experiment) -> Iterator[str]:
@@ -65,11 +87,15 @@ def _what_is_sent(llm: EndpointLLM) -> str:
 
 
 def what_runs(experiment: Experiment) -> Iterator[str]:
-    """Yield a line on each Python file that the experiment's components are defined in."""
+    """Yield a line on each Python file with a component of the experiment, and each command of its LLMs."""
     configs = (candidate.config for variant in experiment.variants for candidate in variant.candidates)
     classes = {type(plugin) for config in configs for plugin in _plugins(config)}
     files = {file_of(each.__module__) for each in classes} - {None}
     yield from (f"runs code: {file}" for file in sorted(map(str, files)))
+    for name in sorted(experiment.used_llms):
+        settings = experiment.llms[name].settings
+        if isinstance(settings, ServedLLM) and settings.command and not settings.offline:
+            yield f"runs command: {shlex.join(settings.command)}"
 
 
 def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:

@@ -109,7 +109,7 @@ class ExperimentSection(Section):
     )
     llm: AnyLLM | None = Field(
         None,
-        description=f"the LLM of all methods that use one: `{NAME}`, or one of the three sections below",
+        description=f"the LLM of all methods that use one: `{NAME}`, or one of the four sections below",
     )
     llms: dict[Name, AnyLLM] = Field(
         default_factory=dict,

@@ -25,6 +25,7 @@ from synthbench.llm.limits import Budget, CircuitBreaker, ConcurrencyLimit, Rate
 from synthbench.llm.local_model import LocalBackend, LocalModel
 from synthbench.llm.replies import to_chat_answer
 from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.llm.served_backend import ServedBackend
 
 
 class Backend(Protocol):
@@ -244,8 +245,8 @@ class _Inbox:
 class AsyncBridge:
     """Takes requests in one thread and answers them in another's event loop, in order of completion.
 
-    Leaving it waits for requests in flight, which may be billed, but cancels a local model's. Entering raises
-    UserError if there is no key or the cache can't be used.
+    Leaving it waits for requests in flight, which may be billed, but cancels those to a model on this
+    machine. Entering raises UserError if there is no key or the cache can't be used.
     """
 
     def __init__(
@@ -290,14 +291,19 @@ class AsyncBridge:
         async with AsyncExitStack() as stack:
             backend: Backend | None = None
             if not self._endpoint.pacing.offline:
-                backend = await stack.enter_async_context(
-                    Connection(self._endpoint) if self._local is None else LocalBackend(self._local)
-                )
+                backend = await stack.enter_async_context(self._backend())
             cache = stack.enter_context(AnswerCache(self._folder, self._endpoint, self._account, self._say))
             dispatcher = Dispatcher(self._endpoint, cache, backend)
             self._inbox = _Inbox()
             self._ready.set_result(None)
             await self._ask_all(dispatcher)
+
+    def _backend(self) -> Backend:
+        if self._local is not None:
+            return LocalBackend(self._local)
+        if self._endpoint.door is not None:
+            return ServedBackend(self._endpoint, self._endpoint.door)
+        return Connection(self._endpoint)
 
     async def _ask_all(self, dispatcher: Dispatcher) -> None:
         tasks: set[asyncio.Task[None]] = set()
@@ -306,7 +312,7 @@ class AsyncBridge:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
         dispatcher.stop()
-        if self._local is not None:
+        if self._local is not None or self._endpoint.served is not None:
             for task in tasks:
                 task.cancel()
         # Requests that a service has received may be billed, so wait for them.

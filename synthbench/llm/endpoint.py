@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.generation.language_model import LanguageModel
+from synthbench.llm.server_door import ServerDoor
 
 BATCHES_AT_ONCE = 4
 """A local model gets requests for this many batches at once, to group prompts of similar length."""
@@ -149,6 +150,23 @@ class LocalChat:
 
 
 @dataclass(frozen=True)
+class Served:
+    """A server that a run starts: its command, with `{port}` where the free port belongs.
+
+    `model_id`: what requests call the model; "": what the server lists. `body`: keys of each request, with
+    which the server answers by OpenAI's rules. `install`: the command that installs the program, if we know
+    one; `packages`: the Python packages that it needs beside.
+    """
+
+    command: tuple[str, ...]
+    start_timeout_s: float
+    model_id: str = ""
+    body: Mapping[str, Any] = field(default_factory=dict)
+    install: str = ""
+    packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Endpoint:
     """A chat model behind OpenAI's API, or a local one.
 
@@ -165,10 +183,19 @@ class Endpoint:
     """Whether the sample index is sent as the API's `seed`."""
     local: LocalChat | None = None
     """The model that answers in this process, free of charge, in place of an address."""
+    served: Served | None = None
+    """The server that a run starts, free of charge unless a price is set, in place of an address."""
+    door: ServerDoor | None = None
+    """Where to ask the run for that server."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of `AnswerOptions` that are set."""
     section: str = "llm"
     """Where the experiment file has its settings: `llm`, or `llms.NAME`; for messages."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody charges for it: it runs on this machine, and no price is set."""
+        return self.local is not None or (self.served is not None and self.pacing.price is None)
 
 
 @dataclass(frozen=True)
@@ -190,14 +217,16 @@ def price_table() -> Mapping[str, Price]:
 
 
 def price_of(endpoint: Endpoint) -> Price | None:
-    """Return the endpoint's own price, else its model's in the table; None if unknown."""
+    """Return the endpoint's own price, else its model's in the table; None if unknown, or served by a run."""
+    if endpoint.served is not None:
+        return endpoint.pacing.price
     return endpoint.pacing.price or price_table().get(endpoint.model)
 
 
 def money(endpoint: Endpoint, amount: "ChatAmount") -> float | None:
     """Return what so many requests cost in US dollars; None if no price is known."""
     price = price_of(endpoint)
-    if endpoint.local is not None:
+    if endpoint.is_free:
         return 0.0
     if price is None:
         return None
@@ -226,7 +255,7 @@ class ChatAmount:
             f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, minus"
             " cached answers"
         )
-        if endpoint.local is not None:
+        if endpoint.is_free:
             yield "money: none, the model runs locally"
             return
         variable = endpoint.key_variable

@@ -16,6 +16,7 @@ from synthbench.llm.connection import (
 )
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import Reply, UnreadableReplyError
+from synthbench.llm.server_programs import check_program
 
 SECONDS = 10.0
 _SHOWN = 5
@@ -24,9 +25,12 @@ _SHOWN = 5
 def check_endpoint(endpoint: Endpoint) -> None:
     """Raise UserError if the endpoint has no key, is unreachable, rejects the key, or lacks the model.
 
-    This requests its list of models, which is free. An endpoint without one passes.
+    This requests its list of models, which is free. An endpoint without one passes. Of a server that the run
+    will start, only the program is looked for.
     """
     pacing = endpoint.pacing
+    if endpoint.served is not None and not pacing.offline:
+        check_program(endpoint.served, endpoint.section)
     if pacing.offline or not endpoint.base_url:
         return
     patient = pacing.model_copy(update={"timeout": min(pacing.timeout, SECONDS)})

@@ -4,7 +4,7 @@ import difflib
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from synthbench.errors import UserError, in_one_line
@@ -26,7 +26,7 @@ WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
 CONFIG_FILES = ("*.json", "*.txt", "*.model")
 _UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_folder_hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
+_hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
 
 
 def resolve(model: str, revision: str | None = None) -> str:
@@ -55,7 +55,15 @@ def fingerprint(model: str, revision: str | None = None) -> dict[str, str]:
     folder = local(model)
     if folder is None:
         return {model: revision or _main_commit(model)}
-    return {model: _folder_hash(folder)}
+    return {model: _hash_of(folder, list(_content_files(folder)))}
+
+
+def content(model: str) -> dict[str, str]:
+    """Return {model: SHA-256 of its content} if it names a file or folder of any kind, else {}."""
+    path = path_of(model)
+    if path.is_dir():
+        return {model: _hash_of(path, list(_content_files(path)))}
+    return {model: _hash_of(path.parent, [path])} if path.is_file() else {}
 
 
 def local(model: str) -> Path | None:
@@ -204,16 +212,15 @@ def _content_files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _folder_hash(folder: Path) -> str:
+def _hash_of(folder: Path, files: Sequence[Path]) -> str:
     """Hash names and contents; unchanged files (by size and time) are not read twice in one process."""
-    files = list(_content_files(folder))
     stats = [path.stat() for path in files]
     key = tuple((str(path), stat.st_size, stat.st_mtime_ns) for path, stat in zip(files, stats, strict=True))
-    if key not in _folder_hashes:
+    if key not in _hashes:
         digest = hashlib.sha256()
         for path in files:
             with path.open("rb") as file:
                 content = hashlib.file_digest(file, "sha256").hexdigest()
             digest.update(f"{path.relative_to(folder).as_posix()}\0{content}\n".encode())
-        _folder_hashes[key] = digest.hexdigest()
-    return _folder_hashes[key]
+        _hashes[key] = digest.hexdigest()
+    return _hashes[key]

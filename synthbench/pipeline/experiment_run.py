@@ -9,9 +9,11 @@ from pathlib import Path
 
 from synthbench.config.experiment import Experiment
 from synthbench.config.llm import SHORT_FORM, NamedLLM, WorldLLM
+from synthbench.config.served_llm import ServedLLM
 from synthbench.durability import DamagedFileError
 from synthbench.errors import UserError
 from synthbench.home import home, make_store_folder
+from synthbench.llm.server import Servers
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.bars import RichProgress
 from synthbench.pipeline.engine.cleaning import run_in_progress
@@ -192,18 +194,22 @@ def collect_whole(
 def llms_on_demand(progress: Progress) -> Iterator[Callable[[NamedLLM], ChatModel]]:
     """Yield a function that returns an LLM's address; it starts servers of the generated world if need be.
 
-    One server answers for all LLMs with the same settings. Raises UserError if a server does not start.
+    One server answers for all LLMs with the same settings. Servers of local models start later, when a stage
+    first asks them: they have no address yet. Raises UserError if a server does not start.
     """
-    with ExitStack() as servers:
+    with ExitStack() as stack:
         running: dict[str, tuple[ChatModel, Callable[[], bool]]] = {}
+        servers = stack.enter_context(Servers(home() / "servers", progress))
 
         def address(llm: NamedLLM) -> ChatModel:
             settings = llm.settings
+            if isinstance(settings, ServedLLM):
+                return settings.behind(servers.door(llm.endpoint()))
             if not isinstance(settings, WorldLLM):
                 return settings.address()
             key = settings.server().model_dump_json()
             if key not in running or not running[key][1]():
-                running[key] = _start(settings, servers)
+                running[key] = _start(settings, stack)
                 name = settings.endpoint if llm.name == SHORT_FORM else llm.name
                 progress.say(f"started the LLM '{name}' at {running[key][0].base_url}")
             return running[key][0]

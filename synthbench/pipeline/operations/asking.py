@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from synthbench.config.llm import LocalLLM, NamedLLM
+from synthbench.config.served_llm import ServedLLM
 from synthbench.data.dataset import StoredRecords, SyntheticDataset
 from synthbench.data.records import Record, RecordKind, from_row
 from synthbench.errors import PendingError, UserError
@@ -55,14 +56,20 @@ class AskingOperation(PluginOperation[P]):
         settings = None if self.llm is None else self.llm.settings
         return settings if isinstance(settings, LocalLLM) else None
 
+    @property
+    def _model_of_ours(self) -> LocalLLM | ServedLLM | None:
+        """The LLM whose weights are read on this machine."""
+        settings = None if self.llm is None else self.llm.settings
+        return settings if isinstance(settings, LocalLLM | ServedLLM) else None
+
     def table_notes(self) -> tuple[str, ...]:
         """Return the notes on the LLM that every table of such data needs."""
         return () if self._local is None else self._local.table_notes()
 
     @cached_property
     def outside(self) -> Mapping[str, str]:
-        """The revisions of what the plug-in and a local LLM read from outside."""
-        of_llm = {} if self._local is None else self._local.revisions()
+        """The revisions of what the plug-in and a model on this machine read from outside."""
+        of_llm = {} if self._model_of_ours is None else self._model_of_ours.revisions()
         return {**self.plugin.revisions(), **of_llm}
 
     @contextmanager

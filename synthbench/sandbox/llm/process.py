@@ -3,15 +3,19 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from synthbench.errors import UserError
+from synthbench.processes import end_child, start_child, when_parent_ends
 from synthbench.sandbox.llm import MODEL, LLMSettings
+
+if TYPE_CHECKING:
+    import subprocess
 
 HOST = "127.0.0.1"
 SECONDS_TO_START = 60.0
@@ -42,17 +46,7 @@ def running_server(settings: LLMSettings | None = None, port: int = 0) -> Iterat
 
 def start_server(settings: LLMSettings, port: int = 0) -> RunningServer:
     """Start a server and wait until it listens; raises UserError if it won't."""
-    command = [sys.executable, "-m", "synthbench.sandbox.llm.process", str(port), settings.model_dump_json()]
-    process = subprocess.Popen(
-        command,
-        # It waits for the end of its input, which comes with our own, however we end.
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=_environment(),
-        # Ctrl-C in the terminal is for us: we end the server when nothing needs it any more.
-        start_new_session=True,
-    )
+    process = start_child("synthbench.sandbox.llm.process", str(port), settings.model_dump_json())
     assert process.stdout is not None
     timer = threading.Timer(SECONDS_TO_START, process.kill)
     timer.start()
@@ -70,21 +64,7 @@ def start_server(settings: LLMSettings, port: int = 0) -> RunningServer:
 
 def stop_server(server: RunningServer) -> None:
     """End a server that runs, or has ended already."""
-    process = server.process
-    process.terminate()
-    try:
-        process.wait(SECONDS_TO_END)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    for stream in filter(None, (process.stdin, process.stdout)):
-        stream.close()
-
-
-def _environment() -> Mapping[str, str]:
-    """Return an environment in which the child imports the same package as we do."""
-    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)  # noqa: PTH109 - "" is the current folder
-    return {**os.environ, "PYTHONPATH": paths}
+    end_child(server.process, SECONDS_TO_END)
 
 
 def main() -> int:
@@ -97,7 +77,7 @@ def main() -> int:
         _say({"error": str(error)})
         return 2
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    when_parent_ends(lambda: os._exit(0))
     _say({"base_url": server.base_url})
     server.serve_forever()
     return 0
@@ -106,11 +86,6 @@ def main() -> int:
 def _say(what: dict[str, str]) -> None:
     sys.stdout.write(json.dumps(what) + "\n")
     sys.stdout.flush()
-
-
-def _end_with_parent() -> None:
-    sys.stdin.read()
-    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,296 @@
+"""Runs that serve a local model themselves: when its server starts, how often, and that none is left."""
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+import small_server
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines
+from test_chat_runs import GenerationOnly, generated, texts
+from wording import refused, worded
+
+from synthbench.llm.ledger import entries
+from synthbench.llm.server import Servers
+from synthbench.pipeline.engine.jobs import executor
+from synthbench.pipeline.engine.plan import Plan, statuses
+from synthbench.pipeline.engine.runner import Report, Runner
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.costs import costs
+from synthbench.pipeline.experiment_run import llms_on_demand
+from synthbench.pipeline.planning import make_plan
+from synthbench.plugin_files import ALLOWED
+
+SECONDS = 30.0
+KILLED_RUN = """
+import sys, time
+from pathlib import Path
+from fakes import Lines
+from synthbench.config.served_llm import ServedLLM
+from synthbench.llm.server import Servers
+llm = ServedLLM(serve=sys.argv[1], model="any")
+with Servers(Path(sys.argv[2]), Lines()) as servers:
+    door = servers.door(llm.at(llm.address()))
+    while door.server_if_ready() is None:
+        time.sleep(0.05)
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    """Where the servers of a test note what they do; none is left in the end."""
+    return tmp_path / "notes.txt"
+
+
+@pytest.fixture
+def asking(
+    experiment: ExperimentFile, tmp_path: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[ExperimentFile]:
+    """An experiment whose LLM is a file that the small server serves."""
+    monkeypatch.setenv(ALLOWED, str(tmp_path))
+    experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
+    (tmp_path / "weights.gguf").write_text("weights", encoding="utf-8")
+    yield experiment.append(f"llm:\n  serve: {command(notes)}\n  model: weights.gguf\n")
+    assert living(notes) == []
+
+
+def command(notes: Path, *flags: str) -> str:
+    own = shlex.join([sys.executable, str(Path(small_server.__file__)), "--notes", str(notes), *flags])
+    return f"{own} --port {{port}} --model {{model}}"
+
+
+def noted(notes: Path, kind: str) -> list[str]:
+    """Return what the servers have noted of a kind."""
+    lines = notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
+    return [line.removeprefix(f"{kind} ") for line in lines if line.startswith(kind)]
+
+
+def living(notes: Path) -> list[int]:
+    """Return the processes of the servers that still run."""
+    return [int(pid) for pid in noted(notes, "started") if _is_alive(int(pid))]
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def run(plan: Plan, store: Store, jobs: int = 1) -> tuple[Report, list[str]]:
+    lines = Lines()
+    plan = GenerationOnly(**vars(plan))
+    with llms_on_demand(lines) as llm, executor(jobs) as workers:
+        return Runner(store, workers, RUNTIME, lines, llm, plan.experiment.name).run(plan), lines.said
+
+
+def message(report: Report, plan: Plan) -> str:
+    _, (found,) = report.failed[generated(plan).identity]
+    assert report.only_user_errors
+    return found
+
+
+def identity(experiment: ExperimentFile, *assignments: str) -> str:
+    return generated(make_plan(experiment.load(*assignments))).identity
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_server_starts_with_the_first_request_and_ends_with_the_run(
+    asking: ExperimentFile, store: Store, notes: Path, jobs: int
+) -> None:
+    plan = make_plan(asking.load())
+    report, _ = run(plan, store, jobs)
+    assert not report.failed
+    assert all(text.endswith("letters by weights.gguf") for text in texts(plan, store))
+    assert len(noted(notes, "started")) == 1
+    assert {line.split()[0] for line in noted(notes, "asked")} == {"served-weights.gguf"}
+    (entry,) = entries(store.answers, "study")
+    assert (entry.model, entry.answered.num_attempts, entry.answered.usd) == ("weights.gguf", 4, 0.0)
+    assert entry.answered.completion_tokens == 4 * 5
+
+
+def test_where_all_answers_are_cached_no_server_starts(
+    asking: ExperimentFile, store: Store, notes: Path
+) -> None:
+    plan = make_plan(asking.load())
+    run(plan, store)
+    before = texts(plan, store)
+    store.discard(generated(plan).identity)
+    report, said = run(plan, store)
+    assert not report.failed
+    assert texts(plan, store) == before
+    assert len(noted(notes, "started")) == 1
+    assert not [line for line in said if "starting" in line]
+
+
+def test_its_log_is_kept_in_the_home(asking: ExperimentFile, store: Store, tmp_path: Path) -> None:
+    _, said = run(make_plan(asking.load()), store)
+    (log,) = (tmp_path / "home" / "servers").iterdir()
+    assert "loading the weights" in log.read_text(encoding="utf-8")
+    (started,) = [line for line in said if "starting" in line]
+    assert started.startswith(f"llm: starting {sys.executable} ")
+    assert started.endswith(f"log: {log}")
+
+
+def llms(notes: Path, *models: str) -> str:
+    entries = "".join(f"  {model}: {{serve: {command(notes)!r}, model: {model}}}\n" for model in models)
+    return f"llms:\n{entries}"
+
+
+def test_each_llm_has_a_server_of_its_own(
+    experiment: ExperimentFile, store: Store, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(ALLOWED, str(experiment.folder))
+    experiment.change("method: fake\n", "method: fake-chat\n      llm: one\n").change("      size: 3\n", "")
+    row = "  better:\n    data.silver: {method: fake-chat, sources: {gold: gold}, llm: two}\n"
+    experiment.change("table:\n", f"{row}table:\n").append(llms(notes, "one", "two"))
+    plan = make_plan(experiment.load())
+    wanted = [stage for stage in plan.stages.values() if stage.kind == "generate"]
+    lines = Lines()
+    with llms_on_demand(lines) as llm, executor(2) as workers:
+        runner = Runner(store, workers, RUNTIME, lines, llm, "study")
+        for stage in wanted:
+            assert not runner.compute_again(stage).failed
+    assert len(noted(notes, "started")) == 2
+    assert {entry.model for entry in entries(store.answers, "study")} == {"one", "two"}
+
+
+def test_a_server_that_ends_before_it_is_healthy_is_one_line_and_its_log(
+    asking: ExperimentFile, store: Store, notes: Path
+) -> None:
+    plan = make_plan(asking.load(f"llm.serve={command(notes, '--fails')}"))
+    report, said = run(plan, store)
+    worded(message(report, plan), "llm: its server", "exit code 1", "ValueError: the weights are gone")
+    assert "  | loading the weights" in said
+    assert len(noted(notes, "started")) == 1
+
+
+def test_a_server_that_is_not_healthy_in_time_is_one_line(
+    asking: ExperimentFile, store: Store, notes: Path
+) -> None:
+    plan = make_plan(asking.load(f"llm.serve={command(notes, '--sleeps')}", "llm.start_timeout_s=0.6"))
+    report, _ = run(plan, store)
+    worded(message(report, plan), "llm: its server", "0.6 s", "llm.start_timeout_s")
+
+
+def test_a_program_that_is_missing_is_one_line_before_anything_is_computed(
+    asking: ExperimentFile, store: Store
+) -> None:
+    with refused("llm.serve", "no-such-program", "PATH"):
+        run(make_plan(asking.load("llm.serve=no-such-program --port {port}")), store)
+
+
+def test_a_program_of_ours_that_is_missing_is_told_with_its_cure(
+    asking: ExperimentFile, store: Store, chat_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    for program, cure in (("vllm", "pip install vllm"), ("transformers", "synthbench[serve]")):
+        with refused("llm.serve", f"'{program}'", cure):
+            run(make_plan(asking.load(f"llm={{serve: {program}, model: {chat_model}}}")), store)
+
+
+def test_a_server_that_died_is_started_again_by_the_next_stage(
+    asking: ExperimentFile, notes: Path, tmp_path: Path
+) -> None:
+    endpoint = asking.load().llms["llm"].endpoint()
+    with Servers(tmp_path / "logs", Lines()) as servers:
+        door = servers.door(endpoint)
+        wait_until(lambda: door.server_if_ready() is not None)
+        (first,) = living(notes)
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: not door.server_if_ready())
+        wait_until(lambda: door.server_if_ready() is not None)
+        assert len(noted(notes, "started")) == 2
+
+
+def killed_run(arguments: Sequence[str], tmp_path: Path) -> "subprocess.Popen[str]":
+    """Start a run in a process of its own, and wait until its server is ready."""
+    paths = os.pathsep.join(sys.path)
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED_RUN, *arguments, str(tmp_path / "logs")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+def test_a_run_that_is_killed_leaves_no_server(notes: Path, tmp_path: Path) -> None:
+    process = killed_run([command(notes)], tmp_path)
+    assert len(living(notes)) == 1
+    process.kill()
+    process.communicate()
+    wait_until(lambda: living(notes) == [])
+
+
+@pytest.mark.experiments
+def test_what_a_server_has_started_ends_with_it_even_if_it_ignores_signals(
+    notes: Path, tmp_path: Path
+) -> None:
+    process = killed_run([command(notes, "--child")], tmp_path)
+    assert len(living(notes)) == 2
+    process.kill()
+    process.communicate()
+    wait_until(lambda: living(notes) == [])
+
+
+def test_model_weights_options_and_command_are_in_the_identity_and_nothing_else(
+    asking: ExperimentFile, notes: Path
+) -> None:
+    plain = identity(asking)
+    same = (
+        "concurrency=2",
+        "timeout=9",
+        "start_timeout_s=9",
+        "sends_sample=false",
+        "offline=true",
+        "tries=1",
+    )
+    for setting in same:
+        assert identity(asking, f"llm.{setting}") == plain
+    split = "[" + ", ".join(repr(part) for part in shlex.split(command(notes))) + "]"
+    assert identity(asking, f"llm.serve={split}") == plain
+    elsewhere = command(notes).replace(sys.executable, "/usr/bin/" + Path(sys.executable).name, 1)
+    assert identity(asking, f"llm.serve={elsewhere}") == plain
+    (asking.folder / "other.gguf").write_text("weights", encoding="utf-8")
+    others = [
+        identity(asking, f"llm.{change}")
+        for change in ("model=other.gguf", "reasoning_effort=low", f"serve={command(notes, '--child')}")
+    ]
+    (asking.folder / "weights.gguf").write_text("new weights", encoding="utf-8")
+    assert len({plain, identity(asking), *others}) == 5
+
+
+def test_a_plan_tells_tokens_and_no_money_and_starts_nothing(
+    asking: ExperimentFile, store: Store, notes: Path
+) -> None:
+    def lines(*assignments: str) -> Sequence[str]:
+        ((_, found),) = costs(statuses(make_plan(asking.load(*assignments)), store), store)
+        return found
+
+    requests, money = lines()
+    assert "): about 4 requests, 400,000 tokens of prompts" in requests
+    assert money == "money: none, the model runs locally"
+    _, money = lines("llm.price={input: 1, output: 2, date: '2026-05-01'}")
+    assert money.startswith("money: about 0.80 US dollars")
+    assert not notes.exists()
