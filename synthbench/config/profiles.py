@@ -196,7 +196,8 @@ def _title(source: Mapping[str, Any]) -> str:
     """Return what patterns are matched with; nothing for an own file, and for the generated world."""
     if "task" in source:
         return f"{source['task']}/{source.get('split', 'test')}"
-    content = f"{source.get('file')}/{source.get('kind', 'sentence')}"
+    usual = {"dino": "scored_pair", "reranking": "ranking"}.get(str(source.get("format")), "sentence")
+    content = f"{source.get('file')}/{source.get('kind', usual)}"
     if "hub" in source:
         return f"{source['hub']}/{content}"
     return content if content.startswith(IN_DATA_FOLDER) else ""

@@ -1,6 +1,7 @@
 """The files that DINO's data are released in: JSON lines with text_a, text_b and label.
 
-Labels are texts such as "0", "0.5" and "1". Where text_b is null, a row is a single sentence: x1 alone.
+Labels are texts such as "0", "0.5" and "1", or numbers where they were smoothed. Where text_b is null, a row
+is a single sentence: x1 alone.
 """
 
 import json
@@ -154,7 +155,10 @@ class _ClassError(ValueError):
 def _record(row: Row, identity: str, split: str, scores: Mapping[str, float] | None) -> Record | str:
     """Return a row's record, or why it is left out; raises ValueError saying what is wrong with it."""
     _check_columns(row.cells)
-    cells = {name: cell_value(name, value, is_sentence=False) for name, value in row.cells.items()}
+    cells = {
+        name: cell_value(name, _label_text(value) if name == "label" else value, is_sentence=False)
+        for name, value in row.cells.items()
+    }
     label, text_b = cells.get("label", ""), cells.get("text_b")
     is_blank = not all(text.strip() for text in (cells["text_a"], text_b) if text is not None)
     if text_b is None:
@@ -168,6 +172,12 @@ def _record(row: Row, identity: str, split: str, scores: Mapping[str, float] | N
         return BLANK
     texts = {"sentence1": cells["text_a"], "sentence2": text_b}
     return ScoredPair(id=identity, split=split, label=label, score=score, **texts)
+
+
+def _label_text(label: object) -> object:
+    """Return a number as JSON writes it, anything else as it is."""
+    is_number = isinstance(label, int | float) and not isinstance(label, bool)
+    return json.dumps(label) if is_number else label
 
 
 def _label_score(label: str) -> float:

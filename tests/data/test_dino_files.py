@@ -64,6 +64,14 @@ def test_blank_texts_that_a_model_wrote_are_left_out_and_counted(tmp_path: Path)
     assert (len(data), data.manifest.dropped) == (1, {"blank text": 2})
 
 
+def test_labels_of_smoothed_scores_are_numbers(tmp_path: Path) -> None:
+    """As DINO's own clean-up writes them: it multiplies them, so they are no texts."""
+    smoothed = read_dino(
+        written(tmp_path, {**PAIR, "label": 0.9}, {**PAIR, "label": 0}, {**PAIR, "label": 1e-1})
+    )
+    assert [(pair.label, pair.score) for pair in smoothed.records] == [("0.9", 0.9), ("0", 0.0), ("0.1", 0.1)]
+
+
 def test_every_faulty_line_is_named(tmp_path: Path) -> None:
     file = written(
         tmp_path,
@@ -71,7 +79,7 @@ def test_every_faulty_line_is_named(tmp_path: Path) -> None:
         "{",
         {"text_b": "b", "label": "1"},
         {**PAIR, "label": "entailment"},
-        {**PAIR, "label": 0.5},
+        {**PAIR, "label": True},
         {**PAIR, "label": None},
         {**PAIR, "label": "1.5"},
         {**PAIR, "text_b": 3},
@@ -86,7 +94,7 @@ def test_every_faulty_line_is_named(tmp_path: Path) -> None:
         "pair",
         "'entailment'",
         "text",
-        "0.5",
+        "True",
         "''",
         "'1.5'",
         "text_b",

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 import random
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -29,7 +30,10 @@ def write_task(folder: Path, task: Task) -> None:
 
 
 def write_data_files(folder: Path, document: Mapping[str, Any]) -> None:
-    """Write each CSV of scored pairs that sources name in the data folder, with all the subsets they name."""
+    """Write each file of scored pairs that sources name in the data folder: CSVs with all their subsets."""
+    for source in document.get("sources", {}).values():
+        if source.get("format") == "dino":
+            _write_dino(folder / str(source["file"]).removeprefix(IN_DATA_FOLDER))
     files: dict[str, tuple[Mapping[str, str], dict[str, None]]] = {}
     for source in document.get("sources", {}).values():
         name = str(source.get("file", ""))
@@ -43,6 +47,20 @@ def write_data_files(folder: Path, document: Mapping[str, Any]) -> None:
             writer.writerow([columns["subset"], columns["sentence1"], columns["sentence2"], columns["score"]])
             for subset in subsets:
                 writer.writerows([subset, *texts, score] for *texts, score in scored_texts(subset, TO_DIVIDE))
+
+
+def _write_dino(path: Path) -> None:
+    """Write pairs as DINO's authors release them; labels that their clean-up smoothed are numbers."""
+    labels: tuple[str | float, ...] = ("0", "0.5", "1")
+    if "postprocessed" in path.name:
+        labels = (0, 0.1, 0.5, 0.9)
+    pairs = ((first, second) for first, second, _ in scored_texts(path.name, TO_DIVIDE))
+    rows = (
+        {"text_a": first, "text_b": second, "label": labels[row % len(labels)]}
+        for row, (first, second) in enumerate(pairs)
+    )
+    path.parent.mkdir(exist_ok=True)
+    _write(path, [json.dumps(row) for row in rows])
 
 
 def scored_texts(name: str, size: int, scores: tuple[float, ...] = ()) -> Iterator[tuple[str, str, float]]:

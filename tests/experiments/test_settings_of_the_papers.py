@@ -39,11 +39,25 @@ def test_simcse_has_its_rates_with_and_without_labels(name: str) -> None:
         ("dino_table1", "dino-x2"),
         ("dino_table5", "dino-x2"),
         ("syncse_table4", "dino"),
+        ("released_data", "dino-x2"),
+        ("released_data", "dino-x1x2-raw"),
     ],
 )
 def test_dino_is_scored_on_its_dev_part_every_100_steps(name: str, row: str) -> None:
     (config,) = (config for found, _, config in rows(name) if found == row)
     assert getattr(config.trainer, "evaluations", None) == Every(every=100)
+
+
+def test_released_data_train_with_the_settings_of_the_papers_tables() -> None:
+    trainers = {name: config.trainer for name, _, config in rows("released_data")}
+    simcse = next(
+        config for name, axes, config in rows("syncse_table2") if (name, axes["base"]) == ("scratch", "base")
+    )
+    dino = next(config for name, _, config in rows("dino_table1") if name == "dino-x2")
+    assert trainers == {
+        **dict.fromkeys(("syncse-scratch", "syncse-partial"), simcse.trainer),
+        **dict.fromkeys(("dino-x2", "dino-x1x2", "dino-x2-raw", "dino-x1x2-raw"), dino.trainer),
+    }
 
 
 def order(config: RunConfig) -> tuple[bool, bool | None]:
