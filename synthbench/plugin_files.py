@@ -36,6 +36,11 @@ def allow_code(folder: Path) -> None:
     os.environ[ALLOWED] = os.pathsep.join([*_allowed(), str(folder.resolve())])
 
 
+def may_run_code() -> bool:
+    """Tell whether the user allows code that comes with files, in any folder."""
+    return bool(_allowed())
+
+
 def file_of(module: str) -> Path | None:
     """Return the file of a module that was loaded from one beside an experiment, None for any other."""
     path, _, _ = module.removeprefix(_MODULE).partition("_")

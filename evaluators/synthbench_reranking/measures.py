@@ -73,7 +73,7 @@ def candidate_scores(
     """
     for portion in _portions(rankings):
         pairs = [(query, text) for each in portion for query in each.queries for text in each.candidates]
-        scores = finite_scores(model, pairs, name)
+        scores = finite_scores(model, pairs, name, of_queries=True)
         ends = np.cumsum([len(each.queries) * len(each.candidates) for each in portion])
         for each, own in zip(portion, np.split(scores, ends[:-1]), strict=True):
             yield own.reshape(len(each.queries), len(each.candidates)).max(axis=0)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -14,6 +15,7 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import NamedLanguageModel
 from synthbench.models.pretrained import Pretrained
+from synthbench.plugin_files import ALLOWED, may_run_code
 from synthbench.plugin_loading import component
 from synthbench.plugins import GeneratedData, Method, Need, Step, TrainedModel, Trainer
 from synthbench.sources.models import Source
@@ -375,3 +377,13 @@ def _checks(model: Pretrained | NamedLanguageModel) -> Iterator[tuple[Callable[[
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
         yield model.check_layers, "num_layers"
+        yield partial(_check_code, model), "trust_remote_code"
+
+
+def _check_code(model: Pretrained) -> None:
+    """Raise UserError if the model's own code is to run, and the user did not allow code."""
+    if model.trust_remote_code and not may_run_code():
+        raise UserError(
+            f"{model.model}: not allowed to run its code; if you trust it, give --allow-code, or list a"
+            f" folder in {ALLOWED}"
+        )

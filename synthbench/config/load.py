@@ -20,7 +20,7 @@ from synthbench.config.environment_checks import (
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
 from synthbench.config.llm import SHORT_FORM, AnyLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
-from synthbench.config.permissions import check_command, check_key_variable, named_files
+from synthbench.config.permissions import check_command, check_key_variable, named_files, whose_code_runs
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.profiles import replacements, substitute_models, substitute_oracle, substitute_tasks
 from synthbench.config.rows import MOST_ROWS, Row, RowProblems, check_values, rows_of
@@ -148,7 +148,7 @@ class _Loader:
             published=published,
             runtime=section.runtime,
             resolved=resolved,
-            notes=(*equal, *notes),
+            notes=(*equal, *notes, *whose_code_runs(distinct)),
             remarks=(*self._remarks(section), *_lost(rows)),
             used_llms=frozenset(self.used_llms),
             files=self._files(section, variants, roots),

@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from synthbench.config.documents import Document, KeyPath
-from synthbench.config.experiment import Experiment, RunConfig
+from synthbench.config.experiment import Experiment, RunConfig, Variant
 from synthbench.config.llm import EndpointLLM, NamedLLM
 from synthbench.config.problems import Problems
 from synthbench.config.profiles import SHIPPED
 from synthbench.config.served_llm import ServedLLM
+from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_files import ALLOWED, file_of, is_allowed
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source
@@ -98,6 +99,30 @@ def what_runs(experiment: Experiment) -> Iterator[str]:
             yield f"runs command: {shlex.join(settings.command)}"
 
 
+def whose_code_runs(variants: Iterable[Variant]) -> Iterator[str]:
+    """Yield a note on each model whose own code runs, with the rows."""
+    rows: dict[str, dict[str, None]] = {}
+    for variant in variants:
+        plugins = (plugin for candidate in variant.candidates for plugin in _plugins(candidate.config))
+        for model in (model for plugin in plugins for model in _trusted(plugin)):
+            rows.setdefault(model, {})[variant.label] = None
+    for model, names in rows.items():
+        yield f"Runs code that comes with the model {model}: {', '.join(names)}."
+
+
+def _trusted(value: Any) -> Iterator[str]:  # noqa: ANN401 - whatever settings hold
+    if isinstance(value, Pretrained):
+        yield from [value.model] if value.trust_remote_code else []
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _trusted(getattr(value, name))
+    elif isinstance(value, Mapping):
+        # The settings of a model that a method or step is given.
+        yield from [str(value.get("model"))] if value.get("trust_remote_code") is True else []
+        for item in value.values():
+            yield from _trusted(item)
+
+
 def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:
     """Yield a line on what is read outside the experiment's folder, the home and a given data folder.
 
@@ -147,7 +172,8 @@ def named_files(
 def _plugins(config: RunConfig) -> list[Any]:
     """Return the components of a run that its file names; None stands for none."""
     plugins: list[Any] = [part.method for part in config.parts]
-    return [*plugins, config.trainer, *(evaluation.evaluator for evaluation in config.evaluations)]
+    steps = [step.plugin for part in config.parts for step in part.prepare]
+    return [*plugins, *steps, config.trainer, *(evaluation.evaluator for evaluation in config.evaluations)]
 
 
 def _of_settings(value: Any) -> Iterator[Path]:  # noqa: ANN401 - whatever settings hold

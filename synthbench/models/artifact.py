@@ -1,7 +1,8 @@
 """A model as the store keeps it: a folder with a description and, if trained, the checkpoint.
 
 `model.json` is {"kind": "encoder" | "pair_scorer", "pretrained": null | the fields of Pretrained}; the
-subfolder `model` is there unless the model is a pretrained one as it is. A scorer without any model has its
+subfolder `model` is there unless the model is a pretrained one as it is. A trained model whose code came
+with its base has "trust_remote_code": true, too. A scorer without any model has its
 name as "baseline" instead.
 """
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION_FILE = "model.json"
 CHECKPOINT_FOLDER = "model"
+RUNS_CODE = "trust_remote_code"
 
 
 def save_model(model: "SentenceTransformer | CrossEncoder", folder: Path) -> None:
@@ -34,7 +36,8 @@ def save_model(model: "SentenceTransformer | CrossEncoder", folder: Path) -> Non
     with quiet_transformers():
         model.save(str(folder / CHECKPOINT_FOLDER), create_model_card=False)
     is_pair_scorer = isinstance(model, CrossEncoder)
-    _describe(folder, ModelKind.PAIR_SCORER if is_pair_scorer else ModelKind.ENCODER, None)
+    kind = ModelKind.PAIR_SCORER if is_pair_scorer else ModelKind.ENCODER
+    _describe(folder, kind, None, runs_code=bool(model.trust_remote_code))
 
 
 def save_untrained(base: Pretrained, folder: Path, kind: ModelKind = ModelKind.ENCODER) -> None:
@@ -97,7 +100,8 @@ def fingerprint(folder: Path) -> dict[str, str]:
 def _base(folder: Path) -> Pretrained:
     pretrained = _description(folder)["pretrained"]
     if pretrained is None:
-        return Pretrained(model=str((folder / CHECKPOINT_FOLDER).absolute()))
+        runs_code = bool(_description(folder).get(RUNS_CODE))
+        return Pretrained(model=str((folder / CHECKPOINT_FOLDER).absolute()), trust_remote_code=runs_code)
     return Pretrained.model_validate(pretrained)
 
 
@@ -109,9 +113,10 @@ def _description(folder: Path) -> dict[str, Any]:
     return description
 
 
-def _describe(folder: Path, kind: ModelKind, base: Pretrained | None) -> None:
+def _describe(folder: Path, kind: ModelKind, base: Pretrained | None, *, runs_code: bool = False) -> None:
     pretrained = None if base is None else {**base.model_dump(), "model": reference.anywhere(base.model)}
-    _write({"kind": kind.value, "pretrained": pretrained}, folder)
+    code = {RUNS_CODE: True} if runs_code else {}
+    _write({"kind": kind.value, "pretrained": pretrained, **code}, folder)
 
 
 def _write(description: Mapping[str, Any], folder: Path) -> None:

@@ -46,11 +46,15 @@ def _fits(num_rows: int, num_tokens: int, length: int, longest: int, batch_token
 
 
 class TokenisedTexts:
-    """Texts (or pairs of texts) after the stock tokenisation of a model, prompt and truncation included."""
+    """Texts (or pairs of texts) after the stock tokenisation of a model, prompt and truncation included.
 
-    def __init__(self, model: "BaseModel", texts: Sequence[Any]) -> None:
+    `prompt` None: the one that the checkpoint puts before every text, if any.
+    """
+
+    def __init__(self, model: "BaseModel", texts: Sequence[Any], prompt: str | None = None) -> None:
         unpadded = {"text": {"padding": False}, "common": {"return_tensors": None}}
-        features = model.preprocess(list(texts), prompt=default_prompt(model), processing_kwargs=unpadded)
+        prompt = default_prompt(model) if prompt is None else prompt
+        features = model.preprocess(list(texts), prompt=prompt, processing_kwargs=unpadded)
         self._tokenizer = model.tokenizer
         self._columns: Mapping[str, list[list[int]]] = {
             name: value for name, value in features.items() if isinstance(value, list)

@@ -4,14 +4,16 @@ import hashlib
 import io
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synthbench.durability import sync_file
-from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
-from synthbench.models.interfaces import Encoder
+from synthbench.models.batching import TokenisedTexts, default_prompt, length_batches, takes_token_batches
+from synthbench.models.interfaces import Encoder, of_passages
+from synthbench.models.pretrained import PASSAGE, QUERY
 from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
@@ -108,15 +110,25 @@ class LengthBatchedEncoder:
         batch_tokens: int = 4096,
         progress: "Progress | None" = None,
         kept: KeptVectors | None = None,
+        prompt: str | None = None,
     ) -> None:
         self.model = model
+        self._prompt = prompt
         self._batch_tokens = batch_tokens
         self._progress = progress
         self._kept = kept
 
     def keeping(self, kept: KeptVectors) -> "LengthBatchedEncoder":
         """Return the same encoder, which goes on where the one that left these vectors was stopped."""
-        return LengthBatchedEncoder(self.model, self._batch_tokens, self._progress, kept)
+        return LengthBatchedEncoder(self.model, self._batch_tokens, self._progress, kept, self._prompt)
+
+    @property
+    def of_passages(self) -> "LengthBatchedEncoder":
+        """The same encoder for passages: with their prompt, if queries are read after another one."""
+        prompt = self.model.prompts.get(PASSAGE)
+        if self.model.default_prompt_name != QUERY or prompt in (None, default_prompt(self.model)):
+            return self
+        return LengthBatchedEncoder(self.model, self._batch_tokens, self._progress, self._kept, prompt)
 
     def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
         """Return one row per sentence, shape (len(sentences), dimension)."""
@@ -129,7 +141,7 @@ class LengthBatchedEncoder:
             return np.zeros((0, self.model.get_embedding_dimension() or 0), np.float32)
         matrix, done = _Matrix(len(sentences)), frozenset[int]()
         if self._kept is not None:
-            rows, vectors = self._kept.find(sentences)
+            rows, vectors = self._kept.find(self._read(sentences))
             matrix.put(rows, vectors)
             done = frozenset(rows)
         if done and self._progress is not None:
@@ -147,7 +159,11 @@ class LengthBatchedEncoder:
 
     def _keep(self, sentences: Sequence[str], vectors: "NDArray[np.float32]") -> None:
         if self._kept is not None:
-            self._kept.add(sentences, vectors)
+            self._kept.add(self._read(sentences), vectors)
+
+    def _read(self, sentences: Sequence[str]) -> Sequence[str]:
+        """Return what kept vectors are known by: a prompt that is not the model's default is part of it."""
+        return sentences if self._prompt is None else [self._prompt + sentence for sentence in sentences]
 
     def _batches(self, sentences: list[str], done: Collection[int]) -> "Iterator[_Batch]":
         """Yield rows with their vectors.
@@ -168,6 +184,7 @@ class LengthBatchedEncoder:
                     [sentences[row] for row in rows],
                     batch_size=STATIC_BATCH_SIZE if is_static else STOCK_BATCH_SIZE,
                     show_progress_bar=False,
+                    prompt=self._prompt,
                 )
                 yield rows, vectors
 
@@ -175,7 +192,7 @@ class LengthBatchedEncoder:
         import torch
 
         self.model.eval()
-        texts = TokenisedTexts(self.model, sentences)
+        texts = TokenisedTexts(self.model, sentences, self._prompt)
         for batch in length_batches(texts.lengths, self._batch_tokens):
             rows = [row for row in batch if row not in done]
             if rows:
@@ -208,6 +225,12 @@ class CachingEncoder:
         self._encoder = encoder
         self._rows: dict[str, int] = {}
         self._vectors: NDArray[np.float32] | None = None
+
+    @cached_property
+    def of_passages(self) -> "CachingEncoder":
+        """The same encoder for passages, with a memory of its own if they have a prompt of their own."""
+        encoder = of_passages(self._encoder)
+        return self if encoder is self._encoder else CachingEncoder(encoder)
 
     def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
         """Return one row per sentence, shape (len(sentences), dimension)."""

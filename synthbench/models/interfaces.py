@@ -27,11 +27,33 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
+class PassageEncoder(Encoder, Protocol):
+    """An encoder that may read passages otherwise than queries: after another prompt."""
+
+    @property
+    def of_passages(self) -> Encoder:
+        """The encoder of passages; itself if it reads them alike."""
+
+
+def of_passages(encoder: Encoder) -> Encoder:
+    """Return what encodes passages, the candidates of a query."""
+    return encoder.of_passages if isinstance(encoder, PassageEncoder) else encoder
+
+
+@runtime_checkable
 class PairScorer(Protocol):
     """Scores pairs of sentences: a cross-encoder, word overlap, or an encoder through cosine."""
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
         """Return one score per pair, shape (len(pairs),); higher means more similar."""
+
+
+@runtime_checkable
+class PassageScorer(PairScorer, Protocol):
+    """A pair scorer that may read the second text of a pair as a passage."""
+
+    def score_passages(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
+        """Return one score per query and passage, shape (len(pairs),)."""
 
 
 def symmetric_scores(scorer: PairScorer, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
@@ -45,9 +67,11 @@ def symmetric_scores(scorer: PairScorer, pairs: Sequence[tuple[str, str]]) -> "N
 
 
 def finite_scores(
-    model: Encoder | PairScorer, pairs: Sequence[tuple[str, str]], task: str
+    model: Encoder | PairScorer, pairs: Sequence[tuple[str, str]], task: str, *, of_queries: bool = False
 ) -> "NDArray[np.float64]":
     """Return one score per pair, shape (len(pairs),), for an evaluator.
+
+    `of_queries`: pairs are a query and a passage each, which the model may read differently.
 
     Raises UserError, which names the task, if a score is not finite; TypeError if `model` is an encoder.
     """
@@ -55,7 +79,8 @@ def finite_scores(
 
     if not isinstance(model, PairScorer):
         raise TypeError(f"{type(model).__name__} is not a PairScorer")
-    scores = np.asarray(model.score(pairs), float)
+    score = model.score_passages if of_queries and isinstance(model, PassageScorer) else model.score
+    scores = np.asarray(score(pairs), float)
     faulty = np.flatnonzero(~np.isfinite(scores))
     if len(faulty):
         raise UserError(f"{task}: the model's score of {pairs[faulty[0]]} is {scores[faulty[0]]}")

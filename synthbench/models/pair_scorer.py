@@ -9,7 +9,7 @@ import numpy as np
 from synthbench.errors import UserError
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
-from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.models.interfaces import Encoder, PairScorer, of_passages
 from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
@@ -83,10 +83,29 @@ class CosineScorer:
         """Return one cosine per pair, shape (len(pairs),); 0 where a vector is zero."""
         rows = {text: row for row, text in enumerate(dict.fromkeys(text for pair in pairs for text in pair))}
         vectors = self._encoder.encode(list(rows))
-        index = np.array([[rows[first], rows[second]] for first, second in pairs], np.int64).reshape(-1, 2)
-        blocks = [index[start : start + COSINE_BLOCK] for start in range(0, len(index), COSINE_BLOCK)]
-        cosines = [_cosine(vectors[block[:, 0]], vectors[block[:, 1]]) for block in blocks]
-        return np.concatenate([np.zeros(0), *cosines]).round(COSINE_DECIMALS)
+        return _cosines(pairs, (rows, vectors), (rows, vectors))
+
+    def score_passages(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
+        """Return one cosine per query and passage, shape (len(pairs),)."""
+        passages = of_passages(self._encoder)
+        if passages is self._encoder:
+            return self.score(pairs)
+        queries = {text: row for row, text in enumerate(dict.fromkeys(query for query, _ in pairs))}
+        others = {text: row for row, text in enumerate(dict.fromkeys(passage for _, passage in pairs))}
+        return _cosines(
+            pairs, (queries, self._encoder.encode(list(queries))), (others, passages.encode(list(others)))
+        )
+
+
+_Side = tuple[Mapping[str, int], "NDArray[np.float32]"]
+"""Each text's row, and the vectors."""
+
+
+def _cosines(pairs: Sequence[tuple[str, str]], first: _Side, second: _Side) -> "NDArray[np.float64]":
+    index = np.array([[first[0][a], second[0][b]] for a, b in pairs], np.int64).reshape(-1, 2)
+    blocks = [index[start : start + COSINE_BLOCK] for start in range(0, len(index), COSINE_BLOCK)]
+    cosines = [_cosine(first[1][block[:, 0]], second[1][block[:, 1]]) for block in blocks]
+    return np.concatenate([np.zeros(0), *cosines]).round(COSINE_DECIMALS)
 
 
 def _cosine(first: "NDArray[np.float32]", second: "NDArray[np.float32]") -> "NDArray[np.float64]":

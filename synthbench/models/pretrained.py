@@ -38,6 +38,11 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
             " in them is never run. A copy as model.safetensors can be loaded (`save_pretrained` writes one)"
         ) from error
     except (OSError, ValueError, SafetensorError) as error:
+        if "trust_remote_code" in str(error):
+            raise UserError(
+                f"{model}: {what}needs Python code that comes with it; to run that code, write"
+                " `trust_remote_code: true` beside `model` and give --allow-code"
+            ) from error
         raise UserError(f"{model}: {what}can't be loaded: {in_one_line(error)}") from error
 
 
@@ -45,6 +50,23 @@ _CONFIG = "config.json"
 _DESCRIPTIONS = (_CONFIG, "modules.json")
 _LAYER_COUNTS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
 """What architectures call the number of their layers in config.json; transformers knows it as the first."""
+
+
+QUERY, PASSAGE = "query", "document"
+"""What sentence-transformers calls the prompts; a saved model carries them under these names."""
+
+
+class Prompts(BaseModel):
+    """What an encoder reads before a text; its tokens are pooled with the text's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    query: str = Field(
+        "", description="before queries and anchors, and before both sentences where none is the query"
+    )
+    passage: str = Field(
+        "", description="before the candidates of a query, and before positives and negatives of an anchor"
+    )
 
 
 class Pretrained(BaseModel):
@@ -75,6 +97,17 @@ class Pretrained(BaseModel):
     )
     max_length: int | None = Field(
         None, ge=3, description="longest input in tokens; null: the model's own limit"
+    )
+    prompts: Prompts | None = Field(
+        None,
+        exclude_if=lambda prompts: prompts is None,
+        description="of an encoder, such as E5's `{query: 'query: ', passage: 'passage: '}`; null: the"
+        " model's own",
+    )
+    trust_remote_code: bool = Field(
+        False,
+        exclude_if=lambda is_trusted: not is_trusted,
+        description="run Python code that comes with the model; needs --allow-code, and the table names it",
     )
 
     @model_validator(mode="after")
@@ -124,9 +157,11 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
     """
     folder = reference.resolve(base.model, base.revision)
     with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
-        if base.static:
-            return _static_encoder(folder, base, device)
-        return _transformer_encoder(folder, base, device)
+        model = (_static_encoder if base.static else _transformer_encoder)(folder, base, device)
+        if base.prompts is not None:
+            model.prompts = {QUERY: base.prompts.query, PASSAGE: base.prompts.passage}
+            model.default_prompt_name = QUERY
+        return model
 
 
 def build_cross_encoder(
@@ -145,6 +180,7 @@ def build_cross_encoder(
         model: CrossEncoder = CrossEncoder(
             folder,
             device=device,
+            trust_remote_code=base.trust_remote_code,
             num_labels=num_labels,
             max_length=base.max_length,
             config_kwargs=_layers_kept(folder, base),
@@ -166,7 +202,13 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
     folder = _folder_of_pair_reader(base)
     with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         length = {} if base.max_length is None else {"model_max_length": base.max_length}
-        transformer = Transformer(folder, config_kwargs=_layers_kept(folder, base), processor_kwargs=length)
+        code = _trusted(base)
+        transformer = Transformer(
+            folder,
+            model_kwargs=code,
+            config_kwargs={**_layers_kept(folder, base), **code},
+            processor_kwargs={**length, **code},
+        )
         dimension = transformer.get_embedding_dimension()
         modules = [
             transformer,
@@ -180,8 +222,10 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
 
 
 def _folder_of_pair_reader(base: Pretrained) -> str:
-    if base.static or base.pooling is not None:
-        raise UserError(f"{base.model}: a cross-encoder has no `static` or `pooling`; they are an encoder's")
+    if base.static or base.pooling is not None or base.prompts is not None:
+        raise UserError(
+            f"{base.model}: a cross-encoder has no `static`, `pooling` or `prompts`; they are an encoder's"
+        )
     return reference.resolve(base.model, base.revision)
 
 
@@ -203,21 +247,30 @@ def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
 
     folder = reference.resolve(base.model, base.revision)
     with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
-        model: PreTrainedModel = AutoModelForMaskedLM.from_pretrained(folder, **_layers_kept(folder, base))
+        model: PreTrainedModel = AutoModelForMaskedLM.from_pretrained(
+            folder, trust_remote_code=base.trust_remote_code, **_layers_kept(folder, base)
+        )
         return model
 
 
 def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "SentenceTransformer":
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(folder, device=device, config_kwargs=_layers_kept(folder, base))
+    model = SentenceTransformer(
+        folder,
+        device=device,
+        trust_remote_code=base.trust_remote_code,
+        config_kwargs=_layers_kept(folder, base),
+    )
     tokenizer = getattr(model, "tokenizer", None)
     _check_vocabulary(base, tokenizer)
     if getattr(tokenizer, "pad_token", "") is None:
         # Decoders have none. What is padded is masked, so that any token does.
         tokenizer.pad_token = tokenizer.eos_token  # type: ignore[union-attr]
     if base.pooling is not None:
-        model = SentenceTransformer(modules=_with_pooling(list(model), base), device=device)
+        model = SentenceTransformer(
+            modules=_with_pooling(list(model), base), device=device, trust_remote_code=base.trust_remote_code
+        )
     if base.max_length is not None:
         model.max_seq_length = base.max_length
     return model
@@ -238,18 +291,24 @@ def _static_encoder(folder: str, base: Pretrained, device: str) -> "SentenceTran
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    code = _trusted(base)
+    tokenizer = AutoTokenizer.from_pretrained(folder, **code)
     _check_vocabulary(base, tokenizer)
     if base.static_dimension is not None:
         weights = torch.randn(len(tokenizer), base.static_dimension)
     else:
-        embeddings = AutoModel.from_pretrained(folder).get_input_embeddings()
+        embeddings = AutoModel.from_pretrained(folder, **code).get_input_embeddings()
         weights = embeddings.weight.detach().float().clone()
     module = StaticEmbedding(tokenizer.backend_tokenizer, embedding_weights=weights)
     module.tokenizer.no_truncation()
     if base.max_length is not None:
         module.tokenizer.enable_truncation(base.max_length)
     return SentenceTransformer(modules=[module], device=device)
+
+
+def _trusted(base: Pretrained) -> dict[str, bool]:
+    """Return the argument without which transformers would ask on the terminal."""
+    return {"trust_remote_code": base.trust_remote_code}
 
 
 def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
@@ -262,7 +321,7 @@ def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
         return {}
     from transformers import AutoConfig
 
-    config = AutoConfig.from_pretrained(folder)
+    config = AutoConfig.from_pretrained(folder, **_trusted(base))
     available = getattr(config, "num_hidden_layers", None)
     if available is None:
         raise UserError(f"{base.model}: num_layers is not supported for a {config.model_type} model")

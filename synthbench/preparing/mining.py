@@ -13,7 +13,7 @@ from pydantic import Field
 from synthbench.data.likeness import directions
 from synthbench.data.records import Pair, Record, RecordKind, Triplet
 from synthbench.errors import UserError
-from synthbench.models.interfaces import Encoder
+from synthbench.models.interfaces import Encoder, of_passages
 from synthbench.models.work import Work
 from synthbench.plugins import Step, StepContext, TrainedModel
 
@@ -129,7 +129,9 @@ class _Miner:
         """Return unit vectors, shape (texts, dimension)."""
         return directions(self._encoder.encode(texts))
 
-    encode_document = encode_query
+    def encode_document(self, texts: Sequence[str], **_: object) -> "NDArray[np.float32]":
+        """Return the same of passages."""
+        return directions(of_passages(self._encoder).encode(texts))
 
     def similarity(self, first: Any, second: Any) -> "Tensor":  # noqa: ANN401 - arrays or tensors
         """Return the cosine of each of the first with each of the second."""

@@ -36,6 +36,7 @@ DEV_SCORE = "dev_score"
 PAUSED_SCORE = "paused_dev_score"
 LOSS = "loss"
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
+CHECKPOINTING = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
 _POINTS_OF_LOSS_CURVE = 100
 _PAUSED_FOLDER = "paused"
 _M_TRIM_THRESHOLD = -1
@@ -185,10 +186,10 @@ def _arguments(
         warmup_steps=warmup_steps,
         weight_decay=settings.weight_decay,
         bf16=settings.precision == "bf16",
-        gradient_checkpointing=settings.gradient_checkpointing,
-        gradient_checkpointing_kwargs={"use_reentrant": False} if settings.gradient_checkpointing else None,
         use_cpu=device.type == "cpu",
         dataloader_pin_memory=device.type == "cuda",
+        **_prompts(job, settings),
+        **(CHECKPOINTING if settings.gradient_checkpointing else {}),
         logging_strategy="no",
         logging_nan_inf_filter=False,
         eval_strategy="no",
@@ -199,6 +200,17 @@ def _arguments(
     if device.type == "cuda":
         _pin(arguments, device)
     return arguments
+
+
+def _prompts(job: Job, settings: TrainingSettings) -> dict[str, dict[str, str]]:
+    """Return the prompt of each column: an anchor's positives and negatives are passages."""
+    prompts = settings.base.prompts
+    if prompts is None:
+        return {}
+    names = job.table.column_names
+    queries = (name for name in names if name.startswith(("sentence", "anchor")))
+    passages = (name for name in names if name.startswith(("positive", "negative")))
+    return {"prompts": dict.fromkeys(queries, prompts.query) | dict.fromkeys(passages, prompts.passage)}
 
 
 def _pin(arguments: Any, device: torch.device) -> None:  # noqa: ANN401 - see _arguments

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
-from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.models.interfaces import Encoder, PairScorer, of_passages
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset, write_json
 from synthbench.pipeline.engine.stage import GroupMember, Stage
 from synthbench.pipeline.engine.workspace import Workspace
@@ -55,7 +56,13 @@ class Evaluate(PluginOperation[Evaluator]):
         if isinstance(model, Encoder):
             model = resumable(model, _kept_vectors(others))
             evaluators = [_evaluator(member) for member in others]
-            texts = [text for e, task in zip(evaluators, tasks, strict=True) for text in e.texts(task)]
+            texts = [
+                text
+                for each, task in zip(evaluators, tasks, strict=True)
+                # What a model reads after two prompts is encoded as it is scored.
+                if task.kind != RecordKind.RANKING or of_passages(model) is model
+                for text in each.texts(task)
+            ]
             model.encode(list(dict.fromkeys(texts)))
             scorer = CosineScorer(model)
         else:
