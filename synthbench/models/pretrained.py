@@ -1,6 +1,6 @@
 """The pretrained model that an experiment starts from, and how it is built."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from pickle import UnpicklingError
@@ -268,12 +268,23 @@ def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "Sentenc
         # Decoders have none. What is padded is masked, so that any token does.
         tokenizer.pad_token = tokenizer.eos_token  # type: ignore[union-attr]
     if base.pooling is not None:
-        model = SentenceTransformer(
-            modules=_with_pooling(list(model), base), device=device, trust_remote_code=base.trust_remote_code
-        )
+        model = with_modules(model, _with_pooling(list(model), base))
     if base.max_length is not None:
         model.max_seq_length = base.max_length
     return model
+
+
+def with_modules(model: "SentenceTransformer", modules: "Iterable[nn.Module]") -> "SentenceTransformer":
+    """Return a model of other modules that reads texts after the same prompts."""
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(
+        modules=list(modules),
+        device=str(model.device),
+        prompts={name: text for name, text in model.prompts.items() if text is not None},
+        default_prompt_name=model.default_prompt_name,
+        trust_remote_code=model.trust_remote_code,
+    )
 
 
 def _with_pooling(modules: "list[nn.Module]", base: Pretrained) -> "list[nn.Module]":

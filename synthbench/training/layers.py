@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 from transformers import DataCollatorForLanguageModeling, PreTrainedModel
 
 from synthbench.errors import UserError
+from synthbench.models.pretrained import with_modules
 from synthbench.training.trainers import isolated
 
 MASKED_SHARE = 0.15
@@ -70,7 +71,7 @@ def has_layers(model: SentenceTransformer) -> bool:
 def with_pooling(model: SentenceTransformer, pooling: str) -> SentenceTransformer:
     """Return the model's transformer with this pooling behind it, and nothing else."""
     dimension = model[0].get_embedding_dimension()  # type: ignore[operator]
-    return SentenceTransformer(modules=[model[0], Pooling(dimension, pooling)], device=str(model.device))
+    return with_modules(model, [model[0], Pooling(dimension, pooling)])
 
 
 def set_dropout(model: SentenceTransformer, probability: float) -> None:
@@ -105,16 +106,16 @@ def with_projection(model: SentenceTransformer, seed: int, *, training_only: boo
             init_weight=torch.randn(dimension, dimension) * deviation,
             init_bias=torch.zeros(dimension),
         )
-    return SentenceTransformer(modules=[*model, layer], device=str(model.device))
+    return with_modules(model, [*model, layer])
 
 
 def with_word_head(model: SentenceTransformer, language_model: PreTrainedModel) -> SentenceTransformer:
     """Return the model with a head that guesses masked words; raises UserError if it has no mask."""
     head = WordHead(language_model, model).to(model.device)
-    return SentenceTransformer(modules=[*model, head], device=str(model.device))
+    return with_modules(model, [*model, head])
 
 
 def without_training_layers(model: SentenceTransformer) -> SentenceTransformer:
     """Return the model without the layers that are there in training only."""
     kept = [module for module in model if not isinstance(module, TrainingOnlyDense | WordHead)]
-    return SentenceTransformer(modules=kept, device=str(model.device))
+    return with_modules(model, kept)
