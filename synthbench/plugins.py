@@ -348,6 +348,8 @@ class TrainingContext:
     select: Callable[[PairScorer], float] | None = None
     weights: tuple[float, ...] = ()
     """How many times an epoch has each record of each data set; empty: once."""
+    temperatures: tuple[float | None, ...] = ()
+    """Of the contrastive loss for the records of each data set; None, or empty: the trainer's."""
     until: float = 1.0
     resume: Path | None = None
 
@@ -378,6 +380,8 @@ class Trainer(Component, ABC):
     """Whether it takes data; if not, giving any is an error."""
     takes_weights: ClassVar[bool] = False
     """Whether it obeys the context's `weights`."""
+    takes_temperatures: ClassVar[bool] = False
+    """Whether it obeys the context's `temperatures`."""
 
     def obstacle(self, kind: RecordKind) -> str:
         """Return why it can't learn from records of this kind, with what can; "" if it can."""

@@ -179,6 +179,23 @@ class ComponentParser:
         self.used_llms.add(name)
         return self.llms[name]
 
+    def check_taken(self, document: Document, trainer: Trainer) -> None:
+        """Require that the trainer can learn from what each part holds, and takes what it says of itself."""
+        parts = document.data.get("data")
+        for name, raw in (parts if isinstance(parts, dict) else {}).items():
+            if not isinstance(raw, dict) or raw.get("train_on") is False:
+                continue
+            given = {
+                "weight": raw.get("weight", 1) != 1 and not trainer.takes_weights,
+                "temperature": raw.get("temperature") is not None and not trainer.takes_temperatures,
+            }
+            for key in (key for key, is_wrong in given.items() if is_wrong):
+                self.problems.add(document, ("data", name, key), f"the trainer takes no {key}s")
+            kind = self.kind_of(raw)
+            obstacle = "" if kind is None else trainer.obstacle(kind)
+            if obstacle:
+                self.problems.add(document, ("data", name), obstacle)
+
     def check_bases_apart(self, document: Document, train: Mapping[str, Any]) -> None:
         """Require that no step chooses training data with the model that is then under test."""
         parts = document.data.get("data")

@@ -44,6 +44,8 @@ class Part:
     """The LLM that the method asks, if it asks one."""
     weight: float = 1.0
     """How many times an epoch has each of its records."""
+    temperature: float | None = None
+    """The contrastive loss's for its records; None: the trainer's."""
     train_on: bool = True
     """Whether it is trained on itself; if not, it is there for others that are made from it."""
 

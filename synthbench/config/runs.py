@@ -169,7 +169,7 @@ class RunParser:
         self.components.learn_from(document, (*path, "source"), section.source)
         source = self.components.sources.get(section.source)
         steps = self._steps(document, name, section, None if source is None else source.record_kind)
-        return Part(name, steps, source=section.source, weight=section.weight, train_on=section.train_on)
+        return Part(name, steps, source=section.source, **_in_training(section))
 
     def _made_part(
         self, document: Document, name: str, section: PartSection, settings: dict[str, Any]
@@ -195,8 +195,7 @@ class RunParser:
             method_name=str(section.method),
             roles=section.sources,
             llm=llm,
-            weight=section.weight,
-            train_on=section.train_on,
+            **_in_training(section),
         )
 
     def _roles(
@@ -253,21 +252,10 @@ class RunParser:
             self.problems.add(document, ("data",), f"trainer '{section.trainer}' {wrong}")
         self._check_model_kind(document, plugin)
         if trainer is not None:
-            self._check_kinds(document, trainer)
+            self.components.check_taken(document, trainer)
         self.components.check_bases_apart(document, raw)
         optimization = self._seed_optimization(document, section, plugin)
         return None if trainer is None else _Trained(section.trainer, trainer, selection, optimization)
-
-    def _check_kinds(self, document: Document, trainer: Trainer) -> None:
-        """Require that the trainer can learn from what each part holds."""
-        for name, raw in _mapping(document.data, "data").items():
-            kind = self.components.kind_of(raw)
-            is_trained_on = isinstance(raw, dict) and raw.get("train_on") is not False
-            if is_trained_on and raw.get("weight", 1) != 1 and not trainer.takes_weights:
-                self.problems.add(document, ("data", name, "weight"), "the trainer takes no weights")
-            obstacle = trainer.obstacle(kind) if kind is not None and is_trained_on else ""
-            if obstacle:
-                self.problems.add(document, ("data", name), obstacle)
 
     def _seed_optimization(
         self, document: Document, section: TrainSection, plugin: type[Trainer]
@@ -498,3 +486,8 @@ class AuditParser:
         wrong = why_no_file(file)
         if wrong:
             self.problems.add(document, path, f"{wrong}: {file}")
+
+
+def _in_training(section: PartSection) -> dict[str, Any]:
+    """Return what a part says of its place in the training."""
+    return {"weight": section.weight, "temperature": section.temperature, "train_on": section.train_on}

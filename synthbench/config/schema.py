@@ -181,6 +181,9 @@ class PartSection(Section):
         le=100,
         description="how many times an epoch has each record of it; of a fraction, that share of the records",
     )
+    temperature: float | None = Field(
+        None, gt=0, le=10, description="SimCSE's for its records; null: the trainer's"
+    )
     train_on: bool = Field(
         True,
         description="false: the part is made for the roles of other parts only (or to select, or to be"

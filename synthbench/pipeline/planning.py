@@ -127,6 +127,9 @@ class _Planner:
         operation = Train(config.trainer_name, config.trainer, address.seed)
         if any(weight != 1 for weight in weights):
             operation = replace(operation, weights=weights)
+        temperatures = tuple(part.temperature for part in trained_on)
+        if any(temperature is not None for temperature in temperatures):
+            operation = replace(operation, temperatures=temperatures)
         if (selection := config.selection) is not None:
             inputs |= {f"dev:{index}": self._source(name) for index, name in enumerate(selection.sources)}
             inputs |= {f"dev-part:{index}": parts[name] for index, name in enumerate(selection.parts)}

@@ -6,8 +6,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
+from synthbench.errors import UserError
 from synthbench.models.pretrained import Pretrained
 from synthbench.training.objectives import CONTRASTIVE_COLUMNS, Objective
+from synthbench.training.settings import OF_RECORD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +31,6 @@ LossName = Literal[
 OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
 SCALED = ("cosent", "angle", *OF_NEGATIVES)
-LABEL = "label"
 
 
 class LibraryLoss(BaseModel):
@@ -119,15 +120,27 @@ class LibraryLoss(BaseModel):
             RecordKind.SCORED_PAIR: ("sentence1", "sentence2", "score"),
             **CONTRASTIVE_COLUMNS,
         }[kind]
-        return Objective(kind, columns, lambda model: self._module(model, context))
+        several = kind is RecordKind.TRIPLET
+        return Objective(kind, columns, lambda model: self._module(model, context), takes_several=several)
 
     def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":
-        """Return the table with the teacher's labels, as it is without a teacher."""
+        """Return the table with the teacher's labels, without any if there is no teacher.
+
+        Raises UserError if some records have more negatives than others.
+        """
+        if OF_RECORD in table.column_names:
+            numbers = sorted({int(number) for number, _ in table[OF_RECORD].to_pylist()})
+            if len(numbers) > 1:
+                raise UserError(
+                    f"loss {self.name}: takes as many negatives of every record; these have {numbers[0]} to"
+                    f" {numbers[-1]}. The trainer simcse takes any number"
+                )
+            table = table.drop_columns([OF_RECORD])
         if self.teacher is None:
             return table
         import pyarrow as pa
 
-        return table.append_column(LABEL, pa.array(self._labels(table, self.teacher, context)))
+        return table.append_column(OF_RECORD, pa.array(self._labels(table, self.teacher, context)))
 
     def _labels(self, table: "pa.Table", teacher: Pretrained, context: "TrainingContext") -> Any:  # noqa: ANN401
         from synthbench.models.encoder import LengthBatchedEncoder
@@ -140,13 +153,14 @@ class LibraryLoss(BaseModel):
             return encoder.encode(table["sentence"].to_pylist()).tolist()
         scorer = build_cross_encoder(teacher, 0, device)
         anchors = table["anchor"].to_pylist()
-        positive, negative = (
+        positive, *negatives = (
             scorer.predict(
                 list(zip(anchors, table[column].to_pylist(), strict=True)), show_progress_bar=False
-            )
-            for column in ("positive", "negative")
+            ).astype("float64")
+            for column in table.column_names[1:]
         )
-        return (positive - negative).astype("float64").tolist()
+        margins = [positive - negative for negative in negatives]
+        return margins[0].tolist() if len(margins) == 1 else list(zip(*margins, strict=True))
 
     def _module(self, model: Any, context: "TrainingContext") -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
         from sentence_transformers.sentence_transformer import losses

@@ -4,6 +4,7 @@ Gao et al. 2021 (arXiv 2104.08821); the log-weight of hard negatives is that of 
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,8 +27,8 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
     """Cross-entropy of each anchor's positive among all positives and all hard negatives of the batch.
 
     Columns are anchor, positive and, optionally, hard negatives; a single column is its own positive, from
-    which it differs by dropout. The batch is that of all processes together. Where records have different
-    numbers of hard negatives, labels hold these numbers, and the others are masked.
+    which it differs by dropout. The batch is that of all processes together. Labels of shape (anchors, 2)
+    hold each record's number of hard negatives, behind which all are masked, and its temperature.
     """
 
     def __init__(
@@ -43,10 +44,8 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the mean loss; each column of embeddings has the shape (anchors, dimension)."""
         candidates, first = _of_all_processes(embeddings[1:])
-        missing = missing_negatives(labels, len(candidates))
-        losses = contrastive_losses(
-            embeddings[0], candidates, first, self.scale, self.hard_negative_weight, missing
-        )
+        facts = facts_of_records(labels, len(candidates), self.scale)
+        losses = contrastive_losses(embeddings[0], candidates, first, facts, self.hard_negative_weight)
         return losses.mean()
 
 
@@ -72,12 +71,12 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
         """Return the loss of embeddings by column and chunk, their gradients set if `with_backward`."""
         anchors, *columns = (torch.cat(chunks) for chunks in reps)
         candidates, first = _of_all_processes(columns)
-        missing = missing_negatives(labels, len(candidates))
+        facts = facts_of_records(labels, len(candidates), self.scale)
         total = anchors.new_zeros(())
         for begin in range(0, len(anchors), self.mini_batch_size):
-            rows = anchors[begin : begin + self.mini_batch_size]
+            rows = slice(begin, begin + self.mini_batch_size)
             losses = contrastive_losses(
-                rows, candidates, first + begin, self.scale, self.hard_negative_weight, missing
+                anchors[rows], candidates, first + begin, facts.of(rows), self.hard_negative_weight
             )
             part = losses.sum() / len(anchors)
             if with_backward:
@@ -91,43 +90,61 @@ def contrastive_losses(
     anchors: Tensor,
     candidates: Sequence[Tensor],
     first: int,
-    scale: float,
+    facts: "Facts",
     hard_negative_weight: float,
-    missing: Tensor | None = None,
 ) -> Tensor:
     """Return the loss of each anchor, shape (anchors,).
 
     `candidates` are the positives and, optionally, columns of hard negatives, each of shape (batch,
-    dimension); the n-th anchor belongs to row `first` + n of them. `scale` is 1 / temperature.
-    `hard_negative_weight` is added to the scaled cosine of an anchor and its own hard negatives, so it is the
-    logarithm of a weight. `missing`, of shape (candidates x batch,), is True where a record has no negative.
+    dimension); the n-th anchor belongs to row `first` + n of them. `hard_negative_weight` is added to the
+    scaled cosine of an anchor and its own hard negatives, so it is the logarithm of a weight.
     """
     # Equations 1 and 5: the denominator sums over every positive and every hard negative of the batch.
-    logits = cos_sim(anchors, torch.cat(list(candidates))) * scale
+    logits = cos_sim(anchors, torch.cat(list(candidates))) * facts.scale
     rows = torch.arange(len(anchors), device=anchors.device)
     own = first + rows
     if hard_negative_weight:
         for column in range(1, len(candidates)):
             logits[rows, column * len(candidates[0]) + own] += hard_negative_weight
-    if missing is not None:
-        logits = logits.masked_fill(missing, float("-inf"))
+    if facts.missing is not None:
+        logits = logits.masked_fill(facts.missing, float("-inf"))
     return cross_entropy(logits, own, reduction="none")
 
 
-def missing_negatives(labels: Tensor | None, num_columns: int) -> Tensor | None:
-    """Return where records have no negative, for all processes' records, shape (columns x batch,).
+@dataclass(frozen=True)
+class Facts:
+    """What the loss knows of records beside their texts.
 
-    `labels` are the numbers of negatives of this process's records; None where all have as many. The first
-    column has the positives.
+    `scale` is 1 / temperature: one for all, or of shape (anchors, 1). `missing`, of shape (candidates x
+    batch,), is True where a record has no negative; None: all have as many.
     """
-    if labels is None or num_columns <= 2:
-        return None
+
+    scale: float | Tensor
+    missing: Tensor | None = None
+
+    def of(self, rows: slice) -> "Facts":
+        """Return those of some of the anchors."""
+        return Facts(self.scale[rows] if isinstance(self.scale, Tensor) else self.scale, self.missing)
+
+
+def facts_of_records(labels: Tensor | None, num_columns: int, scale: float) -> Facts:
+    """Return what labels say of this process's anchors, and of all processes' negatives.
+
+    Labels that say nothing are None or of shape (anchors,). The first column has the positives.
+    """
+    if labels is None or labels.dim() < 2:
+        return Facts(scale)
+    temperatures = labels[:, 1:]
+    scales = torch.where(temperatures.isnan(), scale, 1 / temperatures)
+    if num_columns < 2:
+        return Facts(scales)
+    counts = labels[:, 0]
     if distributed.is_available() and distributed.is_initialized():
-        gathered = [torch.empty_like(labels) for _ in range(distributed.get_world_size())]
-        distributed.all_gather(gathered, labels.contiguous())
-        labels = torch.cat(gathered)
+        gathered = [torch.empty_like(counts) for _ in range(distributed.get_world_size())]
+        distributed.all_gather(gathered, counts.contiguous())
+        counts = torch.cat(gathered)
     columns = torch.arange(num_columns, device=labels.device)
-    return (columns[:, None] > labels[None, :]).flatten()
+    return Facts(scales, (columns[:, None] > counts[None, :]).flatten())
 
 
 def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """Objectives: a loss and the kind of record that it learns from."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.draws import digest
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
-from synthbench.training.settings import NUM_NEGATIVES
+from synthbench.training.settings import OF_RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,12 +92,14 @@ def training_table(
     *,
     both_orders: bool = False,
     weights: Sequence[float] = (),
+    temperatures: Sequence[float] = (),
 ) -> "pa.Table":
     """Return the records with split "train" of all data sets, in the given order, as the objective's columns.
 
     Data sets of another kind are converted, scored pairs from `positives_from` on to positives. With
     `both_orders` scored pairs that no method made come once more at the end, with their sentences exchanged.
     `weights` say how many times each data set's records come; of a fraction, records are drawn by their ids.
+    `temperatures` of each data set, if given, and numbers of negatives above 1 are in a further column.
     Raises UserError if data can't be converted, or if nothing is left.
     """
     import pyarrow as pa
@@ -112,8 +115,12 @@ def training_table(
     if both_orders:
         parts += [_exchanged(part) for part in parts]
     num_negatives = max(map(_num_negatives, parts)) if objective.takes_several else 1
-    if num_negatives > 1:
-        return pa.concat_tables(_with_further_negatives(part, num_negatives) for part in parts)
+    if num_negatives > 1 or temperatures:
+        of_parts = temperatures or [math.nan] * len(parts)
+        return pa.concat_tables(
+            _with_facts(part, objective.columns, num_negatives, temperature)
+            for part, temperature in zip(parts, of_parts, strict=True)
+        )
     return pa.concat_tables(part.select(list(objective.columns)) for part in parts)
 
 
@@ -129,17 +136,21 @@ def _num_negatives(part: "pa.Table") -> int:
     return 1 + (pc.max(pc.list_value_length(part[FURTHER])).as_py() or 0)
 
 
-def _with_further_negatives(part: "pa.Table", num_negatives: int) -> "pa.Table":
-    """Return anchors, positives, columns of negatives, "" where a record has fewer, and their numbers."""
+def _with_facts(part: "pa.Table", names: Sequence[str], num_negatives: int, temperature: float) -> "pa.Table":
+    """Return the columns, further ones of negatives, "" where a record has fewer, and one of facts.
+
+    A record's facts are its number of negatives and its temperature, NaN for the loss's own.
+    """
     import pyarrow as pa
 
     rows = part[FURTHER].to_pylist() if FURTHER in part.column_names else [()] * part.num_rows
     further = [list(row or ()) for row in rows]
-    columns = {name: part[name] for name in ("anchor", "positive", "negative")}
+    columns = {name: part[name] for name in names}
     for number in range(num_negatives - 1):
         texts = [row[number] if number < len(row) else "" for row in further]
         columns[f"negative{number + 2}"] = pa.array(texts, pa.string())
-    columns[NUM_NEGATIVES] = pa.array([1 + len(row) for row in further], pa.int64())
+    facts = [[1.0 + len(row), temperature] for row in further]
+    columns[OF_RECORD] = pa.array(facts, pa.list_(pa.float32()))
     return pa.table(columns)
 
 

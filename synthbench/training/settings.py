@@ -18,8 +18,8 @@ WarmupRatio = Annotated[
     float, Field(ge=0, lt=1, description="share of the steps in which the learning rate rises from 0")
 ]
 
-NUM_NEGATIVES = "label"
-"""Column of the numbers of negatives; the library's trainer hands a column of this name to the loss."""
+OF_RECORD = "label"
+"""Column of each record's number of negatives and temperature; the library hands `label` to the loss."""
 
 # Left out of what identifies a training while it is off, as it was before there was this key.
 BothOrders = Annotated[

@@ -1,7 +1,7 @@
 """SimCSE: each sentence is drawn to its positive and pushed from all others of the batch."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -24,6 +24,8 @@ class SimCSE(TrainingSettings):
 
     Supervised on triplets and pairs, unsupervised on sentences (Gao et al. 2021, sections 3 and 4).
     """
+
+    takes_temperatures: ClassVar[bool] = True
 
     version = 1
     model_kind = ModelKind.ENCODER
@@ -166,7 +168,10 @@ class SimCSE(TrainingSettings):
             self.chunk_size,
             self.mlm_weight,
         )
-        table = training_table(data, objective, self.positives_from, weights=context.weights)
+        temperatures = [self.temperature if each is None else each for each in context.temperatures]
+        table = training_table(
+            data, objective, self.positives_from, weights=context.weights, temperatures=temperatures
+        )
         model = self.build(context)
 
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches

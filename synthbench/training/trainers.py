@@ -16,7 +16,7 @@ from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.cross_encoder.trainer import CrossEncoderTrainer
 from sentence_transformers.sentence_transformer.trainer import SentenceTransformerTrainer
 
-from synthbench.training.settings import NUM_NEGATIVES
+from synthbench.training.settings import OF_RECORD
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -89,7 +89,7 @@ class DistinctBatches(ShuffledBatches):
     @cached_property
     def _texts(self) -> list[tuple[str, ...]]:
         dataset = cast("Dataset", self.sampler)
-        columns = [dataset[name] for name in dataset.column_names if name != NUM_NEGATIVES]
+        columns = [dataset[name] for name in dataset.column_names if name != OF_RECORD]
         # A missing negative is an empty text.
         return [tuple(filter(None, texts)) for texts in zip(*columns, strict=True)]
 

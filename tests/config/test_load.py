@@ -969,7 +969,10 @@ def test_dots_stand_between_letters(experiment: ExperimentFile, name: str) -> No
     )
 
 
-def test_a_parts_weight_needs_a_trainer_that_takes_weights(experiment: ExperimentFile) -> None:
-    experiment.change("gold: {source: gold}\n", "gold: {source: gold, weight: 2}\n")
+@pytest.mark.parametrize(("key", "value"), [("weight", 2), ("temperature", 0.1)])
+def test_what_a_part_says_of_itself_needs_a_trainer_that_takes_it(
+    experiment: ExperimentFile, key: str, value: float
+) -> None:
+    experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {key}: {value}}}\n")
     (fault,) = experiment.faults()
-    worded(fault, f"study.yaml:{experiment.line('weight')}", "data.gold.weight")
+    worded(fault, f"study.yaml:{experiment.line(key)}", f"data.gold.{key}", f"no {key}s")

@@ -87,6 +87,17 @@ def test_stages_of_this_run_count_more_than_those_of_earlier_ones_and_near_sizes
     assert past.seconds(key, 10.0, 10.0) == 20.0
 
 
+def test_a_training_takes_as_many_steps_as_its_parts_weigh() -> None:
+    settings = {"base": {"model": "gpt2"}, "epochs": 1, "batch_size": 10}
+    plugin = component("trainers", "bi-encoder").model_validate(settings)
+    inputs = {f"data:{index}": Facts(num_records=100) for index in range(2)}
+    steps = [
+        work_of(Piece("train", "bi-encoder", config, plugin, inputs)).calls  # type: ignore[union-attr]
+        for config in ({}, {"weights": [2.0, 0.5]})
+    ]
+    assert steps == [20, 25]
+
+
 def test_an_unknown_size_is_unknown_and_what_it_is_a_part_of_is_at_least_the_rest() -> None:
     assert predict("train", Work("m", None, 5), MACHINE) is None
     assert predict("train", None, MACHINE) is None

@@ -111,22 +111,25 @@ MORE_NEGATIVES = [[0.2, 2.0], [9.0, 9.0], [1.0, -3.0]]
 
 
 @pytest.mark.parametrize("weight", [1.0, 2.0])
+@pytest.mark.parametrize("second", [math.nan, 0.5], ids=["one temperature", "two temperatures"])
 def test_all_negatives_are_in_the_loss_and_missing_ones_are_not(
-    model: torch.nn.Module, weight: float
+    model: torch.nn.Module, weight: float, second: float
 ) -> None:
+    """`second` is the temperature of the second record's loss; NaN is the loss's own."""
     expected = 0.0
     for row, anchor in enumerate(ANCHORS):
-        attraction = math.exp(cosine(anchor, POSITIVES[row]) / TEMPERATURE)
-        total = sum(math.exp(cosine(anchor, other) / TEMPERATURE) for other in POSITIVES)
+        temperature = second if row == 1 and not math.isnan(second) else TEMPERATURE
+        attraction = math.exp(cosine(anchor, POSITIVES[row]) / temperature)
+        total = sum(math.exp(cosine(anchor, other) / temperature) for other in POSITIVES)
         for column in (NEGATIVES, MORE_NEGATIVES):
             for other_row, other in enumerate(column):
                 if column is MORE_NEGATIVES and other_row == 1:
                     continue
                 own = weight if other_row == row else 1.0
-                total += own * math.exp(cosine(anchor, other) / TEMPERATURE)
+                total += own * math.exp(cosine(anchor, other) / temperature)
         expected -= math.log(attraction / total) / len(ANCHORS)
     columns = [torch.tensor(column) for column in (ANCHORS, POSITIVES, NEGATIVES, MORE_NEGATIVES)]
-    labels = torch.tensor([2, 1, 2])
+    labels = torch.tensor([[2, math.nan], [1, second], [2, TEMPERATURE]])
     plain = ContrastiveLoss(model, TEMPERATURE, math.log(weight))
     assert plain.compute_loss_from_embeddings(columns, labels).item() == pytest.approx(expected, abs=1e-6)
     cached = CachedContrastiveLoss(model, TEMPERATURE, math.log(weight), chunk_size=2)

@@ -1,5 +1,6 @@
 """Losses of sentence-transformers by name: what each learns from, and that it is the library's."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 from experiment_files import ExperimentFile
 from pydantic import ValidationError
 from toy_training import context_in, toy_pairs
-from wording import worded
+from wording import refused, worded
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, Triplet
@@ -139,6 +140,40 @@ def test_a_teachers_margins_and_vectors_are_the_labels(bert: Path, tmp_path: Pat
     table = named.labelled(training_table([triplets(1)], named.objective(context)), context)
     vector = build_encoder(Pretrained(model=str(bert)), 0, "cpu").encode(table["sentence"].to_pylist()[0])
     assert table["label"].to_pylist()[0] == pytest.approx(vector.tolist(), abs=1e-5)
+
+
+def several(number: int, further: tuple[str, ...] = ("moon rain",)) -> SyntheticDataset:
+    data = triplets(number)
+    return data.with_records([replace(one, further_negatives=further) for one in data])
+
+
+@pytest.mark.parametrize("name", ["multiple-negatives", "margin-mse"])
+def test_all_negatives_of_a_record_are_learnt_from(bert: Path, tmp_path: Path, name: str) -> None:
+    fields: dict[str, Any] = {"learns_from": "triplet"}
+    if name == "margin-mse":
+        fields = {"teacher": {"model": str(bert)}}
+    one, two = (
+        trained(bert, tmp_path / turn, data, loss={"name": name, **fields})
+        for turn, data in (("one", triplets(12)), ("two", several(12)))
+    )
+    assert not np.allclose(one, two, atol=1e-6)
+
+
+def test_a_teachers_margins_to_several_negatives_are_a_list(bert: Path, tmp_path: Path) -> None:
+    context = context_in(tmp_path)
+    named = loss(name="margin-mse", teacher={"model": str(bert)})
+    objective = named.objective(context)
+    table = named.labelled(training_table([several(3)], objective), context)
+    one = named.labelled(training_table([triplets(3)], objective), context)
+    assert table.column_names == ["anchor", "positive", "negative", "negative2", "label"]
+    assert [margins[0] for margins in table["label"].to_pylist()] == pytest.approx(one["label"].to_pylist())
+
+
+def test_records_with_different_numbers_of_negatives_are_refused(bert: Path, tmp_path: Path) -> None:
+    data = triplets(4)
+    mixed = data.with_records([*several(1), *list(data)[1:]])
+    with refused("loss multiple-negatives", "1 to 2", "simcse"):
+        trained(bert, tmp_path, mixed, loss={"name": "multiple-negatives", "learns_from": "triplet"})
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -273,5 +274,24 @@ def test_without_further_negatives_the_table_has_the_columns_of_always() -> None
     assert training_table([triplets(4)], objective).column_names == ["anchor", "positive", "negative"]
     table = training_table([with_further(triplets(4), 1), triplets(2)], objective)
     assert table.column_names == ["anchor", "positive", "negative", "negative2", "negative3", "label"]
-    assert table["label"].to_pylist() == [1, 2, 3, 1, 1, 1]
+    assert [number for number, _ in table["label"].to_pylist()] == [1, 2, 3, 1, 1, 1]
+    assert all(math.isnan(temperature) for _, temperature in table["label"].to_pylist())
+
+
+def test_a_part_may_have_a_temperature_of_its_own(bert: Path, tmp_path: Path) -> None:
+    objective = contrastive(RecordKind.TRIPLET, 0.05)
+    table = training_table([triplets(2), triplets(1)], objective, temperatures=[0.05, 0.5])
+    assert table["label"].to_pylist() == [[1.0, pytest.approx(0.05)]] * 2 + [[1.0, 0.5]]
+    made = {}
+    for name, temperatures in {"none": (), "own": (None,), "other": (1.0,)}.items():
+        context = replace(context_in(tmp_path / name), temperatures=temperatures)
+        fields = {"base": {"model": str(bert)}, "max_steps": 3, "batch_size": 6, "learning_rate": 1e-2}
+        SimCSE.model_validate({**fields, "learns_from": "triplet"}).train([triplets(12)], context)
+        made[name] = vectors(context)
+    assert np.allclose(made["none"], made["own"], atol=1e-6)
+    assert not np.allclose(made["none"], made["other"], atol=1e-4)
+
+
+def test_the_table_of_several_negatives() -> None:
+    table = training_table([with_further(triplets(4), 1), triplets(2)], contrastive(RecordKind.TRIPLET, 0.05))
     assert table["negative2"].to_pylist() == ["", "whale", "whale", "", "", ""]

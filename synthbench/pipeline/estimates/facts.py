@@ -120,12 +120,20 @@ def works_on(plugin: object) -> bool:
 
 
 def _training(piece: Piece, trainer: Trainer) -> Work | None:
-    work = trainer.work(_total(piece.inputs, DATA), _total(piece.inputs, "dev"))
+    work = trainer.work(_num_trained_on(piece), _total(piece.inputs, "dev"))
     begun = piece.inputs[PAUSED].until if PAUSED in piece.inputs else 0.0
     share = float(piece.config.get("until", 1.0)) - begun
     if work is None or work.operations is None:
         return work
     return Work(work.model, share * work.operations, share * work.calls)
+
+
+def _num_trained_on(piece: Piece) -> int | None:
+    """Return how many records an epoch has: of each part as many as its weight says; None: unknown."""
+    sizes = [facts.num_records for name, facts in piece.inputs.items() if name.startswith(DATA)]
+    weights = piece.config.get("weights") or [1.0] * len(sizes)
+    known = [size * weight for size, weight in zip(sizes, weights, strict=True) if size is not None]
+    return round(sum(known)) if len(known) == len(sizes) else None
 
 
 def _evaluating(piece: Piece) -> Work | None:
@@ -173,7 +181,7 @@ def _total(inputs: Mapping[str, Facts], prefix: str) -> int | None:
 
 _GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators", "prepare": "steps"}
 _OTHER_KEYS = {
-    "train": ("seed", "until", "selection", "weights"),
+    "train": ("seed", "until", "selection", "weights", "temperatures"),
     "generate": (LLM_KEY,),
     "prepare": (LLM_KEY,),
 }

@@ -45,6 +45,7 @@ class Train(PluginOperation[Trainer]):
     dev_parts: tuple[str, ...] = ()
     until: float = 1.0
     weights: tuple[float, ...] = ()
+    temperatures: tuple[float | None, ...] = ()
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
         """Return the code of the trainer and of the evaluator that selects the checkpoint."""
@@ -58,6 +59,8 @@ class Train(PluginOperation[Trainer]):
             config["until"] = self.until
         if self.weights:
             config["weights"] = list(self.weights)
+        if self.temperatures:
+            config["temperatures"] = list(self.temperatures)
         if self.evaluator is not None:
             config["selection"] = {
                 "evaluator": self.evaluator_name,
@@ -93,6 +96,7 @@ class Train(PluginOperation[Trainer]):
             until=self.until,
             resume=paused,
             weights=self.weights,
+            temperatures=self.temperatures,
         )
         summary = returned(self.plugin.train(data, context), TrainingSummary, self.name, "train")
         write_json(work.output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
