@@ -344,12 +344,12 @@ def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str
 
 
 def _error_in(reply: Reply) -> Any:  # noqa: ANN401 - whatever came
-    """Return the error in a reply's JSON, else the JSON, else the text."""
+    """Return the error in a reply's JSON ("detail" is FastAPI's), else the JSON, else the text."""
     try:
         value = reply.value
     except UnreadableReplyError:
         return reply.content.decode("utf-8", "replace").strip()
-    return value.get("error", value) if isinstance(value, dict) else value
+    return value.get("error", value.get("detail", value)) if isinstance(value, dict) else value
 
 
 def unreachable_error(endpoint: Endpoint, reason: str) -> UserError:

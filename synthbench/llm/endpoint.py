@@ -153,17 +153,18 @@ class LocalChat:
 class Served:
     """A server that a run starts: its command, with `{port}` where the free port belongs.
 
-    `model_id`: what requests call the model; "": what the server lists. `body`: keys of each request, with
-    which the server answers by OpenAI's rules. `install`: the command that installs the program, if we know
-    one; `packages`: the Python packages that it needs beside.
+    `model_id`: what requests call the model, unless the server `lists` it under another name. `body`: keys of
+    each request, with which the server answers by OpenAI's rules. `install`: the command that installs the
+    program, if we know one; `packages`: the Python packages that it needs beside.
     """
 
     command: tuple[str, ...]
     start_timeout_s: float
-    model_id: str = ""
+    model_id: str
     body: Mapping[str, Any] = field(default_factory=dict)
     install: str = ""
     packages: tuple[str, ...] = ()
+    lists: bool = False
 
 
 @dataclass(frozen=True)

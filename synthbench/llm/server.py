@@ -164,7 +164,8 @@ class Servers:
                 code = server.process.returncode
                 return f"{name} ended with exit code {code} before it was healthy; its log {log} ends: {last}"
             if _is_healthy(root):
-                return RunningServer(f"{root}/v1", served.model_id or _listed_model(root, server))
+                listed = _listed_model(root, server.endpoint.model, served) if served.lists else ""
+                return RunningServer(f"{root}/v1", listed or served.model_id)
         return (
             f"{name} was not healthy within {served.start_timeout_s:g} s; see its log {log}, or raise"
             f" {server.endpoint.section}.start_timeout_s"
@@ -185,13 +186,13 @@ def _is_healthy(root: str) -> bool:
     return status == 200
 
 
-def _listed_model(root: str, server: _Server) -> str:
-    """Return what a server calls its model: as the experiment does, or by the only name that it lists."""
+def _listed_model(root: str, name: str, served: Served) -> str:
+    """Return the model's name in a server's list: as the experiment has it, else the only one, else ""."""
     _, listed = _get(f"{root}/v1/models")
     rows = listed.get("data") if isinstance(listed, Mapping) else None
     names = [row["id"] for row in rows or () if isinstance(row, Mapping) and isinstance(row.get("id"), str)]
-    own = [name for name in names if name in (server.endpoint.model, *server.served.command)]
-    return next(iter(own or (names if len(names) == 1 else ())), server.endpoint.model)
+    own = [each for each in names if each in (served.model_id, name)]
+    return str(next(iter(own or (names if len(names) == 1 else ())), ""))
 
 
 def _get(url: str) -> tuple[int, Any]:

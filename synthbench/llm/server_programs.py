@@ -55,7 +55,8 @@ def transformers(model: str, commit: str | None, start_timeout_s: float) -> Serv
 
 def of_user(command: tuple[str, ...], model: str, start_timeout_s: float) -> Served:
     """Return a command of the user's with the model in its place."""
-    return Served(tuple(part.replace(MODEL, model) for part in command), start_timeout_s)
+    filled = tuple(part.replace(MODEL, model) for part in command)
+    return Served(filled, start_timeout_s, model, lists=True)
 
 
 def check_program(served: Served, section: str) -> None:

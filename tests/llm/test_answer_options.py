@@ -113,6 +113,15 @@ def test_a_refused_option_is_one_line_with_its_key(tmp_path: Path) -> None:
         ask(llm(server, response_format={"type": "json_schema"}), tmp_path)
 
 
+def test_a_key_that_fastapi_refuses_is_one_line_with_its_key(tmp_path: Path) -> None:
+    def refuse(number: int, body: dict[str, Any]) -> Reply:
+        detail = "Unexpected fields in the request: {'top_k'}"
+        return Reply(422, json.dumps({"detail": detail}).encode())
+
+    with faulty_server(refuse) as server, refused("llm.extra_body", "'mine'", "422", "top_k"):
+        ask(llm(server, extra_body={"top_k": 20}), tmp_path)
+
+
 def usage(finish: str = "stop") -> Reply:
     choice = {"message": {"role": "assistant", "content": "fine"}, "finish_reason": finish}
     counts = {
