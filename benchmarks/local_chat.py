@@ -5,9 +5,9 @@ Run: python benchmarks/local_chat.py [--requests 48] [--tokens 64] [--layers 4] 
 A small random GPT-2, whose tokens are bytes, answers requests at temperature 1. It rarely ends an answer, so
 nearly all have as many tokens. `transformers serve` is asked one request at a time, and with continuous
 batching 16 at a time. Start and first request do not count. Prints answer tokens for each wall second
-(medians over the rounds, variants in turn), and how many answers are others the second time. Wall seconds on a
-busy machine say little, ratios more. Exit code 1 if `local` is slower than one request at a time, the other way
-whose answers repeat.
+(medians over the rounds, variants in turn), and how many answers are others the second time. Wall seconds on
+a busy machine say little, ratios more. Exit code 1 if `local` is slower than one request at a time, the
+other way whose answers repeat.
 """
 
 import argparse
