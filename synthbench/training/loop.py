@@ -19,6 +19,7 @@ from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.runtime import Progress, ProgressTask
 from synthbench.training.checkpoints import Checkpoints
+from synthbench.training.computation import check_precision, checkpoint_activations
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import (
     EncoderTrainer,
@@ -36,7 +37,6 @@ DEV_SCORE = "dev_score"
 PAUSED_SCORE = "paused_dev_score"
 LOSS = "loss"
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
-CHECKPOINTING = {"gradient_checkpointing": True, "gradient_checkpointing_kwargs": {"use_reentrant": False}}
 _POINTS_OF_LOSS_CURVE = 100
 _PAUSED_FOLDER = "paused"
 _M_TRIM_THRESHOLD = -1
@@ -62,8 +62,12 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
 
     Of equal scores the first wins. A training that was killed goes on from its last usable checkpoint and
     ends, on a CPU, with the same weights as an undisturbed one; so does one that was paused, which is left
-    with the weights and the dev score of the step at which it was. Raises UserError if the loss diverges.
+    with the weights and the dev score of the step at which it was. Raises UserError if the loss diverges, or
+    the device or the model can't compute as the settings say.
     """
+    check_precision(settings.precision, job.model.device)
+    if settings.gradient_checkpointing:
+        checkpoint_activations(job.model)
     num_steps = settings.num_steps(job.table.num_rows)
     last = _last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)
@@ -189,7 +193,6 @@ def _arguments(
         use_cpu=device.type == "cpu",
         dataloader_pin_memory=device.type == "cuda",
         **_prompts(job, settings),
-        **(CHECKPOINTING if settings.gradient_checkpointing else {}),
         logging_strategy="no",
         logging_nan_inf_filter=False,
         eval_strategy="no",

@@ -1,5 +1,6 @@
 """LoRA, last-token pooling and gradient checkpointing in training."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -7,13 +8,15 @@ import numpy as np
 import pytest
 import torch
 from toy_training import context_in, toy_pairs
+from wording import refused
 
 from synthbench.errors import UserError
 from synthbench.models.artifact import load
-from synthbench.models.interfaces import Encoder
+from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.bi_encoder import BiEncoder
+from synthbench.training.computation import check_precision, checkpoint_activations
 
 TEXTS = ["fish0 ship1", "star2"]
 
@@ -60,6 +63,52 @@ def test_gradient_checkpointing_changes_nothing_but_rounding(bert: Path, tmp_pat
     plain = trained(bert, tmp_path / "a")
     again = trained(bert, tmp_path / "b", gradient_checkpointing=True)
     assert np.allclose(plain, again, atol=1e-4)
+
+
+def test_gradient_checkpointing_computes_layers_again_and_warns_of_nothing(bert: Path) -> None:
+    model = build_encoder(Pretrained(model=str(bert)), 0, "cpu").train()
+    calls = []
+    layer = model[0].auto_model.encoder.layer[0].attention
+    layer.register_forward_hook(lambda *_: calls.append(1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        checkpoint_activations(model)
+        model(model.preprocess(TEXTS))["sentence_embedding"].sum().backward()
+    assert len(calls) == 2, "once forward, once more for the gradients"
+
+
+def test_gradient_checkpointing_of_a_base_without_layers_is_refused(bert: Path) -> None:
+    static = build_encoder(Pretrained(model=str(bert), static=True), 0, "cpu")
+    with refused("gradient_checkpointing", "no layers"):
+        checkpoint_activations(static)
+
+
+def test_bf16_needs_a_device_that_computes_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("synthbench.training.computation.is_torch_bf16_gpu_available", lambda: False)
+    for precision, device in (("bf16", "cpu"), ("fp32", "cuda")):
+        check_precision(precision, torch.device(device))
+    with refused("precision", "bf16", "cuda:1", "fp32"):
+        check_precision("bf16", torch.device("cuda:1"))
+
+
+def test_bf16_training_reads_and_scores_dev_in_bf16(bert: Path, tmp_path: Path) -> None:
+    torch.set_num_threads(1)
+    seen: dict[str, set[torch.dtype]] = {"training": set(), "dev": set()}
+
+    def watch(module: torch.nn.Module, _: Any, made: torch.Tensor) -> None:
+        if isinstance(module, torch.nn.Linear):
+            seen["training" if module.training else "dev"].add(made.dtype)
+
+    def score(scorer: PairScorer) -> float:
+        return float(scorer.score([("fish0 fish1", "ship0")])[0])
+
+    settings = {"base": {"model": str(bert)}, "max_steps": 2, "evaluations": 1, "precision": "bf16"}
+    handle = torch.nn.modules.module.register_module_forward_hook(watch)
+    try:
+        BiEncoder.model_validate(settings).train([toy_pairs(12)], context_in(tmp_path, select=score))
+    finally:
+        handle.remove()
+    assert seen == {"training": {torch.bfloat16}, "dev": {torch.bfloat16}}
 
 
 def test_what_is_off_is_in_no_identity() -> None:
