@@ -214,5 +214,11 @@ class ServedLLM(CommonPacing, AnswerOptions, ServedModel):
         """
         if not self.command:
             check_chat_folder(LanguageModel(model=self.model, revision=self.revision))
+            folder = reference.local(self.model)
+            if self.serve == programs.TRANSFORMERS and folder is not None and "@" in str(folder.resolve()):
+                raise UserError(
+                    f"{self.model}: transformers serve takes what follows an @ for a revision; move the"
+                    f" folder, which is {folder.resolve()}"
+                )
         elif self.model.startswith((".", "/", "~")) and why_no_file(path_of(self.model)) == NO_FILE:
             raise UserError(f"{self.model}: no such file or folder: {path_of(self.model).absolute()}")

@@ -117,6 +117,14 @@ def test_a_folder_without_a_chat_template_is_refused_where_it_stands(
     worded(fault, f"study.yaml:{asking.line('model: /')}", "llm.model", "chat_template.jinja")
 
 
+def test_a_folder_that_transformers_serve_takes_for_a_revision_is_refused(
+    asking: ExperimentFile, chat_model: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(chat_model, tmp_path / "chat@2")
+    (fault,) = asking.faults(f"llm={{serve: transformers, model: {folder}}}")
+    worded(fault, "llm.model", "chat@2", "revision")
+
+
 def test_a_command_of_a_file_runs_only_where_the_user_allows_it(
     asking: ExperimentFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

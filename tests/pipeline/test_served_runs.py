@@ -17,9 +17,14 @@ from experiment_files import ExperimentFile
 from fake_stages import RUNTIME
 from fakes import Lines
 from test_chat_runs import GenerationOnly, generated, texts
+from typer.testing import CliRunner
 from wording import refused, worded
 
+from synthbench.cli.main import app
+from synthbench.config.served_llm import ServedLLM
+from synthbench.llm.client import ChatClient
 from synthbench.llm.ledger import entries
+from synthbench.llm.requests import ChatRequest
 from synthbench.llm.server import Servers
 from synthbench.pipeline.engine.jobs import executor
 from synthbench.pipeline.engine.plan import Plan, statuses
@@ -110,6 +115,28 @@ def message(report: Report, plan: Plan) -> str:
 
 def identity(experiment: ExperimentFile, *assignments: str) -> str:
     return generated(make_plan(experiment.load(*assignments))).identity
+
+
+def test_the_command_ends_with_code_2_where_the_server_does_not_start(
+    asking: ExperimentFile, notes: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(ALLOWED)
+    (asking.folder / "home").mkdir()
+    shutil.copyfile(empty_database, asking.folder / "home" / "mlflow.db")
+    asking.change(command(notes), command(notes, "--fails"))
+    command_line = [
+        "run",
+        str(asking.file),
+        "--output",
+        str(asking.folder / "reports"),
+        "--variant",
+        "silver",
+    ]
+    failure = CliRunner().invoke(app, [*command_line, "--allow-code"])
+    assert failure.exit_code == 2
+    assert "runs command: " in failure.stderr
+    assert "its server ended with exit code 1 before it was healthy" in failure.stderr
+    assert "Traceback" not in failure.stderr
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -241,6 +268,35 @@ def test_a_run_that_is_killed_leaves_no_server(notes: Path, tmp_path: Path) -> N
     process.kill()
     process.communicate()
     wait_until(lambda: living(notes) == [])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a process that its parent is gone")
+def test_a_guard_that_is_killed_leaves_no_server(asking: ExperimentFile, notes: Path, tmp_path: Path) -> None:
+    with Servers(tmp_path / "logs", Lines()) as servers:
+        door = servers.door(asking.load().llms["llm"].endpoint())
+        wait_until(lambda: door.server_if_ready() is not None)
+        (server,) = living(notes)
+        guard = psutil.Process(server).parent()
+        assert guard is not None
+        guard.kill()
+        wait_until(lambda: living(notes) == [])
+
+
+def test_an_interruption_does_not_wait_until_the_server_is_healthy(
+    asking: ExperimentFile, notes: Path, tmp_path: Path
+) -> None:
+    llm = asking.load(f"llm.serve={command(notes, '--sleeps')}").llms["llm"]
+
+    def interrupted() -> Iterator[ChatRequest]:
+        yield ChatRequest("a", ({"role": "user", "content": "a dog"},), {})
+        wait_until(lambda: living(notes) != [])
+        raise KeyboardInterrupt
+
+    with Servers(tmp_path / "logs", Lines()) as servers:
+        assert isinstance(llm.settings, ServedLLM)
+        endpoint = llm.endpoint(llm.settings.behind(servers.door(llm.endpoint())))
+        with pytest.raises(KeyboardInterrupt):
+            list(ChatClient(endpoint, tmp_path / "answers").answers(interrupted()))
 
 
 @pytest.mark.experiments
