@@ -255,7 +255,13 @@ def _is_row(path: KeyPath) -> bool:
 def is_another_component(under: Mapping[str, Any], over: Mapping[str, Any]) -> bool:
     """Tell whether a section's patch names another component, and so replaces the whole section."""
     is_method = "method" in under or "method" in over
-    known = [key for key in COMPONENT_KEYS if not (is_method and key in SOURCE_KEYS)]
+    # A key with a mapping is an axis or a row of this name.
+    known = [
+        key
+        for key in COMPONENT_KEYS
+        if not (is_method and key in SOURCE_KEYS)
+        and not any(isinstance(each.get(key), dict) for each in (under, over))
+    ]
     is_named_anew = any(key in over and under.get(key) != over[key] for key in known)
     return is_named_anew and any(key in under for key in known)
 

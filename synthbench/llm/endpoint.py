@@ -251,13 +251,15 @@ class ChatAmount:
 
     def lines(self, endpoint: Endpoint) -> Iterator[str]:
         """Yield a line on requests and tokens, and one on money with the date of its prices."""
+        *_, own_name = endpoint.section.partition("llms.")
+        money_of = f"money of '{own_name}'" if own_name else "money"
         yield (
-            f"LLM '{endpoint.name}' ({endpoint.model}): about {self.num_requests:,} requests,"
+            f"LLM '{own_name or endpoint.name}' ({endpoint.model}): about {self.num_requests:,} requests,"
             f" {self.prompt_tokens:,} tokens of prompts and {self.completion_tokens:,} of answers, minus"
             " cached answers"
         )
         if endpoint.is_free:
-            yield "money: none, the model runs locally"
+            yield f"{money_of}: none, the model runs locally"
             return
         variable = endpoint.key_variable
         if variable and not os.environ.get(variable, "").strip():
@@ -265,10 +267,10 @@ class ChatAmount:
         price, budget = price_of(endpoint), endpoint.pacing.budget_usd
         limit = "" if budget is None else f"; budget_usd is {budget:g}"
         if price is None:
-            yield f"money: no price is known for {endpoint.model}; set {endpoint.section}.price{limit}"
+            yield f"{money_of}: no price is known for {endpoint.model}; set {endpoint.section}.price{limit}"
             return
         is_batch = endpoint.pacing.batch
         usd = money(endpoint, self) or 0.0
         prices = "batch prices" if is_batch else "prices"
         digits = 2 if usd >= 0.1 else 4
-        yield f"money: about {usd:,.{digits}f} US dollars at the {prices} of {price.date}{limit}"
+        yield f"{money_of}: about {usd:,.{digits}f} US dollars at the {prices} of {price.date}{limit}"

@@ -209,6 +209,13 @@ def test_naming_another_component_replaces_the_section_and_naming_the_same_one_m
     assert merge(under, same).data == {"sampler": {"name": "bm25", "k": 5}}
 
 
+@pytest.mark.parametrize("name", ["method", "trainer", "source", "name"])
+def test_an_axis_may_have_the_name_of_a_components_key(name: str) -> None:
+    under = Document({"grid": {name: {"a": {"x": 1}}, "other": {"b": {}}}})
+    over = Document({"grid": {name: {"a": {"y": 2}}}})
+    assert merge(under, over).data == {"grid": {name: {"a": {"x": 1, "y": 2}}, "other": {"b": {}}}}
+
+
 def test_a_replaced_section_forgets_the_places_of_what_it_replaced() -> None:
     under = parse_document("s:\n  name: a\n  k: 3\n", "under.yaml")
     over = parse_document("s:\n  name: b\n", "over.yaml")
