@@ -187,10 +187,11 @@ class ComponentParser:
                 continue
             given = {
                 "weight": raw.get("weight", 1) != 1 and not trainer.takes_weights,
-                "temperature": raw.get("temperature") is not None and not trainer.takes_temperatures,
+                "loss_temperature": raw.get("loss_temperature") is not None
+                and not trainer.takes_temperatures,
             }
             for key in (key for key, is_wrong in given.items() if is_wrong):
-                self.problems.add(document, ("data", name, key), f"the trainer takes no {key}s")
+                self.problems.add(document, ("data", name, key), f"the trainer takes no part's {key}")
             kind = self.kind_of(raw)
             obstacle = "" if kind is None else trainer.obstacle(kind)
             if obstacle:

@@ -490,4 +490,4 @@ class AuditParser:
 
 def _in_training(section: PartSection) -> dict[str, Any]:
     """Return what a part says of its place in the training."""
-    return {"weight": section.weight, "temperature": section.temperature, "train_on": section.train_on}
+    return {"weight": section.weight, "temperature": section.loss_temperature, "train_on": section.train_on}

@@ -181,8 +181,8 @@ class PartSection(Section):
         le=100,
         description="how many times an epoch has each record of it; of a fraction, that share of the records",
     )
-    temperature: float | None = Field(
-        None, gt=0, le=10, description="SimCSE's for its records; null: the trainer's"
+    loss_temperature: float | None = Field(
+        None, gt=0, le=10, description="SimCSE's `temperature` for its records; null: the trainer's"
     )
     train_on: bool = Field(
         True,

@@ -969,10 +969,10 @@ def test_dots_stand_between_letters(experiment: ExperimentFile, name: str) -> No
     )
 
 
-@pytest.mark.parametrize(("key", "value"), [("weight", 2), ("temperature", 0.1)])
+@pytest.mark.parametrize(("key", "value"), [("weight", 2), ("loss_temperature", 0.1)])
 def test_what_a_part_says_of_itself_needs_a_trainer_that_takes_it(
     experiment: ExperimentFile, key: str, value: float
 ) -> None:
     experiment.change("gold: {source: gold}\n", f"gold: {{source: gold, {key}: {value}}}\n")
     (fault,) = experiment.faults()
-    worded(fault, f"study.yaml:{experiment.line(key)}", f"data.gold.{key}", f"no {key}s")
+    worded(fault, f"study.yaml:{experiment.line(key)}", f"data.gold.{key}", f"no part's {key}")
