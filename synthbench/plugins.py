@@ -380,8 +380,11 @@ class Trainer(Component, ABC):
     """Whether it takes data; if not, giving any is an error."""
     takes_weights: ClassVar[bool] = False
     """Whether it obeys the context's `weights`."""
-    takes_temperatures: ClassVar[bool] = False
-    """Whether it obeys the context's `temperatures`."""
+
+    @property
+    def takes_temperatures(self) -> bool:
+        """Whether it obeys the context's `temperatures`; some losses have one, others have none."""
+        return False
 
     def obstacle(self, kind: RecordKind) -> str:
         """Return why it can't learn from records of this kind, with what can; "" if it can."""

@@ -185,13 +185,14 @@ class ComponentParser:
         for name, raw in (parts if isinstance(parts, dict) else {}).items():
             if not isinstance(raw, dict) or raw.get("train_on") is False:
                 continue
-            given = {
-                "weight": raw.get("weight", 1) != 1 and not trainer.takes_weights,
-                "loss_temperature": raw.get("loss_temperature") is not None
-                and not trainer.takes_temperatures,
-            }
-            for key in (key for key, is_wrong in given.items() if is_wrong):
-                self.problems.add(document, ("data", name, key), f"the trainer takes no part's {key}")
+            if raw.get("weight", 1) != 1 and not trainer.takes_weights:
+                self.problems.add(document, ("data", name, "weight"), "the trainer takes no part's weight")
+            if raw.get("loss_temperature") is not None and not trainer.takes_temperatures:
+                self.problems.add(
+                    document,
+                    ("data", name, "loss_temperature"),
+                    "the trainer takes no part's loss_temperature; simcse and the loss multiple-negatives do",
+                )
             kind = self.kind_of(raw)
             obstacle = "" if kind is None else trainer.obstacle(kind)
             if obstacle:

@@ -182,7 +182,10 @@ class PartSection(Section):
         description="how many times an epoch has each record of it; of a fraction, that share of the records",
     )
     loss_temperature: float | None = Field(
-        None, gt=0, le=10, description="SimCSE's `temperature` for its records; null: the trainer's"
+        None,
+        gt=0,
+        le=10,
+        description="of the losses simcse and multiple-negatives, for its records; null: the trainer's",
     )
     train_on: bool = Field(
         True,

@@ -1,8 +1,10 @@
 """The bi-encoder: sentences are embedded one by one, similarity is the cosine."""
 
+import math
 from collections.abc import Sequence
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
@@ -33,6 +35,13 @@ class BiEncoder(TrainingSettings):
         None, exclude_if=lambda lora: lora is None, description="train adapters alone; null: all weights"
     )
 
+    @model_validator(mode="after")
+    def _orders_are_of_scored_pairs(self) -> Self:
+        if self.both_orders and self.loss is not None and self.loss.record_kind != RecordKind.SCORED_PAIR:
+            kind = self.loss.record_kind
+            raise ValueError(f"both_orders needs scored pairs; loss {self.loss.name} learns from {kind}s")
+        return self
+
     def revisions(self) -> dict[str, str]:
         """Return the content hashes or commits of the base and of what the loss reads."""
         return {**super().revisions(), **({} if self.loss is None else self.loss.revisions())}
@@ -40,6 +49,11 @@ class BiEncoder(TrainingSettings):
     def obstacle(self, kind: RecordKind) -> str:
         """Return why the loss can't learn from records of this kind, "" if it can."""
         return "" if self.loss is None else self.loss.obstacle(kind)
+
+    @property
+    def takes_temperatures(self) -> bool:
+        """Whether each anchor's loss has a temperature."""
+        return self.loss is not None and self.loss.takes_temperatures
 
     @property
     def sentences_per_record(self) -> float:
@@ -58,7 +72,15 @@ class BiEncoder(TrainingSettings):
         from synthbench.training.objectives import COSINE_SIMILARITY, training_table
 
         objective = COSINE_SIMILARITY if self.loss is None else self.loss.objective(context)
-        table = training_table(data, objective, both_orders=self.both_orders, weights=context.weights)
+        given = context.temperatures if self.takes_temperatures else ()
+        temperatures = [math.nan if each is None else each for each in given]
+        table = training_table(
+            data,
+            objective,
+            both_orders=self.both_orders,
+            weights=context.weights,
+            temperatures=temperatures,
+        )
         if self.loss is not None:
             table = self.loss.labelled(table, context)
         model = build_encoder(self.base, context.seed, device_name(context.runtime))

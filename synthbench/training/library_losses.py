@@ -77,6 +77,8 @@ class LibraryLoss(BaseModel):
                 raise ValueError(f"loss {self.name} {f'needs `{key}`' if is_taken else f'takes no `{key}`'}")
         if self.temperature is not None and self.name not in SCALED:
             raise ValueError(f"loss {self.name} takes no `temperature`; those that do: {', '.join(SCALED)}")
+        if self.guide is not None and self.guide.prompts is not None:
+            raise ValueError(f"loss {self.name}: the guide reads the base's prompts; leave out guide.prompts")
         if self.learns_from != "pair" and self.name not in OF_NEGATIVES:
             raise ValueError(
                 f"loss {self.name} learns from {self.record_kind} records; leave out learns_from"
@@ -84,6 +86,11 @@ class LibraryLoss(BaseModel):
         if self.dimensions and self.name in ("distillation", "cached-gist", "cached-multiple-negatives"):
             raise ValueError(f"loss {self.name} takes no `dimensions`")
         return self
+
+    @property
+    def takes_temperatures(self) -> bool:
+        """Whether parts of the data may have temperatures of their own."""
+        return self.name == "multiple-negatives"
 
     @property
     def record_kind(self) -> RecordKind:
@@ -124,22 +131,25 @@ class LibraryLoss(BaseModel):
         return Objective(kind, columns, lambda model: self._module(model, context), takes_several=several)
 
     def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":
-        """Return the table with the teacher's labels, without any if there is no teacher.
+        """Return the table with the teacher's labels or the parts' temperatures, if there are any.
 
         Raises UserError if some records have more negatives than others.
         """
+        import pyarrow as pa
+
         if OF_RECORD in table.column_names:
-            numbers = sorted({int(number) for number, _ in table[OF_RECORD].to_pylist()})
+            facts = table[OF_RECORD].to_pylist()
+            numbers = sorted({int(number) for number, _ in facts})
             if len(numbers) > 1:
                 raise UserError(
                     f"loss {self.name}: takes as many negatives of every record; these have {numbers[0]} to"
                     f" {numbers[-1]}. The trainer simcse takes any number"
                 )
             table = table.drop_columns([OF_RECORD])
+            if context.temperatures and self.takes_temperatures:
+                return table.append_column(OF_RECORD, pa.array([heat for _, heat in facts], pa.float32()))
         if self.teacher is None:
             return table
-        import pyarrow as pa
-
         return table.append_column(OF_RECORD, pa.array(self._labels(table, self.teacher, context)))
 
     def _labels(self, table: "pa.Table", teacher: Pretrained, context: "TrainingContext") -> Any:  # noqa: ANN401
@@ -189,6 +199,10 @@ class LibraryLoss(BaseModel):
             size = model.get_embedding_dimension()
             theirs = self._teacher_size(context)
             return losses.EmbedDistillLoss(model, projection_dim=None if size == theirs else theirs)
+        if context.temperatures and self.takes_temperatures:
+            from synthbench.training.losses import OwnTemperatures
+
+            return OwnTemperatures(model, **of_scale)
         makers: dict[str, Any] = {
             "cosine": losses.CosineSimilarityLoss,
             "cosent": losses.CoSENTLoss,

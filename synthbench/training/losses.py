@@ -49,6 +49,20 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
         return losses.mean()
 
 
+class OwnTemperatures(MultipleNegativesRankingLoss):
+    """The library's loss with the temperatures of records as labels; NaN is the loss's own."""
+
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
+        """Return the mean loss; each anchor's cosines are divided by its record's temperature."""
+        common = self.scale
+        # The library multiplies a matrix with one row for each anchor by it.
+        self.scale = torch.where(labels.isnan(), common, 1 / labels)[:, None]  # type: ignore[assignment]
+        try:
+            return super().compute_loss_from_embeddings(embeddings, labels)
+        finally:
+            self.scale = common
+
+
 class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
     """The same loss in the memory of `chunk_size` records, by gradient caching (arXiv 2101.06983).
 

@@ -1,7 +1,7 @@
 """SimCSE: each sentence is drawn to its positive and pushed from all others of the batch."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -24,8 +24,6 @@ class SimCSE(TrainingSettings):
 
     Supervised on triplets and pairs, unsupervised on sentences (Gao et al. 2021, sections 3 and 4).
     """
-
-    takes_temperatures: ClassVar[bool] = True
 
     version = 1
     model_kind = ModelKind.ENCODER
@@ -142,6 +140,11 @@ class SimCSE(TrainingSettings):
                 "positives_from needs learns_from: pair or triplet; a sentence is its own positive"
             )
         return self
+
+    @property
+    def takes_temperatures(self) -> bool:
+        """Each anchor's loss has a temperature."""
+        return True
 
     @property
     def sentences_per_record(self) -> float:

@@ -106,6 +106,16 @@ def test_two_processes_have_the_gradients_of_the_whole_batch(bert: Path, tmp_pat
         assert largest_difference(expected, torch.load(tmp_path / name)) < 1e-5
 
 
+def test_two_temperatures_in_one_batch_worked_out_by_hand(model: torch.nn.Module) -> None:
+    """Cosines are 1 with the own positive and 0 with the other: log(1 + exp(-1 / temperature)) a row."""
+    unit, labels = torch.eye(2), torch.tensor([[1, 1.0], [1, 0.5]])
+    expected = pytest.approx((0.313262 + 0.126928) / 2, abs=1e-5)
+    plain = ContrastiveLoss(model, 0.05)
+    assert plain.compute_loss_from_embeddings([unit, unit], labels).item() == expected
+    cached = CachedContrastiveLoss(model, 0.05, 0.0, chunk_size=1)
+    assert cached.calculate_loss([list(unit.split(1)), list(unit.split(1))], labels).item() == expected
+
+
 MORE_NEGATIVES = [[0.2, 2.0], [9.0, 9.0], [1.0, -3.0]]
 """The second record has no such negative: what is there must not matter."""
 

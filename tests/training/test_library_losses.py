@@ -1,5 +1,6 @@
 """Losses of sentence-transformers by name: what each learns from, and that it is the library's."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -176,12 +177,59 @@ def test_records_with_different_numbers_of_negatives_are_refused(bert: Path, tmp
         trained(bert, tmp_path, mixed, loss={"name": "multiple-negatives", "learns_from": "triplet"})
 
 
+def test_a_parts_temperature_divides_the_cosines_of_its_anchors(bert: Path, tmp_path: Path) -> None:
+    named = loss(name="multiple-negatives", temperature=0.5)
+    context = replace(context_in(tmp_path), temperatures=(1.0, None))
+    made = named.objective(context).loss(build_encoder(Pretrained(model=str(bert)), 0, "cpu"))
+    # The cosine of an anchor is 1 with its own positive and 0 with the other: a row's loss is
+    # log(1 + exp(-1 / temperature)), with temperatures 1 and, of the loss itself, 1/2.
+    unit = torch.eye(2)
+    found = made.compute_loss_from_embeddings([unit, unit], torch.tensor([1.0, math.nan])).item()
+    assert found == pytest.approx((0.313262 + 0.126928) / 2, abs=1e-5)
+    assert made.scale == 2.0, "the loss's own is as it was"
+
+
+@pytest.mark.parametrize("extra", [{}, {"learns_from": "triplet"}, {"dimensions": (16, 8)}])
+def test_temperatures_of_parts_reach_the_librarys_loss(
+    bert: Path, tmp_path: Path, extra: dict[str, Any]
+) -> None:
+    torch.set_num_threads(1)
+    settings = {"base": {"model": str(bert)}, "max_steps": 3, "batch_size": 6, "learning_rate": 1e-2}
+    trainer = BiEncoder.model_validate(
+        {**settings, "loss": {"name": "multiple-negatives", "temperature": 0.05, **extra}}
+    )
+    assert trainer.takes_temperatures
+    made = {}
+    for name, temperatures in {"none": (), "same": (0.05, None), "other": (1.0, None)}.items():
+        context = replace(context_in(tmp_path / name), temperatures=temperatures)
+        trainer.train([triplets(12), triplets(7)], context)
+        model = load(context.output, context.runtime)
+        assert isinstance(model, Encoder)
+        made[name] = model.encode(["fish ship", "moon"])
+    assert np.allclose(made["none"], made["same"], atol=1e-5)
+    assert not np.allclose(made["none"], made["other"], atol=1e-4)
+
+
+def test_other_losses_take_no_temperature_of_a_part() -> None:
+    base = {"model": "m"}
+    assert not BiEncoder(base=base).takes_temperatures
+    assert not BiEncoder(base=base, loss={"name": "cosent"}).takes_temperatures
+
+
+def test_both_orders_are_of_scored_pairs() -> None:
+    with pytest.raises(ValidationError, match="both_orders needs scored pairs; loss multiple-negatives"):
+        BiEncoder.model_validate(
+            {"base": {"model": "m"}, "both_orders": True, "loss": {"name": "multiple-negatives"}}
+        )
+
+
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
         ({"name": "gist"}, "loss gist needs `guide`"),
         ({"name": "margin-mse"}, "loss margin-mse needs `teacher`"),
         ({"name": "cosent", "guide": {"model": "m"}}, "loss cosent takes no `guide`"),
+        ({"name": "gist", "guide": {"model": "m", "prompts": {"query": "q: "}}}, "leave out guide.prompts"),
         ({"name": "cosine", "temperature": 0.1}, "loss cosine takes no `temperature`"),
         ({"name": "angle", "learns_from": "triplet"}, "learns from scored_pair records"),
         ({"name": "cached-gist", "guide": {"model": "m"}, "dimensions": (8,)}, "takes no `dimensions`"),
