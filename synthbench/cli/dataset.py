@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from synthbench.cli.options import check_code_of
 from synthbench.errors import UserError
 from synthbench.home import home
 
@@ -198,6 +199,7 @@ def open_encoder(model: str | None) -> "Encode":
         base = Pretrained(model=STATIC, static=True)
         opened = load_pretrained(base, ModelKind.ENCODER, Runtime(device="cpu"))
     else:
+        check_code_of(model)
         opened = open_model(model, None, Runtime())
     if not isinstance(opened, Encoder):
         raise UserError(f"--encoder {model}: scores pairs; an encoder is needed")

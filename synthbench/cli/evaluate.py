@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from synthbench.cli.console import console
+from synthbench.cli.options import check_code_of
 from synthbench.cli.suites import SUITES, Origin, Suite, find_tasks, in_short
 from synthbench.errors import UserError
 from synthbench.home import home
@@ -65,6 +66,7 @@ def evaluate(
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise UserError(f"--json {json_file}: no folder {json_file.absolute().parent}")
     progress = progress_for_people()
+    check_code_of(model)
     identity = model_fingerprint(model, revision)
     tasks, missing = find_tasks(suite, data, origin)
     for reason in in_short(missing):

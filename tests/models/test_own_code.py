@@ -1,17 +1,22 @@
 """Models with Python code of their own: it runs by a flag, where the user allows code, and is named."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hub_cache import SENTENCES, tiny_bert
+from hub_cache import SENTENCES, HubCache, tiny_bert
+from huggingface_hub.utils import filter_repo_objects
 from small_experiment import Project, new_project
 from wording import refused, worded
 
-from synthbench.models.artifact import load, save_model
+from synthbench.cli.dataset import open_encoder
+from synthbench.cli.options import check_code_of
+from synthbench.models.artifact import load, save_baseline, save_model, save_untrained
 from synthbench.models.encoder import LengthBatchedEncoder
 from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.plugin_files import ALLOWED
 from synthbench.runtime import Runtime
 
 CODE = """
@@ -57,6 +62,54 @@ def test_with_the_flag_it_runs_and_a_trained_model_keeps_it(own: Path, tmp_path:
     np.testing.assert_allclose(again.encode(SENTENCES), model.encode(SENTENCES), atol=1e-5)
 
 
+def test_a_model_of_the_hub_comes_with_its_code(
+    own: Path, hub_cache: HubCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hub sends only the files whose names are asked for; this one is a cache that obeys, too."""
+    snapshot = hub_cache.add_model("org/own", "a" * 40, lambda folder: _copy(own, folder))
+
+    def download(*_: object, allow_patterns: list[str], **__: object) -> str:
+        names = [file.relative_to(snapshot).as_posix() for file in snapshot.rglob("*")]
+        for name in set(names) - set(filter_repo_objects(names, allow_patterns=allow_patterns)):
+            (snapshot / name).unlink()
+        return str(snapshot)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    with refused("trust_remote_code: true", "org/own"):
+        build_encoder(Pretrained(model="org/own"), 0, "cpu")
+    model = build_encoder(Pretrained(model="org/own", trust_remote_code=True), 0, "cpu")
+    assert type(model[0].auto_model).__name__ == "OwnModel"
+
+
+@pytest.mark.parametrize("is_trained", [True, False])
+def test_a_model_folder_from_elsewhere_runs_no_code_unless_its_folder_is_allowed(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_trained: bool
+) -> None:
+    monkeypatch.delenv(ALLOWED, raising=False)
+    base = Pretrained(model=str(own), trust_remote_code=True)
+    if is_trained:
+        save_model(build_encoder(base, 0, "cpu"), tmp_path)
+    else:
+        save_untrained(base, tmp_path)
+    with refused(str(tmp_path), ALLOWED, "code"):
+        check_code_of(str(tmp_path))
+    with refused(str(tmp_path), ALLOWED, "code"):
+        open_encoder(str(tmp_path))
+    monkeypatch.setenv(ALLOWED, str(tmp_path))
+    assert open_encoder(str(tmp_path))(["a man"]).shape == (1, 32)
+
+
+def test_folders_without_code_are_open_to_all(own: Path, tmp_path: Path) -> None:
+    check_code_of(str(own))
+    check_code_of("org/name")
+    save_baseline("jaccard", tmp_path)
+    check_code_of(str(tmp_path))
+
+
+def _copy(source: Path, folder: Path) -> None:
+    shutil.copytree(source, folder, dirs_exist_ok=True)
+
+
 @pytest.fixture
 def project(tmp_path: Path, own: Path) -> Project:
     """A small experiment with a row whose base has code of its own."""
@@ -77,5 +130,6 @@ def test_the_table_names_the_model_and_the_row(project: Project, own: Path) -> N
         "run", "small.yaml", "--variant", "own-code", "--seeds", "0", "--allow-code", "--output", "out"
     )
     assert (called.code, called.errors) == (0, [])
+    assert f"runs code: that comes with the model {own}" in called.out + called.err
     (table,) = (project.folder / "out").glob("*/*/table.md")
     assert f"Runs code that comes with the model {own}: own-code." in table.read_text(encoding="utf-8")

@@ -98,6 +98,19 @@ def test_a_training_takes_as_many_steps_as_its_parts_weigh() -> None:
     assert steps == [20, 25]
 
 
+def test_weights_are_those_of_the_parts_by_number_and_rows_are_counted_as_they_are_drawn() -> None:
+    settings = {"base": {"model": "gpt2"}, "epochs": 1, "batch_size": 1}
+    plugin = component("trainers", "bi-encoder").model_validate(settings)
+    # By name, data:10 comes before data:2.
+    inputs = {f"data:{index}": Facts(num_records=5) for index in (0, 1, 10, *range(2, 10))}
+    work = work_of(Piece("train", "bi-encoder", {"weights": [0.3, 0.3, *[1.0] * 8, 5.0]}, plugin, inputs))
+    assert work is not None
+    # Of 5 records 0.3 are 2 each time (1.5, to even), then 8 x 5 and 5 x 5
+    assert work.calls == 2 + 2 + 40 + 25
+    unknown = {**inputs, "data:1": Facts()}
+    assert work_of(Piece("train", "bi-encoder", {}, plugin, unknown)) is None
+
+
 def test_an_unknown_size_is_unknown_and_what_it_is_a_part_of_is_at_least_the_rest() -> None:
     assert predict("train", Work("m", None, 5), MACHINE) is None
     assert predict("train", None, MACHINE) is None

@@ -13,7 +13,7 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.work import FORWARD, Expected, Work, reading, shape_of
+from synthbench.models.work import FORWARD, Expected, Work, reading, shape_of, weighted_size
 from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
@@ -129,11 +129,15 @@ def _training(piece: Piece, trainer: Trainer) -> Work | None:
 
 
 def _num_trained_on(piece: Piece) -> int | None:
-    """Return how many records an epoch has: of each part as many as its weight says; None: unknown."""
-    sizes = [facts.num_records for name, facts in piece.inputs.items() if name.startswith(DATA)]
-    weights = piece.config.get("weights") or [1.0] * len(sizes)
-    known = [size * weight for size, weight in zip(sizes, weights, strict=True) if size is not None]
-    return round(sum(known)) if len(known) == len(sizes) else None
+    """Return how many rows an epoch has: of each part as many as its weight says; None: unknown."""
+    weights, num_rows = piece.config.get("weights"), 0
+    for name, facts in piece.inputs.items():
+        if name.startswith(DATA):
+            if facts.num_records is None:
+                return None
+            weight = weights[int(name.removeprefix(DATA))] if weights else 1.0
+            num_rows += weighted_size(facts.num_records, weight)
+    return num_rows
 
 
 def _evaluating(piece: Piece) -> Work | None:
