@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
@@ -69,6 +70,15 @@ def _known_as(package: str) -> str:
     """Return a package's name; of a file beside an experiment the file's, wherever it lies."""
     file = file_of(package)
     return package if file is None else file.name
+
+
+def content_of_synthbench() -> str:
+    """Return a hash of all code that ships with synthbench: machines that share work need the same."""
+    digest = hashlib.sha256()
+    for name in sorted(_own_packages()):
+        import_module(name)
+        digest.update(_content(name).encode())
+    return digest.hexdigest()
 
 
 @cache

@@ -1,13 +1,30 @@
 """How a computation runs (device, threads, batches, progress), as opposed to what it computes."""
 
 from contextlib import AbstractContextManager, nullcontext
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.errors import UserError
 
 SEQUENCES = {"cpu": 192, "cuda": 2048}
+
+
+class Resources(BaseModel):
+    """What a stage of one kind takes of a machine; null: by the size of its models."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    cpus: int | None = Field(
+        None, ge=1, description="CPU cores; null: runtime.threads, else 1, beside a GPU 2"
+    )
+    gpus: float | None = Field(
+        None,
+        ge=0,
+        le=64,
+        description="GPUs, or a share of one; null: 1 where a model computes, if there are any",
+    )
+    memory_gb: float | None = Field(None, gt=0, description="main memory in gigabytes")
 
 
 class Runtime(BaseModel):
@@ -26,6 +43,21 @@ class Runtime(BaseModel):
         description="sequences (texts and their counter prompts) that a language model writes side by side;"
         f" null: {SEQUENCES['cpu']} on a CPU, {SEQUENCES['cuda']:,} on a GPU",
     )
+
+    executor: Literal["local", "ray"] = Field(
+        "local", description="what runs the stages: processes of this machine, or a Ray cluster"
+    )
+    address: str = Field(
+        "",
+        description="of the Ray cluster: HOST:PORT, or auto: the one that this machine is part of; empty: a"
+        " cluster of this machine alone, for the time of the run",
+    )
+    retries: int = Field(
+        2, ge=0, le=100, description="on a cluster: how many times a stage starts again whose worker was lost"
+    )
+    resources: dict[
+        Literal["exclude", "join", "prepare", "generate", "train", "select", "evaluate", "audit"], Resources
+    ] = Field({}, description="on a cluster: what a stage of each kind takes, such as `train: {gpus: 0.5}`")
 
     def num_sequences(self, device_type: str) -> int:
         """Return how many sequences a language model writes side by side on "cpu", "cuda" ..."""

@@ -44,6 +44,12 @@ def run(
     data: Data = None,
     allow_code: AllowCode = False,
     jobs: Annotated[int, typer.Option(min=1, help="Local processes.")] = 1,
+    executor: Annotated[
+        str | None, typer.Option(metavar="local|ray", help="What runs the stages [runtime.executor].")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Ray cluster: HOST:PORT, or auto [runtime.address].")
+    ] = None,
     force: Annotated[
         list[str] | None, typer.Option(metavar="STAGE", help="Compute again: a kind, or a glob over stages.")
     ] = None,
@@ -60,6 +66,8 @@ def run(
     progress.say(store_line())
     progress.say(f"reading {file}")
     allow_code_beside(file, allow_code)
+    where = {"runtime.executor": executor, "runtime.address": address}
+    assignments = [*(assignments or []), *(f"{key}={value}" for key, value in where.items() if value)]
     invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))
     try:
         _run(invocation, progress, (jobs, force or []), output)

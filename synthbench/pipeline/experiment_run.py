@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from synthbench.config.experiment import Experiment
@@ -20,7 +21,7 @@ from synthbench.pipeline.engine.cleaning import run_in_progress
 from synthbench.pipeline.engine.jobs import executor
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.progress import PlainProgress, RunMonitor
-from synthbench.pipeline.engine.runner import Report, Runner, matching
+from synthbench.pipeline.engine.runner import Executor, Report, Runner, matching
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.pipeline.estimates.estimator import estimator_for
 from synthbench.pipeline.estimates.facts import Known
@@ -91,7 +92,8 @@ def compute(
     in_progress = run_in_progress(store, f"experiment {experiment.name}", plan.stages)
     llm_servers = llms_on_demand(progress)
     say = None if isinstance(progress, PlainProgress) else progress.say
-    with disk_errors(store.root), in_progress, llm_servers as llm, executor(jobs, say) as workers:
+    executing = _executor(plan, store, runtime, jobs, say)
+    with disk_errors(store.root), in_progress, llm_servers as llm, executing as workers:
         runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
         with progress.watching(monitor):
             report = runner.run(plan, matching(plan, force))
@@ -132,9 +134,27 @@ def record(computed: Computed, progress: RunProgress) -> Recorded:
     return Recorded(tracked, errors, edited, sheets)
 
 
+@contextmanager
+def _executor(
+    plan: Plan, store: Store, runtime: Runtime, jobs: int, say: Callable[[str], None] | None
+) -> Iterator[Executor]:
+    """Yield what runs the stages; raises UserError if it can't run all of them."""
+    if runtime.executor == "local":
+        with executor(jobs, say) as processes:
+            yield processes
+        return
+    from synthbench.pipeline.engine.ray_executor import ray_cluster
+    from synthbench.pipeline.estimates.needs import needs_of
+
+    known = Known(store)
+    needs = partial(needs_of, known=known, runtime=runtime)
+    with ray_cluster(runtime, plan.stages.values(), needs, store.root, jobs) as cluster:
+        yield cluster
+
+
 def _runtime(experiment: Experiment, jobs: int) -> Runtime:
-    """Divide the cores among the processes, unless the experiment sets the threads."""
-    if experiment.runtime.threads is not None:
+    """Divide the cores among the processes, unless the experiment sets the threads or a cluster has them."""
+    if experiment.runtime.threads is not None or experiment.runtime.executor == "ray":
         return experiment.runtime
     return experiment.runtime.model_copy(update={"threads": max(1, (os.cpu_count() or 1) // jobs)})
 

@@ -53,7 +53,7 @@ def test_plugins_are_listed_with_version_place_and_settings(
     called = project.call("list", group)
     assert (called.code, called.err) == (0, "")
     assert f"\n{name}  version 1  [" in f"\n{called.out}"
-    assert any(" ".join(line.split()).startswith(field) for line in called.out.splitlines())
+    assert f" {field}" in f" {' '.join(called.out.split())}"
 
 
 def test_a_listing_fits_into_100_columns(project: Project) -> None:

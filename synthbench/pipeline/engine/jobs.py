@@ -216,11 +216,12 @@ class LocalProcesses:
             future = pool.submit(_run, job_there)
         self._running[future] = (job, pool)
 
-    def wait(self) -> list[tuple[Job, Outcome]]:
-        """Return what has finished, at least one job."""
+    def wait(self, seconds: float | None = None) -> list[tuple[Job, Outcome]]:
+        """Return what has finished, at least one job unless so many seconds have passed."""
         if not self._running:
             return []
-        done, _ = concurrent.futures.wait(self._running, return_when=concurrent.futures.FIRST_COMPLETED)
+        first = concurrent.futures.FIRST_COMPLETED
+        done, _ = concurrent.futures.wait(self._running, seconds, return_when=first)
         return [self._finished(future) for future in done]
 
     def _new_pool(self) -> ProcessPoolExecutor:

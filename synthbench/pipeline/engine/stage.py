@@ -4,9 +4,10 @@ import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from socket import gethostname
 from typing import Any, ClassVar
 
 from synthbench.config.documents import flatten
@@ -117,6 +118,15 @@ class Stage:
         """Raise UserError if a plug-in's code has changed since the stage was planned."""
         for change in code_changes(self.spec.get("code", {}), self.operation.code()):
             raise UserError(f"{self}: {change} while the run was under way; run the same command again")
+
+    def check_identity(self) -> None:
+        """Raise UserError if the stage is other work on this machine than where it was planned."""
+        here = Stage(replace(self.operation), self.inputs, self.label)  # type: ignore[type-var] # all are dataclasses
+        if here.identity != self.identity:
+            raise UserError(
+                f"{self}: is other work on {gethostname()} than where it was planned"
+                f" ({difference(self.spec, here.spec)}); give both the same files"
+            )
 
     @property
     def kind(self) -> str:

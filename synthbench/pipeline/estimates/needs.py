@@ -1,0 +1,62 @@
+"""What a stage needs of a machine: CPU cores, GPUs, memory."""
+
+import math
+from collections.abc import Collection, Iterator
+
+from pydantic import BaseModel
+
+from synthbench.models.work import shape_of
+from synthbench.pipeline.engine.ray_executor import Needs
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.estimates.facts import Known
+from synthbench.runtime import Resources, Runtime
+
+LIGHT_GB = 0.5
+"""Memory of a stage that reads and writes records."""
+LOADED_GB = 2.0
+"""Memory that torch and transformers take, and a batch of a small model."""
+BYTES_READ, BYTES_TRAINED = 4, 16
+"""Bytes for each parameter: its value; and while it is trained its gradient and AdamW's two moments."""
+CORES_BESIDE_A_GPU = 2
+USES_MODELS = ("train", "evaluate", "generate")
+
+
+def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -> Needs:
+    """Return what a stage needs: what `runtime.resources` states of its kind, the rest by its models' sizes.
+
+    A stage with a model takes a GPU if some machine has one (`num_gpus`: the most that one has), and the
+    runtime's device allows it.
+    """
+    sizes = tuple(_model_sizes(stage, known))
+    takes_model = bool(sizes) or stage.kind in USES_MODELS
+    gpus = 1.0 if takes_model and num_gpus and runtime.device.partition(":")[0] in ("auto", "cuda") else 0.0
+    each = BYTES_TRAINED if stage.kind == "train" else BYTES_READ
+    memory_gb = LOADED_GB + sum(sizes) * each / 1e9 if takes_model else LIGHT_GB
+    stated = runtime.resources.get(stage.kind, Resources())  # type: ignore[call-overload] # any kind may be asked for
+    gpus = gpus if stated.gpus is None else stated.gpus
+    cpus = stated.cpus or runtime.threads or (CORES_BESIDE_A_GPU if gpus else 1)
+    return Needs(cpus, gpus, math.ceil(10 * (stated.memory_gb or memory_gb)) / 10)
+
+
+def _model_sizes(stage: Stage, known: Known) -> Iterator[int]:
+    """Yield the numbers of parameters of the models that a stage names, as far as they are known."""
+    piece = known.piece(stage)
+    named = {*_named(piece.plugin)}
+    named |= {(facts.base.model, facts.base.revision) for facts in piece.inputs.values() if facts.base}
+    for model, revision in sorted(named, key=str):
+        shape = shape_of(model, revision)
+        if shape is not None:
+            yield shape.num_parameters
+
+
+def _named(settings: object) -> Iterator[tuple[str, str | None]]:
+    """Yield name and revision of each model in a plug-in's settings."""
+    if isinstance(settings, BaseModel):
+        model, revision = getattr(settings, "model", None), getattr(settings, "revision", None)
+        if isinstance(model, str):
+            yield model, revision if isinstance(revision, str) else None
+        for name in type(settings).model_fields:
+            yield from _named(getattr(settings, name))
+    elif isinstance(settings, Collection) and not isinstance(settings, str):
+        for each in settings.values() if isinstance(settings, dict) else settings:
+            yield from _named(each)

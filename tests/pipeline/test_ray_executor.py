@@ -1,0 +1,154 @@
+"""What a Ray cluster is told and asked, without one; tests/cluster has runs on real ones."""
+
+import pickle
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from experiment_files import ExperimentFile
+from fake_stages import Work, stage
+from wording import refused
+
+from synthbench.models.pretrained import Pretrained
+from synthbench.pipeline.engine.jobs import Job, LocalProcesses
+from synthbench.pipeline.engine.progress import PlainProgress
+from synthbench.pipeline.engine.ray_executor import (
+    Needs,
+    Node,
+    RayCluster,
+    _carry_out,
+    _Code,
+    _faults,
+    ray_cluster,
+)
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.facts import Known
+from synthbench.pipeline.estimates.needs import needs_of
+from synthbench.pipeline.planning import make_plan
+from synthbench.runtime import Runtime
+
+SMALL = Node("a", "alpha (10.0.0.1)", cpus=4, gpus=0, memory_gb=16)
+LARGE = Node("b", "beta (10.0.0.2)", cpus=32, gpus=2, memory_gb=256)
+
+
+def connect(store: Store, address: str) -> None:
+    runtime = Runtime(executor="ray", address=address)
+    with ray_cluster(runtime, [], lambda *_: Needs(1, 0, 1), store.root, 1):
+        pass
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:port"])
+def test_no_cluster_at_the_address_is_one_line(store: Store, address: str) -> None:
+    with refused(address, "no Ray cluster at", "ray start --head"):
+        connect(store, address)
+
+
+def test_the_protocol_of_rays_client_is_refused(store: Store) -> None:
+    with refused("ray://head:10001", "--address auto"):
+        connect(store, "ray://head:10001")
+
+
+def test_the_extra_that_is_missing_is_named_with_its_command(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with refused("pip install 'synthbench[ray]'"):
+        connect(store, "")
+
+
+def cluster(needs: dict[str, Needs], *nodes: Node) -> RayCluster:
+    return RayCluster(nodes, lambda one: needs[one.operation.component], 2, LocalProcesses(1))
+
+
+def test_what_no_node_can_hold_is_refused_each_sort_once() -> None:
+    needs = {
+        "light": Needs(1, 0, 1),
+        "wide": Needs(64, 0, 1),
+        "gpus": Needs(1, 3, 1),
+        "large": Needs(1, 1, 300),
+    }
+    stages = [stage(name, behaviour=turn) for turn in ("a", "b") for name in needs]
+    with refused("work wide", "work gpus", "work large", "beta (10.0.0.2)") as caught:
+        cluster(needs, SMALL, LARGE).check_fit(stages)
+    assert len(caught.value.messages) == 3  # type: ignore[attr-defined]
+    cluster(needs, SMALL, LARGE).check_fit([stage("light"), stage("gpus", first=True)])
+
+
+def test_a_node_with_other_code_or_without_the_folder_is_named(tmp_path: Path) -> None:
+    ours, theirs = _Code("1.0", "abcdefghijk", "3.11.7"), _Code("1.1", "zyxwvutsrq", "3.12.1")
+    assert list(_faults(SMALL, ours, ours, None)) == []
+    (other,) = _faults(SMALL, theirs, ours, None)
+    assert other == (
+        "node alpha (10.0.0.1): has synthbench 1.1 (content zyxwvuts, Python 3.12.1), this machine 1.0"
+        " (content abcdefgh, Python 3.11.7); install the same"
+    )
+    (unseen,) = _faults(SMALL, ours, ours, tmp_path)
+    assert f"does not see {tmp_path}; set SYNTHBENCH_HOME" in unseen
+
+
+class Elsewhere(Work):
+    """Work that reads something that differs from machine to machine."""
+
+    content: ClassVar[str] = "here"
+
+    def config(self) -> dict[str, Any]:
+        return {"content": self.content}
+
+
+def test_a_worker_refuses_a_stage_that_is_other_work_there(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned = Stage(Elsewhere("read"))
+    assert planned.identity
+    sent = pickle.dumps(Job(store, [planned], Runtime(device="cpu"), PlainProgress()))
+    assert _carry_out(sent).executed == (planned.identity,)
+    store.discard(planned.identity)
+    monkeypatch.setattr(Elsewhere, "content", "there")
+    outcome = _carry_out(sent)
+    assert outcome.is_user_error
+    (line,) = outcome.error
+    assert 'content "here" -> "there"' in line
+    assert not store.has(planned.identity)
+
+
+def test_a_job_that_can_not_be_read_says_so() -> None:
+    outcome = _carry_out(b"no pickle")
+    assert outcome.is_user_error
+    assert "can't be read on" in outcome.error[0]
+
+
+GPT2_GB = (12 * (4 * 768**2 + 2 * 768 * 3072) + 50257 * 768) / 1e9
+
+
+@pytest.mark.parametrize(
+    ("runtime", "num_gpus", "expected"),
+    [
+        ({}, 0, Needs(1, 0.0, 4.0)),
+        ({}, 2, Needs(2, 1.0, 4.0)),
+        ({"device": "cpu"}, 2, Needs(1, 0.0, 4.0)),
+        ({"threads": 4}, 0, Needs(4, 0.0, 4.0)),
+        ({"resources": {"train": {"gpus": 0.5, "memory_gb": 7.0}}}, 2, Needs(2, 0.5, 7.0)),
+        ({"resources": {"train": {"cpus": 3}}}, 0, Needs(3, 0.0, 4.0)),
+    ],
+)
+def test_a_stage_needs_what_its_models_take_or_what_the_user_states(
+    experiment: ExperimentFile, store: Store, runtime: dict[str, Any], num_gpus: float, expected: Needs
+) -> None:
+    """Training GPT-2 takes 16 bytes for each of its 123.5 million parameters, and 2 GB besides."""
+    plan = make_plan(experiment.load())
+    training = next(one for one in plan.stages.values() if one.kind == "train")
+    base = Pretrained(model="gpt2")
+    plugin = training.operation.plugin.model_copy(update={"base": base})  # type: ignore[attr-defined]
+    training = Stage(replace(training.operation, plugin=plugin), training.inputs)  # type: ignore[type-var]
+    found = needs_of(training, num_gpus, known=Known(store), runtime=Runtime.model_validate(runtime))
+    assert pytest.approx(3.97, abs=0.01) == 2 + 16 * GPT2_GB
+    assert found == expected
+
+
+def test_a_stage_without_a_model_is_light(store: Store) -> None:
+    found = needs_of(stage("light"), 1, known=Known(store), runtime=Runtime())
+    assert found == Needs(1, 0.0, 0.5)
+    assert str(Needs(2, 0.5, 3.0)) == "2 CPU cores, 0.5 GPU, 3 GB of memory"
