@@ -27,7 +27,7 @@ EXPERIMENTS = ROOT / "experiments"
 FILE = "llms_by_methods.yaml"
 NOISE = {"small": "0.3", "large": "0.05"}
 NUM_KILLS = 5
-BYTES = ("table.csv", "table.md", "table.tex", "scores.png", "frontier.csv", "frontier.png")
+BYTES = ("table.csv", "table.md", "table.tex", "scores.png", "frontier.png")
 
 
 def test_plan_tells_tokens_and_money_of_each_llm_before_anything_is_asked(tmp_path: Path) -> None:
