@@ -53,8 +53,12 @@ KEPT = ("split", "sample", "as")
 """What a source keeps of its own when another replaces it."""
 
 
+_OF_ONE_MODEL = ("revision", "drop_stop_words", "trust_remote_code")
+"""What a section says of the model that it names, and not of a substitute."""
+
+
 def substitute_models(document: Document, substitute: SubstituteSection, problems: Problems) -> Document:
-    """Replace every `model:` by what the first matching pattern names, and drop its `revision:`.
+    """Replace every `model:` by what the first matching pattern names, and drop what goes with it alone.
 
     Patterns of the model's role go before those of all. A role is the key under which a method configures a
     model ("cross_encoder" is the role "cross-encoder"), else the name of the method or trainer. `select` is
@@ -85,7 +89,7 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
                 problems.add(document, (*path, "model"), what)
             else:
                 result["model"] = new
-                result.pop("revision", None)
+                result = {key: value for key, value in result.items() if key not in _OF_ONE_MODEL}
         return result
 
     data = {key: v if key == "select" else replaced(v, (key,)) for key, v in document.data.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synthbench.errors import UserError
-from synthbench.models import reference
+from synthbench.models import reference, word_vectors
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.terminal import quiet_transformers
@@ -144,7 +144,9 @@ def open_model(
     """
     if is_artifact(Path(model)):
         return load(Path(model), runtime, progress)
-    kind = checkpoint_kind(Path(reference.resolve(model, revision)))
+    kind = ModelKind.ENCODER
+    if not word_vectors.is_named(model):
+        kind = checkpoint_kind(Path(reference.resolve(model, revision)))
     return load_pretrained(Pretrained(model=model, revision=revision), kind, runtime, progress)
 
 
@@ -152,6 +154,8 @@ def model_fingerprint(model: str, revision: str | None) -> dict[str, str]:
     """Return {model: content hash or commit} of a reference or an artifact; raises UserError if missing."""
     if is_artifact(Path(model)):
         return fingerprint(Path(model))
+    if word_vectors.is_named(model):
+        return Pretrained(model=model, revision=revision).fingerprint()
     return reference.fingerprint(model, revision)
 
 

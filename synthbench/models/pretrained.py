@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.errors import UserError, in_one_line
-from synthbench.models import reference
+from synthbench.models import reference, word_vectors
 from synthbench.terminal import quiet_transformers
 from synthbench.user_files import GivenName, read_json_object
 from synthbench.worlds import MODEL_PREFIX
@@ -77,8 +77,8 @@ class Pretrained(BaseModel):
     model: GivenName = Field(
         min_length=1,
         description="hub id, local folder (relative to the experiment file), `package:module/path` (a"
-        " folder in an installed package), or"
-        f" `{MODEL_PREFIX}encoder` and the like",
+        f" folder in an installed package), `{MODEL_PREFIX}encoder` and the like, or word vectors: a file"
+        f" that ends in {', '.join(word_vectors.SUFFIXES)}",
     )
     revision: str | None = Field(
         None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"
@@ -109,6 +109,12 @@ class Pretrained(BaseModel):
         exclude_if=lambda is_trusted: not is_trusted,
         description="run Python code that comes with the model; needs --allow-code, and the table names it",
     )
+    drop_stop_words: bool = Field(
+        False,
+        exclude_if=lambda is_on: not is_on,
+        description="of word vectors: leave out English stop words and punctuation, those that"
+        " sentence-transformers lists",
+    )
 
     @model_validator(mode="after")
     def _static_has_no_layers(self) -> Self:
@@ -118,21 +124,60 @@ class Pretrained(BaseModel):
             raise ValueError("a static base has neither num_layers nor pooling")
         return self
 
+    @property
+    def is_word_vectors(self) -> bool:
+        """Whether the model is a file of word vectors, not a checkpoint."""
+        return word_vectors.is_named(self.model)
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether there are layers above the tokens' or words' vectors."""
+        return not (self.static or self.is_word_vectors)
+
+    def why_no_pair_reader(self) -> str:
+        """Return why a cross-encoder can't have this base, "" if it can."""
+        if self.static or self.pooling is not None or self.prompts is not None:
+            return "a cross-encoder has no `static`, `pooling` or `prompts`; they are an encoder's"
+        if self.is_word_vectors:
+            return "word vectors have no layers; a cross-encoder needs some that read both sentences"
+        return ""
+
+    def vectors(self) -> Path:
+        """Return the file or folder of the word vectors; raises UserError if it, or a setting, is wrong."""
+        given = {
+            "static": self.static,
+            "num_layers": self.num_layers is not None,
+            "pooling": self.pooling is not None,
+            "revision": self.revision is not None,
+            "prompts": self.prompts is not None,
+            "trust_remote_code": self.trust_remote_code,
+        }
+        if wrong := [name for name, is_given in given.items() if is_given]:
+            raise UserError(f"{self.model}: word vectors have no {' and no '.join(wrong)}")
+        return word_vectors.find(self.model)
+
     def check_folder(self) -> None:
         """Raise UserError if a local folder or packaged model is missing, or lacks weights or configuration.
 
-        A model of the hub is not looked at.
+        A model of the hub is not looked at; of word vectors, the first lines are.
         """
+        if self.is_word_vectors:
+            word_vectors.check(self.vectors())
+            return
         folder = reference.local(self.model)
         if folder is not None and not any((folder / name).is_file() for name in _DESCRIPTIONS):
             raise UserError(f"{self.model}: neither {' nor '.join(_DESCRIPTIONS)} in {folder}")
+        if self.drop_stop_words:
+            raise UserError(f"{self.model}: drop_stop_words is for word vectors, and this is a checkpoint")
 
     def check_layers(self) -> None:
         """Raise UserError if a local model says that it has fewer layers than are asked for.
 
         Looks into config.json only, which is quick; what it does not say shows when the model is built.
         """
-        folder = None if self.num_layers is None else reference.local(self.model)
+        if self.num_layers is None or self.is_word_vectors:
+            return
+        folder = reference.local(self.model)
         if folder is None or not (folder / _CONFIG).is_file():
             return
         config = read_json_object(folder / _CONFIG)
@@ -147,6 +192,8 @@ class Pretrained(BaseModel):
 
     def fingerprint(self) -> dict[str, str]:
         """Return {model: commit or content hash}; raises UserError if the model can't be found."""
+        if self.is_word_vectors:
+            return reference.content_of(self.model, word_vectors.files(self.vectors()))
         return reference.fingerprint(self.model, self.revision)
 
 
@@ -155,6 +202,13 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
 
     Raises UserError if the model can't be found or loaded, or has fewer layers than asked for.
     """
+    if base.is_word_vectors:
+        return word_vectors.build(
+            base.vectors(),
+            drop_stop_words=base.drop_stop_words,
+            max_length=base.max_length,
+            device=device,
+        )
     folder = reference.resolve(base.model, base.revision)
     with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model = (_static_encoder if base.static else _transformer_encoder)(folder, base, device)
@@ -222,10 +276,8 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
 
 
 def _folder_of_pair_reader(base: Pretrained) -> str:
-    if base.static or base.pooling is not None or base.prompts is not None:
-        raise UserError(
-            f"{base.model}: a cross-encoder has no `static`, `pooling` or `prompts`; they are an encoder's"
-        )
+    if fault := base.why_no_pair_reader():
+        raise UserError(f"{base.model}: {fault}")
     return reference.resolve(base.model, base.revision)
 
 

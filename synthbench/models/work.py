@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.errors import UserError
-from synthbench.models import reference
+from synthbench.models import reference, word_vectors
 from synthbench.models.pretrained import Pretrained
 from synthbench.user_files import read_json_object
 
@@ -197,6 +197,9 @@ def name_of(base: Pretrained) -> str:
 
 
 def _shape(base: Pretrained) -> Shape | None:
+    if base.is_word_vectors:
+        num_words, dimension = word_vectors.shape(base.vectors())
+        return Shape(0, dimension, dimension, 0, num_words)
     shape = shape_of(base.model, base.revision)
     if shape is None or not base.static:
         return None if shape is None else shape.with_layers(base.num_layers)

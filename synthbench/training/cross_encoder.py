@@ -38,8 +38,8 @@ class CrossEncoder(TrainingSettings):
     @field_validator("base")
     @classmethod
     def _reads_pairs(cls, base: Pretrained) -> Pretrained:
-        if base.static or base.pooling is not None:
-            raise ValueError("a cross-encoder has no static and no pooling")
+        if fault := base.why_no_pair_reader():
+            raise ValueError(fault)
         return base
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:

@@ -50,7 +50,7 @@ class SimCSE(TrainingSettings):
         description="logarithm of the weight of each anchor's own hard negative; 0: weighs as all others",
     )
     pooling: Literal["cls", "mean", "max"] = Field(
-        "cls", description="how token vectors become one; with `base.static: true` only `mean`"
+        "cls", description="how token vectors become one; of a base without layers only `mean`"
     )
     mlp: Literal["kept", "training", "without"] | None = Field(
         None,
@@ -112,7 +112,7 @@ class SimCSE(TrainingSettings):
 
     @model_validator(mode="after")
     def _goes_with_the_base(self) -> Self:
-        if self.base.static and (fault := self._fault_without_layers()):
+        if not self.base.has_layers and (fault := self._fault_without_layers()):
             raise ValueError(fault)
         return self
 

@@ -50,8 +50,8 @@ class ReadyCrossEncoder(Trainer):
     @field_validator("base")
     @classmethod
     def _reads_pairs(cls, base: Pretrained) -> Pretrained:
-        if base.static or base.pooling is not None:
-            raise ValueError("a cross-encoder has no static and no pooling")
+        if fault := base.why_no_pair_reader():
+            raise ValueError(fault)
         return base
 
     def revisions(self) -> dict[str, str]:

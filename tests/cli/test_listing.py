@@ -41,8 +41,8 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         ),
         (
             "trainers",
-            "bi-encoder",
-            "learning_rate number, above 0, at most 1 2e-5 peak learning rate of AdamW",
+            "cross-encoder",
+            "learning_rate number, above 0, at most 1 1e-5 peak learning rate of AdamW",
         ),
         ("evaluators", "sts", "aggregation all, mean or wmean all which Spearman correlation tables show"),
     ],

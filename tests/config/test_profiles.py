@@ -102,6 +102,14 @@ def test_every_model_of_a_users_own_file_has_the_substitute_of_its_role(folder: 
     assert models_of(mine, "cross-encoder") == {"train.base.model": cross_encoder}
 
 
+def test_what_is_said_of_word_vectors_goes_with_them(folder: Path) -> None:
+    assignment = "train.base={model: glove.txt, drop_stop_words: true, max_length: 20}"
+    experiment = in_sandbox(folder / "mine.yaml", assignment)
+    parameters = experiment.variants[0].parameters
+    base = {key: value for key, value in parameters.items() if key.startswith("train.base.")}
+    assert base == {"train.base.model": "sandbox/encoder", "train.base.max_length": 20}
+
+
 def test_a_part_may_have_the_name_of_a_role(folder: Path) -> None:
     models = models_of(in_sandbox(folder / "mine.yaml"), "other-lm")
     assert models["data.cross-encoder.language_model.model"] == "sandbox/lm"
