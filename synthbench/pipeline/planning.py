@@ -124,7 +124,8 @@ class _Planner:
         trained_on = [part for part in config.parts if part.train_on]
         inputs = {f"{DATA}{index}": parts[part.name] for index, part in enumerate(trained_on)}
         weights = tuple(part.weight for part in trained_on)
-        operation = Train(config.trainer_name, config.trainer, address.seed)
+        names = tuple(part.name for part in trained_on)
+        operation = Train(config.trainer_name, config.trainer, address.seed, parts=names)
         if any(weight != 1 for weight in weights):
             operation = replace(operation, weights=weights)
         temperatures = tuple(part.temperature for part in trained_on)

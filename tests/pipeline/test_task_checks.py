@@ -49,7 +49,9 @@ def test_the_data_of_an_evaluator_that_does_not_look_are_not_read_before(tmp_pat
 
 def test_a_part_of_which_nothing_is_left_is_no_part_to_train_on(store: Store, work_log: Path) -> None:
     prepared = Stage(Prepare((PrepareStep("length", Length(min_words=2)),)), {"data": ONE_CLASS})
-    training = Stage(Train("fake", TRAINER, 0), {"data:gold": ONE_CLASS, "data:silver": prepared})
+    training = Stage(
+        Train("fake", TRAINER, 0, parts=("gold", "silver")), {"data:0": ONE_CLASS, "data:1": prepared}
+    )
     for stage in (ONE_CLASS, prepared):
         run_job(store, stage)
 

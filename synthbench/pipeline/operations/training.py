@@ -34,14 +34,15 @@ class Train(PluginOperation[Trainer]):
     """Trains a model on all "data:..." inputs.
 
     "dev:..." inputs, and the records of "dev-part:..." inputs with split "dev", select its checkpoint.
-    `dev_parts` names the latter in messages. With `until` below 1 the training pauses after that share of its
-    steps. A "paused" input, or the one that it chose, is finished with its own seed.
+    `parts` names the data in messages, `dev_parts` those of dev. With `until` below 1 the training pauses
+    after that share of its steps. A "paused" input, or the one that it chose, is finished with its own seed.
     """
 
     kind: ClassVar[str] = "train"
     seed: int
     evaluator_name: str = ""
     evaluator: Evaluator | None = None
+    parts: tuple[str, ...] = ()
     dev_parts: tuple[str, ...] = ()
     until: float = 1.0
     weights: tuple[float, ...] = ()
@@ -83,7 +84,7 @@ class Train(PluginOperation[Trainer]):
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Train, or resume a training that was killed."""
         use_threads(work.runtime)
-        data = _parts(inputs)
+        data = _parts(inputs, self.parts)
         dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
         paused = model_folder(inputs[PAUSED]) if PAUSED in inputs else None
         context = TrainingContext(
@@ -110,10 +111,10 @@ def _datasets(inputs: Mapping[str, Path], prefix: str) -> list[SyntheticDataset]
     return [read_dataset(folder) for _, folder in _named(inputs, prefix)]
 
 
-def _parts(inputs: Mapping[str, Path]) -> list[SyntheticDataset]:
+def _parts(inputs: Mapping[str, Path], names: Sequence[str]) -> list[SyntheticDataset]:
     """Read the training data; an empty part is an error, since the row would not be what its name says."""
     found = {name: read_dataset(folder) for name, folder in _named(inputs, DATA)}
-    for name, dataset in found.items():
+    for name, dataset in zip(names or found, found.values(), strict=True):
         if not len(dataset):
             dropped = "; ".join(f"{number:,} {reason}" for reason, number in dataset.manifest.dropped.items())
             raise UserError(f"data.{name}: no record is left" + (f"; dropped: {dropped}" if dropped else ""))

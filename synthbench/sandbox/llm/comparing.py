@@ -37,6 +37,9 @@ _LABEL = (
     r"caption|[abcxy])\s*#?[123abc]?"
 )
 _LABELLED = re.compile(rf"^\W*{_LABEL}\W*:\W*[ \t]*(?P<text>\w.*?)\W*$", re.IGNORECASE | re.MULTILINE)
+_IN_LINE = re.compile(
+    rf"(?:^|(?<=\s)){_LABEL}\s*:\s+(?P<text>\S.*?)(?=\s+{_LABEL}\s*:|\s*$)", re.IGNORECASE | re.MULTILINE
+)
 _QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”')
 _CONTRADICTS = re.compile(r"\b(?:contradict\w*|opposite|negat\w+|den(?:y|ies)|hard negative)\b")
 _MOST_TEXTS = 3
@@ -131,12 +134,17 @@ def _shared_words(first: str, second: str) -> float:
 
 
 def _taken_apart(text: str) -> tuple[tuple[str, ...], str]:
-    """Return the sentences of a message, labelled or else quoted, and the message without them."""
-    labelled = [match["text"] for match in _LABELLED.finditer(text)]
-    quoted = ["".join(groups) for groups in _QUOTED.findall(text)]
-    texts = labelled or [each for each in quoted if len(each.split()) > 1]
-    rest = _LABELLED.sub(" ", text) if labelled else _QUOTED.sub(" ", text)
-    return tuple(texts), rest
+    """Return the sentences of a message and the message without them.
+
+    They have a label at the beginning of a line, or are quoted, or have labels within a line.
+    """
+    for form in (_LABELLED, _QUOTED, _IN_LINE):
+        found = ["".join(filter(None, match.groups())) for match in form.finditer(text)]
+        if form is _QUOTED:
+            found = [each for each in found if len(each.split()) > 1]
+        if found:
+            return tuple(found), form.sub(" ", text)
+    return (), text
 
 
 def _scale(instruction: str) -> tuple[int, int] | None:

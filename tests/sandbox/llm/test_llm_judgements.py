@@ -92,6 +92,13 @@ def test_a_judge_with_habits_errs_where_words_mislead() -> None:
     assert 0.1 < sum(map(str.__eq__, grades, truths)) / len(PAIRS) < 0.9
 
 
+def test_labels_may_be_within_a_line() -> None:
+    inline = Question(prompt="Do both say the same? A: {sentence1} B: {sentence2}")
+    for pair in PAIRS[:20]:
+        expected = asked(SAME, HONEST, pair.sentence1, pair.sentence2)
+        assert asked(inline, HONEST, pair.sentence1, pair.sentence2) == expected
+
+
 def test_three_sentences_are_judged_as_a_triplet() -> None:
     question = Question(
         prompt="Anchor: {anchor}\nPositive: {positive}\nNegative: {negative}\n"
