@@ -1,33 +1,27 @@
 """Two LLMs by two methods by a judge: one table with costs per row, whatever is killed on the way."""
 
+import csv
+import json
 import os
-import random
 import shutil
 import signal
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from itertools import product
 from pathlib import Path
-from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from served_llms import Served, attempts, check_against_the_servers_count, num_answers, serving
 from small_experiment import Project, finished
 
-from synthbench.llm.ledger import entries
-
-ROOT = Path(__file__).parents[2]
-EXPERIMENTS = ROOT / "experiments"
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 FILE = "llms_by_methods.yaml"
 NOISE = {"small": "0.3", "large": "0.05"}
-NUM_KILLS = 5
-BYTES = ("table.csv", "table.md", "table.tex", "scores.png", "frontier.png")
+KILLED_AT = (0.04, 0.25, 0.5, 0.8)
+"""Shares of all answers at which a run is killed; the fifth kill is after one more training."""
 
 
 def test_plan_tells_tokens_and_money_of_each_llm_before_anything_is_asked(tmp_path: Path) -> None:
@@ -43,74 +37,80 @@ def test_plan_tells_tokens_and_money_of_each_llm_before_anything_is_asked(tmp_pa
     assert not (tmp_path / "home" / "store" / "llm").exists()
 
 
-@dataclass(frozen=True)
-class Servers:
-    """Two LLMs that outlive the runs, by the names that the experiment gives them."""
+def settings(servers: Mapping[str, Served]) -> list[str]:
+    """Return the arguments that name the servers in place of the profile's LLMs."""
+    found = []
+    for name, server in servers.items():
+        input_price, output_price = price(name)
+        own = {
+            "name": name,
+            "base_url": server.base_url,
+            "model": "sandbox/llm",
+            "price": {"input": input_price, "output": output_price, "date": "2026-11-01"},
+        }
+        found += ["--set", f"llms.{name}={yaml.safe_dump(own, default_flow_style=True).strip()}"]
+    return found
 
-    addresses: dict[str, str]
 
-    @property
-    def settings(self) -> list[str]:
-        """The arguments that name them in place of the profile's."""
-        prices = yaml.safe_load((EXPERIMENTS / FILE).read_text("utf-8"))["llms"]
-        found = []
-        for name, address in self.addresses.items():
-            own = {"name": name, "base_url": address, "model": "sandbox/llm", "price": prices[name]["price"]}
-            found += ["--set", f"llms.{name}={yaml.safe_dump(own, default_flow_style=True).strip()}"]
-        return found
-
-    def billed(self, name: str) -> tuple[int, int]:
-        """Return the tokens of prompts and of answers that a server counted."""
-        with urllib.request.urlopen(f"{self.addresses[name]}/usage") as response:
-            counts: dict[str, Any] = yaml.safe_load(response.read())
-        kinds = ("prompt_tokens", "completion_tokens")
-        prompt, completion = (sum(counts[state][kind] for state in ("answered", "dropped")) for kind in kinds)
-        return prompt, completion
+def price(name: str) -> tuple[float, float]:
+    """Return what the experiment says of an LLM's price: US dollars for a million tokens of either kind."""
+    of_llm = yaml.safe_load((EXPERIMENTS / FILE).read_text("utf-8"))["llms"][name]["price"]
+    return of_llm["input"], of_llm["output"]
 
 
 @contextmanager
-def serving(*ports: int) -> Iterator[Servers]:
-    """Run both servers, at these ports: the addresses are in the report's note on overrides."""
-    command = [str(Path(sys.executable).with_name("synthbench")), "sandbox", "serve", "--latency", "0.01"]
-    processes = {
-        name: subprocess.Popen(
-            [*command, "--noise", noise, "--seed", str(seed), "--port", str(ports[seed])],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        for seed, (name, noise) in enumerate(NOISE.items())
-    }
-    try:
-        yield Servers(
-            {
-                name: process.stdout.readline().split()[0]
-                for name, process in processes.items()
-                if process.stdout
-            }
-        )
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.communicate()
+def two_servers(folder: Path, ports: Mapping[str, str]) -> Iterator[dict[str, Served]]:
+    """Run two LLMs of different noise until the end of the block; reports name their addresses."""
+    with ExitStack() as stack:
+        servers = {}
+        for seed, (name, noise) in enumerate(NOISE.items()):
+            (folder / name).mkdir(parents=True)
+            options = ("--noise", noise, "--seed", str(seed), "--latency", "0.01", "--port", ports[name])
+            servers[name] = stack.enter_context(serving(folder / name, *options))
+        yield servers
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+def arguments(servers: Mapping[str, Served], output: Path) -> list[str]:
+    short = ["--profile", "sandbox", "--seeds", "0", "--set", "runtime.threads=1", "--set", "train.epochs=1"]
+    return ["run", FILE, *short, "--jobs", "2", *settings(servers), "--output", str(output)]
 
 
-def arguments(servers: Servers, output: Path) -> list[str]:
-    short = ["--profile", "sandbox", "--seeds", "0", "--set", "runtime.threads=1", "--jobs", "2"]
-    return ["run", FILE, *short, *servers.settings, "--output", str(output)]
+def num_trained(project: Project) -> int:
+    files = (project.home / "store" / "artifacts").glob("*/*/stage.json")
+    return sum(json.loads(file.read_text("utf-8"))["label"].startswith("train ") for file in files)
 
 
-def told(project: Project, name: str, *states: str) -> tuple[int, int]:
-    """Return the tokens of prompts and of answers that the ledger has of an LLM in these states."""
-    own = [entry for entry in entries(project.home / "store" / "llm") if entry.endpoint == name]
-    amounts = [getattr(entry, state) for entry in own for state in states]
-    return sum(each.prompt_tokens for each in amounts), sum(each.completion_tokens for each in amounts)
+def moments(project: Project, num_answers_in_all: int) -> Iterator[Callable[[], bool]]:
+    """Yield how to tell that it is time to kill, five times."""
+    for share in KILLED_AT:
+        yield lambda enough=share * num_answers_in_all: num_answers(project) >= enough  # type: ignore[misc]
+    more = num_trained(project) + 1
+    yield lambda: num_trained(project) >= more
+
+
+def killed_when(project: Project, is_time: Callable[[], bool], command: list[str]) -> None:
+    process = project.start(*command)
+    while process.poll() is None and not is_time():
+        time.sleep(0.01)
+    assert process.poll() is None, finished(process).err
+    os.killpg(process.pid, signal.SIGKILL)
+    finished(process)
+
+
+def report(folder: Path) -> dict[str, bytes]:
+    """Return what a run wrote, without what a kill adds to the costs: requests that it cut off, in doubt.
+
+    The page is left out, which tells how long stages took, and so is the list of the files' hashes.
+    """
+    (table,) = folder.glob("*/*/table.csv")
+    left_out = ("report.html", ".written.json")
+    found = {file.name: file.read_bytes() for file in table.parent.iterdir() if file.name not in left_out}
+    for name in ("costs.md", "costs.tex"):
+        lines = found[name].splitlines(keepends=True)
+        found[name] = b"".join(line for line in lines if b"In doubt, since" not in line)
+    rows = list(csv.DictReader(found["costs.csv"].decode().splitlines()))
+    found["costs.csv"] = json.dumps([{**row, "in_doubt_usd": ""} for row in rows]).encode()
+    return found
 
 
 @pytest.mark.experiments
@@ -121,46 +121,43 @@ def test_one_table_with_costs_per_row_and_the_same_bytes_after_five_kills(
     for project in projects.values():
         project.home.mkdir(parents=True)
         shutil.copyfile(empty_database, project.home / "mlflow.db")
-    ports = [free_port() for _ in NOISE]
-    seconds = time.monotonic()
-    with serving(*ports) as servers:
-        whole = finished(projects["undisturbed"].start(*arguments(servers, tmp_path / "undisturbed")))
-        assert (whole.code, whole.errors) == (0, [])
-        for name in NOISE:
-            assert told(projects["undisturbed"], name, "answered") == servers.billed(name)
-            assert told(projects["undisturbed"], name, "in_doubt") == (0, 0)
-    seconds = time.monotonic() - seconds
-    draw = random.Random(3)
-    with serving(*ports) as servers:
-        for share in sorted(draw.uniform(0.02, 0.5) for _ in range(NUM_KILLS)):
-            process = projects["killed"].start(*arguments(servers, tmp_path / "killed"))
-            time.sleep(3 + share * seconds / 2)
-            assert process.poll() is None, finished(process).err
-            os.killpg(process.pid, signal.SIGKILL)
-            finished(process)
-        last = finished(projects["killed"].start(*arguments(servers, tmp_path / "killed")))
-        assert (last.code, last.errors) == (0, [])
-        for name in NOISE:
-            # What was under way at a kill is in doubt: the client can't know whether it was billed.
-            answered = told(projects["killed"], name, "answered")
-            at_most = told(projects["killed"], name, "answered", "in_doubt")
-            bounds = zip(answered, servers.billed(name), at_most, strict=True)
-            assert all(least <= billed <= most for least, billed, most in bounds)
-            assert answered == told(projects["undisturbed"], name, "answered")
-    undisturbed, killed = (_report(tmp_path / name) for name in projects)
-    assert {name: undisturbed[name] for name in BYTES} == {name: killed[name] for name in BYTES}
-    costs, again = (_without_doubt(report["costs.md"]) for report in (undisturbed, killed))
-    assert costs == again
-    for method, llm, judge in product(("partial", "scratch"), NOISE, ("none", "large")):
-        row = rf"syncse \[method={method}, llm={llm}, judge={judge}\]"
-        assert sum(row in line for line in costs) >= 1 + (judge == "large")
-
-
-def _without_doubt(costs: bytes) -> list[str]:
-    """Return the lines but for that on requests that a kill cut off."""
-    return [line for line in costs.decode().splitlines() if not line.startswith("- In doubt")]
-
-
-def _report(folder: Path) -> dict[str, bytes]:
-    (table,) = folder.glob("*/*/table.csv")
-    return {file.name: file.read_bytes() for file in table.parent.iterdir()}
+    undisturbed, killed = projects.values()
+    ports = dict.fromkeys(NOISE, "0")
+    for name, project in projects.items():
+        with two_servers(tmp_path / name / "servers", ports) as servers:
+            ports = {llm: str(urlsplit(server.base_url).port) for llm, server in servers.items()}
+            command = arguments(servers, tmp_path / name / "reports")
+            if project is killed:
+                for is_time in moments(killed, num_answers(undisturbed)):
+                    killed_when(killed, is_time, command)
+                    print(f"killed at {num_answers(killed)} answers, {num_trained(killed)} trainings")
+            last = finished(project.start(*command))
+            assert (last.code, last.errors) == (0, [])
+            for llm, server in servers.items():
+                check_against_the_servers_count(project, server, price(llm), llm)
+    for llm in NOISE:
+        answered = [
+            sorted(
+                (each.key, each.prompt_tokens, each.completion_tokens)
+                for each in of
+                if each.state == "answered"
+            )
+            for of in (attempts(project, llm) for project in projects.values())
+        ]
+        assert answered[0] == answered[1]
+        assert len({key for key, *_ in answered[1]}) == len(answered[1])  # nothing is paid twice
+    first, second = (report(tmp_path / name / "reports") for name in projects)
+    assert {
+        "comparisons.csv",
+        "costs.md",
+        "frontier.png",
+        "table.csv",
+        "table.md",
+        "table.tex",
+    } <= first.keys()
+    assert first.keys() == second.keys()
+    assert [name for name in first if first[name] != second[name]] == []
+    costs = first["costs.md"].decode().splitlines()
+    for method, llm, row in product(("partial", "scratch"), NOISE, ("unjudged", "judged")):
+        name = rf"{row} \[method={method}, llm={llm}\]"
+        assert sum(name in line for line in costs) >= 1 + (row == "judged")

@@ -29,9 +29,16 @@ def documents() -> dict[str, dict[str, Any]]:
     return {name: data for name, data in found.items() if any(mark in repr(data) for mark in marks)}
 
 
-def llm_key(document: dict[str, Any]) -> dict[str, str]:
-    """Return the environment variable in which a file's LLM looks for its key."""
-    return {document["llm"]["key_variable"]: KEY} if "llm" in document else {}
+def llms(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return a file's LLMs by the keys under which it has them."""
+    named = {f"llms.{name}": section for name, section in document.get("llms", {}).items()}
+    return named if document.get("llm") is None else {"llm": document["llm"]}
+
+
+def note(key: str, section: dict[str, Any]) -> str:
+    """Return what a table says of an LLM."""
+    _, _, name = key.partition("llms.")
+    return f"LLM{f' {name}' if name else ''}: {section['model']} ({section['name']})."
 
 
 FILES = documents()
@@ -59,13 +66,15 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     data.mkdir()
     add_models(hub_cache, document)
     commits = add_tasks(hub_cache, data, document) | add_files(hub_cache, document)
-    project = Project(tmp_path, home, {**hub_cache.environment(), **llm_key(document)})
+    asked = llms(document)
+    variables = {section["key_variable"] for section in asked.values()}
+    project = Project(tmp_path, home, {**hub_cache.environment(), **dict.fromkeys(variables, KEY)})
     file = EXPERIMENTS / f"{name}.yaml"
     arguments = [*smaller(document), "--data", str(data), "--seeds", "0", "--set", "runtime.threads=1"]
 
     with chat_service() as base_url:
         # The one thing that is no amount: nobody may be asked outside of this machine.
-        arguments += ["--set", f"llm.base_url={base_url}"] if "llm" in document else []
+        arguments += [text for key in asked for text in ("--set", f"{key}.base_url={base_url}")]
         called = finished(project.start("run", str(file), *arguments))
 
     assert (called.code, called.errors) == (0, [])
@@ -75,8 +84,8 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     tables = "".join(table.read_text(encoding="utf-8") for table in report.glob("*.md"))
     assert {row for row in rows if row not in tables} == set()
     assert "published" in tables or not document.get("table", {}).keys() & {"published", "costs"}
-    if "llm" in document:
-        assert f"LLM: {document['llm']['model']} ({document['llm']['name']})." in tables
+    if asked:
+        assert all(note(key, section) in tables for key, section in asked.items())
         assert "reconstructed pools" in tables
         assert (report / "costs.md").is_file()
         assert KEY not in called.out + called.err + tables

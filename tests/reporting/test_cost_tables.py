@@ -81,6 +81,27 @@ def test_what_must_be_known_stands_below(result: ExperimentResult) -> None:
     assert [line[-3:] for line in lines(text)[3:4]] == [["–", "–", "–"]]
 
 
+def test_a_stage_that_two_parts_share_counts_once_in_the_sums_by_llm(result: ExperimentResult) -> None:
+    """`small` wrote once for both rows: 0.02 and 0.5 in doubt, not twice that; `large` judged one of them."""
+    written = {"llm": "small", "stage": "w", "in_doubt_usd": 0.5, "cached_tokens": 7}
+    costs = (
+        cost("writer", 200, 0.02, rows=("raw",), **written),
+        cost("writer", 200, 0.02, rows=("judged",), **written),
+        cost("judge", 100, 0.1, rows=("judged",), llm="large", stage="j"),
+    )
+    text = text_of(result.model_copy(update={"costs": costs}), "costs.md")
+    assert "US dollars by LLM: small 0.0200, large 0.1000; in all 0.1200." in text
+    assert "small: 7 tokens in that the service had cached." in text
+    assert "may have been billed: 0.5000 more at most." in text
+    assert "counts once in sums" in text
+    assert [line[:2] for line in lines(text)][2:] == [
+        ["writer", "triplets (raw), small"],
+        ["writer", "triplets (judged), small"],
+        ["judge", "triplets (judged), large"],
+        ["all", "triplets (judged), small and large"],
+    ]
+
+
 def test_a_sum_of_which_a_part_has_no_price_has_none(result: ExperimentResult) -> None:
     costs = (cost("writer", 200, 0.0, is_priced=False), cost("labeller", 100, 0.14))
     *_, together = lines(text_of(result.model_copy(update={"costs": costs}), "costs.md"))

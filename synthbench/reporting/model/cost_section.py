@@ -72,10 +72,20 @@ def _lines(costs: Sequence[CostResult]) -> Iterator[tuple[str, CostResult]]:
 
 
 def _together(costs: Sequence[CostResult]) -> CostResult:
-    """Return the sum; its records are those of the last stage, which all others are for."""
+    """Return the sum; its records are those of the last stage, which all others are for.
+
+    Several LLMs are named together: "small and large".
+    """
     summed = ("num_requests", "prompt_tokens", "completion_tokens", "usd", "in_doubt_usd")
     sums = {name: sum(getattr(cost, name) for cost in costs) for name in summed}
-    return costs[-1].model_copy(update={**sums, "is_priced": all(cost.is_priced for cost in costs)})
+    llm = " and ".join(dict.fromkeys(cost.llm for cost in costs))
+    is_priced = all(cost.is_priced for cost in costs)
+    return costs[-1].model_copy(update={**sums, "llm": llm, "is_priced": is_priced})
+
+
+def _each_once(costs: Sequence[CostResult]) -> tuple[CostResult, ...]:
+    """Return each stage's cost once: it stands with every part that the stage is behind."""
+    return tuple({cost.stage: cost for cost in costs}.values())
 
 
 def _per_record(cost: CostResult) -> float:
@@ -128,11 +138,14 @@ def _notes(analysis: Analysis) -> Iterator[str]:
         f" ({ALL}: by the records of the last stage)."
     )
     yield "Cached answers are not counted: another stage paid for them."
+    if len(_each_once(result.costs)) < len(result.costs):
+        yield "A stage that several parts share stands with each of them, and counts once in sums by LLM."
     if any(not cost.is_priced for cost in result.costs):
         yield f"{MISSING} No price is known; set the LLM's `price`."
-    yield from _by_llm(result.costs)
-    yield from _usage(result.costs)
-    in_doubt = sum(cost.in_doubt_usd for cost in result.costs)
+    costs = _each_once(result.costs)
+    yield from _by_llm(costs)
+    yield from _usage(costs)
+    in_doubt = sum(cost.in_doubt_usd for cost in costs)
     if in_doubt:
         yield f"In doubt, since requests were cut off and may have been billed: {in_doubt:.4f} more at most."
     for source in dict.fromkeys(f"{value.source} ({value.generator})" for value in _figures(analysis)):

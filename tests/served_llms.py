@@ -1,0 +1,166 @@
+"""An LLM that outlives the runs which ask it, and the ledger held against its own count."""
+
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_experiment import Project
+
+from synthbench.llm.cache import FILE
+from synthbench.llm.ledger import Amount, Entry, entries
+
+KILLED = "ended before the answer"
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server: where it is, and the log that it writes."""
+
+    base_url: str
+    log: Path
+
+    def usage(self) -> dict[str, Any]:
+        """Return the server's own count."""
+        with urllib.request.urlopen(self.base_url + "/usage") as response:
+            return dict(json.load(response))
+
+    def billed(self) -> tuple[int, int]:
+        """Return the tokens of prompts and of answers that the server would bill."""
+        counts = self.usage()
+        prompt, completion = (
+            sum(counts[outcome][kind] for outcome in ("answered", "dropped"))
+            for kind in ("prompt_tokens", "completion_tokens")
+        )
+        return prompt, completion
+
+    def outcomes(self) -> dict[str, str]:
+        """Return what became of each attempt that came, by its id: 200, 429, 500, "-" if it was dropped."""
+        lines = re.findall(
+            r"^POST /v1/chat/completions (\S+) .* (\w+-\d+)$", self.log.read_text("utf-8"), re.MULTILINE
+        )
+        assert len({name for _, name in lines}) == len(lines)
+        return {name: status for status, name in lines}
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A row of the ledger; `name` is the id under which it left."""
+
+    number: int
+    name: str
+    key: str
+    state: str
+    reason: str
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Served]:
+    """Run `synthbench sandbox serve` until the end of the block."""
+    log = folder / "log"
+    command = [str(Path(sys.executable).with_name("synthbench")), "sandbox", "serve", "--port", "0", *options]
+    with log.open("w") as written:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=written, text=True)
+        try:
+            assert process.stdout is not None
+            yield Served(process.stdout.readline().split()[0], log)
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def answers(project: Project) -> Path:
+    """Return the folder of answers and ledger."""
+    return project.home / "store" / "llm"
+
+
+def attempts(project: Project, endpoint: str = "%") -> list[Attempt]:
+    """Return the ledger's rows, in the order in which they left; of one LLM if it is named."""
+    query = (
+        "SELECT id, session || '-' || id, key, state, reason, prompt_tokens, completion_tokens FROM attempts"
+        f" WHERE endpoint LIKE '{endpoint}' ORDER BY id"
+    )
+    return [Attempt(*row) for row in rows(project, query)]
+
+
+def num_answers(project: Project) -> int:
+    """Return how many answers are kept."""
+    return sum(number for (number,) in rows(project, "SELECT count(*) FROM answers"))
+
+
+def rows(project: Project, query: str) -> list[Any]:
+    """Return what the file of answers holds; nothing before it is there."""
+    file = answers(project) / FILE
+    if not file.exists():
+        return []
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as database:
+        # The tables come a moment after the file.
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        return database.execute(query).fetchall() if ("attempts",) in tables else []
+
+
+def told(entry_of: Callable[[Entry], Amount], project: Project, endpoint: str = "") -> Amount:
+    """Return the sum of the ledger's entries; of one LLM if it is named."""
+    found = [entry for entry in entries(answers(project)) if endpoint in ("", entry.endpoint)]
+    amounts = [entry_of(entry) for entry in found]
+    return Amount(
+        sum(each.num_attempts for each in amounts),
+        sum(each.prompt_tokens for each in amounts),
+        sum(each.completion_tokens for each in amounts),
+        sum(each.usd for each in amounts),
+    )
+
+
+def check_against_the_servers_count(
+    project: Project, server: Served, price: tuple[float, float], endpoint: str = ""
+) -> None:
+    """Hold each attempt against the server's log, and the ledger's sums against its count of tokens.
+
+    `price` is in US dollars for a million tokens of prompts and of answers; `endpoint` is the LLM's name,
+    where the project asks several.
+
+    What was in flight at a kill, and only that, may be in doubt without a bill: it had not left, or was
+    turned away and nobody was there to hear it. The client can't know; the server's log says which.
+    """
+    noted, outcomes = attempts(project, endpoint or "%"), server.outcomes()
+    assert outcomes.keys() <= {each.name for each in noted}
+    unbilled = []
+    for each in noted:
+        outcome = outcomes.get(each.name, "never came")
+        if each.state == "answered":
+            assert outcome == "200"
+        elif each.state == "refused":
+            assert outcome in ("429", "500")
+        elif each.reason != KILLED:
+            assert outcome == "-"
+        elif outcome not in ("200", "-"):
+            unbilled.append(each)
+    tokens = {
+        each.key: (each.prompt_tokens, each.completion_tokens) for each in noted if each.state == "answered"
+    }
+    answered, in_doubt = (
+        told(lambda entry: entry.answered, project, endpoint),
+        told(lambda entry: entry.in_doubt, project, endpoint),
+    )
+    assert server.billed() == (
+        answered.prompt_tokens + in_doubt.prompt_tokens - sum(tokens[each.key][0] for each in unbilled),
+        answered.completion_tokens
+        + in_doubt.completion_tokens
+        - sum(tokens[each.key][1] for each in unbilled),
+    )
+    paid = price[0] * answered.prompt_tokens + price[1] * answered.completion_tokens
+    assert answered.usd == pytest.approx(paid / 1e6)
+    print(f"ledger: answered {answered}; in doubt {in_doubt}")
+    print(f"in doubt and not billed: {Counter(outcomes.get(each.name, 'never came') for each in unbilled)}")
+    print(f"the server's count: {server.usage()}, billed {server.billed()}")
