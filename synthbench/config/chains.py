@@ -26,6 +26,8 @@ class ChainParser:
         parts = _parts(document)
         path: KeyPath = ("data", part, "sources", role, "part")
         wrong = _obstacle(parts, part, taken.part)
+        if taken.part in self.components.sources and taken.part not in parts:
+            wrong = f"'{taken.part}' is a source, not a part of `data`; write {role}: {taken.part}"
         if wrong:
             self.problems.add(document, path, wrong)
             return
@@ -47,7 +49,8 @@ def _obstacle(parts: Mapping[str, Any], own: str, name: str) -> str:
     """Return why a part can't be made from the part of this name, "" if it can."""
     if name not in parts:
         others = [other for other in parts if other != own]
-        return f"no part of `data` is called '{name}'{did_you_mean(name, others)}"
+        near = did_you_mean(name, others) if others else f"; there is none but '{own}' itself"
+        return f"no part of `data` is called '{name}'{near}"
     if name == own:
         return f"'{own}' can't be made from itself"
     cycle = _way(parts, name, own)

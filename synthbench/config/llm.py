@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -258,6 +258,8 @@ class NamedLLM:
 
     name: str
     settings: LLM
+    locations: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """File and line of each option that is set; for messages."""
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -283,7 +285,8 @@ class NamedLLM:
 
     def endpoint(self, address: ChatModel | None = None) -> Endpoint:
         """Return it as an endpoint, at its address once that is known."""
-        return replace(self.settings.at(address or self.settings.address()), section=self.section)
+        found = self.settings.at(address or self.settings.address())
+        return replace(found, section=self.section, locations=self.locations)
 
 
 def in_full(given: Any) -> Any:  # noqa: ANN401 - whatever the file holds

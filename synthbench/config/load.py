@@ -18,7 +18,7 @@ from synthbench.config.environment_checks import (
     look_into_sources,
 )
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
-from synthbench.config.llm import SHORT_FORM, AnyLLM, NamedLLM
+from synthbench.config.llm import SHORT_FORM, AnyLLM, EndpointLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.permissions import check_command, check_key_variable, named_files, whose_code_runs
 from synthbench.config.problems import Fault, Problems, parse
@@ -67,7 +67,9 @@ def _llms_of(document: Document, problems: Problems) -> dict[str, NamedLLM | Non
     found: dict[str, NamedLLM | None] = {}
     for path, raw in sections.items():
         settings = parse(AnyLLM, raw, document, path, problems)
-        found[path[-1]] = None if settings is None else NamedLLM(path[-1], settings)
+        options = settings.options() if isinstance(settings, EndpointLLM) else ()
+        locations = {option: document.location((*path, option)) for option in options}
+        found[path[-1]] = None if settings is None else NamedLLM(path[-1], settings, locations)
     return found
 
 

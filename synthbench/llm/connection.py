@@ -62,6 +62,8 @@ MAX_RETRY_AFTER = 3600.0
 REQUEST_ID = "X-Client-Request-Id"
 _RETRIABLE = (408, 409, 425, 429)
 _MAX_MESSAGE = 200
+_OTHER_NAMES = {"response_format": ("json_schema", "schema", "grammar")}
+"""What services call an option in their messages: some make a grammar of the JSON schema."""
 _QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached")
 
 
@@ -239,9 +241,10 @@ class ErrorReader:
     def of(self, reply: Reply) -> FailedAttemptError | UserError:
         """Return the error that a reply with an error status means."""
         error = _error_in(reply)
-        code = error.get("code") if isinstance(error, dict) else None
+        named = error if isinstance(error, dict) else {}
+        code, param = (value if isinstance(value := named.get(key), str) else "" for key in ("code", "param"))
         pause = retry_after_seconds(reply.headers)
-        return self.of_status(reply.status, code if isinstance(code, str) else "", self.said(reply), pause)
+        return self.of_status(reply.status, code, self.said(reply), pause, param)
 
     def redirected(self, url: "URL") -> UserError:
         """Return the error of a redirect to another server, which would get the key and the prompts."""
@@ -262,9 +265,12 @@ class ErrorReader:
         return self.of_status(status, code if isinstance(code, str) else "", self.said(reply))
 
     def of_status(
-        self, status: int, code: str, said: str, retry_after: float | None = None
+        self, status: int, code: str, said: str, retry_after: float | None = None, param: str = ""
     ) -> FailedAttemptError | UserError:
-        """Return the error that a status and message mean; a UserError if no request can succeed."""
+        """Return the error that a status and message mean; a UserError if no request can succeed.
+
+        `param` is the key of the request that the service names beside its message.
+        """
         said = self.redacted(said)[:_MAX_MESSAGE]
         if status == 401:
             # The message may repeat parts of the key.
@@ -281,9 +287,11 @@ class ErrorReader:
             return FailedAttemptError(Failure.BUSY, f"HTTP {status}", retry_after)
         if CONTENT_FILTER in f"{code} {said}".replace("_", " ").lower():
             return FailedAttemptError(Failure.REFUSED, CONTENT_FILTER)
-        if option := self._refused_option(said):
+        if option := self._refused_option(f"{param} {said}"):
+            key = f"{self._endpoint.section}.{option}"
+            where = ": ".join(filter(None, (self._endpoint.locations.get(option), key)))
             return UserError(
-                f"{self._endpoint.section}.{option}: the LLM '{self._endpoint.name}' refuses it"
+                f"{where}: the LLM '{self._endpoint.name}' refuses it"
                 f" (HTTP {status}: {said}); leave it out or correct it"
             )
         return FailedAttemptError(Failure.REFUSED, f"HTTP {status}: {said}")
@@ -291,8 +299,8 @@ class ErrorReader:
     def _refused_option(self, said: str) -> str:
         """Return the option that an error message names, "" if it names none that is set."""
         for option, value in self._endpoint.options.items():
-            names = [option, *(value if option == "extra_body" else ())]
-            if any(re.search(rf"\b{re.escape(name)}\b", said) for name in names):
+            names = [option, *_OTHER_NAMES.get(option, ()), *(value if option == "extra_body" else ())]
+            if any(re.search(rf"\b{re.escape(name)}\b", said, re.IGNORECASE) for name in names):
                 return str(option)
         return ""
 

@@ -192,6 +192,8 @@ class Endpoint:
     """The options of `AnswerOptions` that are set."""
     section: str = "llm"
     """Where the experiment file has its settings: `llm`, or `llms.NAME`; for messages."""
+    locations: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """File and line of each option that is set; for messages."""
 
     @property
     def is_free(self) -> bool:

@@ -39,6 +39,10 @@ def test_a_role_takes_another_part_before_or_after_its_steps(experiment: Experim
             "{part: scrath}",
             "sources.gold.part: no part of `data` is called 'scrath'; did you mean 'scratch'?",
         ),
+        (
+            "{part: dev}",
+            "sources.gold.part: 'dev' is a source, not a part of `data`; write gold: dev",
+        ),
         ("{part: silver}", "sources.gold.part: 'silver' can't be made from itself"),
         ("{prt: scratch}", "sources.gold.part: missing; it has no default"),
         ("{part: scratch, prepard: false}", "sources.gold.prepard: unknown key; did you mean 'prepared'?"),

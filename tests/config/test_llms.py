@@ -67,6 +67,15 @@ def test_an_llm_that_no_row_asks_is_one_line(asking: ExperimentFile) -> None:
     worded(fault, f"study.yaml:{asking.line('idle')}", "llms.idle", "no row")
 
 
+def test_an_option_knows_its_line_for_when_the_endpoint_refuses_it(asking: ExperimentFile) -> None:
+    strong = "{name: house, base_url: 'http://localhost:1/v1', model: m, reasoning_effort: low}"
+    asking.change("{endpoint: sandbox, habits: 0.1}", strong)
+    endpoint = asking.load().llms["strong"].endpoint()
+    assert {key: location.rpartition("/")[2] for key, location in endpoint.locations.items()} == {
+        "reasoning_effort": f"study.yaml:{asking.line('reasoning_effort')}"
+    }
+
+
 def test_where_there_are_several_the_section_says_which(asking: ExperimentFile) -> None:
     (fault,) = asking.change("      llm: fast\n", "").faults("llms.strong.seed=1")
     worded(fault, "data.silver.method", "llm: NAME", "fast", "strong")

@@ -159,5 +159,5 @@ def test_one_table_with_costs_per_row_and_the_same_bytes_after_five_kills(
     assert [name for name in first if first[name] != second[name]] == []
     costs = first["costs.md"].decode().splitlines()
     for method, llm, row in product(("partial", "scratch"), NOISE, ("unjudged", "judged")):
-        name = rf"{row} \[method={method}, llm={llm}\]"
+        name = rf"({row} \[method={method}, llm={llm}\]"
         assert sum(name in line for line in costs) >= 1 + (row == "judged")

@@ -113,6 +113,24 @@ def test_a_refused_option_is_one_line_with_its_key(tmp_path: Path) -> None:
         ask(llm(server, response_format={"type": "json_schema"}), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ("Grammar error: unimplemented keys: [uniqueItems]", None),
+        ("The JSON Schema must have type 'object'", None),
+        ("not supported by this model", "response_format"),
+    ],
+)
+def test_a_refused_schema_is_known_by_other_words_too(
+    message: str, param: str | None, tmp_path: Path
+) -> None:
+    def refuse(number: int, body: dict[str, Any]) -> Reply:
+        return Reply(400, json.dumps({"error": {"message": message, "param": param}}).encode())
+
+    with faulty_server(refuse) as server, refused("llm.response_format", "'mine'", message):
+        ask(llm(server, response_format={"type": "json_schema"}), tmp_path)
+
+
 def test_a_key_that_fastapi_refuses_is_one_line_with_its_key(tmp_path: Path) -> None:
     def refuse(number: int, body: dict[str, Any]) -> Reply:
         detail = "Unexpected fields in the request: {'top_k'}"

@@ -133,6 +133,22 @@ def test_rows_with_llms_of_their_own_are_named_and_paid_apart(
     assert notes["better"] == (f"LLM dear: {MODEL} (dear).",)
 
 
+def test_a_judge_says_what_it_leaves_and_how_many_answers_were_unclear(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    judge = "[{step: judge, question: {prompt: 'Do both say the same? A: {sentence1} B: {sentence2}'}}]"
+    experiment.change("method: fake\n", f"method: fake-chat\n      prepare: {judge}\n")
+    experiment.change("      size: 3\n", "").append("llm: {endpoint: sandbox, malformed: 1.0}\n")
+    plan, lines = make_plan(experiment.load()), Lines()
+    with llms_on_demand(lines) as llms:
+        Runner(store, InProcess(), RUNTIME, lines, llms, plan.experiment.name).run(plan)
+    (said,) = [line.strip() for line in lines.said if "->" in line]
+    assert said == (
+        "4 -> 0 scored_pair records; dropped: 3 × judge: unclear answer; 1 × judge: no;"
+        " judge: unclear answers: 3"
+    )
+
+
 def test_a_budget_is_each_llms_own(experiment: ExperimentFile, store: Store, server: RunningServer) -> None:
     experiment.change("method: fake\n", "method: fake-chat\n      llm: free\n").change("      size: 3\n", "")
     row = "  better:\n    data.silver: {method: fake-chat, sources: {gold: gold}, llm: poor}\n"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.config.llm import SHORT_FORM
 from synthbench.models.work import Work
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import STAGE_FILE, Store
@@ -168,7 +169,8 @@ def _what_is_unknown(stage: Stage, work: Work | None) -> str:
     if works_on(getattr(stage.operation, "plugin", None)):
         return f"how long {stage.operation.component} learns after encoding"
     if stage.operation.asked_llm is not None:
-        return f"how fast the LLM '{work.model}' answers"
+        name = stage.operation.asked_llm.name
+        return f"how fast the LLM '{work.model if name == SHORT_FORM else name}' answers"
     return f"the size of {work.model}" if work.model else "the size of its model"
 
 

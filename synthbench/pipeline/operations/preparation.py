@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from synthbench.config.experiment import PrepareStep
-from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.dataset import Manifest, SyntheticDataset
 from synthbench.data.records import Record
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import read_dataset, write_dataset
@@ -55,11 +55,21 @@ class ApplyStep(AskingOperation[Step]):
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Apply the step."""
+        dataset = read_dataset(inputs["data"])
         with self.context(inputs, work) as context:
-            prepared = apply_steps(
-                read_dataset(inputs["data"]), [PrepareStep(self.name, self.plugin)], context
-            )
+            prepared = apply_steps(dataset, [PrepareStep(self.name, self.plugin)], context)
         write_dataset(prepared, work)
+        work.progress.say(_summary(dataset.manifest, prepared.manifest))
+
+
+def _summary(before: Manifest, after: Manifest) -> str:
+    """Say how many records a step leaves, what it dropped and why, and what it counted."""
+    lost = Counter(after.dropped) - Counter(before.dropped)
+    counts = [f"{count:,} × {reason}" for reason, count in lost.most_common()]
+    dropped = f"; dropped: {'; '.join(counts)}" if counts else ""
+    new = {name: value for name, value in after.measured.items() if name not in before.measured}
+    measured = "".join(f"; {name}: {value:g}" for name, value in new.items())
+    return f"  {before.num_records:,} -> {after.num_records:,} {after.kind} records{dropped}{measured}"
 
 
 def apply_steps(
