@@ -66,6 +66,37 @@ def asking(result: ExperimentResult, **figure: Any) -> ExperimentResult:
     return result.model_copy(update={"table": {**result.table, "figures": {"frontier": figure}}})
 
 
+def made_by(runs: tuple[RunResult, ...], llm: str) -> tuple[RunResult, ...]:
+    """The runs, whose data this LLM wrote."""
+    data = DatasetSummary(part="p", kind="triplet", num_records=9, llm=llm, content_hash="h", stage="s")
+    return tuple(run.model_copy(update={"datasets": (data,)}) for run in runs)
+
+
+def test_rows_that_do_not_name_their_llms_have_them_below_figure_and_table(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    scores = {"A": (0.4, 0.5, 0.6)}
+    rows = [
+        made_by(make_runs("raw", scores, llm="small"), "small"),
+        made_by(make_runs("raw", scores, llm="large"), "large"),
+        made_by(make_runs("judged", scores, llm="small"), "small and large"),
+        made_by(make_runs("judged", scores, llm="large"), "large"),
+        make_runs("untrained", scores, llm="small"),
+    ]
+    result = make_result(*rows, tasks=("A",), figures={"frontier": {"costs": ["seconds"]}})
+    note = (
+        "LLMs asked: small: raw (small); large: raw (large), judged (large); small and large: judged (small)."
+    )
+    found = frontier(Analysis(result))
+    assert found is not None
+    assert note in found.notes
+    assert note in Report(result).table.notes
+    told = make_result(*rows[:2], tasks=("A",), figures={"frontier": {"costs": ["seconds"]}})
+    assert not [each for each in Report(told).table.notes if "LLMs asked" in each]
+    by_variant = make_result(made_by(make_runs("a", scores), "x"), made_by(make_runs("b", scores), "y"))
+    assert "LLMs asked: x: a; y: b." in Report(by_variant).table.notes
+
+
 def test_cost_and_score_are_means_over_the_seeds_and_the_best_for_their_cost_are_joined(
     dear_and_cheap: ExperimentResult,
 ) -> None:

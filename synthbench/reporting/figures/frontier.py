@@ -22,6 +22,7 @@ from synthbench.reporting.figures.style import COLOURS, MARKERS, SCORE, equal_ra
 from synthbench.reporting.model.aggregate import ColumnSource
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.build import build_table
+from synthbench.reporting.model.experiment_notes import asked_llms
 from synthbench.reporting.model.notes import NOT_SCORED
 from synthbench.reporting.model.sections import CsvTable, Section
 from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers, values_text
@@ -208,6 +209,7 @@ def frontier(analysis: Analysis) -> Frontier | None:
     notes = (
         *(note for note in table.figure_notes if note != NOT_SCORED),  # reasons are given for each row
         *(() if len(over) == 1 else (f"Score: mean of {', '.join(over)} per seed.",)),
+        *asked_llms(analysis.result),
         *(note for panel in panels for note in _notes(panel)),
         JOINED,
     )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
 
 FLAT = 0.01
@@ -23,7 +24,7 @@ def notes_without_scores(analysis: Analysis) -> tuple[str, ...]:
     result = analysis.result
     caption = "" if result.has_scores else analysis.options.caption or result.description
     own = (*analysis.options.notes, *result.notes)
-    notes = (caption, *overridden(result), *methods(result), *own, *unfinished(result))
+    notes = (caption, *overridden(result), *methods(result), *asked_llms(result), *own, *unfinished(result))
     return tuple(note for note in notes if note.strip())
 
 
@@ -38,6 +39,29 @@ def methods(result: ExperimentResult) -> Iterator[str]:
     datasets = [dataset for run in result.runs for dataset in run.datasets]
     yield from dict.fromkeys(note for dataset in datasets for note in dataset.notes)
     yield from flat_labels(result)
+
+
+def asked_llms(result: ExperimentResult) -> Iterator[str]:
+    """Name the LLMs of each row, if there are several and the rows' own names don't tell."""
+    asked: dict[RowKey, dict[str, None]] = {}
+    for run in result.runs:
+        names = [name for dataset in run.datasets for name in dataset.llm.split(" and ") if name]
+        asked.setdefault(RowKey(run.variant, tuple(run.axes.items())), {}).update(dict.fromkeys(names))
+    told = [{row.variant, *(value for _, value in row.axes)} for row in asked]
+    several = len({name for names in asked.values() for name in names}) > 1
+    if not several or all({*llms} <= own for llms, own in zip(asked.values(), told, strict=True)):
+        return
+    groups: dict[str, list[RowKey]] = {}
+    for row, llms in asked.items():
+        if llms:
+            groups.setdefault(" and ".join(llms), []).append(row)
+    yield f"LLMs asked: {'; '.join(f'{name}: {_named(rows, asked)}' for name, rows in groups.items())}."
+
+
+def _named(rows: Sequence[RowKey], of_all: Iterable[RowKey]) -> str:
+    """Return the rows' names, the variant's alone where all rows of it are among them."""
+    apart = {row.variant for row in of_all if row not in rows}
+    return ", ".join(dict.fromkeys(row.title if row.variant in apart else row.variant for row in rows))
 
 
 def flat_labels(result: ExperimentResult) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.comparison_section import least_detectable_notes
 from synthbench.reporting.model.experiment_notes import (
+    asked_llms,
     flat_labels,
     incomplete,
     methods,
@@ -42,6 +43,7 @@ def table_notes(table: Table, analysis: Analysis) -> tuple[str, ...]:
         *amount_notes(analysis),
         *_not_found(analysis),
         *methods(result),
+        *asked_llms(result),
         *overlap_notes(result),
         *analysis.options.notes,
         *result.notes,
