@@ -55,7 +55,12 @@ def write_atomically(file: Path, text: str) -> None:
 
 def write_sealed(file: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON mapping with a checksum of its content, atomically."""
-    write_atomically(file, json.dumps({**value, CHECKSUM: _checksum(value)}, indent=1) + "\n")
+    write_atomically(file, seal(value))
+
+
+def seal(value: Mapping[str, Any]) -> str:
+    """Return a JSON mapping as text, with a checksum of its content."""
+    return json.dumps({**value, CHECKSUM: _checksum(value)}, indent=1) + "\n"
 
 
 def read_sealed(
@@ -67,10 +72,21 @@ def read_sealed(
     FileNotFoundError, or DamagedFileError.
     """
     try:
-        value = json.loads(file.read_bytes())
+        content = file.read_bytes()
     except FileNotFoundError:
         raise
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise DamagedFileError("is unreadable") from error
+    return unseal(content, is_of_earlier_version=is_of_earlier_version)
+
+
+def unseal(
+    content: bytes, *, is_of_earlier_version: Callable[[dict[str, Any]], bool] = lambda _: False
+) -> dict[str, Any]:
+    """Return the mapping that `seal` made bytes of; raises DamagedFileError."""
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
         raise DamagedFileError("is unreadable") from error
     if not isinstance(value, dict) or not value:
         raise DamagedFileError("is unreadable")

@@ -19,7 +19,7 @@ from synthbench.errors import UserError
 from synthbench.home import home
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.progress import progress_for_people
-from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.stores import open_store
 from synthbench.pipeline.experiment_run import compute, record
 from synthbench.pipeline.invocation import Invocation, load_invocation
 from synthbench.pipeline.operations.evaluation import ITEMS_FILE
@@ -78,13 +78,13 @@ class Results:
 
         frames = list(self._items(task))
         if not frames:
-            raise UserError(f"{self.result.title}: no per-item scores of {task} in {home() / 'store'}")
+            raise UserError(f"{self.result.title}: no per-item scores of {task} in {open_store()}")
         return pd.concat(frames, ignore_index=True)
 
     def _items(self, task: str) -> "Iterator[pd.DataFrame]":
         import pyarrow.parquet as pq
 
-        artifacts = Artifacts(Store(home() / "store"))
+        artifacts = Artifacts(open_store())
         for run in self.result.runs:
             for scores in run.scores:
                 file = artifacts.file(scores.stage, ITEMS_FILE) if scores.task == task else None

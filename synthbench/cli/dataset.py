@@ -10,7 +10,6 @@ import typer
 
 from synthbench.cli.options import check_code_of
 from synthbench.errors import UserError
-from synthbench.home import home
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
@@ -33,17 +32,18 @@ def found(dataset: Path) -> tuple[Path, str]:
 
     Raises UserError if a name that looks like an identity is not exactly one stage's, or the stage made none.
     """
-    from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+    from synthbench.pipeline.engine.store import ArtifactDamagedError
+    from synthbench.pipeline.engine.stores import open_store
 
     name = str(dataset)
     if dataset.exists() or len(name) < MIN_ID_LENGTH or set(name) - set("0123456789abcdef"):
         return dataset, name
-    store = Store(home() / "store")
+    store = open_store()
     identities = store.find(name)
     if len(identities) != 1:
-        several = f"{len(identities)} stages in {store.root} have ids that begin so; give more of the id"
+        several = f"{len(identities)} stages in {store} have ids that begin so; give more of the id"
         none = (
-            f"neither a file nor a folder, nor a stage in {store.root}; a stage that `synthbench plan` shows "
+            f"neither a file nor a folder, nor a stage in {store}; a stage that `synthbench plan` shows "
             "as to run has no data yet: run it first"
         )
         raise UserError(f"{name}: {several if identities else none}")
@@ -55,7 +55,7 @@ def found(dataset: Path) -> tuple[Path, str]:
             "and the next run computes it again"
         ) from damage
     label = store.record(identities[0]).get("label", "")
-    folder = store.folder(identities[0])
+    folder = store.fetch(identities[0])
     if not (folder / "dataset").is_dir():
         raise UserError(f"{name}: the stage '{label}' made no data set")
     return folder, f"{name}: {label}"

@@ -93,7 +93,8 @@ def _kept_vectors(
     None if another process is at the same, or nothing can be written there.
     """
     from synthbench.models.encoder import KeptVectors
-    from synthbench.pipeline.engine.store import StageBusyError, Store, disk_errors
+    from synthbench.pipeline.engine.local_locks import StageBusyError
+    from synthbench.pipeline.engine.store import Store, disk_errors
 
     store = Store(home() / "store")
     what = hashlib.sha256(json.dumps(["evaluate", suite, dict(identity)]).encode()).hexdigest()

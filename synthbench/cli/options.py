@@ -36,7 +36,9 @@ MOST_DIGITS = 20
 
 def store_line() -> str:
     """Return the first line of `run` and `plan`: the store follows the working folder."""
-    return f"store: {(home() / 'store').absolute()}"
+    from synthbench.pipeline.engine.stores import store_name
+
+    return f"store: {store_name()}"
 
 
 def opening(experiment: "Experiment") -> Iterator[str]:

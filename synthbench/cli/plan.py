@@ -20,7 +20,6 @@ from synthbench.cli.options import (
     overrides,
     store_line,
 )
-from synthbench.home import home
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -54,7 +53,7 @@ def plan(
     """
     from synthbench.config.load import load_experiment
     from synthbench.pipeline.engine.plan import row_statuses, statuses
-    from synthbench.pipeline.engine.store import Store
+    from synthbench.pipeline.engine.stores import open_store
     from synthbench.pipeline.planning import make_plan
 
     allow_code_beside(file, allow_code)
@@ -62,7 +61,7 @@ def plan(
     planned = make_plan(experiment)
     for line in (store_line(), *opening(experiment)):
         print(line)
-    store = Store(home() / "store")
+    store = open_store()
     found = statuses(planned, store)
     _print_totals(found, planned.experiment.runtime, store)
     print()

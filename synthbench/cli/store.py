@@ -12,7 +12,8 @@ from synthbench.errors import UserError
 from synthbench.home import home
 
 if TYPE_CHECKING:
-    from synthbench.pipeline.engine.cleaning import Holding, Inventory
+    from synthbench.pipeline.engine.cleaning import Inventory
+    from synthbench.pipeline.engine.holdings import Holding
     from synthbench.pipeline.engine.store import Store
 
 EXIT_DAMAGED = 3
@@ -46,11 +47,12 @@ def clean(
     """
     from synthbench.pipeline.engine.cleaning import clean as remove
     from synthbench.pipeline.engine.cleaning import take_inventory
-    from synthbench.pipeline.engine.store import Store, disk_errors
+    from synthbench.pipeline.engine.store import disk_errors
+    from synthbench.pipeline.engine.stores import open_store
 
-    store = Store(home() / "store")
-    if not store.root.is_dir():
-        raise UserError(f"{store.root}: there is no store; SYNTHBENCH_HOME says where it lies")
+    store = open_store()
+    if not store.exists():
+        raise UserError(f"{store}: there is no store; SYNTHBENCH_HOME or SYNTHBENCH_STORE says where it lies")
     with disk_errors(store.root):
         is_whole = _verify(store) if verify else True
         if yes:
@@ -58,7 +60,7 @@ def clean(
         else:
             inventory = take_inventory(store)
             removable = inventory.removable(days, experiments or [])
-            print(f"{store.root}: {_amount(inventory.holdings)}")
+            print(f"{store}: {_amount(inventory.holdings)}")
             if inventory.holdings:
                 _print_kinds(inventory)
                 _print_experiments(inventory)

@@ -11,6 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener
@@ -95,25 +96,35 @@ class Servers:
         threading.Thread(target=self._answer_all, name="synthbench-servers", daemon=True).start()
 
     def _hang_up(self) -> None:
-        try:
-            with Client(self._listener.address, authkey=self._key) as line:
-                line.send(None)
-        except (OSError, EOFError):
-            pass
+        """Let the thread that answers end; it is not waited for long, since it may be gone already."""
+        ending = threading.Thread(target=self._say_the_end, name="synthbench-servers-end", daemon=True)
+        ending.start()
+        ending.join(SECONDS_TO_REPLY)
         self._listener.close()
 
+    def _say_the_end(self) -> None:
+        with suppress(OSError, EOFError), Client(self._listener.address, authkey=self._key) as line:
+            line.send(None)
+
     def _answer_all(self) -> None:
-        while not self._is_over.is_set():
+        """Answer until the end is said: one who is connected, and not answered, would wait for ever."""
+        is_last = False
+        while not is_last:
             try:
                 with self._listener.accept() as line:
-                    self._answer(line)
+                    is_last = self._is_last(line)
             except (OSError, EOFError, AuthenticationError):
-                continue
+                is_last = self._is_over.is_set()
 
-    def _answer(self, line: "Connection[Any, Any]") -> None:
-        server = self._servers.get(line.recv()) if line.poll(SECONDS_TO_REPLY) else None
-        if server is None:
-            return
+    def _is_last(self, line: "Connection[Any, Any]") -> bool:
+        """Answer one who asks for a server; True if the end is said instead."""
+        asked = line.recv() if line.poll(SECONDS_TO_REPLY) else ""
+        server = self._servers.get(asked or "")
+        if server is not None:
+            self._answer(line, server)
+        return asked is None
+
+    def _answer(self, line: "Connection[Any, Any]", server: _Server) -> None:
         with self._lock:
             has_died = isinstance(server.outcome, RunningServer) and not server.is_alive
             if (server.process is None or has_died) and not self._is_over.is_set():

@@ -17,12 +17,12 @@ from synthbench.home import home, make_store_folder
 from synthbench.llm.server import Servers
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.bars import RichProgress
-from synthbench.pipeline.engine.cleaning import run_in_progress
 from synthbench.pipeline.engine.jobs import executor
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.progress import PlainProgress, RunMonitor
 from synthbench.pipeline.engine.runner import Executor, Report, Runner, matching
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, disk_errors
+from synthbench.pipeline.engine.stores import open_store
 from synthbench.pipeline.estimates.estimator import estimator_for
 from synthbench.pipeline.estimates.facts import Known
 from synthbench.pipeline.invocation import Invocation
@@ -81,7 +81,9 @@ def compute(
     experiment = invocation.experiment
     progress.say(f"{experiment.name}: planning")
     plan = make_plan(experiment)
-    store = Store(make_store_folder())
+    make_store_folder()
+    store = open_store()
+    store.prepare()
     progress.say("checking report folder and tracking")
     folder = report_folder(output, experiment.name, invocation.overrides)
     make_report_folder(folder)
@@ -89,7 +91,7 @@ def compute(
     progress.say(f"checking the store for {len(plan.stages):,} stage{'s' * (len(plan.stages) != 1)}")
     runtime = _runtime(experiment, jobs)
     monitor = RunMonitor(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
-    in_progress = run_in_progress(store, f"experiment {experiment.name}", plan.stages)
+    in_progress = store.run_in_progress(f"experiment {experiment.name}", plan.stages)
     llm_servers = llms_on_demand(progress)
     say = None if isinstance(progress, PlainProgress) else progress.say
     executing = _executor(plan, store, runtime, jobs, say)
@@ -148,7 +150,9 @@ def _executor(
 
     known = Known(store)
     needs = partial(needs_of, known=known, runtime=runtime)
-    with ray_cluster(runtime, plan.stages.values(), needs, store.root, jobs) as cluster:
+    # A shared store's root is a cache, which each machine has for itself.
+    folder = store.root if type(store) is Store else None
+    with ray_cluster(runtime, plan.stages.values(), needs, folder, jobs) as cluster:
         yield cluster
 
 
@@ -205,7 +209,7 @@ def collect_whole(
             stage = plan.stages[damage.identity]
             if damage.identity in repaired:
                 message = f"{stage}: damaged again as soon as it was computed ({damage})"
-                raise UserError(f"{message}; is the disk of {runner.store.root} failing?") from damage
+                raise UserError(f"{message}; is the disk of {runner.store} failing?") from damage
             repaired.add(damage.identity)
             report.add(runner.compute_again(stage))
 

@@ -5,7 +5,6 @@ from disks import flip
 from small_experiment import Project
 from wording import worded
 
-from synthbench.pipeline.engine.cleaning import run_in_progress
 from synthbench.pipeline.engine.store import Store
 
 SPEC = {"label": "train gold seed 0", "spec": {"kind": "train", "inputs": {}}}
@@ -69,7 +68,7 @@ def test_what_is_damaged_is_named_and_discarded_when_everything_is_read(
 
 def test_nothing_damaged_is_taken_from_under_a_run(project: Project, store: Store) -> None:
     flip(store.folder("a" * 64) / "model")
-    with run_in_progress(store, "experiment other", []):
+    with store.run_in_progress("experiment other", []):
         called = project.call("clean", "--verify")
     assert (called.code, len(called.errors)) == (2, 1)
     assert "works there; nothing was removed" in called.errors[0]

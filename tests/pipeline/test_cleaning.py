@@ -9,7 +9,8 @@ import pytest
 from fake_stages import hold_lock, in_process, wait_for
 from wording import refused
 
-from synthbench.pipeline.engine.cleaning import CLEANING, clean, run_in_progress, take_inventory
+from synthbench.pipeline.engine.cleaning import clean, take_inventory
+from synthbench.pipeline.engine.local_locks import CLEANING
 from synthbench.pipeline.engine.store import STAGE_FILE, Store
 
 SOURCE, MODEL, SCORES, OTHER = (letter * 64 for letter in "abcd")
@@ -56,7 +57,7 @@ def test_what_a_last_run_uses_stays_with_its_inputs_however_old(filled: Store) -
 
 def test_what_was_used_lately_stays(filled: Store) -> None:
     assert clean(filled, 101) == []
-    with run_in_progress(filled, "experiment other", [OTHER]):
+    with filled.run_in_progress("experiment other", [OTHER]):
         pass
     assert clean(filled, 30) == []
     assert [holding.identity for holding in clean(filled, 0)] == [OTHER]
@@ -115,7 +116,7 @@ def test_a_damaged_record_does_not_stop_it(filled: Store) -> None:
 
 def test_nothing_is_removed_while_a_run_is_at_work(filled: Store) -> None:
     with (
-        run_in_progress(filled, "experiment other", []),
+        filled.run_in_progress("experiment other", []),
         refused(str(os.getpid())),
     ):
         clean(filled, 30)

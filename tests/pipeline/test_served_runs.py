@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -246,6 +247,16 @@ def test_a_server_that_died_is_started_again_by_the_next_stage(
         wait_until(lambda: not door.server_if_ready())
         wait_until(lambda: door.server_if_ready() is not None)
         assert len(noted(notes, "started")) == 2
+
+
+def test_the_end_of_a_run_waits_for_nobody_who_answers_no_more(
+    asking: ExperimentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("synthbench.llm.server.SECONDS_TO_REPLY", 0.2)
+    with Servers(tmp_path / "logs", Lines()) as servers:
+        servers.door(asking.load().llms["llm"].endpoint())
+        servers._say_the_end()
+        wait_until(lambda: not any(each.name == "synthbench-servers" for each in threading.enumerate()))
 
 
 def killed_run(arguments: Sequence[str], tmp_path: Path) -> "subprocess.Popen[str]":

@@ -11,7 +11,8 @@ from wording import refused, worded
 
 from synthbench.durability import DamagedFileError, file_hash
 from synthbench.errors import UserError
-from synthbench.pipeline.engine.store import SMALL, ArtifactDamagedError, StageBusyError, Store, disk_errors
+from synthbench.pipeline.engine.local_locks import StageBusyError
+from synthbench.pipeline.engine.store import SMALL, ArtifactDamagedError, Store, disk_errors
 
 IDENTITY = "ab" * 32
 

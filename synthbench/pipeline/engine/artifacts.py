@@ -50,6 +50,17 @@ def model_folder(artifact: Path) -> Path:
     return artifact.parent.parent / identity[:2] / identity
 
 
+def fetch(store: Store, identity: str) -> Path:
+    """Return the folder of an artifact on this machine; the model that a select stage chose is fetched, too.
+
+    Raises ArtifactDamagedError.
+    """
+    artifact = store.fetch(identity)
+    if (artifact / CHOICE_FILE).is_file():
+        store.fetch(str(read_json(artifact / CHOICE_FILE)["identity"]))
+    return artifact
+
+
 class Artifacts:
     """Reads artifacts. Each file's checksum is compared before its first use, however large the file is.
 
@@ -87,7 +98,7 @@ class Artifacts:
         if (identity, name) not in self._whole:
             self._store.check_file(identity, name, recorded[name])
             self._whole.add((identity, name))
-        return self._store.folder(identity) / name
+        return self._store.fetch_file(identity, name)
 
     def json(self, identity: str, name: str) -> Any:  # noqa: ANN401
         """Return the content of a JSON file, None if there is no such file."""

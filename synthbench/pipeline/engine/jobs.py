@@ -20,9 +20,11 @@ from typing import TYPE_CHECKING
 
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.endpoint import Account
+from synthbench.pipeline.engine.artifacts import fetch
+from synthbench.pipeline.engine.local_locks import StageBusyError
 from synthbench.pipeline.engine.progress import PlainProgress, about
 from synthbench.pipeline.engine.stage import GroupMember, Stage
-from synthbench.pipeline.engine.store import ArtifactDamagedError, StageBusyError, Store, disk_errors
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.pipeline.engine.workspace import ChatAccess, Workspace
 from synthbench.plugins import ChatModel
 from synthbench.processes import follow_parent
@@ -91,6 +93,9 @@ class Job:
             return Outcome(tuple(executed), pending=pending.messages)
         except UserError as error:
             return Outcome(tuple(executed), error=error.messages, is_user_error=True)
+        except ArtifactDamagedError as damage:
+            message = f"an input is damaged ({damage}); run the same command again, which computes it anew"
+            return Outcome(tuple(executed), error=(message,), is_user_error=True)
         except SystemExit as end:
             message = f"its code ended the process (sys.exit({end.code!r})) instead of returning"
             return Outcome(tuple(executed), error=(message,), is_user_error=True)
@@ -121,7 +126,7 @@ class Job:
         members = [
             GroupMember(
                 stage.operation,
-                {name: self.store.folder(source.identity) for name, source in stage.inputs.items()},
+                {name: fetch(self.store, source.identity) for name, source in stage.inputs.items()},
                 self._workspace(stage),
             )
             for stage in stages

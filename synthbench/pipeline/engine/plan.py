@@ -80,6 +80,11 @@ class StageStatus:
 
 def statuses(plan: Plan, store: Store) -> list[StageStatus]:
     """Return the state of every stage, inputs first; changes nothing, even if artifacts are damaged."""
+    with store.listed():
+        return _statuses(plan, store)
+
+
+def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
     counts = _num_runs(plan)
     known: dict[str, str] = {}
     with suppress(DamagedFileError):  # a run reports this, and writes them again
@@ -109,7 +114,7 @@ def _state(stage: Stage, store: Store, previous: dict[str, str]) -> tuple[State,
         except ArtifactDamagedError as damage:
             return "damaged", str(damage)
         return "cached", ""
-    if (store.root / "partial" / identity).is_dir():
+    if store.is_begun(identity):
         return "resumable", "begun by an earlier run"
     old = previous.get(identity)
     info = store.info(old) if old and old != identity else None

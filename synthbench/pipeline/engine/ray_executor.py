@@ -213,11 +213,13 @@ class RayCluster:
 
 @contextmanager
 def ray_cluster(
-    runtime: Runtime, stages: Iterable[Stage], needs: "NeedsOf", folder: Path, num_here: int
+    runtime: Runtime, stages: Iterable[Stage], needs: "NeedsOf", folder: Path | None, num_here: int
 ) -> Iterator[RayCluster]:
     """Connect to the cluster and yield its executor, with `num_here` processes of this machine beside it.
 
-    `needs` is told of a stage, and of the most GPUs that a node has. `folder` is one that all nodes must see.
+    `needs` is told of a stage, and of the most GPUs that a node has. `folder`, if there is one, must be seen
+    by all nodes.
+
     Raises UserError if there is no cluster, if a node has other code or does not see the folder, or if no
     node can hold one of the stages.
     """
@@ -305,20 +307,21 @@ def _nodes() -> list[Node]:
     return found
 
 
-def _check_nodes(nodes: Sequence[Node], folder: Path) -> None:
+def _check_nodes(nodes: Sequence[Node], folder: Path | None) -> None:
     """Raise UserError with a line for each node that has other code, or does not see the folder."""
     import ray
     from ray.exceptions import GetTimeoutError, RayError, RayTaskError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    marker = folder / f".seen-{os.getpid()}"
-    marker.touch()
+    marker = None if folder is None else folder / f".seen-{os.getpid()}"
+    if marker is not None:
+        marker.touch()
     try:
         asked = {}
         for node in nodes:
             there = NodeAffinitySchedulingStrategy(node.identity, soft=False)
             asked[node] = _remote(_look, num_cpus=0, max_retries=RETRIES_TO_LOOK, scheduling_strategy=there)(
-                str(marker)
+                marker
             )
         problems, ours = [], _own_code()
         for node, reference in asked.items():
@@ -338,7 +341,8 @@ def _check_nodes(nodes: Sequence[Node], folder: Path) -> None:
                 continue
             problems += _faults(node, code, ours, None if sees else folder)
     finally:
-        marker.unlink(missing_ok=True)
+        if marker is not None:
+            marker.unlink(missing_ok=True)
     if problems:
         raise UserError(*problems)
 
@@ -365,9 +369,9 @@ def _own_code() -> _Code:
     return _Code(version("synthbench"), content_of_synthbench(), sys.version.split()[0])
 
 
-def _look(marker: str) -> tuple[_Code, bool]:
-    """Return the code of the node that this runs on, and whether it sees a file."""
-    return _own_code(), Path(marker).is_file()
+def _look(marker: Path | None) -> tuple[_Code, bool]:
+    """Return the code of the node that this runs on, and whether it sees a file, if one is given."""
+    return _own_code(), marker is None or marker.is_file()
 
 
 def _carry_out(sent: bytes) -> Outcome:

@@ -10,13 +10,14 @@ from typing import Protocol
 from synthbench.config.llm import NamedLLM
 from synthbench.errors import UserError, did_you_mean
 from synthbench.llm.endpoint_check import check_endpoint
-from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.artifacts import Artifacts, fetch
 from synthbench.pipeline.engine.jobs import Job, Outcome
+from synthbench.pipeline.engine.local_locks import StageBusyError
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.progress import RunMonitor
 from synthbench.pipeline.engine.schedule import Schedule
 from synthbench.pipeline.engine.stage import Stage, ancestors
-from synthbench.pipeline.engine.store import ArtifactDamagedError, StageBusyError, Store
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
 
@@ -184,8 +185,8 @@ class Runner:
     def _is_whole(self, stage: Stage, *, thorough: bool) -> bool:
         try:
             return self._is_there(stage, thorough=thorough)
-        except ArtifactDamagedError:
-            return self._is_whole_after_all(stage, thorough=thorough)
+        except ArtifactDamagedError as damage:
+            return self._is_whole_after_all(stage, damage, thorough=thorough)
 
     def _is_there(self, stage: Stage, *, thorough: bool) -> bool:
         """Tell whether the artifact is there; raises ArtifactDamagedError."""
@@ -194,17 +195,18 @@ class Runner:
         self.store.check(stage.identity, thorough=thorough)
         return True
 
-    def _is_whole_after_all(self, stage: Stage, *, thorough: bool) -> bool:
+    def _is_whole_after_all(self, stage: Stage, damage: ArtifactDamagedError, *, thorough: bool) -> bool:
         """Discard a damaged artifact, unless another process computes or has computed it."""
         try:
             with self.store.lock(stage.identity, str(stage)):
                 try:
-                    return self._is_there(stage, thorough=thorough)
-                except ArtifactDamagedError as damage:
-                    self.progress.say(
-                        f"the stored artifact of {stage} is damaged ({damage}); computing it again"
-                    )
+                    if self._is_there(stage, thorough=thorough):
+                        return True
+                    # A shared store has withdrawn it already.
+                except ArtifactDamagedError as still:
+                    damage = still
                     self.store.discard(stage.identity)
+                self.progress.say(f"the stored artifact of {stage} is damaged ({damage}); computing it again")
         except StageBusyError as busy:
             self.progress.say(f"the stored artifact of {stage} is damaged; {busy} is computing it again")
         return False
@@ -215,7 +217,9 @@ class Runner:
         A failed or pending stage holds up only what depends on it.
         Raises UserError if stages need an LLM that can't answer.
         """
-        return self._compute(self.needed(plan, forced), forced)
+        with self.store.listed():
+            needed = self.needed(plan, forced)
+        return self._compute(needed, forced)
 
     def compute_again(self, stage: Stage) -> Report:
         """Compute a damaged artifact again, with what it needs."""
@@ -259,7 +263,7 @@ class Runner:
         """Let each stage check those of its inputs that are given data; these are there now."""
         for identity, stage in stages.items():
             given = {
-                name: self.store.folder(source.identity)
+                name: fetch(self.store, source.identity)
                 for name, source in stage.inputs.items()
                 if source.operation.comes_first
             }

@@ -1,13 +1,15 @@
-"""The content-addressed store: stage identity -> artifact folder, written whole or not at all."""
+"""The content-addressed store: stage identity -> artifact folder, written whole or not at all.
+
+`Store` is the kind that one machine uses, a local folder. `SharedStore` keeps artifacts where several
+machines reach them.
+"""
 
 import errno
-import json
 import os
 import shutil
-import socket
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +19,15 @@ from synthbench.durability import (
     read_sealed,
     sync_folder,
     sync_tree,
-    write_atomically,
     write_sealed,
 )
 from synthbench.errors import UserError
+from synthbench.pipeline.engine.holdings import DISCARDED, UNFINISHED, Holding, spec_holding
+from synthbench.pipeline.engine.local_locks import exclusive_lock, run_lock, stage_lock
 
 STAGE_FILE = "stage.json"
 SMALL = 1_000_000
 """Files up to this many bytes are hashed at every check, which costs next to nothing."""
-
-
-class StageBusyError(Exception):
-    """Another process is computing the stage; the message says which."""
 
 
 class ArtifactDamagedError(Exception):
@@ -40,17 +39,45 @@ class ArtifactDamagedError(Exception):
 
 
 class Store:
-    """Artifacts, unfinished work and locks below one folder.
-
-    Locks are advisory file locks, which the kernel drops with their process: a dead process holds none.
-    """
+    """Artifacts, unfinished work and locks below one folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
+    def __str__(self) -> str:
+        return str(self.root)
+
+    def exists(self) -> bool:
+        """Tell whether anything was ever stored."""
+        return self.root.is_dir()
+
+    def prepare(self) -> None:
+        """Check, before a run, that the store can be used; raises UserError."""
+
+    def listed(self) -> AbstractContextManager[None]:
+        """Let the store answer about many artifacts from few requests within the block; changes no answer."""
+        return nullcontext()
+
     def folder(self, identity: str) -> Path:
-        """Return where the artifact of a stage is, or will be."""
+        """Return where the artifact of a stage is on this machine, or will be."""
         return self.root.joinpath("artifacts", identity[:2], identity)
+
+    def fetch(self, identity: str) -> Path:
+        """Return the folder of an artifact, all of it on this machine; raises ArtifactDamagedError."""
+        return self.folder(identity)
+
+    def fetch_file(self, identity: str, name: str) -> Path:
+        """Return one file of an artifact, on this machine; raises ArtifactDamagedError."""
+        return self.folder(identity) / name
+
+    def identities(self) -> list[str]:
+        """Return the identities of all artifacts."""
+        return self.find("")
+
+    def newest(self, number: int) -> list[str]:
+        """Return the identities of the artifacts that were used last, the newest first."""
+        files = [(_age(file), file) for file in (self.root / "artifacts").glob(f"*/*/{STAGE_FILE}")]
+        return [file.parent.name for _, file in sorted(files, key=lambda each: -each[0])[:number]]
 
     @property
     def answers(self) -> Path:
@@ -64,7 +91,7 @@ class Store:
     def find(self, beginning: str) -> list[str]:
         """Return the identities of all artifacts with this beginning; `plan` shows identities shortened."""
         return sorted(
-            folder.name for folder in (self.root / "artifacts").glob(f"{beginning[:2]}/{beginning}*")
+            folder.name for folder in (self.root / "artifacts").glob(f"{beginning[:2]}*/{beginning}*")
         )
 
     def info(self, identity: str) -> dict[str, Any] | None:
@@ -101,6 +128,10 @@ class Store:
         for name, recorded in self.record(identity)["files"].items():
             self.check_file(identity, name, recorded, thorough=thorough)
 
+    def verify(self, identity: str) -> None:
+        """Read every byte that is stored of an artifact; raises ArtifactDamagedError."""
+        self.check(identity, thorough=True)
+
     def check_file(self, identity: str, name: str, recorded: Any, *, thorough: bool = True) -> None:  # noqa: ANN401
         """Compare one file of an artifact with what was recorded of it; raises as `check` does."""
         file = self.folder(identity) / name
@@ -133,6 +164,10 @@ class Store:
         rubbish.parent.mkdir(parents=True, exist_ok=True)
         return folder.rename(rubbish)
 
+    def is_begun(self, identity: str) -> bool:
+        """Tell whether unfinished work of the stage is on this machine."""
+        return (self.root / "partial" / identity).is_dir()
+
     def workspace(self, identity: str) -> Path:
         """Return the folder of a stage's unfinished work as a kill left it, but with an empty `output`."""
         folder = self.root / "partial" / identity
@@ -153,14 +188,7 @@ class Store:
         """Turn the workspace's output into the artifact, stored with `record`."""
         partial = self.root / "partial" / identity
         output = partial / "output"
-        files = {}
-        for file in sorted(path for path in output.rglob("*") if path.is_file()):
-            status = file.stat()
-            files[file.relative_to(output).as_posix()] = {
-                "size": status.st_size,
-                "mtime_ns": status.st_mtime_ns,
-                "sha256": file_hash(file),
-            }
+        files = recorded_files(output)
         sync_tree(output)
         write_sealed(output / STAGE_FILE, {**record, "files": files})
         self.discard(identity)
@@ -170,31 +198,61 @@ class Store:
             sync_folder(parent)
         shutil.rmtree(partial, ignore_errors=True)
 
-    @contextmanager
-    def lock(self, identity: str, label: str) -> Iterator[str]:
+    def lock(self, identity: str, label: str) -> AbstractContextManager[str]:
         """Hold the stage's lock; yield the dead process whose work is taken over, "" if none.
 
         Raises StageBusyError if another process holds it.
         """
-        from filelock import FileLock, Timeout
+        return stage_lock(self.root / "locks", identity, label)
 
-        folder = self.root / "locks"
-        folder.mkdir(parents=True, exist_ok=True)
-        holder_file = folder / f"{identity}.json"
-        lock = FileLock(folder / f"{identity}.lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise StageBusyError(describe_holder(holder_file)) from None
-        try:
-            left_behind = describe_holder(holder_file) if holder_file.exists() else ""
-            write_holder(holder_file, label)
-            try:
-                yield left_behind
-            finally:
-                holder_file.unlink(missing_ok=True)
-        finally:
-            lock.release()
+    def run_in_progress(self, label: str, identities: Iterable[str]) -> AbstractContextManager[None]:
+        """Keep clean-ups away while a run works, and mark what it needs as used now.
+
+        Waits for a clean-up that has begun.
+        """
+        return run_lock(self.root / "locks", label, lambda: self._mark_used(identities))
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """Make new runs wait; raises UserError if a run or another clean-up is at work."""
+        return exclusive_lock(self.root / "locks", self)
+
+    def _mark_used(self, identities: Iterable[str]) -> None:
+        for identity in identities:
+            for path in (self.folder(identity) / STAGE_FILE, self.root / "partial" / identity):
+                with suppress(OSError):
+                    os.utime(path)
+
+    def holdings(self) -> list[Holding]:
+        """Return all that the store holds."""
+        found = []
+        for folder in sorted((self.root / "artifacts").glob("*/*")):
+            spec = (self.info(folder.name) or {}).get("spec", {})
+            size, _ = _files_in(folder)
+            touched = folder / STAGE_FILE if (folder / STAGE_FILE).is_file() else folder
+            found.append(spec_holding(folder, spec, size, touched.stat().st_mtime))
+        return found + self.local_rest()
+
+    def local_rest(self) -> list[Holding]:
+        """Return the unfinished work and the rubbish on this machine."""
+        found = []
+        for folder in sorted((self.root / "partial").glob("*")):
+            # Unfinished work is as old as its youngest file: the folder's own time is that of its start.
+            size, youngest = _files_in(folder)
+            last_used = max(folder.stat().st_mtime, youngest)
+            found.append(Holding(folder.name, folder, UNFINISHED, size, last_used))
+        for folder in sorted((self.root / "discarded").glob("*")):
+            found.append(Holding(folder.name, folder, DISCARDED, _files_in(folder)[0], last_used=0.0))
+        return found
+
+    def remove(self, holding: Holding) -> None:
+        """Take what `holdings` returned out of the store, in one step for other processes."""
+        if holding.kind != DISCARDED:
+            self.set_aside(holding.folder)
+
+    def empty_rubbish(self) -> None:
+        """Delete what was set aside."""
+        for grave in (self.root / "discarded").glob("*"):
+            shutil.rmtree(grave, ignore_errors=True)
 
     def addresses(self, experiment: str) -> dict[str, str]:
         """Return the stage identities of an experiment's last run, by address (variant, seed, role).
@@ -229,19 +287,30 @@ class Store:
         return self.root / "addresses" / f"{experiment}.json"
 
 
-def write_holder(file: Path, label: str) -> None:
-    """Write beside a lock which process holds it, and for which stage."""
-    holder = {"pid": os.getpid(), "host": socket.gethostname(), "stage": label, "since": time.time()}
-    write_atomically(file, json.dumps(holder))
+def recorded_files(output: Path) -> dict[str, dict[str, Any]]:
+    """Return what is recorded of each file of an output, by its path in there."""
+    files = {}
+    for file in sorted(path for path in output.rglob("*") if path.is_file()):
+        status = file.stat()
+        files[file.relative_to(output).as_posix()] = {
+            "size": status.st_size,
+            "mtime_ns": status.st_mtime_ns,
+            "sha256": file_hash(file),
+        }
+    return files
 
 
-def describe_holder(file: Path) -> str:
-    """Return which process holds a lock, according to the file beside it."""
+def _files_in(folder: Path) -> tuple[int, float]:
+    """Return the size of all files below a folder, and when the youngest was written."""
+    files = [file.lstat() for file in folder.rglob("*") if file.is_file()]
+    return sum(file.st_size for file in files), max((file.st_mtime for file in files), default=0.0)
+
+
+def _age(file: Path) -> float:
     try:
-        holder = json.loads(file.read_text(encoding="utf-8"))
-        return f"process {holder['pid']} on {holder['host']}"
-    except (OSError, ValueError, KeyError):
-        return "another process"
+        return file.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _is_about(root: Path, error: Exception) -> bool:

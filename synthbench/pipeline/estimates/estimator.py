@@ -4,13 +4,12 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from synthbench.config.llm import SHORT_FORM
 from synthbench.models.work import Work
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import STAGE_FILE, Store
+from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.facts import Known, work_of, works_on
 from synthbench.pipeline.estimates.machine import CPU, DATA_CENTRE_GPU, Machine, this_machine
 from synthbench.runtime import Runtime
@@ -180,15 +179,7 @@ def _key(stage: Stage, work: Work | None) -> Key:
 
 def recorded(store: Store) -> Iterator[Mapping[str, Any]]:
     """Yield the records of the newest artifacts that say how long they took."""
-    files = [(_age(file), file) for file in (store.root / "artifacts").glob(f"*/*/{STAGE_FILE}")]
-    for _, file in sorted(files, key=lambda each: -each[0])[:MOST_READ]:
-        info = store.info(file.parent.name)
+    for identity in store.newest(MOST_READ):
+        info = store.info(identity)
         if info is not None and isinstance(info.get("seconds"), int | float):
             yield info
-
-
-def _age(file: Path) -> float:
-    try:
-        return file.stat().st_mtime
-    except OSError:
-        return 0.0

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from synthbench.config.llm import LOCAL
-from synthbench.data.dataset import read_manifest
+from synthbench.data.dataset import MANIFEST_FILE, read_manifest
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.llm.endpoint import ChatAmount
@@ -16,7 +16,7 @@ from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import FORWARD, Expected, Work, reading, shape_of, weighted_size
 from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
 from synthbench.pipeline.operations.asking import LLM_KEY, NEED
 from synthbench.pipeline.operations.data import ReadSource
 from synthbench.pipeline.operations.generation import SOURCE
@@ -243,15 +243,15 @@ class Known:
         return facts
 
     def _stored(self, identity: str, info: Mapping[str, Any]) -> Facts:
-        folder = self.store.folder(identity)
+        files = info.get("files", {})
         try:
-            if (folder / DATASET_FOLDER).is_dir():
-                manifest = read_manifest(folder / DATASET_FOLDER)
+            if (name := f"{DATASET_FOLDER}/{MANIFEST_FILE}") in files:
+                manifest = read_manifest(self.store.fetch_file(identity, name).parent)
                 return Facts(manifest.num_records, manifest.kind)
-            if (folder / CHOICE_FILE).is_file():
+            if CHOICE_FILE in files:
                 return self.stored(next(iter(info["spec"]["inputs"].values())))
             return facts_of(self._past_piece(info))
-        except (UserError, ValidationError, OSError, KeyError, TypeError, ValueError, StopIteration):
+        except (UserError, ArtifactDamagedError, OSError, KeyError, TypeError, ValueError, StopIteration):
             return UNKNOWN
 
 

@@ -1,0 +1,334 @@
+"""A store that several machines share: in a folder, and on an S3 server."""
+
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fake_stages import carry_out, diamond, in_process, names, names_of_failed, stage, wait_for
+from fakes import work_done
+from shared_stores import (
+    chain,
+    contents,
+    drive_chain,
+    drive_diamond,
+    hold_shared_lock,
+    log_in,
+    make_bucket,
+    new_prefix,
+    on_machine,
+    s3_server,
+)
+from wording import refused
+
+from synthbench.pipeline.engine.cleaning import clean, discard_damaged, take_inventory
+from synthbench.pipeline.engine.local_locks import StageBusyError
+from synthbench.pipeline.engine.objects import FolderObjects, probe
+from synthbench.pipeline.engine.progress import PlainProgress
+from synthbench.pipeline.engine.shared_store import SharedStore
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+
+if TYPE_CHECKING:
+    from synthbench.pipeline.engine.stage import Stage
+
+A = "a" * 64
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The address of an S3 server with a bucket."""
+    with s3_server() as address:
+        make_bucket(address)
+        yield address
+
+
+@pytest.fixture(params=["folder", "s3"])
+def name(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Name of an empty shared store."""
+    if request.param == "s3":
+        log_in(monkeypatch, request.getfixturevalue("server"))
+        return new_prefix()
+    (tmp_path / "network").mkdir()
+    return str(tmp_path / "network")
+
+
+@pytest.fixture
+def here(name: str, tmp_path: Path) -> SharedStore:
+    """The store as this machine sees it."""
+    return on_machine(name, tmp_path / "here")
+
+
+@pytest.fixture
+def there(name: str, tmp_path: Path) -> SharedStore:
+    """The store as another machine sees it."""
+    return on_machine(name, tmp_path / "there")
+
+
+def commit(store: Store, identity: str, content: bytes = b"x" * 1000, **inputs: str) -> None:
+    folder = store.workspace(identity) / "output"
+    (folder / "data").write_bytes(content)
+    store.commit(identity, {"label": "work", "spec": {"kind": "train", "inputs": inputs}})
+
+
+def test_what_one_machine_computed_another_reads(
+    here: SharedStore, there: SharedStore, work_log: Path
+) -> None:
+    carry_out(here, diamond())
+    report, _ = carry_out(there, stage("more", diamond()))
+    assert names(report.executed) == ["more"]
+    assert len(work_done(work_log)) == 5
+    end = diamond().identity
+    assert (there.fetch(end) / "name.txt").read_text() == "end"
+    assert there.record(end) == here.record(end)
+    assert there.find(end[:5]) == [end]
+    assert set(there.newest(9)) == set(here.identities())
+
+
+def test_the_bytes_are_those_of_a_local_store(here: SharedStore, store: Store) -> None:
+    carry_out(here, diamond())
+    carry_out(store, diamond())
+    end = diamond().identity
+    here_files, local = here.record(end)["files"], store.record(end)["files"]
+    assert {name: file["sha256"] for name, file in here_files.items()} == {
+        name: file["sha256"] for name, file in local.items()
+    }
+
+
+@pytest.mark.experiments
+def test_two_drivers_at_once_compute_no_stage_twice(name: str, tmp_path: Path, work_log: Path) -> None:
+    start = tmp_path / "start"
+    said = [tmp_path / f"{number}.json" for number in range(2)]
+    drivers = [in_process(drive_diamond, name, tmp_path / f"cache{n}", said[n], start) for n in range(2)]
+    start.touch()
+    for driver in drivers:
+        driver.join()
+        assert driver.exitcode == 0
+    assert sorted(work_done(work_log)) == ["end", "left", "right", "top"]
+    assert all(file.read_text().endswith(", []]") for file in said)
+
+
+def test_a_held_stage_is_busy_and_says_who_holds_it(here: SharedStore, there: SharedStore) -> None:
+    busy = pytest.raises(StageBusyError, match=f"process {os.getpid()} on ")
+    with here.lock(A, "work a"), busy, there.lock(A, "work a"):
+        pass
+    with there.lock(A, "work a") as note:
+        assert note == ""
+
+
+@pytest.mark.experiments
+def test_the_lease_of_a_killed_driver_expires_and_is_taken_over(
+    name: str, tmp_path: Path, there: SharedStore
+) -> None:
+    marker = tmp_path / "held"
+    held = stage("a").identity
+    holder = in_process(hold_shared_lock, name, tmp_path / "killed", held, marker)
+    wait_for(marker)
+    time.sleep(2)  # it is renewed meanwhile
+    short = on_machine(name, tmp_path / "there", 1.0)
+    with pytest.raises(StageBusyError), short.lock(held, "work a"):
+        pass
+    holder.kill()
+    holder.join()
+    report, said = carry_out(short, stage("a"))
+    assert names(report.executed) == ["a"]
+    assert any(f"waiting for work a: process {holder.pid} on " in line for line in said)
+    assert any(f"taking over work a: process {holder.pid} on " in line for line in said)
+    assert not list(short.objects.list("leases/"))
+
+
+def test_nobody_waits_for_a_driver_that_died_on_the_same_machine(
+    name: str, tmp_path: Path, here: SharedStore
+) -> None:
+    marker = tmp_path / "held"
+    holder = in_process(hold_shared_lock, name, tmp_path / "here", A, marker)
+    wait_for(marker)
+    holder.kill()
+    holder.join()
+    with here.lock(A, "work a") as note:  # its lease of 60 s has not expired
+        assert note.startswith(f"process {holder.pid} on ")
+
+
+@pytest.mark.experiments
+def test_kills_at_random_points_end_in_the_same_bytes(name: str, tmp_path: Path, store: Store) -> None:
+    draw = random.Random(7)
+    for number in range(4):
+        driver = in_process(drive_chain, name, tmp_path / f"cache{number % 2}")
+        driver.join(draw.uniform(1.0, 2.5))
+        driver.kill()
+        driver.join()
+    last = on_machine(name, tmp_path / "last", 1.0)
+    report, _ = carry_out(last, *chain())
+    assert not report.failed
+    carry_out(store, *chain())
+    for each in chain():
+        assert contents(last, each.identity) == {
+            f"{each.identity}/name.txt": (store.folder(each.identity) / "name.txt").read_bytes()
+        }
+    assert discard_damaged(last, PlainProgress())[1] == []
+    for cache in ("cache0", "cache1"):
+        clean(on_machine(name, tmp_path / cache, 1.0), 1000)
+    attempts = {entry.key.split("/")[1] for entry in last.objects.list("attempts/")}
+    assert len({tuple(e.key.split("/")[1:3]) for e in last.objects.list("attempts/")}) == len(attempts)
+
+
+def test_of_two_commits_the_first_counts_and_the_other_leaves_nothing(
+    here: SharedStore, there: SharedStore
+) -> None:
+    (here.workspace(A) / "output" / "data").write_bytes(b"first")
+    (there.workspace(A) / "output" / "data").write_bytes(b"second")
+    here.commit(A, {})
+    there.commit(A, {})
+    for store in (here, there):
+        assert (store.fetch(A) / "data").read_bytes() == b"first"
+    assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
+
+
+def test_a_stage_that_is_forced_replaces_its_artifact_everywhere(
+    here: SharedStore, there: SharedStore
+) -> None:
+    commit(here, A, b"old")
+    assert (there.fetch(A) / "data").read_bytes() == b"old"
+    commit(here, A, b"new")
+    assert (there.fetch(A) / "data").read_bytes() == b"new"
+    assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
+
+
+@pytest.mark.parametrize("content", [b"NAME", b"longer than it was", None])
+def test_damage_is_found_and_computed_again(
+    here: SharedStore, there: SharedStore, content: bytes | None
+) -> None:
+    source = stage("name")
+    carry_out(here, source)
+    (entry,) = here.objects.list(f"attempts/{source.identity}/")
+    here.objects.delete([entry.key])
+    if content is not None:
+        here.objects.write(entry.key, content)
+    report, said = carry_out(there, stage("next", source))
+    assert names(report.executed) == ["name", "next"]
+    assert "is damaged" in said[0]
+    assert (there.fetch(source.identity) / "name.txt").read_text() == "name"
+
+
+def test_damage_that_a_worker_meets_withdraws_the_commit(here: SharedStore, there: SharedStore) -> None:
+    """The machine that computed the artifact has a good copy, and would never notice."""
+    commit(here, A)
+    (entry,) = here.objects.list(f"attempts/{A}/")
+    here.objects.write(entry.key, b"y" * 1000)
+    here.check(A, thorough=True)
+    with pytest.raises(ArtifactDamagedError, match="the checksum of data differs"):
+        there.fetch(A)
+    assert not here.has(A)
+
+
+def test_verification_reads_what_is_shared_not_the_copies(here: SharedStore) -> None:
+    commit(here, A)
+    assert discard_damaged(here, PlainProgress()) == (1, [])
+    (entry,) = here.objects.list(f"attempts/{A}/")
+    here.objects.write(entry.key, b"y" * 1000)
+    number, (damage,) = discard_damaged(here, PlainProgress())
+    assert (number, damage.identity, damage.what) == (1, A, "the checksum of data differs")
+    assert not here.has(A)
+
+
+def test_many_stages_are_looked_up_by_few_requests(
+    here: SharedStore, there: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identities = [f"{number:064x}" for number in range(20)]
+    for identity in identities[:10]:
+        commit(here, identity)
+    listed, read = [], []
+    kind = type(there.objects)
+    real_list, real_read = kind.list, kind.read
+    monkeypatch.setattr(kind, "list", lambda self, prefix: listed.append(prefix) or real_list(self, prefix))
+    monkeypatch.setattr(kind, "read", lambda self, key: read.append(key) or real_read(self, key))
+    with there.listed():
+        assert [there.has(identity) for identity in identities] == [True] * 10 + [False] * 10
+        for identity in identities[:10]:
+            there.check(identity)
+    assert (sorted(listed), len(read)) == (["artifacts/", "attempts/"], 10)
+
+
+def test_clean_keeps_what_any_machine_uses(here: SharedStore, there: SharedStore) -> None:
+    source, model, unused = ("abc"[n] * 64 for n in range(3))
+    commit(here, source)
+    commit(here, model, data=source)
+    commit(here, unused)
+    there.remember_addresses("study", {"model": model})
+    assert there.experiments() == ["study"]
+    inventory = take_inventory(there)
+    assert {holding.identity for holding in inventory.of("study")} == {source, model}
+    assert all(1000 < holding.size < 2000 for holding in inventory.holdings)
+    assert [holding.identity for holding in clean(there, 0)] == [unused]
+    assert here.identities() == [source, model]
+    here.remember_addresses("study", {"other": source})
+    assert there.addresses("study") == {"model": model, "other": source}
+    assert len(clean(there, 1000, ["study"])) == 2
+    assert not list(there.objects.list(""))
+
+
+def test_clean_waits_for_no_run_on_another_machine_and_removes_nothing_then(
+    here: SharedStore, there: SharedStore
+) -> None:
+    commit(here, A)
+    with here.run_in_progress("experiment study", [A]), refused("works there; nothing was removed"):
+        clean(there, 0)
+    assert here.has(A)
+    assert clean(there, 1) == []
+    assert [holding.identity for holding in clean(there, 0)] == [A]
+
+
+def test_files_of_attempts_that_were_never_committed_are_removed(here: SharedStore) -> None:
+    commit(here, A)
+    here.objects.write(f"attempts/{A}/lost/data", b"x")
+    here.objects.write(f"attempts/{'b' * 64}/lost/data", b"x")
+    assert len([each for each in take_inventory(here).holdings if each.kind == "discarded"]) == 2
+    clean(here, 1000)
+    assert len(list(here.objects.list("attempts/"))) == 1
+    here.verify(A)
+
+
+@pytest.mark.experiments
+def test_a_stage_of_a_shared_store_runs_in_local_processes(here: SharedStore) -> None:
+    report, _ = carry_out(here, diamond(), jobs=2)
+    assert len(report.executed) == 4
+
+
+def test_a_failed_stage_leaves_no_lease(here: SharedStore) -> None:
+    broken: Stage = stage("broken", behaviour="bug")
+    report, _ = carry_out(here, broken)
+    assert names_of_failed(report) == ["broken"]
+    assert not list(here.objects.list("leases/"))
+
+
+def test_a_good_file_system_or_server_passes_the_probe(here: SharedStore) -> None:
+    here.prepare()
+    assert not here.exists()
+    commit(here, A)
+    assert here.exists()
+
+
+def test_a_file_system_that_creates_what_exists_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.link", os.replace)
+    with refused("created a second time", str(tmp_path)):
+        probe(FolderObjects(tmp_path))
+
+
+def test_a_link_whose_reply_was_lost_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As NFS does when the client asks again: the first attempt had made the link."""
+    link = os.link
+
+    def made_and_lost(source: Path, target: Path) -> None:
+        link(source, target)
+        raise FileExistsError
+
+    monkeypatch.setattr("os.link", made_and_lost)
+    objects = FolderObjects(tmp_path)
+    assert objects.create("key", b"first")
+    monkeypatch.setattr("os.link", link)
+    assert not objects.create("key", b"second")
+    assert objects.read("key") == b"first"

@@ -1,0 +1,113 @@
+"""An S3 server on loopback, shared stores seen from several machines, and drivers that work in them."""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from fake_stages import carry_out, diamond, names, names_of_failed, stage, wait_for
+
+from synthbench.pipeline.engine.shared_store import SharedStore
+from synthbench.pipeline.engine.stores import CACHE_VARIABLE, LEASE_VARIABLE, VARIABLE, shared_store
+
+SECRET = "a-secret-that-nobody-may-see"
+BUCKET = "laboratory"
+
+
+@contextmanager
+def s3_server() -> Iterator[str]:
+    """Run moto's S3 server on a free port; yield its address."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
+
+
+def log_in(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """Set the variables that name the server and the key."""
+    for name, value in {
+        "AWS_ENDPOINT_URL": address,
+        "AWS_ACCESS_KEY_ID": "somebody",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+
+
+def make_bucket(address: str) -> None:
+    """Make the bucket, if there is none."""
+    import boto3
+
+    client = boto3.client(
+        "s3", endpoint_url=address, aws_access_key_id="a", aws_secret_access_key="b", region_name="us-east-1"
+    )
+    client.create_bucket(Bucket=BUCKET)
+
+
+def new_prefix() -> str:
+    """Return the URL of a part of the bucket that is the running test's own."""
+    test = os.environ["PYTEST_CURRENT_TEST"]
+    return f"s3://{BUCKET}/{hashlib.sha256(test.encode()).hexdigest()[:16]}"
+
+
+def on_machine(name: str, cache: Path, seconds: float | None = None) -> SharedStore:
+    """Return a shared store as a machine with this cache sees it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(CACHE_VARIABLE, str(cache))
+        if seconds is not None:
+            patch.setenv(LEASE_VARIABLE, str(seconds))
+        found = shared_store(name, cache / "llm")
+    assert isinstance(found, SharedStore)
+    return found
+
+
+def contents(store: SharedStore, *identities: str) -> dict[str, bytes]:
+    """Return the bytes of artifacts, by identity and path."""
+    found = {}
+    for identity in identities:
+        folder = store.fetch(identity)
+        for name in store.record(identity)["files"]:
+            found[f"{identity}/{name}"] = (folder / name).read_bytes()
+    return found
+
+
+def drive_diamond(name: str, cache: Path, said: Path, start: Path) -> None:
+    """Run four stages of 0.5 s each as soon as a file is there, and write down what was done."""
+    wait_for(start)
+    report, _ = carry_out(on_machine(name, cache), diamond("sleep 0.5"))
+    said.write_text(json.dumps([names(report.executed), names_of_failed(report)]), encoding="utf-8")
+
+
+def hold_shared_lock(name: str, cache: Path, identity: str, marker: Path) -> None:
+    """Take a stage's lease, say so with a file, and keep it until killed."""
+    with on_machine(name, cache, 1.0).lock(identity, "work held"):
+        marker.write_text(str(os.getpid()))
+        time.sleep(600)
+
+
+def drive_chain(name: str, cache: Path) -> None:
+    """Run a chain of short stages."""
+    carry_out(on_machine(name, cache, 1.0), *chain())
+
+
+def chain() -> list:  # type: ignore[type-arg]
+    """Return the ends of stages that wait for each other."""
+    end = stage("0", behaviour="sleep 0.05")
+    for number in range(1, 6):
+        end = stage(str(number), end, behaviour="sleep 0.05")
+    return [end, stage("beside", behaviour="sleep 0.05")]
+
+
+def use(monkeypatch: pytest.MonkeyPatch, name: str, cache: Path) -> None:
+    """Let commands of this process use a shared store."""
+    monkeypatch.setenv(VARIABLE, name)
+    monkeypatch.setenv(CACHE_VARIABLE, str(cache))
