@@ -14,12 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-import numpy as np
-
 from synthbench.errors import UserError, in_one_line
 from synthbench.user_files import PACKAGE_PREFIX, check_file, in_package, path_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
 
@@ -29,7 +28,8 @@ LINES_LOOKED_AT = 1_000
 _LINES_AT_ONCE = 10_000
 _WORDS, _NUMBERS = "*.parquet", "*.npy"
 _COLUMN = "index"
-_LARGEST = float(np.finfo(np.float32).max)
+_LARGEST = float.fromhex("0x1.fffffep+127")
+"""The largest number in float32."""
 _GZIP_SIZE_BYTES = 4
 
 
@@ -86,6 +86,8 @@ def shape(path: Path) -> tuple[int, int]:
 
     Raises UserError as `read` does.
     """
+    import numpy as np
+
     if path.is_dir():
         rows, dimension = np.load(_only(path, _NUMBERS), mmap_mode="r").shape
         return rows, dimension
@@ -138,6 +140,7 @@ def _only(folder: Path, pattern: str) -> Path:
 
 
 def _read_folder(folder: Path) -> WordVectors:
+    import numpy as np
     from pyarrow import ArrowException, parquet
 
     numbers, index = _only(folder, _NUMBERS), _only(folder, _WORDS)
@@ -163,6 +166,8 @@ def _read_folder(folder: Path) -> WordVectors:
 
 
 def _read_text(path: Path, most_lines: int | None = None) -> WordVectors:
+    import numpy as np
+
     rows = _Rows(path)
     with _opened(path) as stream:
         lines: Iterator[bytes] = stream if most_lines is None else islice(stream, most_lines)
@@ -198,6 +203,8 @@ class _Rows:
 
     def add(self, lines: Sequence[bytes], start: int) -> None:
         """Add lines, of which the first has the number `start`; raises UserError on the first bad one."""
+        import numpy as np
+
         parted = [line.rstrip(b" \r\n").partition(b" ") for line in lines]
         values = self._at_once([numbers for _, _, numbers in parted])
         words = [word for word, _, _ in parted]
@@ -212,6 +219,8 @@ class _Rows:
 
     def _at_once(self, numbers: Sequence[bytes]) -> "NDArray[np.float32] | None":
         """Return a row for each text of numbers, None if one of them is not as it should be."""
+        import numpy as np
+
         if self.dimension < 1 or any(text.count(b" ") != self.dimension - 1 for text in numbers):
             return None
         try:
