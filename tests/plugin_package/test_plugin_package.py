@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 from hub_cache import SENTENCES
-from small_experiment import Project, finished, new_project, tables
+from small_experiment import Project, artifact, finished, new_project, tables
+
+from synthbench.pipeline.engine.artifacts import read_dataset
 
 PACKAGE = Path(__file__).parent / "package"
 VARIANT = """\
@@ -21,11 +23,12 @@ variants:
 
 PREPARED = """\
 experiment: small
-sources: {gold: {file: gold.tsv, kind: scored_pair}}
+sources: {gold: {file: gold.tsv, kind: scored_pair}, texts: {file: texts.txt}}
 baseline: agreeing
 llm: sandbox
 defaults:
   data.gold: {source: gold, prepare: [{step: agreeing}]}
+  data.pairs: {method: reworded, sources: {texts: texts}}
 """
 DATA_ALONE = """\
 experiment: small
@@ -75,7 +78,9 @@ def project(tmp_path: Path, bert: Path, installed: Path) -> Project:
     return Project(made.folder, made.home, {"PYTHONPATH": str(installed)})
 
 
-@pytest.mark.parametrize(("module", "lines"), [("synthbench_echo", 15), ("synthbench_agreeing", 20)])
+@pytest.mark.parametrize(
+    ("module", "lines"), [("synthbench_echo", 15), ("synthbench_agreeing", 20), ("synthbench_reworded", 20)]
+)
 def test_it_is_small_and_imports_only_the_public_module(module: str, lines: int) -> None:
     source = (PACKAGE / f"{module}.py").read_text(encoding="utf-8")
     assert len([line for line in source.splitlines() if line.strip()]) <= lines
@@ -93,11 +98,14 @@ def test_it_is_listed_with_its_settings(project: Project) -> None:
     assert "augsbert  version 1" in called.out
 
 
-def test_an_installed_step_asks_the_llm_of_the_experiment(project: Project) -> None:
+def test_an_installed_step_and_method_ask_the_llm_of_the_experiment(project: Project) -> None:
     project.file.write_text(PREPARED, encoding="utf-8")
     called = finished(project.start("run", project.file))
     assert (called.code, called.errors) == (0, [])
     assert "prepare agreeing of gold for agreeing seed 0" in called.executed
+    made = "generate reworded for agreeing seed 0"
+    assert made in called.executed
+    assert len(read_dataset(artifact(project, made))) == 12
     planned = finished(project.start("plan", project.file)).out
     assert "0 to run" in " ".join(planned.split()) or "nothing" in planned
 
