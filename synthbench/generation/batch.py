@@ -4,23 +4,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from synthbench.generation.decoding import Network, rounded
+import numpy as np
+
+from synthbench.generation.arrangement import Parts, in_parts, without_gaps
+from synthbench.generation.decoding import Network, rounded, uploaded
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler
 
 if TYPE_CHECKING:
     import torch
+    from numpy.typing import NDArray
+
+PARTS = {"cuda": 4}
+"""Parts of a batch with a width of attention each; elsewhere one: on a CPU moves cost more than they save."""
+ARRANGED_EVERY = 8
+"""Steps between moves of sequences to the part of their length: a move costs as much as their attention."""
 
 
 @dataclass(eq=False)
 class Row:
     """A text being written: `prompts` are the tokens of its own prompt, then of its counter prompts.
 
-    `origins` are their rows in the prompt cache; `uniforms` has one random number per step.
+    `uniforms` has one random number per step. `lines` are its sequences in the batch.
     """
 
     prompts: Sequence[Sequence[int]]
-    origins: Sequence[int]
     uniforms: Sequence[float]
     tokens: list[int] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
@@ -34,7 +42,8 @@ class Row:
 class Batch:
     """Rows that advance one token per step; a row that leaves makes room for others at once.
 
-    Before each step the sequences in use are moved to the front, so that no computation is wasted on gaps.
+    Before each step the sequences in use are moved to the front, so that no computation is wasted on gaps,
+    and now and then long ones before short ones, since each part of the batch attends to its longest.
     """
 
     def __init__(
@@ -44,79 +53,109 @@ class Batch:
         self._sampler = sampler
         self._device = device
         self._key_values = network.key_values(num_sequences, 0)
-        self._occupants: list[Row | None] = [None] * num_sequences
+        # Of each sequence: how many tokens the next step attends to (0: it is free), and which it reads.
+        self._lengths = np.zeros(num_sequences, dtype=np.int64)
+        self._latest = np.zeros(num_sequences, dtype=np.int64)
+        self._part = -(-num_sequences // PARTS.get(device.type, 1))
+        self._num_steps = 0
         self.rows: list[Row] = []
-        self._free = list(range(num_sequences))[::-1]
 
     @property
     def num_free(self) -> int:
         """How many sequences are free."""
-        return len(self._free)
+        return len(self._lengths) - int(np.count_nonzero(self._lengths))
 
-    def admit(self, rows: Sequence[Row], prompts: PromptCache) -> None:
-        """Add rows; there must be room for all their sequences."""
-        targets: list[int] = []
-        origins: list[int] = []
-        for row in rows:
-            row.lines = [self._free.pop() for _ in row.prompts]
-            for line in row.lines:
-                self._occupants[line] = row
-            targets += row.lines
-            origins += row.origins
-        longest = max((len(p) + len(row.uniforms) for row in rows for p in row.prompts), default=0)
+    def admit(self, rows: Sequence[tuple[Row, Sequence[int]]], prompts: PromptCache) -> None:
+        """Add rows, each with the rows of its prompts in `prompts`; there must be room for all sequences."""
+        free = iter(np.flatnonzero(self._lengths == 0).tolist())
+        origins = [origin for _, of_row in rows for origin in of_row]
+        for row, of_row in rows:
+            self._place(row, [next(free) for _ in of_row])
+        self.rows += [row for row, _ in rows]
+        targets = [line for row, _ in rows for line in row.lines]
+        longest = max(len(prompt) + len(row.uniforms) for row, _ in rows for prompt in row.prompts)
         if self._key_values.length < longest:
-            self._key_values = self._key_values.with_length(rounded(longest))
-        self._key_values.copy_from(prompts.key_values, targets, origins)
-        self.rows += rows
+            self._key_values.grow(rounded(longest))
+        length = max(len(prompt) - 1 for row, _ in rows for prompt in row.prompts)
+        to, of = uploaded(self._device, targets, origins)
+        self._key_values.copy_from(prompts.key_values, to, of, length)
+
+    def replace(self, old: Row, new: Row) -> None:
+        """Let `new`, a row of the same prompts, take the place of `old`: the prompts need not be copied."""
+        self._place(new, old.lines)
+        self.rows[self.rows.index(old)] = new
 
     def remove(self, leaving: Sequence[Row]) -> None:
         """Remove rows."""
         gone = set(map(id, leaving))
         self.rows = [row for row in self.rows if id(row) not in gone]
-        for line in (line for row in leaving for line in row.lines):
-            self._occupants[line] = None
-            self._free.append(line)
+        self._lengths[[line for row in leaving for line in row.lines]] = 0
 
     def step(self) -> None:
         """Append one token to every row."""
         import torch
 
-        num_sequences = self._network.padded(self._close_gaps(), len(self._occupants))
-        tokens, starts = [0] * num_sequences, [0] * num_sequences
-        for row in self.rows:
-            for line, prompt in zip(row.lines, row.prompts, strict=True):
-                tokens[line] = row.tokens[-1] if row.tokens else prompt[-1]
-                starts[line] = len(prompt) - 1 + len(row.tokens)
-        logits = self._network.next_logits(
-            self._key_values.first(num_sequences),
-            torch.tensor(tokens, device=self._device)[:, None],
-            torch.tensor(starts, device=self._device),
-            rounded(max(starts) + 1),
-        )
+        num_sequences = self._network.padded(self._arrange(), len(self._lengths))
         most = max(len(row.lines) for row in self.rows)
-        own = torch.tensor([row.lines[0] for row in self.rows], device=self._device)
-        counters = [row.lines[1:] + row.lines[:1] * (most - len(row.lines)) for row in self.rows]
-        among, probabilities = self._sampler.candidates(
-            logits, own, torch.tensor(counters, dtype=torch.long, device=self._device)
+        # A row with fewer counter prompts than others has itself as the others.
+        counters = [line for row in self.rows for line in (row.lines + row.lines[:1] * most)[1:most]]
+        drawn = np.array([row.uniforms[len(row.tokens)] for row in self.rows])
+        tokens, starts, own, countering, uniforms = uploaded(
+            self._device,
+            self._latest[:num_sequences],
+            np.maximum(self._lengths[:num_sequences] - 1, 0),
+            [row.lines[0] for row in self.rows],
+            counters,
+            drawn.view(np.int64),
         )
-        drawn = torch.tensor([row.uniforms[len(row.tokens)] for row in self.rows], dtype=torch.float64)
-        chosen = self._sampler.choose(among, probabilities, drawn.to(self._device))
-        # Regular and counter prompts all continue with the token drawn under the debiased distribution.
-        for row, token in zip(self.rows, chosen.tolist(), strict=True):
-            row.tokens.append(token)
+        logits = self._network.next_logits(
+            self._key_values.part(0, num_sequences), tokens[:, None], starts, self._parts(num_sequences)
+        )
+        among, probabilities = self._sampler.candidates(
+            logits, own, countering.view(len(self.rows), most - 1)
+        )
+        # Not all devices have fp64.
+        known = uniforms.view(torch.float64) if self._device.type != "mps" else torch.from_numpy(drawn)
+        self._append(self._sampler.choose(among, probabilities, known).tolist())
 
-    def _close_gaps(self) -> int:
-        """Move the last sequences into the gaps; return the number of sequences in use."""
-        num_sequences = len(self._occupants) - len(self._free)
-        gaps = sorted(line for line in self._free if line < num_sequences)
-        beyond = [
-            line for line in range(num_sequences, len(self._occupants)) if self._occupants[line] is not None
-        ]
-        self._key_values.copy_from(self._key_values, gaps, beyond)
-        for gap, line in zip(gaps, beyond, strict=True):
-            row = self._occupants[line]
-            assert row is not None
-            row.lines[row.lines.index(line)] = gap
-            self._occupants[gap], self._occupants[line] = row, None
-        self._free = list(range(num_sequences, len(self._occupants)))[::-1]
-        return num_sequences
+    def _append(self, chosen: Sequence[int]) -> None:
+        """Let regular and counter prompts continue with the token drawn under the debiased distribution."""
+        for row, token in zip(self.rows, chosen, strict=True):
+            row.tokens.append(token)
+        lines = [line for row in self.rows for line in row.lines]
+        self._latest[lines] = np.repeat(chosen, [len(row.lines) for row in self.rows])
+        self._lengths[lines] += 1
+
+    def _place(self, row: Row, lines: list[int]) -> None:
+        row.lines = lines
+        for line, prompt in zip(lines, row.prompts, strict=True):
+            self._lengths[line] = len(prompt)
+            self._latest[line] = prompt[-1]
+
+    def _parts(self, num_sequences: int) -> Parts:
+        starts = range(0, num_sequences, self._part)
+        longest = (int(self._lengths[start : start + self._part].max()) for start in starts)
+        return Parts(self._part, tuple(rounded(max(1, length)) for length in longest))
+
+    def _arrange(self) -> int:
+        """Move sequences to the front, and now and then by length; return the number of sequences in use."""
+        self._num_steps += 1
+        if self._num_steps % ARRANGED_EVERY == 0:
+            self._move(in_parts(self._lengths, self._part))
+        self._move(without_gaps(self._lengths))
+        return int(np.count_nonzero(self._lengths))
+
+    def _move(self, origins: "NDArray[np.int64]") -> None:
+        """Put the sequence of line `origins[i]` onto line i, for all lines at once."""
+        lines = np.arange(len(origins))
+        if (origins == lines).all():
+            return
+        targets = np.flatnonzero((origins != lines) & (self._lengths[origins] > 0))
+        if len(targets):
+            length = int(self._lengths[origins[targets]].max()) - 1
+            to, of = uploaded(self._device, targets, origins[targets])
+            self._key_values.copy_from(self._key_values, to, of, length)
+        self._lengths, self._latest = self._lengths[origins], self._latest[origins]
+        places = np.argsort(origins).tolist()
+        for row in self.rows:
+            row.lines = [places[line] for line in row.lines]

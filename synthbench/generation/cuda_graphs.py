@@ -1,14 +1,20 @@
 """Replay decoding steps as CUDA graphs: hundreds of small kernels cost more to launch than to run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-Step = Callable[[Tensor, Tensor, Tensor, int], Tensor]
+from synthbench.errors import in_one_line
+from synthbench.generation.arrangement import Parts
+from synthbench.generation.memory import is_exhausted
+
+Step = Callable[[Sequence[Tensor], Tensor, Tensor, Parts], Tensor]
 WARM_UPS = 2
+WIDER = 1.1
+"""A recording is replayed for a step that attends to less, by up to this factor: recording takes time."""
 
 
 @dataclass(frozen=True)
@@ -17,45 +23,82 @@ class _Recording:
     tokens: Tensor
     starts: Tensor
     logits: Tensor
+    parts: Parts
 
 
 class ReplayedSteps:
-    """A step (key values, tokens, starts, width) -> logits, recorded once for each size and width.
+    """A step (keys and values, tokens, starts, parts) -> logits, recorded for each size and widths.
 
-    Graphs hold addresses and strides, so they are dropped when those of the key values change.
+    Graphs hold addresses and strides, so they are dropped when those of the keys and values change. If a step
+    can't be recorded for another reason than memory, `say` tells, and steps run unrecorded from then on.
     """
 
-    def __init__(self, step: Step) -> None:
+    def __init__(self, step: Step, say: Callable[[str], None]) -> None:
         self._step = step
-        self._recordings: dict[tuple[Any, ...], _Recording] = {}
+        self._say = say
+        self._is_broken = False
+        self._recordings: dict[tuple[Any, ...], list[_Recording]] = {}
         self._layout: tuple[Any, ...] = ()
         self._pool = torch.cuda.graph_pool_handle()
 
-    def __call__(self, key_values: Tensor, tokens: Tensor, starts: Tensor, width: int) -> Tensor:
+    def __call__(self, layers: Sequence[Tensor], tokens: Tensor, starts: Tensor, parts: Parts) -> Tensor:
         """Return the step's logits; valid until the next call."""
-        # Key values of another layout may reuse a freed address, so compare strides and dtype, too.
-        layout = (key_values.data_ptr(), key_values.stride(), key_values.dtype)
+        if self._is_broken:
+            return self._step(layers, tokens, starts, parts)
+        # Keys and values of another layout may reuse a freed address, so compare strides and dtype, too.
+        layout = tuple((layer.data_ptr(), layer.stride(), layer.dtype) for layer in layers)
         if layout != self._layout:
             self._recordings.clear()
             self._layout = layout
-        size = (key_values.shape, tokens.shape, width)
-        if size not in self._recordings:
-            self._recordings[size] = self._record(key_values, tokens.clone(), starts.clone(), width)
-        recording = self._recordings[size]
+        known = self._recordings.setdefault((layers[0].shape, tokens.shape), [])
+        recording = _fitting(known, parts)
+        if recording is None:
+            try:
+                recording = self._record(layers, tokens.clone(), starts.clone(), parts)
+            except RuntimeError as error:
+                self._give_up(error)
+                return self._step(layers, tokens, starts, parts)
+            known.append(recording)
         recording.tokens.copy_(tokens)
         recording.starts.copy_(starts)
         recording.graph.replay()
         return recording.logits
 
-    def _record(self, key_values: Tensor, tokens: Tensor, starts: Tensor, width: int) -> _Recording:
+    def _give_up(self, error: RuntimeError) -> None:
+        """Drop all graphs and their memory; raises the error if too little memory was its cause."""
+        self._recordings.clear()
+        if is_exhausted(error):
+            raise error
+        self._is_broken = True
+        self._say(f"CUDA graphs fail here ({in_one_line(error)}): continuing without them, more slowly")
+
+    def _record(self, layers: Sequence[Tensor], tokens: Tensor, starts: Tensor, parts: Parts) -> _Recording:
         """Warm up and record the step, which writes the same keys and values each time."""
+        stream = torch.cuda.current_stream()
         aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
+        aside.wait_stream(stream)
         with torch.cuda.stream(aside):
             for _ in range(WARM_UPS):
-                self._step(key_values, tokens, starts, width)
-        torch.cuda.current_stream().wait_stream(aside)
+                self._step(layers, tokens, starts, parts)
+        stream.wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool):
-            logits = self._step(key_values, tokens, starts, width)
-        return _Recording(graph, tokens, starts, logits)
+        try:
+            with torch.cuda.graph(graph, pool=self._pool):
+                logits = self._step(layers, tokens, starts, parts)
+        finally:
+            # A recording that fails leaves its own stream current.
+            torch.cuda.set_stream(stream)
+        return _Recording(graph, tokens, starts, logits, parts)
+
+
+def _fitting(recordings: Sequence[_Recording], parts: Parts) -> _Recording | None:
+    """Return the recording that attends to enough and to the least, unless it is far more than needed."""
+    needed = parts.widths
+    enough = [
+        each
+        for each in recordings
+        if each.parts.size == parts.size
+        and all(has >= needs for has, needs in zip(each.parts.widths, needed, strict=True))
+        and sum(each.parts.widths) <= WIDER * sum(needed)
+    ]
+    return min(enough, key=lambda each: sum(each.parts.widths), default=None)

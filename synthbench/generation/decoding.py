@@ -3,11 +3,17 @@
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synthbench.errors import UserError, in_one_line
+from synthbench.generation.arrangement import Parts
+from synthbench.generation.head import TOLERANCE, Head
 from synthbench.generation.language_model import CausalModel
+from synthbench.generation.memory import is_exhausted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    import numpy as np
+    import torch
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from synthbench.generation.kv_cache import KeyValues
@@ -15,10 +21,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 ROUNDING = 16
 """Lengths are rounded up to a multiple of this: caches rarely grow, and CUDA graphs are reused more."""
-COLUMNS = 512
-"""On a CPU, logits are computed this many columns at a time, so that the operands stay in its cache."""
-TOLERANCE = {"torch.float32": 1e-3, "torch.bfloat16": 0.1, "torch.float16": 0.02}
-"""Largest deviation from the model's own logits, as a share of their standard deviation."""
+STAGED_SHARE = 1 / 8
+"""Memory for prompts that are read ahead, as a share of the batch's keys and values."""
+LOGIT_COPIES = 5
+"""Tensors as large as a sequence's logits that a step holds at most: logits, probabilities, debiased ones."""
 
 
 def rounded(length: int) -> int:
@@ -26,25 +32,38 @@ def rounded(length: int) -> int:
     return -(-length // ROUNDING) * ROUNDING
 
 
+def uploaded(device: "torch.device", *numbers: "Sequence[int] | NDArray[np.int64]") -> "list[Tensor]":
+    """Return lists of integers as tensors on the device, sent there at once."""
+    import numpy as np
+    import torch
+
+    together = torch.from_numpy(np.concatenate([np.asarray(each, dtype=np.int64) for each in numbers]))
+    if device.type == "cuda":
+        together = together.pin_memory()
+    sizes = [len(each) for each in numbers]
+    on_device = together.to(device, non_blocking=True)
+    return list(on_device.split(sizes))  # type: ignore[no-untyped-call]
+
+
 class Network:
     """A causal language model that works on our own keys and values.
 
     Raises UserError if its logits differ from the model's own: its architecture then keeps another kind of
-    state or positions.
+    state or positions. `say` tells that steps can't be recorded on this GPU.
     """
 
-    def __init__(self, causal: CausalModel) -> None:
+    def __init__(self, causal: CausalModel, say: "Callable[[str], None]" = lambda message: None) -> None:
         self._causal = causal
         self._backbone = causal.model.base_model
         self._head = Head(causal)
         self._is_recorded = causal.device.type == "cuda"
-        self._step: Callable[[Tensor, Tensor, Tensor, int], Tensor] = self._plain_step
+        self._step: Callable[[Sequence[Tensor], Tensor, Tensor, Parts], Tensor] = self._plain_step
         self._shape = self._probed(self._layers)
         self._probed(self._check)
         if self._is_recorded:
             from synthbench.generation.cuda_graphs import ReplayedSteps
 
-            self._step = ReplayedSteps(self._plain_step)
+            self._step = ReplayedSteps(self._plain_step, say)
 
     def key_values(self, num_sequences: int, length: int) -> "KeyValues":
         """Return empty keys and values for sequences of up to `length` tokens."""
@@ -52,9 +71,17 @@ class Network:
 
         from synthbench.generation.kv_cache import KeyValues
 
-        layers, heads, size = self._shape
-        shape = (layers, 2, num_sequences, heads, rounded(length), size)
-        return KeyValues(torch.zeros(shape, dtype=self._causal.model.dtype, device=self._causal.device))
+        num_layers, heads, size = self._shape
+        shape = (2, num_sequences, heads, rounded(length), size)
+        place: dict[str, Any] = {"dtype": self._causal.model.dtype, "device": self._causal.device}
+        return KeyValues([torch.zeros(shape, **place) for _ in range(num_layers)])
+
+    def bytes_per_sequence(self, length: int) -> int:
+        """Return the bytes for one more sequence of a batch, prompts read ahead and logits included."""
+        num_layers, heads, size = self._shape
+        of_token = 2 * num_layers * heads * size * self._causal.model.dtype.itemsize
+        key_values = of_token * rounded(length) * (1 + STAGED_SHARE + 1 / num_layers)
+        return int(key_values + LOGIT_COPIES * 4 * self._head.size)
 
     def read(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> None:
         """Read tokens (sequences, n) into `cache`, each sequence's first at its position in `starts`.
@@ -62,14 +89,15 @@ class Network:
         `cache` has as many sequences; none exceeds `width` afterwards. Padding is read, too, and overwritten
         by later tokens.
         """
-        self._backbone(**self._inputs(cache.tensor, tokens, starts, width))
+        self._backbone(**self._inputs(cache.layers, tokens, starts, width))
 
-    def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", width: int) -> "Tensor":
+    def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", parts: Parts) -> "Tensor":
         """Read one more token of each sequence, tokens (sequences, 1); return the next token's fp32 logits.
 
-        Shape (sequences, vocabulary); may be overwritten; valid until the next call.
+        No sequence exceeds the width of its part afterwards. Shape (sequences, vocabulary); may be
+        overwritten; valid until the next call.
         """
-        return self._step(cache.tensor, tokens, starts, width)
+        return self._step(cache.layers, tokens, starts, parts)
 
     def padded(self, num_sequences: int, most: int) -> int:
         """Return the batch size for a step: on a GPU one of few, since each gets a CUDA graph."""
@@ -79,14 +107,20 @@ class Network:
             most //= 2
         return most
 
-    def _plain_step(self, key_values: "Tensor", tokens: "Tensor", starts: "Tensor", width: int) -> "Tensor":
-        inputs = self._inputs(key_values, tokens, starts, width)
-        if self._head.is_plain:
-            return self._head(self._backbone(**inputs).last_hidden_state[:, -1])
-        logits: Tensor = self._causal.model(**inputs, logits_to_keep=1).logits[:, -1].float()
-        return logits
+    def _plain_step(
+        self, layers: "Sequence[Tensor]", tokens: "Tensor", starts: "Tensor", parts: Parts
+    ) -> "Tensor":
+        from synthbench.generation.attention import attending
 
-    def _inputs(self, key_values: "Tensor", tokens: "Tensor", starts: "Tensor", width: int) -> dict[str, Any]:
+        inputs = self._inputs(layers, tokens, starts, max(parts.widths))
+        with attending(parts):
+            if self._head.is_plain:
+                return self._head(self._backbone(**inputs).last_hidden_state[:, -1])
+            return self._head.kept(self._causal.model(**inputs, logits_to_keep=1).logits[:, -1])
+
+    def _inputs(
+        self, layers: "Sequence[Tensor]", tokens: "Tensor", starts: "Tensor", width: int
+    ) -> dict[str, Any]:
         import torch
 
         from synthbench.generation.kv_cache import as_cache
@@ -100,19 +134,19 @@ class Network:
             "input_ids": tokens,
             "position_ids": positions,
             "attention_mask": mask,
-            "past_key_values": as_cache(key_values, positions, width),
+            "past_key_values": as_cache(layers, positions, width),
             "use_cache": True,
         }
 
     def _probed(self, probe: "Callable[[], Result]") -> "Result":
         """Return the probe's result; any error of the model's code means that the model is unsuitable."""
-        import torch
-
         try:
             return probe()
-        except (UserError, torch.OutOfMemoryError):
+        except UserError:
             raise
         except Exception as error:
+            if is_exhausted(error):
+                raise
             why = f"it rejects prepared keys and values: {in_one_line(error)}"
             raise UserError(self._unfit(why)) from error
 
@@ -143,51 +177,14 @@ class Network:
         cache = self.key_values(2, 8)
         read, starts = torch.cat([ids[:, :6], ids[:, :6]]), torch.zeros(2, dtype=torch.long, device=device)
         self.read(cache, read, starts, rounded(8))
+        parts = Parts(1, (rounded(8), rounded(8)))
         # The second sequence goes back two tokens and reads them again.
         for back in (2, 1, 0):
             positions = torch.tensor([6, 6 - back], device=device)
-            logits = self.next_logits(cache, ids[0, positions][:, None], positions, rounded(8))
+            logits = self.next_logits(cache, ids[0, positions][:, None], positions, parts)
         spread = expected.std()
         if (logits - expected).abs().max() > TOLERANCE[str(self._causal.model.dtype)] * spread:
             raise UserError(self._unfit("its logits change when sequences are at different positions"))
 
     def _unfit(self, why: str) -> str:
         return f"a model of type '{self._causal.model.config.model_type}' is not supported: {why}"
-
-
-class Head:
-    """Maps hidden states to fp32 logits in one buffer, since allocating that much memory is slow.
-
-    `is_plain`: the model's own logits are exactly this product; otherwise the whole model has to run.
-    """
-
-    def __init__(self, causal: CausalModel) -> None:
-        import torch
-
-        weight = causal.model.get_output_embeddings().weight.detach()
-        self.size = int(weight.shape[0])
-        self._parts = weight.float().split(COLUMNS) if weight.is_cpu else (weight,)
-        self._buffer = torch.empty((0, self.size), device=causal.device)
-        self.is_plain = self._agrees(causal)
-
-    def __call__(self, hidden: "Tensor") -> "Tensor":
-        """Return logits (sequences, vocabulary) of hidden states (sequences, width), until the next call."""
-        import torch
-
-        if len(self._buffer) < len(hidden):
-            self._buffer = torch.empty((len(hidden), self.size), device=hidden.device)
-        logits = self._buffer[: len(hidden)]
-        if not hidden.is_cpu and hidden.dtype != torch.float32:
-            return torch.mm(hidden, self._parts[0].T, torch.float32, out=logits)
-        columns = logits.split([len(part) for part in self._parts], dim=1)  # type: ignore[no-untyped-call]
-        for part, out in zip(self._parts, columns, strict=True):
-            torch.mm(hidden.float(), part.T, out=out)
-        return logits
-
-    def _agrees(self, causal: CausalModel) -> bool:
-        import torch
-
-        ids = torch.arange(4, device=causal.device)[None]
-        own = causal.model(input_ids=ids).logits[0].float()
-        ours = self(causal.model.base_model(input_ids=ids).last_hidden_state[0])
-        return bool((own - ours).abs().max() <= TOLERANCE[str(causal.model.dtype)] * own.std())

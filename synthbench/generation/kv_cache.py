@@ -1,4 +1,4 @@
-"""The KV cache: one tensor of keys and values, and its adapter for transformers' models."""
+"""The KV cache: keys and values of several sequences, and its adapter for transformers' models."""
 
 from collections.abc import Sequence
 
@@ -8,53 +8,55 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 
 
 class KeyValues:
-    """Keys and values of several sequences: one tensor (layers, 2, sequences, heads, length, size of a head).
+    """Keys and values of several sequences: for each layer (2, sequences, heads, length, size of a head).
 
-    Each sequence fills the beginning of its row; positions after its end are never attended to.
+    Each sequence fills the beginning of its row; positions after its end are never attended to. Layers are
+    tensors of their own, so that copying and growing need memory for one more layer, not for all.
     """
 
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
+    def __init__(self, layers: list[Tensor]) -> None:
+        self.layers = layers
 
     @property
     def num_sequences(self) -> int:
         """The number of sequences."""
-        return int(self.tensor.shape[2])
+        return int(self.layers[0].shape[1])
 
     @property
     def length(self) -> int:
         """The longest sequence that fits."""
-        return int(self.tensor.shape[4])
+        return int(self.layers[0].shape[3])
 
-    def first(self, num_sequences: int) -> "KeyValues":
-        """Return the first sequences, without a copy."""
-        return KeyValues(self.tensor[:, :, :num_sequences])
+    def part(self, start: int, end: int) -> "KeyValues":
+        """Return the sequences from `start` to before `end`, without a copy."""
+        return KeyValues([layer[:, start:end] for layer in self.layers])
 
-    def until(self, length: int) -> "KeyValues":
-        """Return the first `length` positions of all sequences, without a copy."""
-        return KeyValues(self.tensor[..., :length, :])
+    def grow(self, length: int) -> None:
+        """Make room for longer sequences, layer by layer."""
+        for index, layer in enumerate(self.layers):
+            _, _, _, before, size = layer.shape
+            grown = layer.new_empty((*layer.shape[:3], length, size))
+            grown[..., :before, :] = layer
+            grown[..., before:, :] = 0
+            self.layers[index] = grown
 
-    def with_length(self, length: int) -> "KeyValues":
-        """Return a copy with room for longer sequences."""
-        grown = self.tensor.new_zeros((*self.tensor.shape[:4], length, self.tensor.shape[5]))
-        grown[..., : self.length, :] = self.tensor
-        return KeyValues(grown)
+    def copy_from(self, other: "KeyValues", targets: Tensor, origins: Tensor, length: int) -> None:
+        """Copy the first `length` positions of sequences `origins` of `other` into rows `targets`.
 
-    def copy_from(self, other: "KeyValues", targets: Sequence[int], origins: Sequence[int]) -> None:
-        """Copy sequences `origins` of `other` into rows `targets`, cut to the length that fits."""
-        if targets:
-            length = min(self.length, other.length)
-            self.tensor[:, :, list(targets), :, :length] = other.tensor[:, :, list(origins), :, :length]
+        `other` may be this very object: all origins of a layer are read before any target is written.
+        """
+        for ours, theirs in zip(self.layers, other.layers, strict=True):
+            ours[:, targets, :, :length] = theirs[:, origins, :, :length]
 
 
 class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """One layer: writes each sequence at its own positions; up to `width` can be attended to."""
 
-    def __init__(self, keys: Tensor, values: Tensor, positions: Tensor, width: int) -> None:
+    def __init__(self, keys: Tensor, values: Tensor, lines: Tensor, positions: Tensor, width: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._slots = (keys, values)
         self._positions = positions
-        self._lines = torch.arange(len(positions), device=positions.device)[:, None]
+        self._lines = lines
         self._width = width
         self.is_initialized = True
 
@@ -83,9 +85,10 @@ class _Layer(CacheLayerMixin):  # type: ignore[no-untyped-call]
         return int(self._slots[0].shape[2])
 
 
-def as_cache(key_values: Tensor, positions: Tensor, width: int) -> Cache:
-    """Return transformers' cache over (layers, 2, sequences, heads, length, size).
+def as_cache(layers: Sequence[Tensor], positions: Tensor, width: int) -> Cache:
+    """Return transformers' cache over layers of (2, sequences, heads, length, size).
 
     `positions` (sequences, n) are those of the tokens that will be read.
     """
-    return Cache(layers=[_Layer(keys, values, positions, width) for keys, values in key_values])
+    lines = torch.arange(len(positions), device=positions.device)[:, None]
+    return Cache(layers=[_Layer(keys, values, lines, positions, width) for keys, values in layers])

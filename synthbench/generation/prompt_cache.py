@@ -1,16 +1,21 @@
-"""Cache the keys and values of prompts: each prompt is read once, a label's common prefix once for all."""
+"""Read prompts before their texts are written: each prompt once, a label's common prefix once for all."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from synthbench.generation.decoding import Network, rounded
+from synthbench.generation.decoding import Network, rounded, uploaded
 
 if TYPE_CHECKING:
     import torch
 
     from synthbench.generation.kv_cache import KeyValues
+
+PADDING_SHARE = 0.15
+"""The share of padding above which prompts are read in a forward pass of their own."""
+SMALLEST_READ = 192
+"""Tokens that one forward pass reads at least, if there are as many: small ones are slow."""
 
 
 @dataclass
@@ -22,34 +27,30 @@ class _Prefix:
 
 
 class PromptCache:
-    """Keys and values of prompts without their last token, which the first decoding step reads."""
+    """Keys and values of the prompts read last, without their last token, which the first step reads."""
 
-    def __init__(self, network: Network, num_prompts: int, device: "torch.device") -> None:
+    def __init__(self, network: Network, device: "torch.device") -> None:
         self._network = network
         self._device = device
-        self.key_values = network.key_values(num_prompts, 0)
-        self._free = list(range(num_prompts))
         self._prefixes: dict[str, _Prefix] = {}
-        self._room: KeyValues | None = None
-
-    @property
-    def num_free(self) -> int:
-        """How many more prompts fit."""
-        return len(self._free)
-
-    def release(self, lines: Sequence[int]) -> None:
-        """Free the rows of prompts."""
-        self._free.extend(lines)
+        self.key_values = network.key_values(0, 0)
 
     def read(self, prompts: Sequence[Mapping[str, Sequence[int]]]) -> list[dict[str, int]]:
-        """Read the prompts of several inputs (label -> tokens); return each one's rows (label -> row)."""
+        """Read the prompts of several inputs (label -> tokens); return each one's rows (label -> row).
+
+        They take the place of those read before.
+        """
         flat = [(label, list(tokens[:-1])) for each in prompts for label, tokens in each.items()]
         for label, tokens in flat:
             self._shorten(label, tokens)
-        lines = [self._free.pop() for _ in flat]
-        self._fill(flat, lines)
-        assigned = iter(lines)
-        return [{label: next(assigned) for label in each} for each in prompts]
+        # In the order of what is left to read, so that there is little padding.
+        order = sorted(range(len(flat)), key=lambda index: self._num_left(*flat[index]), reverse=True)
+        self._fill([flat[index] for index in order])
+        rows = iter(sorted(range(len(flat)), key=order.__getitem__))
+        return [{label: next(rows) for label in each} for each in prompts]
+
+    def _num_left(self, label: str, tokens: Sequence[int]) -> int:
+        return len(tokens) - len(self._prefixes[label].tokens)
 
     def _shorten(self, label: str, tokens: list[int]) -> None:
         """Cut the label's prefix to what it shares with one more prompt; the first prompt is read in full."""
@@ -63,36 +64,53 @@ class PromptCache:
         num_shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         known.tokens = known.tokens[:num_shared]
 
-    def _fill(self, flat: Sequence[tuple[str, list[int]]], lines: Sequence[int]) -> None:
-        length = rounded(max(len(tokens) for _, tokens in flat))
-        read = self._room_for(len(flat), length)
-        starts = []
-        for index, (label, _) in enumerate(flat):
-            prefix = self._prefixes[label]
-            starts.append(len(prefix.tokens))
-            read.copy_from(prefix.key_values.until(starts[-1]), [index], [0])
-        self._read(read, [tokens[start:] for (_, tokens), start in zip(flat, starts, strict=True)], starts)
-        if self.key_values.length < length:
-            self.key_values = self.key_values.with_length(length)
-        self.key_values.copy_from(read, lines, range(len(flat)))
+    def _fill(self, flat: Sequence[tuple[str, list[int]]]) -> None:
+        """Read the prompts into the first rows; they are sorted by what is left after their prefixes."""
+        starts = [len(self._prefixes[label].tokens) for label, _ in flat]
+        rows = [tokens[start:] for (_, tokens), start in zip(flat, starts, strict=True)]
+        passes = list(_passes([len(row) for row in rows]))
+        # Sequences start at different positions, so the padding of the last one must fit, too.
+        self._make_room(len(flat), max(max(starts[first:end]) + len(rows[first]) for first, end in passes))
+        for label in dict.fromkeys(label for label, _ in flat):
+            self._copy_prefix(label, [index for index, (each, _) in enumerate(flat) if each == label])
+        for first, end in passes:
+            self._read(self.key_values.part(first, end), rows[first:end], starts[first:end])
 
-    def _room_for(self, num_prompts: int, length: int) -> "KeyValues":
-        """Return memory to read prompts into, reused if large enough; it need not be blank."""
-        if self._room is None or self._room.num_sequences < num_prompts or self._room.length < length:
-            self._room = self._network.key_values(num_prompts, length)
-        return self._room.first(num_prompts)
+    def _make_room(self, num_prompts: int, length: int) -> None:
+        """Have memory for so many prompts, the old one if it is large enough; it need not be blank."""
+        if self.key_values.num_sequences < num_prompts or self.key_values.length < length:
+            num_prompts = max(num_prompts, self.key_values.num_sequences)
+            length = max(length, self.key_values.length)
+            self.key_values = self._network.key_values(0, 0)
+            self.key_values = self._network.key_values(num_prompts, length)
+
+    def _copy_prefix(self, label: str, rows: Sequence[int]) -> None:
+        prefix = self._prefixes[label]
+        if prefix.tokens:
+            targets, origins = uploaded(self._device, rows, [0] * len(rows))
+            self.key_values.copy_from(prefix.key_values, targets, origins, len(prefix.tokens))
 
     def _read(self, cache: "KeyValues", rows: Sequence[Sequence[int]], starts: Sequence[int]) -> None:
-        import torch
-
         longest = max(map(len, rows))
         if not longest:
             return
-        tokens = torch.zeros((len(rows), longest), dtype=torch.long)
-        for index, row in enumerate(rows):
-            tokens[index, : len(row)] = torch.tensor(row, dtype=torch.long)
-        # Sequences start at different positions, so the padding of the last one must fit, too.
-        if cache.length < max(starts) + longest:
-            cache.tensor = cache.with_length(rounded(max(starts) + longest)).tensor
-        where = torch.tensor(starts, device=self._device)
-        self._network.read(cache, tokens.to(self._device), where, cache.length)
+        padded = [token for row in rows for token in (*row, *([0] * (longest - len(row))))]
+        tokens, where = uploaded(self._device, padded, starts)
+        self._network.read(cache, tokens.view(len(rows), longest), where, rounded(max(starts) + longest))
+
+
+def _passes(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield from where to before where rows of descending lengths are read in one forward pass."""
+    first = 0
+    while first < len(lengths):
+        end, num_tokens = first, 0
+        while end < len(lengths):
+            num_tokens += lengths[end]
+            end += 1
+            size = lengths[first] * (end - first)
+            if end < len(lengths) and size >= SMALLEST_READ:
+                padding = 1 - (num_tokens + lengths[end]) / (lengths[first] * (end + 1 - first))
+                if padding > PADDING_SHARE:
+                    break
+        yield first, end
+        first = end

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
+    import torch
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -62,7 +63,8 @@ class Sampler:
 
     def __init__(self, sampling: Sampling, never: tuple[int, ...] = ()) -> None:
         self.sampling = sampling
-        self._never = list(never)
+        self._never = never
+        self._never_on: dict[torch.device, Tensor] = {}
 
     def candidates(
         self, logits: "Tensor", rows: "Tensor", counter_rows: "Tensor"
@@ -76,7 +78,9 @@ class Sampler:
         """
         import torch
 
-        logits[:, self._never] = -torch.inf
+        if logits.device not in self._never_on:
+            self._never_on[logits.device] = torch.tensor(self._never, dtype=torch.long, device=logits.device)
+        logits.index_fill_(1, self._never_on[logits.device], -torch.inf)
         probabilities = torch.softmax(logits, dim=-1, out=logits) if logits.is_cpu else logits.softmax(dim=-1)
         if self.sampling.top_k is None:
             tokens, weights = self._most_likely(probabilities, rows, counter_rows)
@@ -85,7 +89,8 @@ class Sampler:
         return tokens, self._nucleus(weights)
 
     def choose(self, tokens: "Tensor", probabilities: "Tensor", uniforms: "Tensor") -> "Tensor":
-        """Return one token for each row, drawn by the row's uniform."""
+        """Return one token for each row, drawn by the row's uniform (fp64), on the uniforms' device."""
+        tokens, probabilities = tokens.to(uniforms.device), probabilities.to(uniforms.device)
         return tokens.gather(1, draw(probabilities.double(), uniforms).unsqueeze(1)).squeeze(1)
 
     def _top_k(

@@ -15,6 +15,7 @@ from synthbench.generation.batch import Batch, Row
 from synthbench.generation.decoding import Network
 from synthbench.generation.jobs import Attempt, Job, Outcome, WritingTask, Written
 from synthbench.generation.language_model import CausalModel
+from synthbench.generation.memory import USED_SHARE, free_bytes, is_exhausted, release
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler, uniforms
 
@@ -52,8 +53,10 @@ def classified(written: str, unwanted: Collection[str]) -> tuple[str, Outcome]:
     return text, "identical" if text in unwanted else "kept"
 
 
-PREFETCH_SHARE = 4
-"""Prefetch prompts for a batch's free sequences plus 1/PREFETCH_SHARE of all: small reads are slow."""
+PREFETCH_SHARE, SMALLEST_PREFETCH = 4, 96
+"""Prompts are read for 1/PREFETCH_SHARE of the batch's sequences, but for so many: small reads are slow."""
+SPARE_LENGTH = 1.5
+"""Memory is planned for prompts and texts this much longer than the first ones."""
 
 
 class Endings(Protocol):
@@ -83,12 +86,11 @@ class LabelState:
 
 @dataclass(eq=False)
 class Input:
-    """An active input: its prompts as tokens, their rows in the prompt cache, its unfinished labels."""
+    """An active input: its prompts as tokens, and its unfinished labels."""
 
     job: Job
     prompts: Mapping[str, Sequence[int]]
     labels: dict[str, LabelState]
-    lines: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(eq=False)
@@ -119,17 +121,17 @@ class Scheduler:
         self._inputs = inputs
         self._next: Input | None = next(inputs, None)
         self._in_work: dict[int, Input] = {}
-        self._waiting: deque[RunningAttempt] = deque()
+        # First attempts, each with the rows of its prompts among those read last.
+        self._waiting: deque[tuple[RunningAttempt, Sequence[int]]] = deque()
         self._num_sequences = num_sequences
         device = tools.causal.device
         self._batch = Batch(tools.network, tools.sampler, num_sequences, device)
-        self._prompts = PromptCache(tools.network, self._num_prompts(), device)
+        self._prompts = PromptCache(tools.network, device)
 
     def work(self) -> Iterator[Written]:
         """Yield each label of each input once it is finished."""
         while True:
-            yield from self._take()
-            self._admit()
+            yield from self._fill()
             if not self._batch.rows:
                 return
             self._batch.step()
@@ -137,84 +139,87 @@ class Scheduler:
 
     def unfinished(self) -> list[Input]:
         """Return the unfinished inputs, to be resumed; they keep their finished attempts."""
-        left = [*self._in_work.values(), *([self._next] if self._next else [])]
-        for each in left:
-            each.lines = {}
-        return left
+        return [*self._in_work.values(), *([self._next] if self._next else [])]
+
+    def _fill(self) -> Iterator[Written]:
+        """Admit attempts while there is room, reading prompts when none is left; yield too long inputs.
+
+        Attempts are admitted before the next prompts take the place of theirs.
+        """
+        while True:
+            self._admit()
+            if self._waiting or not self._batch.num_free or self._next is None:
+                return
+            yield from self._take()
 
     def _take(self) -> Iterator[Written]:
-        """Read more inputs' prompts if the waiting attempts don't fill the batch; yield too long inputs."""
-        waiting = sum(len(each.prompts) for each in self._waiting)
-        if waiting >= self._batch.num_free:
-            return
-        wanted = self._batch.num_free + self._num_sequences // PREFETCH_SHARE
+        """Read the next inputs' prompts and queue their attempts; yield too long inputs."""
+        wanted = min(self._num_sequences, max(self._num_sequences // PREFETCH_SHARE, SMALLEST_PREFETCH))
         taken: list[Input] = []
-        num_free = self._prompts.num_free
-        while self._next is not None and waiting < wanted:
+        num_waiting = 0
+        while self._next is not None and num_waiting < wanted:
             each = self._next
             if self._is_too_long(each):
                 yield from (Written(each.job, label, ()) for label in each.labels)
             else:
-                needed = self._needed(each)
-                if len(needed) > num_free:
-                    break
-                num_free -= len(needed)
                 taken.append(each)
                 self._in_work[id(each)] = each
-                waiting += self._task.amounts.samples * sum(map(self._num_sequences_of, each.labels))
+                num_waiting += self._task.amounts.samples * sum(map(self._num_sequences_of, each.labels))
             self._next = next(self._inputs, None)
         if taken:
             read = self._prompts.read([self._needed(each) for each in taken])
-            for each, lines in zip(taken, read, strict=True):
-                each.lines = lines
-                self._begin(each)
+            for each, rows in zip(taken, read, strict=True):
+                self._begin(each, rows)
 
-    def _begin(self, each: Input) -> None:
+    def _begin(self, each: Input, rows: Mapping[str, int]) -> None:
         """Queue the input's attempts, first those that an out-of-memory error interrupted."""
         for label, state in each.labels.items():
-            self._waiting.extend(self._try(each, label, number) for number in state.running)
-            self._launch(each, label)
+            of_label = [rows[name] for name in self._task.prompts_of(label)]
+            begun = [self._try(each, label, number) for number in state.running]
+            self._waiting.extend((row, of_label) for row in (*begun, *self._launched(each, label)))
 
-    def _launch(self, each: Input, label: str) -> None:
-        state, amounts = each.labels[label], self._task.amounts
+    def _launched(self, each: Input, label: str) -> list[RunningAttempt]:
+        """Begin as many attempts as are still wanted."""
+        state, amounts, launched = each.labels[label], self._task.amounts, []
         while state.num_usable + len(state.running) < amounts.samples and state.num_launched < amounts.tries:
-            number = state.num_launched
-            state.running.append(number)
-            self._waiting.append(self._try(each, label, number))
+            launched.append(self._try(each, label, state.num_launched))
+            state.running.append(launched[-1].number)
+        return launched
 
     def _try(self, each: Input, label: str, number: int) -> RunningAttempt:
         labels = self._task.prompts_of(label)
         draws = uniforms(
             self._task.sampling.max_new_tokens, self._task.seed, each.job.key, label, number
         ).tolist()
-        return RunningAttempt(
-            [each.prompts[name] for name in labels],
-            [each.lines[name] for name in labels],
-            draws,
-            of=each,
-            label=label,
-            number=number,
-        )
+        prompts = [each.prompts[name] for name in labels]
+        return RunningAttempt(prompts, draws, of=each, label=label, number=number)
 
     def _admit(self) -> None:
         admitted, room = [], self._batch.num_free
-        while self._waiting and len(self._waiting[0].prompts) <= room:
+        while self._waiting and len(self._waiting[0][1]) <= room:
             admitted.append(self._waiting.popleft())
-            room -= len(admitted[-1].prompts)
+            room -= len(admitted[-1][1])
         if admitted:
             self._batch.admit(admitted, self._prompts)
 
     def _collect(self) -> Iterator[Written]:
-        """Remove finished rows from the batch, classify their texts, and queue further attempts."""
+        """Classify finished rows' texts and remove the rows; a further attempt takes its row's place."""
         over = [row for row in self._batch.rows if isinstance(row, RunningAttempt) and self._is_over(row)]
-        self._batch.remove(over)
+        leaving, finished = [], []
         for row in over:
             state = row.of.labels[row.label]
             state.running.remove(row.number)
             state.attempts.append(self._attempt(row))
-            self._launch(row.of, row.label)
+            # Since one attempt ended, at most one begins.
+            further = self._launched(row.of, row.label)
+            if further:
+                self._batch.replace(row, *further)
+            else:
+                leaving.append(row)
             if not state.running:
-                yield self._finish(row.of, row.label)
+                finished.append(row)
+        self._batch.remove(leaving)
+        yield from (self._finish(row.of, row.label) for row in finished)
 
     def _is_over(self, row: RunningAttempt) -> bool:
         return row.is_spent or self._tools.endings.is_end(row.of.job.key, row.label, row.number, row.tokens)
@@ -232,17 +237,8 @@ class Scheduler:
             if attempt.outcome == "kept":
                 seen.add(attempt.text)
         if not each.labels:
-            self._prompts.release(list(each.lines.values()))
             del self._in_work[id(each)]
         return Written(each.job, label, tuple(attempts))
-
-    def _num_prompts(self) -> int:
-        """Return the prompt cache's size, which lets the batch be filled twice."""
-        if self._next is None:
-            return 1
-        num_needed = len(self._needed(self._next))
-        num_sequences = self._task.amounts.samples * sum(map(self._num_sequences_of, self._next.labels))
-        return len(self._task.counterlabels) + -(-2 * self._num_sequences * num_needed // num_sequences)
 
     def _needed(self, each: Input) -> dict[str, Sequence[int]]:
         """Return the prompts that the unfinished labels need."""
@@ -280,7 +276,7 @@ class Writer:
     ) -> None:
         self.sampler = Sampler(task.sampling, causal.end_of_text)
         self._causal = causal
-        self._network = Network(causal)
+        self._network = Network(causal, say)
         self._task = task
         self._endings = endings or QuoteEndings(causal.tokenizer)
         self._say = say
@@ -291,18 +287,35 @@ class Writer:
 
         Raises UserError if the device's memory does not hold the sequences of one text.
         """
-        import torch
-
         tools = Tools(self._causal, self._network, self.sampler, self._endings)
         inputs: Iterator[Input] = map(self._input, jobs)
+        first = next(inputs, None)
+        if first is None:
+            return
+        self._fit(first)
+        inputs = chain([first], inputs)
         while True:
             scheduler = Scheduler(tools, self._task, self._num_sequences, inputs)
             try:
                 yield from scheduler.work()
                 return
-            except torch.OutOfMemoryError as error:
+            except RuntimeError as error:
+                if not is_exhausted(error):
+                    raise
                 inputs = chain(scheduler.unfinished(), inputs)
                 self._halve(error)
+
+    def _fit(self, first: Input) -> None:
+        """Take no more sequences than free memory holds, where the device says how much that is."""
+        free = free_bytes(self._causal.device)
+        if free is None:
+            return
+        length = max(map(len, first.prompts.values())) + self._task.sampling.max_new_tokens
+        each = self._network.bytes_per_sequence(int(SPARE_LENGTH * length))
+        fitting = max(int(USED_SHARE * free) // each, self._task.largest_row)
+        if fitting < self._num_sequences:
+            self._say(f"free memory holds {fitting:,} sequences at a time, not {self._num_sequences:,}")
+            self._num_sequences = fitting
 
     def _input(self, job: Job) -> Input:
         tokens = self._causal.tokenizer(list(job.prompts.values()))["input_ids"]
@@ -311,11 +324,8 @@ class Writer:
         return Input(job, prompts, {label: LabelState() for label in labels})
 
     def _halve(self, error: Exception) -> None:
-        import torch
-
         if self._num_sequences <= self._task.largest_row:
             raise UserError("the device's memory does not hold the sequences of one text") from error
         self._num_sequences = max(self._task.largest_row, self._num_sequences // 2)
         self._say(f"out of memory: continuing with {self._num_sequences} sequences at a time")
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        release(self._causal.device)

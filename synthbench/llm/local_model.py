@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from synthbench.errors import UserError, in_one_line
 from synthbench.generation.language_model import CausalModel
+from synthbench.generation.memory import is_exhausted, release
 from synthbench.generation.sampling import uniforms
 from synthbench.llm.cache import Answer, key_of
 from synthbench.llm.connection import FailedAttemptError, Failure
@@ -149,17 +150,17 @@ class LocalModel:
 
     def _written(self, batch: Sequence[Prompt], stop: Event) -> list[Answer] | None:
         """Return an answer to each prompt, None if out of memory."""
-        import torch
-
         try:
             written = self._generate(batch, stop)
-        except torch.OutOfMemoryError:
-            return None
         except FloatingPointError:
             raise UserError(
                 f"{self._endpoint.model}: its numbers overflow {self._chat.language_model.dtype};"
                 f" set another {self._endpoint.section}.dtype"
             ) from None
+        except RuntimeError as error:
+            if not is_exhausted(error):
+                raise
+            return None
         return [self._answer(prompt, row) for prompt, row in zip(batch, written, strict=True)]
 
     def _generate(self, batch: Sequence[Prompt], stop: Event) -> list[list[int]]:
@@ -204,12 +205,9 @@ class LocalModel:
         return Answer(prompt.opens + str(text), "", len(prompt.tokens), length)
 
     def _halve(self, tried: int) -> None:
-        import torch
-
         self._batch_size = tried // 2
         self._progress.say(f"out of memory: continuing with {self._batch_size} answers at a time")
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        release(self._causal.device)
 
 
 def _without_system(messages: Messages) -> Messages:

@@ -1,13 +1,15 @@
 """CUDA graphs without a GPU: a fake graph keeps what a step was recorded with, and replays it there."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 
 import pytest
 import torch
 from torch import Tensor
 
+from synthbench.generation.arrangement import Parts
 from synthbench.generation.cuda_graphs import ReplayedSteps
+from synthbench.generation.memory import is_exhausted
 
 LENGTH = 6
 
@@ -20,7 +22,7 @@ class FakeGraph:
 
     def __init__(self) -> None:
         FakeGraph.number += 1
-        self.arguments: tuple[Tensor, Tensor, Tensor, int] | None = None
+        self.arguments: tuple[Sequence[Tensor], Tensor, Tensor, Parts] | None = None
         self.logits = torch.zeros(0)
 
     def replay(self) -> None:
@@ -28,16 +30,20 @@ class FakeGraph:
         self.logits.copy_(plain_step(*self.arguments))
 
 
-def plain_step(key_values: Tensor, tokens: Tensor, starts: Tensor, width: int) -> Tensor:
-    """Put each token at its start, and return what stands in each row up to the width."""
+def plain_step(layers: Sequence[Tensor], tokens: Tensor, starts: Tensor, parts: Parts) -> Tensor:
+    """Put each token at its start, and return the sum of what each row attends to, up to its part's width."""
+    (key_values,) = layers
     key_values[torch.arange(len(tokens)), starts] = tokens[:, 0].to(key_values.dtype)
-    return key_values[:, :width].double()
+    rows = (row[: start + 1].double().sum() for row, start in zip(key_values, starts, strict=True))
+    for number, width in enumerate(parts.widths):
+        assert (starts[number * parts.size : (number + 1) * parts.size] < width).all()
+    return torch.stack(list(rows))
 
 
-def step(key_values: Tensor, tokens: Tensor, starts: Tensor, width: int) -> Tensor:
-    logits = plain_step(key_values, tokens, starts, width).clone()
+def step(layers: Sequence[Tensor], tokens: Tensor, starts: Tensor, parts: Parts) -> Tensor:
+    logits = plain_step(layers, tokens, starts, parts).clone()
     if FakeGraph.recording is not None:
-        FakeGraph.recording.arguments = (key_values, tokens, starts, width)
+        FakeGraph.recording.arguments = (layers, tokens, starts, parts)
         FakeGraph.recording.logits = logits
     return logits
 
@@ -55,28 +61,35 @@ class FakeStream:
 
 
 @pytest.fixture
-def replayed(monkeypatch: pytest.MonkeyPatch) -> ReplayedSteps:
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def replayed(monkeypatch: pytest.MonkeyPatch, said: list[str]) -> ReplayedSteps:
     for name, fake in {
         "CUDAGraph": FakeGraph,
         "graph": recording,
         "graph_pool_handle": object,
         "Stream": FakeStream,
         "current_stream": FakeStream,
+        "set_stream": lambda stream: None,
         "stream": lambda stream: nullcontext(),
     }.items():
         monkeypatch.setattr(torch.cuda, name, fake)
     monkeypatch.setattr(FakeGraph, "number", 0)
-    return ReplayedSteps(step)
+    return ReplayedSteps(step, said.append)
 
 
-def check(replayed: ReplayedSteps, key_values: Tensor, rows: int, width: int) -> None:
+def check(replayed: ReplayedSteps, key_values: Tensor, rows: int, *widths: int) -> None:
     """Compare a replayed step on fresh key values with a plain one: the logits, and what was written."""
     key_values.zero_()
+    parts = Parts(-(-rows // len(widths)), widths)
     tokens = torch.arange(3, 3 + rows)[:, None]
-    starts = torch.arange(rows) % width
+    starts = torch.tensor([row % widths[row // parts.size] for row in range(rows)])
     expected = key_values.clone()
-    logits = plain_step(expected[:rows], tokens, starts, width)
-    assert torch.equal(replayed(key_values[:rows], tokens, starts, width), logits)
+    logits = plain_step([expected[:rows]], tokens, starts, parts)
+    assert torch.equal(replayed([key_values[:rows]], tokens, starts, parts), logits)
     assert torch.equal(key_values, expected)
 
 
@@ -85,6 +98,53 @@ def test_a_step_is_recorded_once_for_each_number_of_rows_and_each_width(replayed
     for rows, width in [(4, 2), (2, 2), (4, 3), (4, 2), (2, 2)]:
         check(replayed, key_values, rows, width)
     assert FakeGraph.number == 3
+
+
+def test_a_recording_of_slightly_wider_parts_is_replayed(replayed: ReplayedSteps) -> None:
+    key_values = torch.zeros(4, 20)
+    for widths, number in [
+        ((20, 10), 1),
+        ((19, 9), 1),
+        ((18, 10), 1),
+        ((10, 20), 2),
+        ((9, 5), 3),
+        ((9, 6), 4),
+    ]:
+        check(replayed, key_values, 4, *widths)
+        assert FakeGraph.number == number
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    @contextmanager
+    def refused(graph: FakeGraph, pool: object) -> Iterator[None]:
+        raise error
+        yield
+
+    monkeypatch.setattr(torch.cuda, "graph", refused)
+
+
+def test_steps_that_can_not_be_recorded_run_unrecorded(
+    replayed: ReplayedSteps, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing(monkeypatch, RuntimeError("CUDA error: operation not permitted when stream is capturing"))
+    for _ in range(3):
+        check(replayed, torch.zeros(4, LENGTH), 4, 3)
+    assert FakeGraph.number == 1
+    (line,) = said
+    assert "operation not permitted" in line
+    assert "continuing without" in line
+
+
+def test_too_little_memory_to_record_is_told_as_such(
+    replayed: ReplayedSteps, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = RuntimeError("CUDA error: operation failed due to a previous error during capture")
+    ended.__context__ = torch.OutOfMemoryError("CUDA out of memory")
+    failing(monkeypatch, ended)
+    with pytest.raises(RuntimeError, match="previous error") as raised:
+        check(replayed, torch.zeros(4, LENGTH), 4, 3)
+    assert is_exhausted(raised.value)
+    assert not said
 
 
 @pytest.mark.parametrize(
@@ -102,4 +162,4 @@ def test_key_values_of_another_layout_are_recorded_anew(
 ) -> None:
     memory = torch.zeros(4 * LENGTH)
     for view in (before, after, before):
-        check(replayed, view(memory), rows=2, width=3)
+        check(replayed, view(memory), 2, 3)

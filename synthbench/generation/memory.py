@@ -1,0 +1,53 @@
+"""How many sequences a device's memory holds, and which errors mean that it holds no more."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+USED_SHARE = 0.9
+"""The share of free memory to plan with; the rest is for what is allocated besides and for fragmentation."""
+_SIGNS = (
+    "out of memory",  # CUDA's own error, and MPS
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUBLAS_STATUS_NOT_INITIALIZED",  # cuBLAS found no memory for its handle
+    "can't allocate memory",  # a CPU
+)
+
+
+def is_exhausted(error: BaseException) -> bool:
+    """Tell whether the error, or one that led to it, means that memory is used up.
+
+    Some libraries have errors of their own, and a CUDA graph whose recording runs out of memory has another.
+    """
+    import torch
+
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(cause)
+    return any(
+        isinstance(each, torch.OutOfMemoryError) or any(sign in str(each) for sign in _SIGNS)
+        for each in causes
+    )
+
+
+def free_bytes(device: "torch.device") -> int | None:
+    """Return the bytes that can still be allocated on a GPU; None if the device does not say."""
+    import torch
+
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+    if device.type == "mps":
+        return int(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory())
+    return None
+
+
+def release(device: "torch.device") -> None:
+    """Give unused memory back to the device."""
+    import torch
+
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    elif device.type == "mps":
+        torch.mps.empty_cache()
