@@ -71,7 +71,10 @@ class MaskedModel:
                 yield [] if logits is None else self._best(blank, logits, top_k)
 
     def _logits(self, blanks: Sequence[Blank]) -> "list[torch.Tensor | None]":
-        """Return for each blank the logits of the whole words, in the order of `_words`."""
+        """Return for each blank the logits of the whole words, in the order of `_words`.
+
+        They are copied from the device at once, since each copy waits for it.
+        """
         import torch
 
         mask = str(self.tokenizer.mask_token)
@@ -81,16 +84,22 @@ class MaskedModel:
             truncation=True,
             max_length=self._max_length,
             return_tensors="pt",
-        ).to(self.model.device)
-        with torch.inference_mode():
-            logits = self.model(**features).logits
+        )
         ids, _ = self._words
-        found: list[torch.Tensor | None] = []
-        for row, blank in enumerate(blanks):
-            masks = (features["input_ids"][row] == self.tokenizer.mask_token_id).nonzero()[:, 0]
+        places: dict[int, int] = {}
+        for row, (blank, tokens) in enumerate(zip(blanks, features["input_ids"].tolist(), strict=True)):
+            masks = [at for at, token in enumerate(tokens) if token == self.tokenizer.mask_token_id]
             index = blank.text[: blank.start].count(mask)
-            found.append(logits[row, masks[index]][ids].float().cpu() if index < len(masks) else None)
-        return found
+            if index < len(masks):
+                places[row] = masks[index]
+        rows, columns, words = (
+            torch.tensor(each, dtype=torch.long, device=self.model.device)
+            for each in (list(places), list(places.values()), ids)
+        )
+        with torch.inference_mode():
+            logits = self.model(**features.to(self.model.device)).logits
+            of_words = dict(zip(places, logits[rows, columns][:, words].float().cpu(), strict=True))
+        return [of_words.get(row) for row in range(len(blanks))]
 
     def _best(self, blank: Blank, logits: "torch.Tensor", top_k: int) -> list[tuple[str, float]]:
         _, words = self._words

@@ -68,6 +68,21 @@ def test_a_batch_gives_what_each_blank_gives_alone(model: MaskedModel) -> None:
         assert [share for _, share in alone] == pytest.approx([share for _, share in found], rel=1e-4)
 
 
+def test_a_batch_is_copied_from_the_device_at_once(
+    model: MaskedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[tuple[int, ...]] = []
+    plain = torch.Tensor.cpu
+
+    def cpu(tensor: torch.Tensor) -> torch.Tensor:
+        copied.append(tuple(tensor.shape))
+        return plain(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "cpu", cpu)
+    assert all(model.guesses([GIRL] * 40, 3))
+    assert [rows for rows, _ in copied] == [32, 8]
+
+
 def test_beyond_what_the_model_reads_nothing_is_guessed(model: MaskedModel) -> None:
     text = "the dog sees the dog " * 30
 
