@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     import torch
     from numpy.typing import NDArray
 
-PARTS = {"cuda": 4}
-"""Parts of a batch with a width of attention each; elsewhere one: on a CPU moves cost more than they save."""
+PARTS = {"cuda": 2}
+"""Parts of a batch with a width of attention each. By arithmetic, the moves and recordings of more cost more
+than they save, and on a CPU those of two."""
 ARRANGED_EVERY = 8
 """Steps between moves of sequences to the part of their length: a move costs as much as their attention."""
 
