@@ -19,7 +19,7 @@ from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.runtime import Progress, ProgressTask
 from synthbench.training.checkpoints import Checkpoints
-from synthbench.training.computation import check_precision, checkpoint_activations
+from synthbench.training.computation import check_precision, checkpoint_activations, products_in
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import (
     EncoderTrainer,
@@ -72,7 +72,11 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
     last = _last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)
     resumed = _resumable(checkpoints, context)
-    with _freed_memory_kept(), isolated(job.model.device, context.seed):
+    with (
+        _freed_memory_kept(),
+        isolated(job.model.device, context.seed),
+        products_in(settings.precision),
+    ):
         if resumed == last:
             load_weights(job.model, checkpoints.path(last))
             history = checkpoints.history(last)

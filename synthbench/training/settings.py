@@ -79,8 +79,10 @@ class TrainingSettings(Trainer):
         exclude_if=lambda is_on: not is_on,
         description="compute activations again for the gradients: less memory, more time",
     )
-    precision: Literal["fp32", "bf16"] = Field(
-        "fp32", description="of the computation, in dev evaluations too; the weights stay fp32"
+    precision: Literal["fp32", "tf32", "bf16"] = Field(
+        "fp32",
+        description="of the computation, in dev evaluations too; the weights stay fp32. tf32: matrix products"
+        " of an NVIDIA GPU",
     )
 
     @model_validator(mode="before")

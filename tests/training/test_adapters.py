@@ -1,6 +1,7 @@
 """LoRA, last-token pooling and gradient checkpointing in training."""
 
 import warnings
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.bi_encoder import BiEncoder
-from synthbench.training.computation import check_precision, checkpoint_activations
+from synthbench.training.computation import check_precision, checkpoint_activations, products_in
 
 TEXTS = ["fish0 ship1", "star2"]
 
@@ -89,6 +90,28 @@ def test_bf16_needs_a_device_that_computes_in_it(monkeypatch: pytest.MonkeyPatch
         check_precision(precision, torch.device(device))
     with refused("precision", "bf16", "cuda:1", "fp32"):
         check_precision("bf16", torch.device("cuda:1"))
+
+
+@pytest.mark.parametrize(("capability", "is_able"), [((9, 0), True), ((8, 0), True), ((7, 5), False)])
+def test_tf32_needs_a_gpu_that_has_it(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], is_able: bool
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    with nullcontext() if is_able else refused("precision", "tf32", "cuda:1", "fp32"):
+        check_precision("tf32", torch.device("cuda:1"))
+    with refused("precision", "tf32", "cpu", "fp32"):
+        check_precision("tf32", torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("precision", "products"), [("fp32", "highest"), ("tf32", "high"), ("bf16", "highest")]
+)
+def test_tf32_holds_for_the_training_alone(precision: str, products: str) -> None:
+    assert torch.get_float32_matmul_precision() == "highest"
+    with suppress(ZeroDivisionError), products_in(precision):
+        assert torch.get_float32_matmul_precision() == products
+        raise ZeroDivisionError
+    assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_bf16_training_reads_and_scores_dev_in_bf16(bert: Path, tmp_path: Path) -> None:

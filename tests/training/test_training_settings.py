@@ -63,7 +63,7 @@ def test_evaluations_may_be_so_many_steps_apart(num_steps: int, steps: tuple[int
         ({"learning_rate": 2}, "less than or equal to 1"),
         ({"warmup_ratio": 1.0}, "less than 1"),
         ({"scheduler": "step"}, "'constant', 'linear' or 'cosine'"),
-        ({"precision": "fp16"}, "'fp32' or 'bf16'"),
+        ({"precision": "fp16"}, "'fp32', 'tf32' or 'bf16'"),
         ({"evaluations": 0}, "greater than or equal to 1"),
         ({"evaluations": {"every": 0}}, "greater than or equal to 1"),
         ({"evaluations": {"each": 100}}, "Extra inputs"),
