@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager, nullcontext
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.errors import UserError
 
@@ -25,6 +25,13 @@ class Resources(BaseModel):
         description="GPUs, or a share of one; null: 1 where a model computes, if there are any",
     )
     memory_gb: float | None = Field(None, gt=0, description="main memory in gigabytes")
+
+    @field_validator("gpus")
+    @classmethod
+    def _is_share_or_whole(cls, gpus: float | None) -> float | None:
+        if gpus is not None and gpus > 1 and gpus != int(gpus):
+            raise ValueError(f"a stage takes a share of one GPU or whole GPUs, not {gpus:g}")
+        return gpus
 
 
 class Runtime(BaseModel):
@@ -57,7 +64,11 @@ class Runtime(BaseModel):
     )
     resources: dict[
         Literal["exclude", "join", "prepare", "generate", "train", "select", "evaluate", "audit"], Resources
-    ] = Field({}, description="on a cluster: what a stage of each kind takes, such as `train: {gpus: 0.5}`")
+    ] = Field(
+        {},
+        description="what a stage of each kind takes of a cluster's nodes, or of this machine's"
+        " GPUs with `--jobs`, such as `train: {gpus: 0.5}`",
+    )
 
     def num_sequences(self, device_type: str) -> int:
         """Return how many sequences a language model writes side by side on "cpu", "cuda" ..."""

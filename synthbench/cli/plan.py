@@ -85,12 +85,16 @@ def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store"
     from synthbench.pipeline.estimates.costs import asked_in_all, groups, tokens
     from synthbench.pipeline.estimates.estimator import estimator_for
     from synthbench.pipeline.estimates.facts import Known
+    from synthbench.pipeline.estimates.side_by_side import Room, room_for
 
     to_run = [status.stage for status in found if status.is_to_run]
     known = Known(store)
     estimator = estimator_for(to_run, runtime, known)
     for line in _times(to_run, estimator):
         print(line)
+    if runtime.executor == "local":
+        for line in room_for(to_run, runtime, known, Room.here(runtime)):
+            print(line)
     for line in tokens(found, known):
         print(f"tokens: {line}")
     for line in asked_in_all(found, known):

@@ -20,11 +20,14 @@ from synthbench.pipeline.engine.bars import RichProgress
 from synthbench.pipeline.engine.jobs import executor
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.progress import PlainProgress, RunMonitor
+from synthbench.pipeline.engine.ray_executor import ray_cluster
 from synthbench.pipeline.engine.runner import Executor, Report, Runner, matching
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.pipeline.engine.stores import open_store
 from synthbench.pipeline.estimates.estimator import estimator_for
 from synthbench.pipeline.estimates.facts import Known
+from synthbench.pipeline.estimates.needs import needs_of
+from synthbench.pipeline.estimates.side_by_side import local_devices
 from synthbench.pipeline.invocation import Invocation
 from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.audits import deliver_sheet
@@ -141,14 +144,11 @@ def _executor(
     plan: Plan, store: Store, runtime: Runtime, jobs: int, say: Callable[[str], None] | None
 ) -> Iterator[Executor]:
     """Yield what runs the stages; raises UserError if it can't run all of them."""
+    known = Known(store)
     if runtime.executor == "local":
-        with executor(jobs, say) as processes:
+        with executor(jobs, say, local_devices(plan.stages.values(), runtime, known, jobs)) as processes:
             yield processes
         return
-    from synthbench.pipeline.engine.ray_executor import ray_cluster
-    from synthbench.pipeline.estimates.needs import needs_of
-
-    known = Known(store)
     needs = partial(needs_of, known=known, runtime=runtime)
     # A shared store's root is a cache, which each machine has for itself.
     folder = store.root if type(store) is Store else None

@@ -259,3 +259,17 @@ def test_a_run_says_at_once_what_it_does_and_names_its_last_steps(project: Proje
         "making tables, figures and the page",
         "tracking in MLflow",
     ]
+
+
+def test_more_jobs_than_gpus_are_one_line_and_spend_nothing(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = "synthbench.pipeline.estimates.side_by_side.local_gpus"
+    monkeypatch.setattr(here, lambda _: ("GPU-ab", "GPU-cd"))
+    on_gpus = ("--set", "runtime.device=auto")
+    called = project.call("run", project.file, "--jobs", "3", *on_gpus)
+    assert called.code == 2
+    (line,) = (line for line in called.err.splitlines() if line.startswith("error: "))
+    worded(line, "--jobs 3", "2 GPUs", "use --jobs 2", "runtime.resources.", "0.5")
+    assert not list((project.home / "store").glob("artifacts/*"))
+    assert "side by side with --jobs, at most: " in project.call("plan", project.file, *on_gpus).out

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import contextlib
+import gc
 import io
 import multiprocessing
 import os
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.endpoint import Account
 from synthbench.pipeline.engine.artifacts import fetch
+from synthbench.pipeline.engine.devices import VISIBLE, Devices, Lease, with_leased
 from synthbench.pipeline.engine.local_locks import StageBusyError
 from synthbench.pipeline.engine.progress import PlainProgress, about
 from synthbench.pipeline.engine.stage import GroupMember, Stage
@@ -181,7 +183,11 @@ class InProcess:
     @property
     def capacity(self) -> int:
         """One job at a time."""
-        return 1
+        return 0 if self._finished else 1
+
+    def fits(self, stage: Stage) -> bool:
+        """Any stage: it has all of this machine."""
+        return True
 
     def submit(self, job: Job) -> None:
         """Run the job to its end."""
@@ -193,33 +199,60 @@ class InProcess:
         return finished
 
 
+@dataclass(frozen=True)
+class _Worker:
+    """A process, and the GPUs that it sees for as long as it lives; None: those that this process sees.
+
+    It is a pool of its own, since the death of a process breaks its pool.
+    """
+
+    pool: ProcessPoolExecutor
+    sees: tuple[str, ...] | None = None
+
+
 class LocalProcesses:
     """Runs up to `num_processes` jobs at a time, each in a process of its own.
 
-    Each process is a pool of its own, since the death of a process breaks its pool. Lines that processes
-    write to standard error go to `say` if it is given, since bars may be shown below.
+    With `devices`, a job gets the GPUs that it needs, in a process that sees no others. CUDA settles what a
+    process sees when it is first used, and torch takes seconds to import. So a process keeps its GPUs, and
+    jobs go to an idle process with theirs; only if there is none, a new process replaces an idle one.
+
+    Lines that processes write to standard error go to `say` if it is given, since bars may be shown below.
     """
 
-    def __init__(self, num_processes: int, say: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self, num_processes: int, say: Callable[[str], None] | None = None, devices: Devices | None = None
+    ) -> None:
+        self._num_processes = num_processes
         self._say = say
-        self._idle = [self._new_pool() for _ in range(num_processes)]
-        self._running: dict[Future[Outcome], tuple[Job, ProcessPoolExecutor]] = {}
+        self._devices = devices
+        self._idle: list[_Worker] = []
+        self._running: dict[Future[Outcome], tuple[Job, _Worker, Lease]] = {}
 
     @property
     def capacity(self) -> int:
-        """Processes without a job."""
-        return len(self._idle)
+        """How many more jobs there are processes for."""
+        return self._num_processes - len(self._running)
+
+    def fits(self, stage: Stage) -> bool:
+        """Tell whether the GPUs that a stage needs are free."""
+        return self._devices is None or self._devices.fits(stage)
 
     def submit(self, job: Job) -> None:
         """Send the job to a process, which reports progress as plain lines."""
-        pool = self._idle.pop()
-        job_there = replace(job, progress=PlainProgress())
+        lease, sees, runtime = Lease(), None, job.runtime
+        if self._devices is not None:
+            first = job.stages[0]
+            lease = self._devices.lease(first, [each.sees for each in reversed(self._idle) if each.sees])
+            sees, runtime = lease.names, with_leased(runtime, self._devices.gpus(first))
+        worker = self._take(sees)
+        job_there = replace(job, progress=PlainProgress(), runtime=runtime)
         try:
-            future = pool.submit(_run, job_there)
+            future = worker.pool.submit(_run, job_there)
         except BrokenProcessPool:
-            pool = self._new_pool()
-            future = pool.submit(_run, job_there)
-        self._running[future] = (job, pool)
+            worker = _Worker(self._new_pool(sees), sees)
+            future = worker.pool.submit(_run, job_there)
+        self._running[future] = (job, worker, lease)
 
     def wait(self, seconds: float | None = None) -> list[tuple[Job, Outcome]]:
         """Return what has finished, at least one job unless so many seconds have passed."""
@@ -229,17 +262,28 @@ class LocalProcesses:
         done, _ = concurrent.futures.wait(self._running, seconds, return_when=first)
         return [self._finished(future) for future in done]
 
-    def _new_pool(self) -> ProcessPoolExecutor:
+    def _take(self, sees: tuple[str, ...] | None) -> _Worker:
+        """Return the process that became idle last among those that see these GPUs, else a new one."""
+        for index in reversed(range(len(self._idle))):
+            if self._idle[index].sees == sees:
+                return self._idle.pop(index)
+        if len(self._idle) + len(self._running) >= self._num_processes:
+            self._idle.pop(0).pool.shutdown(wait=True)
+        return _Worker(self._new_pool(sees), sees)
+
+    def _new_pool(self, sees: tuple[str, ...] | None) -> ProcessPoolExecutor:
         context = multiprocessing.get_context("spawn")
         sender = None
         if self._say is not None:
             receiver, sender = context.Pipe(duplex=False)
             threading.Thread(target=_relay, args=(receiver, self._say), daemon=True).start()
-        return ProcessPoolExecutor(1, context, _start_worker, (os.getpid(), sender))
+        return ProcessPoolExecutor(1, context, _start_worker, (os.getpid(), sender, sees))
 
     def _finished(self, future: "Future[Outcome]") -> tuple[Job, Outcome]:
-        job, pool = self._running.pop(future)
-        self._idle.append(pool)
+        job, worker, lease = self._running.pop(future)
+        if self._devices is not None:
+            self._devices.give_back(lease)
+        self._idle.append(worker)
         return job, _outcome(future)
 
     def close(self) -> None:
@@ -247,17 +291,19 @@ class LocalProcesses:
         if self._running:
             for process in multiprocessing.active_children():
                 process.terminate()
-        for pool in (*self._idle, *(pool for _, pool in self._running.values())):
-            pool.shutdown(wait=True, cancel_futures=True)
+        for worker in (*self._idle, *(worker for _, worker, _ in self._running.values())):
+            worker.pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
-def executor(num_jobs: int, say: Callable[[str], None] | None = None) -> Iterator[InProcess | LocalProcesses]:
-    """Yield the executor for `--jobs`; `say` gets the lines of several processes."""
+def executor(
+    num_jobs: int, say: Callable[[str], None] | None = None, devices: Devices | None = None
+) -> Iterator[InProcess | LocalProcesses]:
+    """Yield the executor for `--jobs`; `say` gets the lines of several processes, which share `devices`."""
     if num_jobs == 1:
         yield InProcess()
         return
-    processes = LocalProcesses(num_jobs, say)
+    processes = LocalProcesses(num_jobs, say, devices)
     try:
         yield processes
     finally:
@@ -288,7 +334,17 @@ def _relay(receiver: "Connection[str, str]", say: Callable[[str], None]) -> None
 
 
 def _run(job: Job) -> Outcome:
-    return job.run()
+    outcome = job.run()
+    _free_gpu_memory()
+    return outcome
+
+
+def _free_gpu_memory() -> None:
+    """Give back the memory that torch keeps for later: the next job on this GPU may be another process's."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        gc.collect()
+        torch.cuda.empty_cache()
 
 
 def _outcome(future: "Future[Outcome]") -> Outcome:
@@ -299,8 +355,10 @@ def _outcome(future: "Future[Outcome]") -> Outcome:
         return Outcome(error=(message,), is_user_error=True)
 
 
-def _start_worker(parent: int, sender: "Connection[str, str] | None") -> None:
-    """Leave Ctrl-C to the parent, and end when the parent is gone."""
+def _start_worker(parent: int, sender: "Connection[str, str] | None", sees: tuple[str, ...] | None) -> None:
+    """Leave Ctrl-C to the parent, and end when it is gone; `sees` are the GPUs that torch will see."""
+    if sees is not None:
+        os.environ[VISIBLE] = ",".join(sees)
     from tqdm import tqdm
 
     from synthbench.processes import disable_telemetry

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.errors import UserError
+from synthbench.pipeline.engine.devices import with_leased
 from synthbench.pipeline.engine.jobs import Job, LocalProcesses, Outcome
 from synthbench.pipeline.engine.progress import PlainProgress
 from synthbench.pipeline.engine.stage import Stage
@@ -132,6 +133,10 @@ class RayCluster:
         """Jobs that may still be given to Ray."""
         return max(0, self._most - len(self._sent) - len(self._waiting_here) - self._num_here)
 
+    def fits(self, stage: Stage) -> bool:
+        """Any stage: Ray lets it wait for a node."""
+        return True
+
     def submit(self, job: Job) -> None:
         """Send a job to the cluster, or to a process of this machine."""
         if _stays(job):
@@ -161,12 +166,9 @@ class RayCluster:
         return finished
 
     def _send(self, sent: _Sent) -> None:
-        changes: dict[str, Any] = {"threads": sent.needs.cpus}
-        if not sent.needs.gpus:
-            changes["device"] = "cpu"  # Ray shows all GPUs to a task that asks for none
-        elif sent.job.runtime.device.startswith("cuda"):
-            changes["device"] = "cuda"  # the task's own are all that it sees
-        runtime = sent.job.runtime.model_copy(update=changes)
+        # Ray shows all GPUs to a task that asks for none, and to others only their own.
+        runtime = with_leased(sent.job.runtime, sent.needs.gpus)
+        runtime = runtime.model_copy(update={"threads": sent.needs.cpus})
         job = replace(sent.job, progress=PlainProgress(), runtime=runtime)
         options = {
             "num_cpus": sent.needs.cpus,

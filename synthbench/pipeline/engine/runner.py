@@ -33,6 +33,9 @@ class Executor(Protocol):
     def capacity(self) -> int:
         """How many more jobs it takes now."""
 
+    def fits(self, stage: Stage) -> bool:
+        """Tell whether what a stage needs is free now. It is when nothing runs."""
+
     def submit(self, job: Job) -> None:
         """Start a job."""
 
@@ -279,7 +282,8 @@ class Runner:
         said: set[str] = set()
         locked: set[str] = set()
         while schedule or num_running:
-            for group in schedule.start(self.executor.capacity):
+            while groups := schedule.start(min(1, self.executor.capacity), self.executor.fits):
+                (group,) = groups
                 position = (report.num_settled + num_running + 1, report.num_needed)
                 num_running += len(group)
                 self.monitor.started(group)

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from itertools import count
 from operator import itemgetter
 
@@ -41,19 +41,28 @@ class Schedule:
         """The identities of the stages that can start."""
         return self._ready_identities
 
-    def start(self, capacity: int) -> list[list[Stage]]:
-        """Take out at most `capacity` groups of ready stages, in order; a group runs together."""
+    def start(self, capacity: int, fits: Callable[[Stage], bool] = lambda _: True) -> list[list[Stage]]:
+        """Take out at most `capacity` groups of ready stages, in order; a group runs together.
+
+        Groups whose first stage does not fit stay in the queue.
+        """
         groups: list[list[Stage]] = []
+        passed: list[tuple[int, str]] = []
         while self._queue and len(groups) < capacity:
             position, key = heapq.heappop(self._queue)
             # A group is in the queue once for each member, and is taken out with the first of them.
             if position not in self._ready.get(key, {}):
+                continue
+            if not fits(self._ready[key][min(self._ready[key])]):
+                passed.append((position, key))
                 continue
             members = [stage for _, stage in sorted(self._ready.pop(key).items(), key=itemgetter(0))]
             for stage in members:
                 self._ready_identities.remove(stage.identity)
                 del self._waiting[stage.identity]
             groups.append(members)
+        for entry in passed:
+            heapq.heappush(self._queue, entry)
         return groups
 
     def finish(self, identities: Iterable[str]) -> None:

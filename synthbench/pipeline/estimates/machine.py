@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from synthbench.durability import write_atomically
+from synthbench.pipeline.engine.devices import lacks_nvidia
 from synthbench.pipeline.engine.store import Store
 from synthbench.runtime import Runtime
 
@@ -22,7 +23,6 @@ SIZE = 512
 SECONDS = 0.4
 SCALING = 0.85
 """n threads are n ** SCALING times as fast as one: they wait for each other and for memory."""
-_NVIDIA = Path("/proc/driver/nvidia")
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,7 @@ def this_machine(runtime: Runtime, store: Store) -> Machine:
 
 def _device(runtime: Runtime) -> str:
     """Return torch's name of the device; loads torch, which takes seconds, only if there may be a GPU."""
-    if runtime.device == "cpu" or (
-        runtime.device == "auto" and sys.platform == "linux" and not _NVIDIA.exists()
-    ):
+    if runtime.device == "cpu" or (runtime.device == "auto" and sys.platform == "linux" and lacks_nvidia()):
         return "cpu"
     from synthbench.runtime import device_name
 

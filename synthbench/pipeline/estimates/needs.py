@@ -27,8 +27,10 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     A stage with a model takes a GPU if some machine has one (`num_gpus`: the most that one has), and the
     runtime's device allows it.
     """
-    sizes = tuple(_model_sizes(stage, known))
-    takes_model = bool(sizes) or stage.kind in USES_MODELS
+    models = _models(stage, known)
+    sizes = tuple(shape.num_parameters for model in models if (shape := shape_of(*model)) is not None)
+    asks = stage.operation.asked_llm is not None
+    takes_model = bool(sizes) or (stage.kind in USES_MODELS and (bool(models) or not asks))
     gpus = 1.0 if takes_model and num_gpus and runtime.device.partition(":")[0] in ("auto", "cuda") else 0.0
     each = BYTES_TRAINED if stage.kind == "train" else BYTES_READ
     memory_gb = LOADED_GB + sum(sizes) * each / 1e9 if takes_model else LIGHT_GB
@@ -38,15 +40,12 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     return Needs(cpus, gpus, math.ceil(10 * (stated.memory_gb or memory_gb)) / 10)
 
 
-def _model_sizes(stage: Stage, known: Known) -> Iterator[int]:
-    """Yield the numbers of parameters of the models that a stage names, as far as they are known."""
+def _models(stage: Stage, known: Known) -> list[tuple[str, str | None]]:
+    """Return name and revision of the models that a stage names."""
     piece = known.piece(stage)
     named = {*_named(piece.plugin)}
     named |= {(facts.base.model, facts.base.revision) for facts in piece.inputs.values() if facts.base}
-    for model, revision in sorted(named, key=str):
-        shape = shape_of(model, revision)
-        if shape is not None:
-            yield shape.num_parameters
+    return sorted(named, key=str)
 
 
 def _named(settings: object) -> Iterator[tuple[str, str | None]]:
