@@ -15,6 +15,19 @@ class UserError(Exception):
         self.messages = messages
 
 
+class NotAtHandError(UserError):
+    """What the user named may be right, but this machine lacks it and could not ask for it.
+
+    Only a run needs it: a plan goes on without.
+    """
+
+
+def unreachable(message: str, error: BaseException) -> UserError:
+    """Return the error to raise where a hub's answer is missing: NotAtHandError if nobody answered."""
+    is_refused = getattr(error, "response", None) is not None or isinstance(error, ValueError)
+    return UserError(message) if is_refused else NotAtHandError(message)
+
+
 class PendingError(Exception):
     """What is needed is under way elsewhere and comes later: no failure, exit code 4.
 

@@ -1,7 +1,7 @@
 """synthbench plan: what a run would do and cost, without doing any of it."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,11 +54,11 @@ def plan(
     from synthbench.config.load import load_experiment
     from synthbench.pipeline.engine.plan import row_statuses, statuses
     from synthbench.pipeline.engine.stores import open_store
-    from synthbench.pipeline.planning import make_plan
+    from synthbench.pipeline.planning import make_outline
 
     allow_code_beside(file, allow_code)
     experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data))
-    planned = make_plan(experiment)
+    planned = make_outline(experiment)
     for line in (store_line(), *opening(experiment)):
         print(line)
     store = open_store()
@@ -72,6 +72,8 @@ def plan(
         print()
         _print_stages(found)
         _print_costs(found, store)
+    for line in _not_at_hand(planned.not_at_hand):
+        print(line)
     for note in (*planned.experiment.notes, *planned.experiment.remarks):
         print(f"note: {note}")
     for task in planned.missing_tasks:
@@ -122,15 +124,23 @@ def _times(to_run: "list[Stage]", estimator: "Estimator") -> Iterator[str]:
 def _print_groups(found: "list[Group]") -> None:
     table = _table("stages", "number", "to run", "cached", "time")
     for group in found:
-        numbers = (group.num_stages, group.num_to_run, group.num_cached)
-        table.add_row(group.title, *map(str, numbers), str(group.time))
+        cached = _cached(group.num_cached, group.num_unknown)
+        table.add_row(group.title, str(group.num_stages), str(group.num_to_run), cached, str(group.time))
     console().print(table, markup=False)
+
+
+def _cached(num_cached: int, num_unknown: int) -> str:
+    """Return the number in words where it can't be told of some stages whether they are cached."""
+    if not num_unknown:
+        return str(num_cached)
+    return f"at least {num_cached}" if num_cached else "unknown"
 
 
 def _print_rows(rows: "list[RowStatus]") -> None:
     table = _table("row", "runs", "to run", "cached")
     for row in rows:
-        table.add_row(row.label, str(row.num_runs), str(row.num_to_run), str(row.num_cached))
+        cached = _cached(row.num_cached, row.num_unknown)
+        table.add_row(row.label, str(row.num_runs), str(row.num_to_run), cached)
     console().print(table, markup=False)
 
 
@@ -141,6 +151,14 @@ def _reasons(found: "list[StageStatus]") -> Iterator[str]:
         yield f"{state}: {counted(number, 'stage')}: {why}"
     if len(reasons) > _MOST_REASONS:
         yield f"and {counted(len(reasons) - _MOST_REASONS, 'other reason')}: --stages lists them"
+
+
+def _not_at_hand(messages: "Mapping[str, Sequence[str]]") -> Iterator[str]:
+    """Yield what a run would need first, and what that means for the figures above."""
+    for message, names in messages.items():
+        yield ": ".join(filter(None, ("not at hand", ", ".join(names), message)))
+    if messages:
+        yield "note: a run needs what is not at hand; figures of it are rounded ones of papers, or unknown"
 
 
 def _print_stages(found: "list[StageStatus]") -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from synthbench.errors import UserError, in_one_line
+from synthbench.errors import UserError, in_one_line, unreachable
 from synthbench.models import word_vectors
 from synthbench.terminal import bars_of_libraries
 from synthbench.user_files import (
@@ -213,7 +213,7 @@ def _unreachable(model: str, commit: str | None, error: Exception) -> UserError:
     at = f" at {commit}" if commit else ""
     what = "says" if isinstance(error, HfHubHTTPError) else "can't be asked"
     known = "neither a folder nor in the local hub cache"
-    return UserError(f"{model}: {known}{at}, and the hub {what}: {reason}{_elsewhere(model)}")
+    return unreachable(f"{model}: {known}{at}, and the hub {what}: {reason}{_elsewhere(model)}", error)
 
 
 def _content_files(folder: Path) -> Iterator[Path]:

@@ -19,7 +19,7 @@ from synthbench.config.experiment import (
 )
 from synthbench.config.llm import NamedLLM
 from synthbench.config.schema import PartRole, SeedOptimizationSection
-from synthbench.errors import UserError
+from synthbench.errors import NotAtHandError, UserError
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.operations.asking import AGAINST, NEED
@@ -42,9 +42,18 @@ def make_plan(experiment: Experiment) -> Plan:
     return _Planner(experiment).make()
 
 
+def make_outline(experiment: Experiment) -> Plan:
+    """Build the stage graph as far as it is known here; goes on without what the hub alone has.
+
+    The plan names what is not at hand. Raises UserError as `make_plan` does for all else.
+    """
+    return _Planner(experiment, does_without=(NotAtHandError,)).make()
+
+
 class _Planner:
-    def __init__(self, experiment: Experiment) -> None:
+    def __init__(self, experiment: Experiment, does_without: tuple[type[UserError], ...] = ()) -> None:
         self.experiment = experiment
+        self.does_without = does_without
         self.plan = Plan(experiment)
         self.messages: dict[str, None] = {}
         self.absent: set[str] = set()
@@ -78,6 +87,8 @@ class _Planner:
             except UserError as error:
                 if name in optional:
                     self.absent.add(name)
+                elif isinstance(error, self.does_without):
+                    self._do_without(stage, error, f"sources.{name}")
                 else:
                     self.messages.update(dict.fromkeys(f"sources.{name}: {line}" for line in error.messages))
         if self.messages:
@@ -279,6 +290,12 @@ class _Planner:
             stage = self._add(Stage(JoinLearning(), inputs, label), f"join.{task}")
         return stage
 
+    def _do_without(self, stage: Stage, error: UserError, where: str = "") -> None:
+        """Note what is not at hand, and let the stage be planned without it."""
+        stage.operation.assume(_NOT_AT_HAND)
+        for message in error.messages:
+            self.plan.not_at_hand.setdefault(message, []).extend([where] if where else [])
+
     def _source(self, name: str) -> Stage:
         return self._add(self.sources[name], f"source.{name}")
 
@@ -304,6 +321,13 @@ class _Planner:
         return component(group, name).model_validate_json(json.dumps(config), context=context)
 
     def _add(self, stage: Stage, address: str) -> Stage:
+        try:
+            _ = stage.operation.outside
+        except self.does_without as error:
+            self._do_without(stage, error)
+        reads_unsure = any(source.identity in self.plan.unsure for source in stage.inputs.values())
+        if reads_unsure or stage.operation.outside == _NOT_AT_HAND:
+            self.plan.unsure.add(stage.identity)
         self.plan.addresses[address] = stage.identity
         return self.plan.stages.setdefault(stage.identity, stage)
 
@@ -317,6 +341,8 @@ def _together(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...
             yield from ((step,) for step in group)
 
 
+_NOT_AT_HAND = {"not at hand": ""}
+"""Stands for the hashes and commits of a stage that is planned without them."""
 _Made = dict[str, tuple[Stage, Stage]]
 """The parts of a row so far, each before and after its prepare steps."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.errors import UserError, did_you_mean, in_one_line
+from synthbench.errors import UserError, did_you_mean, in_one_line, unreachable
 from synthbench.sources import reranking
 from synthbench.sources.reading import NO_GOLD_SCORE, Content, Problems, is_blank, score_of, sentence_of
 from synthbench.sources.tasks import Split, Task
@@ -55,14 +55,14 @@ def resolve(task: Task, split: Split) -> list[Path]:
                 task.hub_id, repo_type="dataset", revision=task.hub_revision, allow_patterns=patterns
             )
     except _errors() as error:
-        raise _unavailable(task, split, in_one_line(error)) from error
+        raise unreachable(_unavailable(task, split, in_one_line(error)), error) from error
     folder = Path(found)
     for pattern in patterns:
         names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
         matching = sorted(name for name in names if fnmatch(name, pattern))
         if matching:
             return [folder / name for name in matching]
-    raise _unavailable(task, split, f"none of {', '.join(patterns)} is there")
+    raise UserError(_unavailable(task, split, f"none of {', '.join(patterns)} is there"))
 
 
 def read_task(task: Task, split: Split, paths: list[Path], expected: int | None) -> Content:
@@ -128,9 +128,9 @@ def _rows(paths: list[Path], where: str, columns: Sequence[str]) -> Iterator[dic
     yield from table
 
 
-def _unavailable(task: Task, split: Split, reason: str) -> UserError:
+def _unavailable(task: Task, split: Split, reason: str) -> str:
     command = f"hf download {task.hub_id} --repo-type dataset --revision {task.hub_revision}"
-    return UserError(
+    return (
         f"{task.name} {split}: {task.hub_id} at {task.hub_revision} is not available ({reason.rstrip('.')}); "
         f"with a connection, '{command}' puts it into the cache; "
         f"or use {_folder(task)} with origin: folder"
@@ -145,6 +145,11 @@ def _folder(task: Task) -> str:
     return " and ".join(dict.fromkeys(names))
 
 
+PUBLISHED_ROWS = {
+    ("princeton-nlp/datasets-for-simcse", "nli_for_simcse.csv"): 276_000,
+    ("princeton-nlp/datasets-for-simcse", "wiki1m_for_simcse.txt"): 1_000_000,
+}
+"""About as many rows as papers name, by data set and file: for estimates before the files are read."""
 COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -199,7 +204,8 @@ def _errors() -> tuple[type[Exception], ...]:
 
 def _file_unavailable(dataset: str, what: str, error: Exception) -> UserError:
     reason = in_one_line(error).rstrip(".")
-    return UserError(
+    return unreachable(
         f"{dataset}: {what} is not available ({reason}); with a connection, 'hf download {dataset}"
-        " --repo-type dataset' puts it into the cache"
+        " --repo-type dataset' puts it into the cache",
+        error,
     )

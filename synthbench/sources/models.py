@@ -274,8 +274,10 @@ class FileSource(SourceBase):
         return self.own_kind == RecordKind.RANKING and not {"candidate", "grade"}.isdisjoint(self.columns)
 
     def _own_records(self, roots: Roots) -> int | None:
-        if self.hub is not None or self.where:
+        if self.where:
             return None
+        if self.hub is not None:
+            return hub.PUBLISHED_ROWS.get((self.hub, self.file))
         return files.num_rows(self._path(roots), has_header=self._has_header())
 
     def _has_header(self) -> bool:

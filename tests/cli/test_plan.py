@@ -173,7 +173,6 @@ def test_a_model_folder_without_weights_is_found_out(project: Project, bert: Pat
     [
         ("/nowhere/model", "/nowhere/model: no such folder"),
         ("package:nowhere/model", "no installed package 'nowhere'"),
-        ("some-org/some-model", "neither a folder nor in the local hub cache"),
     ],
 )
 def test_a_model_that_is_not_there_is_found_out(
@@ -183,3 +182,45 @@ def test_a_model_that_is_not_there_is_found_out(
     called = project.call("plan", project.file)
     assert called.code == 2
     assert message in called.errors[0]
+
+
+def test_a_plan_goes_on_without_a_model_that_only_the_hub_has_and_a_run_does_not(
+    project: Project, bert: Path
+) -> None:
+    project.change(f'base: {{model: "{bert}", static', 'base: {model: "some-org/some-model", static')
+    called = project.call("plan", project.file)
+    assert (called.code, called.err) == (0, "")
+    (line,) = (line for line in called.out.splitlines() if line.startswith("not at hand: "))
+    assert "some-org/some-model: neither a folder nor in the local hub cache" in line
+    assert called.out.startswith("store: ")
+    assert "unknown: time of" in called.out
+    refused = project.call("run", project.file)
+    assert refused.code == 2
+    assert "some-org/some-model: neither a folder nor in the local hub cache" in refused.errors[0]
+
+
+def test_a_plan_goes_on_without_a_file_of_the_hub_and_says_what_it_does_not_know(project: Project) -> None:
+    assert project.call("run", project.file, "--variant", "gold-only", "--seeds", "0").code == 0
+    project.change("gold: {file: gold.tsv,", "gold: {hub: some-org/data, file: gold.tsv,")
+    called = project.call("plan", project.file, "--variant", "gold-only", "--seeds", "0")
+    assert (called.code, called.err) == (0, "")
+    (line,) = (line for line in called.out.splitlines() if line.startswith("not at hand: "))
+    assert line.startswith("not at hand: sources.gold: some-org/data: ")
+    assert "'hf download some-org/data --repo-type dataset'" in line
+    assert "time: at least" in called.out
+    assert "the amount of its work" in called.out
+    # dev and test are cached; of what depends on gold nobody can tell.
+    (row,) = (line for line in called.out.splitlines() if line.startswith("gold-only "))
+    assert row.endswith("at least 2")
+    refused = project.call("run", project.file, "--variant", "gold-only", "--seeds", "0")
+    assert refused.code == 2
+    assert refused.errors[0].startswith("sources.gold: some-org/data: ")
+
+
+def test_stages_of_what_is_not_at_hand_are_never_taken_for_cached(project: Project) -> None:
+    assert project.call("run", project.file, "--variant", "gold-only", "--seeds", "0").code == 0
+    project.change("gold: {file: gold.tsv,", "gold: {hub: some-org/data, file: gold.tsv,")
+    listed = project.call("plan", project.file, "--variant", "gold-only", "--seeds", "0", "--stages").out
+    states = {line.split()[1]: line for line in listed.splitlines() if re.match(r"[0-9a-f]{8} ", line)}
+    assert " unknown " in states["train"]
+    assert " cached " not in states["train"] + states["evaluate"]

@@ -45,13 +45,19 @@ class PlannedRun:
 
 @dataclass
 class Plan:
-    """All runs of an experiment; `stages` holds each identity once, inputs first."""
+    """All runs of an experiment; `stages` holds each identity once, inputs first.
+
+    `not_at_hand`: each message on what the plan does without, with the sources it is about. `unsure`: the
+    identities that depend on that, and that a run would find to be others.
+    """
 
     experiment: Experiment
     runs: list[PlannedRun] = field(default_factory=list)
     stages: dict[str, Stage] = field(default_factory=dict)
     addresses: dict[str, str] = field(default_factory=dict)
     missing_tasks: tuple[str, ...] = ()
+    not_at_hand: dict[str, list[str]] = field(default_factory=dict)
+    unsure: set[str] = field(default_factory=set)
 
     @property
     def targets(self) -> list[Stage]:
@@ -60,7 +66,7 @@ class Plan:
         return list({stage.identity: stage for stage in found}.values())
 
 
-State = Literal["cached", "not needed", "to run", "resumable", "stale", "damaged"]
+State = Literal["cached", "not needed", "to run", "resumable", "stale", "damaged", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,10 @@ class StageStatus:
 
 
 def statuses(plan: Plan, store: Store) -> list[StageStatus]:
-    """Return the state of every stage, inputs first; changes nothing, even if artifacts are damaged."""
+    """Return the state of every stage, inputs first; changes nothing, even if artifacts are damaged.
+
+    It is "unknown" where the identity depends on what is not at hand.
+    """
     with store.listed():
         return _statuses(plan, store)
 
@@ -92,6 +101,9 @@ def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
     previous = {identity: known[address] for address, identity in plan.addresses.items() if address in known}
     states: dict[str, tuple[State, str]] = {}
     for identity, stage in plan.stages.items():
+        if identity in plan.unsure:
+            states[identity] = ("unknown", "whether they are cached: what they depend on is not at hand")
+            continue
         states[identity] = _state(stage, store, previous)
         winner = Artifacts(store).chosen_input(stage) if states[identity][0] == "cached" else None
         if winner is not None and states[winner.identity][0] != "cached":
@@ -143,7 +155,7 @@ def needed_by(run: PlannedRun) -> set[str]:
 
 @dataclass(frozen=True)
 class RowStatus:
-    """A row's number of runs, of stages to run and of cached stages.
+    """A row's number of runs, of stages to run and of cached ones; `num_unknown` to run may be cached.
 
     A stage that rows share counts in each of them; one that is not needed counts in none.
     """
@@ -152,12 +164,14 @@ class RowStatus:
     num_runs: int
     num_to_run: int
     num_cached: int
+    num_unknown: int
 
 
 def row_statuses(plan: Plan, found: Sequence[StageStatus]) -> list[RowStatus]:
     """Count the states of a plan's stages by row, in the order of the rows."""
     to_run = {each.stage.identity for each in found if each.is_to_run}
     cached = {each.stage.identity for each in found if each.state == "cached"}
+    unknown = {each.stage.identity for each in found if each.state == "unknown"}
     stages: dict[str, set[str]] = {}
     num_runs: dict[str, int] = {}
     for run in plan.runs:
@@ -165,6 +179,6 @@ def row_statuses(plan: Plan, found: Sequence[StageStatus]) -> list[RowStatus]:
         stages.setdefault(label, set()).update(needed_by(run))
         num_runs[label] = num_runs.get(label, 0) + 1
     return [
-        RowStatus(label, num_runs[label], len(needed & to_run), len(needed & cached))
+        RowStatus(label, num_runs[label], *(len(needed & some) for some in (to_run, cached, unknown)))
         for label, needed in stages.items()
     ]

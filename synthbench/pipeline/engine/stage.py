@@ -43,6 +43,10 @@ class Operation(ABC):
         """What is read from outside the store: name -> content hash or commit."""
         return {}
 
+    def assume(self, outside: Mapping[str, str]) -> None:
+        """Take this as `outside`: for plans made without it, whose identities are then not those of a run."""
+        vars(self)["outside"] = outside
+
     def code(self) -> Mapping[str, Mapping[str, str]]:
         """Return the code of plug-ins that are not synthbench's own, by the plug-in's name."""
         return {}

@@ -54,12 +54,16 @@ def _gap(stage: Stage, estimate: Estimate) -> str:
 
 @dataclass(frozen=True)
 class Group:
-    """The stages of one kind and component: how many are cached, and how long the others take."""
+    """The stages of one kind and component: how many are cached, and how long the others take.
+
+    `num_unknown` of those to run may be cached.
+    """
 
     title: str
     num_stages: int
     num_to_run: int
     num_cached: int
+    num_unknown: int
     time: Time
 
 
@@ -74,6 +78,7 @@ def groups(found: Sequence[StageStatus], estimator: Estimator) -> list[Group]:
             len(members),
             sum(each.is_to_run for each in members),
             sum(each.state == "cached" for each in members),
+            sum(each.state == "unknown" for each in members),
             Time.of((each.stage for each in members if each.is_to_run), estimator),
         )
         for title, members in of_title.items()
