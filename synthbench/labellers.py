@@ -151,15 +151,18 @@ class Labeller(BaseModel):
                 asked = (
                     (str(index), dict(zip(SENTENCES, texts(index), strict=True)))
                     for index in range(number)
-                    if not is_done(index)
+                    if context.is_mine(index) and not is_done(index)
                 )
                 for name, verdict in verdicts(self.judge, asked, context.chat()):
                     yield int(name), verdict
                     task.advance(1)
                 return
-            scorer = self._scorer(key, context)
             for batch, scores in scored_batches(
-                scorer, number, texts, both_orders=self._reads_both, is_done=is_done
+                lambda: self._scorer(key, context),
+                number,
+                texts,
+                both_orders=self._reads_both,
+                is_due=lambda piece, batch: context.is_mine(piece) and not all(map(is_done, batch)),
             ):
                 if len(scores):
                     self._check_range(scores)
@@ -210,18 +213,26 @@ def trained_on_gold(
 
 
 def scored_batches(
-    scorer: PairScorer, number: int, texts: Texts, *, both_orders: bool, is_done: Callable[[int], bool]
+    load: Callable[[], PairScorer],
+    number: int,
+    texts: Texts,
+    *,
+    both_orders: bool,
+    is_due: Callable[[int, Sequence[int]], bool],
 ) -> "Iterator[tuple[Sequence[int], NDArray[np.float64]]]":
-    """Yield the indices of a batch of pairs of like length with their scores; wholly done batches without.
+    """Yield the indices of a batch of pairs of like length with their scores; without those, if not due.
 
-    All pairs of a batch are scored, done ones too: the last bits of a score depend on its batch.
+    `is_due` is given the batch's number and its indices. All pairs of a batch are scored, done ones too: the
+    last bits of a score depend on its batch. The scorer is loaded for the first batch that is due.
     """
     import numpy as np
 
+    scorer: PairScorer | None = None
     lengths = array("L", (sum(map(len, texts(index))) for index in range(number)))
-    for batch in length_sorted_units(lengths, BATCH_PAIRS):
-        if all(map(is_done, batch)):
+    for piece, batch in enumerate(length_sorted_units(lengths, BATCH_PAIRS)):
+        if not is_due(piece, batch):
             yield batch, np.zeros(0)
             continue
+        scorer = scorer or load()
         pairs = [texts(index) for index in batch]
         yield batch, symmetric_scores(scorer, pairs) if both_orders else scorer.score(pairs)

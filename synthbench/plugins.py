@@ -119,6 +119,12 @@ class PluginContext(Protocol):
     def progress(self) -> Progress:
         """Where to report progress."""
 
+    def is_mine(self, piece: int) -> bool:
+        """Tell whether this process does the piece of work with this number, 0, 1, ...; another does else.
+
+        Always true unless `runtime.shards` divides the work of a method that can be divided.
+        """
+
     def chat(self) -> ChatClient:
         """Return a client of the plug-in's LLM, which caches every answer, so that each is paid once.
 
@@ -193,6 +199,14 @@ class Method(Component, ABC):
     def needs_llm(self) -> bool:
         """Tell whether it asks an LLM with these settings."""
         return self.uses_llm
+
+    def can_be_sharded(self) -> bool:
+        """Tell whether several processes may share its work with these settings.
+
+        It must then number the pieces of its work from 0, the same on every run, leave out those that are
+        not the context's (`is_mine`), and yield Units only, the same ones whoever makes them.
+        """
+        return False
 
     def needs(self) -> Mapping[str, Need]:
         """Return the dependencies, by name: models and data sets that are made before `generate`.

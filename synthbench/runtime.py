@@ -59,6 +59,13 @@ class Runtime(BaseModel):
         description="of the Ray cluster: HOST:PORT, or auto: the one that this machine is part of; empty: a"
         " cluster of this machine alone, for the time of the run",
     )
+    shards: int = Field(
+        1,
+        ge=1,
+        le=10_000,
+        description="into how many stages the work of a method is divided that can be, so that several"
+        " processes or machines share it; the data are the same bytes",
+    )
     retries: int = Field(
         2, ge=0, le=100, description="on a cluster: how many times a stage starts again whose worker was lost"
     )

@@ -110,7 +110,11 @@ class FakeMethod(Method):
     output: Literal["units", "bare", "failures", "same key", "half character", "numpy"] = "units"
     labeller: Base | None = None
     position: Literal["own", "same"] = "own"
+    shares: Literal["no", "yes", "all that it has", "and measures"] = "no"
     seed: int = 0
+
+    def can_be_sharded(self) -> bool:
+        return self.shares != "no"
 
     def needs(self) -> Mapping[str, Need]:
         if self.labeller is None:
@@ -125,7 +129,7 @@ class FakeMethod(Method):
         num_done = 0
         for index in reversed(range(self.size)):
             key = "same" if self.output == "same key" else f"unit {index}"
-            if key in context.finished_units:
+            if key in context.finished_units or not (context.is_mine(index) or self.shares[:3] == "all"):
                 continue
             note_work(f"generate {key}")
             if self.output == "bare":
@@ -135,6 +139,8 @@ class FakeMethod(Method):
             num_done += 1
             if num_done == int(os.environ.get(KILL_AFTER_UNITS, "-1")):
                 os.kill(os.getpid(), 9)
+        if self.shares == "and measures":
+            context.measure("units", num_done + len(context.finished_units))
 
     def _records(self, index: int) -> Iterator[Record]:
         if self.output == "failures" or index % 3 == 2:
@@ -178,7 +184,10 @@ class FakeLLMMethod(Method):
 
 
 class FakeChatMethod(FakeLLMMethod):
-    """The same through the context's client."""
+    """The same through the context's client; several processes may share the requests."""
+
+    def can_be_sharded(self) -> bool:
+        return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         number = num_records.get("gold")
@@ -191,7 +200,7 @@ class FakeChatMethod(FakeLLMMethod):
         requests = (
             ChatRequest(str(index), ({"role": "user", "content": self.prompt + text},), {"max_tokens": 40})
             for index, text in enumerate(texts)
-            if str(index) not in context.finished_units
+            if context.is_mine(index) and str(index) not in context.finished_units
         )
         for answer in context.chat().answers(requests):
             index = int(answer.request.key)

@@ -67,15 +67,16 @@ class WithLabeller(Component):
 
         The label is the score, clipped to [0, 1].
         """
-        scorer = context.pair_scorer(CROSS_ENCODER)
         finished = context.finished_units
         with context.progress.task("labelling silver pairs", pairs.number) as task:
             for batch, scores in scored_batches(
-                scorer,
+                lambda: context.pair_scorer(CROSS_ENCODER),
                 pairs.number,
                 pairs.texts,
                 both_orders=self.both_orders,
-                is_done=lambda index: pairs.key(index) in finished,
+                is_due=lambda piece, batch: (
+                    context.is_mine(piece) and any(pairs.key(index) not in finished for index in batch)
+                ),
             ):
                 labels = zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True) if len(scores) else ()
                 units = (

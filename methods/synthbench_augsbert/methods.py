@@ -72,6 +72,10 @@ class AugSBERT(WithLabeller, Method):
         """Say how neighbours are counted and found, where there are any."""
         return self.sampler.table_notes
 
+    def can_be_sharded(self) -> bool:
+        """Pairs are labelled batch by batch; selecting among labelled ones takes seconds."""
+        return not isinstance(self.sampler, SelectingSampler)
+
     def _data_of(self, sampler: Mapping[str, Any]) -> GeneratedData:
         settings = {**self.model_dump(mode="json"), "sampler": sampler}
         return GeneratedData(
@@ -177,6 +181,10 @@ class AugSBERTDomain(WithLabeller, Method):
     def needs(self) -> Mapping[str, Need]:
         """Return the cross-encoder, trained on gold and, if the role "dev" is given, selected on dev."""
         return {CROSS_ENCODER: self.labeller()}
+
+    def can_be_sharded(self) -> bool:
+        """Pairs are labelled batch by batch."""
+        return True
 
     def cost(self, num_records: Mapping[str, int]) -> Iterable[str]:
         """Say how many pairs the cross-encoder would label."""

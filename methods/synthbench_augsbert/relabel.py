@@ -79,6 +79,10 @@ class Relabel(Method):
         roles = {role: role for role in self.optional_source_roles}
         return {SCORES: GeneratedData("relabel", settings, sources=roles)}
 
+    def can_be_sharded(self) -> bool:
+        """Pairs are labelled batch by batch, or asked about one by one; mixing scores takes seconds."""
+        return not self._is_derived
+
     @property
     def _is_derived(self) -> bool:
         return self.share < 1 or self.within is not None

@@ -43,6 +43,10 @@ class ContextualSubstitution(Method):
     copies: int = Field(1, ge=1, description="new pairs of each gold pair")
     seed: int = Field(0, ge=0, lt=2**32, description="of the words that are replaced, and by which")
 
+    def can_be_sharded(self) -> bool:
+        """Words are replaced batch by batch."""
+        return True
+
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash or commit of the language model."""
         return self.language_model.fingerprint()
@@ -56,10 +60,12 @@ class ContextualSubstitution(Method):
         copies = [(record, copy) for record in gold for copy in range(self.copies)]
         lengths = [sum(map(len, record.texts())) for record, _ in copies]
         keys = [f"{record.id}/{copy}" for record, copy in copies]
-        model = self.language_model.load(context.runtime)
+        model: MaskedModel | None = None
         with context.progress.task("replacing words", len(copies)) as task:
-            for batch in length_sorted_units(lengths, BATCH_PAIRS):
-                if any(keys[index] not in context.finished_units for index in batch):
+            for piece, batch in enumerate(length_sorted_units(lengths, BATCH_PAIRS)):
+                left = (index for index in batch if keys[index] not in context.finished_units)
+                if context.is_mine(piece) and any(True for _ in left):
+                    model = model or self.language_model.load(context.runtime)
                     changed = self._changed([copies[index] for index in batch], model)
                     for index, unit in zip(batch, changed, strict=True):
                         if keys[index] not in context.finished_units:

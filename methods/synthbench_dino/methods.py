@@ -55,7 +55,8 @@ class DINOTexts(WritingSettings, Method):
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each text."""
-        with Tally(context, "writing texts", self.size, "texts") as tally:
+        num_mine = sum(map(context.is_mine, range(self.size)))
+        with Tally(context, "writing texts", num_mine, "texts") as tally:
             written = self.write(self._jobs(context), counterlabels(self.labels), 1, context)
             for unit in map(self._unit, written):
                 tally.count(unit)
@@ -65,7 +66,7 @@ class DINOTexts(WritingSettings, Method):
         names = list(self.labels)
         prompts = {name: label.instruction for name, label in self.labels.items()}
         for index in range(self.size):
-            if str(index) not in context.finished_units:
+            if context.is_mine(index) and str(index) not in context.finished_units:
                 yield Job(str(index), prompts, labels=(names[index % len(names)],))
 
     def _unit(self, written: Written) -> Unit:
@@ -167,17 +168,21 @@ class DINO(WritingSettings, Method):
         self.check_sources(sources)
         given = sources[FIRST_TEXTS] if self.x1 is None else context.dataset(FIRST_TEXTS)
         texts = [record for record in given if isinstance(record, Sentence)]
+        indices = {text.id: index for index, text in enumerate(texts)}
+        texts = [text for index, text in enumerate(texts) if context.is_mine(index)]
         with Tally(context, "writing pairs", len(texts) * len(self.task.labels), "pairs") as tally:
-            for unit in self._units(texts, context):
+            for unit in self._units(texts, indices, context):
                 tally.count(unit)
                 yield unit
 
-    def _units(self, texts: Sequence[Sentence], context: GenerationContext) -> Iterator[Unit]:
-        indices = {text.id: index for index, text in enumerate(texts)}
+    def _units(
+        self, texts: Sequence[Sentence], indices: Mapping[str, int], context: GenerationContext
+    ) -> Iterator[Unit]:
+        by_id = {text.id: text for text in texts}
         yield from (unit for text in texts for unit in self._unfit(text, indices, context))
         jobs = (job for text in texts if is_one_line(text) for job in self._jobs(text, context))
         for written in self.write(jobs, counterlabels(self.task.labels), self.samples, context):
-            yield self._unit(texts[indices[written.job.key]], written, indices)
+            yield self._unit(by_id[written.job.key], written, indices)
 
     def _jobs(self, text: Sentence, context: GenerationContext) -> Iterator[Job]:
         """Yield the unfinished labels of one text as a job."""

@@ -3,6 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Annotated, Any, Self
 
 from pydantic import Field
@@ -47,6 +48,10 @@ class WritingSettings(Component):
     tries: int = Field(5, ge=1, le=100, description="most attempts at the samples of one prompt")
     seed: int = Field(0, ge=0, lt=2**32, description="of all that is drawn")
 
+    def can_be_sharded(self) -> bool:
+        """Texts depend on their prompts and the seed alone."""
+        return True
+
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash or commit of the language model."""
         return self.language_model.fingerprint()
@@ -62,7 +67,11 @@ class WritingSettings(Component):
         num_samples: int,
         context: GenerationContext,
     ) -> Iterator[Written]:
-        """Load the language model and let it write."""
+        """Load the language model, if there is a job, and let it write."""
+        jobs = iter(jobs)
+        first = next(jobs, None)
+        if first is None:
+            return
         causal = self.language_model.load(context.runtime)
         writer = Writer(
             causal,
@@ -70,7 +79,7 @@ class WritingSettings(Component):
             sequences=context.runtime.num_sequences(causal.device.type),
             say=context.progress.say,
         )
-        yield from writer.write(jobs)
+        yield from writer.write(chain([first], jobs))
 
     def writing_cost(
         self, counterlabels: Mapping[str, Sequence[str]], num_samples: int, num_inputs: int

@@ -1,6 +1,6 @@
 """A positive and a hard negative for each sentence."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any
@@ -73,10 +73,11 @@ class Labelling:
         usable = self._usable(records, context)
         generator = context.llm.model
         asked: dict[str, _Asked] = {}
-        with context.progress.task("asking for positives and hard negatives", sum(usable)) as bar:
+        num_mine = sum(map(context.is_mine, range(sum(usable))))
+        with context.progress.task("asking for positives and hard negatives", num_mine) as bar:
             bar.advance(len(context.finished_units))
             texts = compress(_sentences(records), usable)
-            for answer in context.chat().answers(self._requests(texts, asked, context.finished_units)):
+            for answer in context.chat().answers(self._requests(texts, asked, context)):
                 kind, _, text_id = answer.request.key.partition("|")
                 about = asked[text_id]
                 about.answers[kind] = answer
@@ -95,10 +96,10 @@ class Labelling:
         return usable
 
     def _requests(
-        self, texts: Iterable[Sentence], asked: dict[str, "_Asked"], finished: Collection[str]
+        self, texts: Iterable[Sentence], asked: dict[str, "_Asked"], context: GenerationContext
     ) -> Iterator[ChatRequest]:
         for position, text in enumerate(texts):
-            if text.id in finished:
+            if not context.is_mine(position) or text.id in context.finished_units:
                 continue
             asked[text.id] = _Asked(position, text)
             for kind, chats in self._chats.items():

@@ -35,6 +35,10 @@ class SynCSEPartial(WithLabels, Method):
 
     filters: FiltersOfAnyLength = Field(FiltersOfAnyLength(), description="which sentences are dropped")
 
+    def can_be_sharded(self) -> bool:
+        """Requests do not depend on each other."""
+        return True
+
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
         """Return requests and tokens."""
         if SENTENCES not in num_records:
@@ -58,6 +62,10 @@ class _Written(WithSentences, WithLabels, Method):
     source_roles: ClassVar[Mapping[str, RecordKind]] = {}
     title: ClassVar[str]
     is_naive: ClassVar[bool] = False
+
+    def can_be_sharded(self) -> bool:
+        """Requests do not depend on each other."""
+        return True
 
     def needs(self) -> Mapping[str, Need]:
         """Return the data set of sentences."""

@@ -83,6 +83,10 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         """Say that the pool is reconstructed, if it is."""
         return pool_notes(sentence=self.sentence_pool)
 
+    def can_be_sharded(self) -> bool:
+        """Requests do not depend on each other."""
+        return True
+
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash of the pool."""
         return pool_revision(self.sentence_pool, "sentences")
@@ -101,7 +105,8 @@ class SynCSESentences(WithSubject, WithSeed, Method):
         """Yield one unit for each request."""
         generator = context.llm.model
         chats = self._chats()
-        with context.progress.task("asking for sentences", self._num_requests) as bar:
+        num_mine = sum(map(context.is_mine, range(self._num_requests)))
+        with context.progress.task("asking for sentences", num_mine) as bar:
             bar.advance(len(context.finished_units))
             for answer in context.chat().answers(self._requests(chats, context)):
                 yield self._unit(answer, generator, chats)
@@ -117,7 +122,7 @@ class SynCSESentences(WithSubject, WithSeed, Method):
 
     def _requests(self, chats: SentenceChats, context: GenerationContext) -> Iterator[ChatRequest]:
         for index in range(self._num_requests):
-            if str(index) not in context.finished_units:
+            if context.is_mine(index) and str(index) not in context.finished_units:
                 chat = chats.chat(index)
                 yield ChatRequest(str(index), chat.messages, self.sentences.parameters(), chat.sample)
 

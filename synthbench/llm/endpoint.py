@@ -251,6 +251,14 @@ class ChatAmount:
             self.completion_tokens + other.completion_tokens,
         )
 
+    def share(self, share: float) -> "ChatAmount":
+        """Return a share of it, in [0, 1]."""
+        return ChatAmount(
+            round(share * self.num_requests),
+            round(share * self.prompt_tokens),
+            round(share * self.completion_tokens),
+        )
+
     def lines(self, endpoint: Endpoint) -> Iterator[str]:
         """Yield a line on requests and tokens, and one on money with the date of its prices."""
         *_, own_name = endpoint.section.partition("llms.")

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from typing import Any
 
@@ -22,11 +22,11 @@ from synthbench.config.schema import PartRole, SeedOptimizationSection
 from synthbench.errors import NotAtHandError, UserError
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.operations.asking import AGAINST, NEED
+from synthbench.pipeline.operations.asking import AGAINST, NEED, Shard
 from synthbench.pipeline.operations.auditing import AuditLabels
 from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, ReadSource
 from synthbench.pipeline.operations.evaluation import Evaluate
-from synthbench.pipeline.operations.generation import SOURCE, Generate
+from synthbench.pipeline.operations.generation import SOURCE, Generate, GenerateShard
 from synthbench.pipeline.operations.preparation import ApplyStep, Prepare
 from synthbench.pipeline.operations.training import DATA, PAUSED, Select, Train
 from synthbench.plugin_loading import component
@@ -230,9 +230,25 @@ class _Planner:
         for need_name, need in method.needs().items():
             inner = address.within(f"{name}.{need_name}", f"{need_name} of {name} for {address.label}")
             inputs[NEED + need_name] = self._need(need, roles, inner, llm=llm, is_chained=is_chained)
-        label = f"{name} for {address.label}"
         operation = Generate(name, method, llm if method.needs_llm() else None, is_chained)
-        return self._add(Stage(operation, inputs, label), f"{address.key}|generate.{name}")
+        whole = Stage(operation, inputs, f"{name} for {address.label}")
+        key = f"{address.key}|generate.{name}"
+        shards = tuple(
+            self._add(shard, f"{key}.{number}") for number, shard in enumerate(self._shards(whole, operation))
+        )
+        return self._add(replace(whole, shards=shards), key)
+
+    def _shards(self, whole: Stage, operation: Generate) -> Iterator[Stage]:
+        """Yield the shards of a Generate stage, none if its work is not divided."""
+        of = self.experiment.runtime.shards
+        if of == 1 or not operation.plugin.can_be_sharded():
+            return
+        given = {each.name: getattr(operation, each.name) for each in fields(operation)}
+        for number in range(of):
+            label = f"{whole.label}, shard {number + 1} of {of}"
+            yield Stage(
+                GenerateShard(**given, shard=Shard(number, of)), whole.inputs, label, paid_by=whole.identity
+            )
 
     def _need(
         self,

@@ -292,3 +292,18 @@ def test_a_wrong_endpoint_is_told_with_its_line_and_never_with_a_key(
     assert found.startswith(f"study.yaml:{asking.line('llm:')}: {fault}")
     assert KEY not in found
     assert "secret" not in found
+
+
+def test_what_shards_ask_is_on_the_account_of_the_stage_that_they_share(
+    asking: ExperimentFile, store: Store, server: RunningServer
+) -> None:
+    asking.append(section(server))
+    plan = make_plan(asking.load("runtime.shards=3"))
+    (whole,) = (stage for stage in plan.stages.values() if stage.shards)
+    lines = Lines()
+    with llms_on_demand(lines) as llm:
+        runner = Runner(store, InProcess(), RUNTIME, lines, llm, plan.experiment.name)
+        report = runner.run(plan)
+    assert not report.failed
+    (entry,) = entries(store.answers, "study")
+    assert (entry.stage, entry.answered.num_attempts) == (whole.identity, 4)

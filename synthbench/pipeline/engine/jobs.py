@@ -128,7 +128,7 @@ class Job:
         members = [
             GroupMember(
                 stage.operation,
-                {name: fetch(self.store, source.identity) for name, source in stage.inputs.items()},
+                {name: fetch(self.store, source.identity) for name, source in stage.reads.items()},
                 self._workspace(stage),
             )
             for stage in stages
@@ -139,7 +139,7 @@ class Job:
             record = {
                 "label": str(stage),
                 "spec": stage.spec,
-                "seconds": round(seconds, 3),
+                "seconds": round(seconds + self._seconds_of_shards(stage), 3),
                 "threads": self.runtime.threads,
                 "by": environment(),
             }
@@ -147,10 +147,15 @@ class Job:
             started += seconds
             yield stage.identity
 
+    def _seconds_of_shards(self, stage: Stage) -> float:
+        infos = (self.store.info(shard.identity) or {} for shard in stage.shards)
+        return sum(float(info.get("seconds", 0.0)) for info in infos)
+
     def _workspace(self, stage: Stage) -> Workspace:
         chat = None
         if self.llm is not None:
-            chat = ChatAccess(self.llm, self.store.answers, Account(self.experiment, stage.identity))
+            account = Account(self.experiment, stage.paid_by or stage.identity)
+            chat = ChatAccess(self.llm, self.store.answers, account)
         progress = about(self.progress, str(stage))
         work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat)
         num_damaged = work.journal.repair()

@@ -11,7 +11,7 @@ from synthbench.config.experiment import (
 )
 from synthbench.durability import DamagedFileError
 from synthbench.pipeline.engine.artifacts import Artifacts
-from synthbench.pipeline.engine.stage import Stage, ancestors, difference
+from synthbench.pipeline.engine.stage import Stage, difference, to_compute
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
 
 
@@ -137,7 +137,7 @@ def _state(stage: Stage, store: Store, previous: dict[str, str]) -> tuple[State,
 
 def _needed(plan: Plan, missing: set[str]) -> set[str]:
     """Return the missing stages that a target depends on through missing stages only."""
-    return {stage.identity for stage in ancestors(plan.targets, lambda stage: stage.identity in missing)}
+    return {stage.identity for stage in to_compute(plan.targets, lambda stage: stage.identity in missing)}
 
 
 def _num_runs(plan: Plan) -> dict[str, int]:
@@ -150,7 +150,7 @@ def _num_runs(plan: Plan) -> dict[str, int]:
 
 def needed_by(run: PlannedRun) -> set[str]:
     """Return the identities of the stages behind a run's results."""
-    return {stage.identity for stage in ancestors(run.ends)}
+    return {stage.identity for stage in to_compute(run.ends, lambda _: True)}
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from synthbench.pipeline.engine.local_locks import StageBusyError
 from synthbench.pipeline.engine.plan import Plan
 from synthbench.pipeline.engine.progress import RunMonitor
 from synthbench.pipeline.engine.schedule import Schedule
-from synthbench.pipeline.engine.stage import Stage, ancestors
+from synthbench.pipeline.engine.stage import Stage, to_compute
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
 from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
@@ -108,8 +108,10 @@ def matching(plan: Plan, patterns: Iterable[str]) -> set[str]:
             kinds = {stage.kind for stage in plan.stages.values()}
             raise UserError(f"--force {pattern}: matches no stage of this plan{did_you_mean(pattern, kinds)}")
         chosen |= found
-    for identity, stage in plan.stages.items():  # inputs come first
-        if any(source.identity in chosen for source in stage.inputs.values()):
+    # What was made in shards is made again in shards.
+    chosen |= {shard.identity for identity in chosen for shard in plan.stages[identity].shards}
+    for identity, stage in plan.stages.items():  # what a stage reads comes first
+        if any(source.identity in chosen for source in stage.reads.values()):
             chosen.add(identity)
     return chosen
 
@@ -159,7 +161,7 @@ class Runner:
             return stage.identity in forced or not self._usable(stage, known, thorough=thorough)
 
         ends = {stage.identity: stage for stage in targets if is_missing(stage, thorough=False)}
-        found = ancestors(
+        found = to_compute(
             ends.values(), lambda stage: stage.identity in ends or is_missing(stage, thorough=True)
         )
         return {stage.identity: stage for stage in found}

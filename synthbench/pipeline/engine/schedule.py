@@ -13,7 +13,7 @@ class Schedule:
     """The stages of a run that have not started, and which of them are ready.
 
     Counts for each stage the inputs that are still missing, so that a finished stage costs no more than the
-    stages that depend on it. Inputs that are not among `stages` are there already.
+    stages that read it. What is read and not among `stages` is there already.
     """
 
     def __init__(self, stages: Mapping[str, Stage]) -> None:
@@ -26,7 +26,7 @@ class Schedule:
         self._ready_identities: set[str] = set()
         self._queue: list[tuple[int, str]] = []
         for identity, stage in stages.items():
-            inputs = {source.identity for source in stage.inputs.values()}
+            inputs = {source.identity for source in stage.reads.values()}
             self._num_missing[identity] = sum(source in stages for source in inputs)
             for source in inputs:
                 self._dependents[source].append(identity)

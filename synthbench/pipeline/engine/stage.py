@@ -16,6 +16,9 @@ from synthbench.errors import UserError
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.plugin_code import code_changes
 
+SHARD = "shard:"
+"""The beginning of the names of shards among what a stage reads."""
+
 
 class Operation(ABC):
     """What a stage does. Must be picklable, since it may run in another process."""
@@ -96,6 +99,15 @@ class Stage:
     operation: Operation
     inputs: Mapping[str, "Stage"] = field(default_factory=dict)
     label: str = ""
+    shards: tuple["Stage", ...] = ()
+    """Stages that have done its work piece by piece; how many does not change what it makes."""
+    paid_by: str = ""
+    """The identity of the stage whose account a shard's LLM requests go to; "": its own."""
+
+    @cached_property
+    def reads(self) -> Mapping[str, "Stage"]:
+        """The stages whose artifacts `run` reads, by name: the inputs and the shards."""
+        return {**self.inputs, **{f"{SHARD}{number}": shard for number, shard in enumerate(self.shards)}}
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -141,17 +153,30 @@ class Stage:
         return f"{self.kind} {self.label or self.operation.component}"
 
 
-def ancestors(ends: Iterable[Stage], through: Callable[[Stage], bool] = lambda _: True) -> Iterator[Stage]:
-    """Yield the stages and all that they depend on, each once, inputs first.
+def ancestors(ends: Iterable[Stage]) -> Iterator[Stage]:
+    """Yield the stages and all that their identities depend on, each once, inputs first."""
+    return _reached(ends, lambda stage: stage.inputs, lambda _: True)
 
-    A stage for which `through` is False is left out, and the walk does not go on to its inputs.
+
+def to_compute(ends: Iterable[Stage], is_missing: Callable[[Stage], bool]) -> Iterator[Stage]:
+    """Yield which of the stages and of what they read is missing, each once, what is read first.
+
+    The walk does not go on to what a stage reads that is not missing.
     """
+    return _reached(ends, lambda stage: stage.reads, is_missing)
+
+
+def _reached(
+    ends: Iterable[Stage],
+    onwards: Callable[[Stage], Mapping[str, Stage]],
+    through: Callable[[Stage], bool],
+) -> Iterator[Stage]:
     seen: set[str] = set()
 
     def reached(stage: Stage) -> Iterator[Stage]:
         if stage.identity not in seen and through(stage):
             seen.add(stage.identity)
-            for source in stage.inputs.values():
+            for source in onwards(stage).values():
                 yield from reached(source)
             yield stage
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,21 +107,39 @@ class Journal:
                 stream.seek(offset)
                 yield self._entry(stream.readline())
 
+    def copy_from(self, files: Iterable[Path]) -> None:
+        """Hold the entries of these files of entries instead, file by file."""
+        copied = self.file.with_suffix(".copied")
+        with copied.open("wb") as stream:
+            for file in files:
+                with file.open("rb") as source:
+                    shutil.copyfileobj(source, stream)
+        copied.replace(self.file)
+
+    def write(self, offsets: Iterable[int], file: Path) -> None:
+        """Write the entries at these byte offsets to a file that `copy_from` takes, in the order given."""
+        with file.open("wb") as copy:
+            copy.writelines(map(_as_entry, self.at(offsets)))
+
     def discard(self) -> None:
         """Forget all entries."""
         self.file.unlink(missing_ok=True)
 
     def append(self, entry: Mapping[str, Any]) -> None:
         """Write one entry through to the file."""
-        content = as_line(entry).rstrip().encode()
         with self.file.open("ab") as stream:
-            stream.write(_PREFIX % checksum(content) + content + _SUFFIX)
+            stream.write(_as_entry(entry))
 
     def _entry(self, line: bytes) -> dict[str, Any]:
         if not is_whole(line):
             raise UserError(f"{self.file}: damaged while it was read; run the same command again")
         entry: dict[str, Any] = json.loads(line)["entry"]
         return entry
+
+
+def _as_entry(entry: Mapping[str, Any]) -> bytes:
+    content = as_line(entry).rstrip().encode()
+    return _PREFIX % checksum(content) + content + _SUFFIX
 
 
 def checksum(content: bytes) -> bytes:

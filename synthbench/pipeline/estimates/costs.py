@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from synthbench.llm.endpoint import ChatAmount, money
@@ -13,6 +13,7 @@ from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.estimator import Estimate, Estimator
 from synthbench.pipeline.estimates.facts import Known, Piece, asked, expected
 from synthbench.pipeline.operations.asking import AskingOperation
+from synthbench.pipeline.operations.generation import SHARD_KEY
 from synthbench.plugins import Method
 
 if TYPE_CHECKING:
@@ -128,7 +129,10 @@ def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, t
     """Yield each stage that is to run a method or a step that uses models, with lines on its costs."""
     known = Known(store)
     for operation, stage in _makers(found):
-        piece = known.piece(stage)
+        # The costs of shards are those of the stage that they share.
+        piece = replace(known.piece(stage), is_sharded=False)
+        if SHARD_KEY in piece.config:
+            continue
         own = operation.plugin.cost(piece.sizes()) if isinstance(operation.plugin, Method) else ()
         lines = (*own, *_asking(operation, piece))
         if lines:

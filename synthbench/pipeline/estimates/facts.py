@@ -19,7 +19,7 @@ from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
 from synthbench.pipeline.operations.asking import LLM_KEY, NEED
 from synthbench.pipeline.operations.data import ReadSource
-from synthbench.pipeline.operations.generation import SOURCE
+from synthbench.pipeline.operations.generation import SHARD_KEY, SOURCE
 from synthbench.pipeline.operations.preparation import RECIPE, Prepare
 from synthbench.pipeline.operations.training import DATA, PAUSED
 from synthbench.plugin_loading import component
@@ -61,6 +61,15 @@ class Piece:
     config: Mapping[str, Any]
     plugin: Component | None
     inputs: Mapping[str, Facts]
+    is_sharded: bool = False
+    """Whether shards do its work."""
+
+    @property
+    def share(self) -> float:
+        """The share of the plug-in's work that the stage does: a shard does its own, a sharded stage none."""
+        if SHARD_KEY in self.config:
+            return 1 / float(self.config[SHARD_KEY]["of"])
+        return 0.0 if self.is_sharded else 1.0
 
     def sizes(self) -> dict[str, int]:
         """Return the known numbers of records that a method reads, by role or dependency."""
@@ -70,7 +79,18 @@ class Piece:
 
 def expected(piece: Piece) -> Expected:
     """Return what a generate stage's method expects."""
-    return piece.plugin.expected(piece.sizes()) if isinstance(piece.plugin, Method) else Expected()
+    if not isinstance(piece.plugin, Method):
+        return Expected()
+    return _shared(piece.plugin.expected(piece.sizes()), piece.share)
+
+
+def _shared(whole: Expected, share: float) -> Expected:
+    """Return a share of the tokens and the work; the records are those of the whole data set."""
+    if share == 1 or whole.work is None:
+        return whole
+    operations = None if whole.work.operations is None else share * whole.work.operations
+    tokens = None if whole.tokens is None else round(share * whole.tokens)
+    return Expected(whole.num_records, Work(whole.work.model, operations, share * whole.work.calls), tokens)
 
 
 def facts_of(piece: Piece) -> Facts:
@@ -152,7 +172,8 @@ def _evaluating(piece: Piece) -> Work | None:
 def asked(piece: Piece) -> ChatAmount | None:
     """Return the requests and tokens that a stage's method or step would take; None: unknown."""
     if isinstance(piece.plugin, Method):
-        return piece.plugin.asks(piece.sizes())
+        amount = piece.plugin.asks(piece.sizes())
+        return None if amount is None else amount.share(piece.share)
     size = piece.inputs.get("data", UNKNOWN).num_records
     return piece.plugin.asks(size) if isinstance(piece.plugin, Step) and size is not None else None
 
@@ -186,7 +207,7 @@ def _total(inputs: Mapping[str, Facts], prefix: str) -> int | None:
 _GROUPS = {"train": "trainers", "generate": "methods", "evaluate": "evaluators", "prepare": "steps"}
 _OTHER_KEYS = {
     "train": ("seed", "until", "selection", "weights", "temperatures"),
-    "generate": (LLM_KEY,),
+    "generate": (LLM_KEY, SHARD_KEY),
     "prepare": (LLM_KEY,),
 }
 """Keys of a stage's configuration that are not its plug-in's."""
@@ -203,7 +224,8 @@ class Known:
         """Return a stage of a plan with what is known of its inputs."""
         inputs = {name: self.facts(source) for name, source in stage.inputs.items()}
         plugin = getattr(stage.operation, "plugin", None)
-        return Piece(stage.kind, stage.operation.component, stage.spec["config"], plugin, inputs)
+        config, component = stage.spec["config"], stage.operation.component
+        return Piece(stage.kind, component, config, plugin, inputs, is_sharded=bool(stage.shards))
 
     def facts(self, stage: Stage) -> Facts:
         """Return what is known of a stage's artifact, which may not exist yet."""

@@ -36,6 +36,14 @@ SECONDS_TO_ANSWER = 5.0
 
 
 @dataclass(frozen=True)
+class Shard:
+    """Every `of`-th piece of a stage's work, from piece `number` on."""
+
+    number: int
+    of: int
+
+
+@dataclass(frozen=True)
 class AskingOperation(PluginOperation[P]):
     """A stage whose plug-in gets a context: an LLM to ask, and its dependencies ("need:..." inputs)."""
 
@@ -74,7 +82,11 @@ class AskingOperation(PluginOperation[P]):
 
     @contextmanager
     def context(
-        self, inputs: Mapping[str, Path], work: Workspace, finished: Collection[str] = ()
+        self,
+        inputs: Mapping[str, Path],
+        work: Workspace,
+        finished: Collection[str] = (),
+        shard: Shard | None = None,
     ) -> Iterator["Context"]:
         """Yield what the plug-in may use; then report what it asked.
 
@@ -85,7 +97,7 @@ class AskingOperation(PluginOperation[P]):
         )
         local = LocalModel(endpoint, work.runtime, work.progress) if endpoint and endpoint.local else None
         try:
-            yield Context(inputs, work, finished, endpoint, local)
+            yield Context(inputs, work, finished, endpoint, local, shard)
         except (UserError, PendingError):
             raise
         except Exception as error:
@@ -105,6 +117,7 @@ class Context:
     finished_units: Collection[str] = ()
     endpoint: Endpoint | None = None
     local: LocalModel | None = None
+    shard: Shard | None = None
     dropped: Counter[str] = field(default_factory=Counter)
     measured: dict[str, float] = field(default_factory=dict)
 
@@ -117,6 +130,10 @@ class Context:
     def progress(self) -> Progress:
         """Where to report progress."""
         return self.work.progress
+
+    def is_mine(self, piece: int) -> bool:
+        """Tell whether a piece of work is this shard's; all are without shards."""
+        return self.shard is None or piece % self.shard.of == self.shard.number
 
     @property
     def llm(self) -> ChatModel:

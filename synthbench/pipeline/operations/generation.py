@@ -3,8 +3,8 @@
 import json
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,13 +14,17 @@ from synthbench.data.dataset import Manifest, SyntheticDataset, write_records
 from synthbench.data.records import Failure, Record
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import dataset_folder, read_dataset
+from synthbench.pipeline.engine.stage import SHARD
 from synthbench.pipeline.engine.workspace import Journal, Workspace, as_line
-from synthbench.pipeline.operations.asking import AskingOperation, Context, from_entry
+from synthbench.pipeline.operations.asking import AskingOperation, Context, Shard, from_entry
 from synthbench.pipeline.operations.plugin_calls import checked
 from synthbench.plugins import Method, Unit
 
 SOURCE = "source:"
 BARE_FILE = "bare.jsonl"
+UNITS_FILE, COUNTS_FILE = "units.jsonl", "counts.json"
+SHARD_KEY = "experiment.shard"
+"""Where a configuration says which shard of a stage it is; no plug-in has a setting of this name."""
 _REASONS_SHOWN = 5
 
 
@@ -42,15 +46,19 @@ class Generate(AskingOperation[Method]):
             self.plugin.check_data(_sources(inputs))
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Generate what the journal does not hold yet, then write the data set in the units' order."""
+        """Generate what the journal does not hold yet, then write the data set in the units' order.
+
+        Shards, if there are any, have made all units.
+        """
         sources = _sources(inputs)
         if self.is_chained:
             self.plugin.check_data(sources)
-        finished = frozenset(entry["key"] for entry in work.journal.read())
-        with self.context(inputs, work, finished) as context:
-            self._generate(sources, context, work)
+        shards = [folder for name, folder in inputs.items() if name.startswith(SHARD)]
+        counts = self._of_shards(shards, work) if shards else None
+        if counts is None:
+            counts = self._make(sources, inputs, work)
         offsets, dropped = _in_order(work.journal)
-        dropped.update(context.dropped)
+        dropped.update(counts.dropped)
         failed: Counter[str] = Counter()
 
         def records() -> Iterator[Record]:
@@ -71,7 +79,7 @@ class Generate(AskingOperation[Method]):
             sources={role: source.manifest.content_hash for role, source in sources.items()},
             revisions=dict(self.outside),
             dropped=dict(sorted(dropped.items())),
-            measured=context.measured,
+            measured=dict(counts.measured),
         )
         if not manifest.num_records:
             if work.llm is not None:
@@ -79,6 +87,37 @@ class Generate(AskingOperation[Method]):
                 work.journal.discard()
             raise UserError(f"{self.name} made no records: {_reasons(failed, dropped)}")
         work.progress.say(_summary(manifest, failed, dropped))
+
+    def _make(
+        self,
+        sources: Mapping[str, SyntheticDataset],
+        inputs: Mapping[str, Path],
+        work: Workspace,
+        shard: Shard | None = None,
+    ) -> "_Counts":
+        """Journal the units that the journal does not hold yet; return what the method counted."""
+        finished = frozenset(entry["key"] for entry in work.journal.read())
+        with self.context(inputs, work, finished, shard) as context:
+            self._generate(sources, context, work)
+        return _Counts(dict(context.dropped), dict(context.measured))
+
+    def _of_shards(self, shards: Sequence[Path], work: Workspace) -> "_Counts | None":
+        """Fill the journal with the shards' units; return what each of them counted, None if they differ.
+
+        Figures over all records differ, since each shard sees its own; the method then counts again.
+        Raises UserError if two shards made the same unit.
+        """
+        work.journal.copy_from(folder / UNITS_FILE for folder in shards)
+        (work.folder / BARE_FILE).touch()
+        keys = Fingerprints()
+        for entry in work.journal.read():
+            if not keys.add(entry["key"]):
+                raise UserError(
+                    f"{self.name} made the unit '{entry['key']}' in two shards; `can_be_sharded` needs"
+                    " pieces of work that are made where `is_mine` says so"
+                )
+        counted = [_Counts(**json.loads((folder / COUNTS_FILE).read_bytes())) for folder in shards]
+        return counted[0] if all(each == counted[0] for each in counted) else None
 
     def _generate(self, sources: Mapping[str, SyntheticDataset], context: Context, work: Workspace) -> None:
         """Journal the method's units; bare records are kept until the method runs again."""
@@ -96,6 +135,39 @@ class Generate(AskingOperation[Method]):
 
     def _complete(self, record: Record) -> Record:
         return record if record.method else replace(record, method=self.name)
+
+
+@dataclass(frozen=True)
+class GenerateShard(Generate):
+    """Makes the units of one shard of a Generate stage, which has the same inputs."""
+
+    shard: Shard = field(kw_only=True)
+
+    def config(self) -> Mapping[str, Any]:
+        """Return what determines the whole data set, and which shard this is."""
+        return {**super().config(), SHARD_KEY: asdict(self.shard)}
+
+    def check(self, inputs: Mapping[str, Path]) -> None:
+        """Check nothing: the whole stage does."""
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Make the units that the journal does not hold yet, and write all, and what was counted."""
+        counts = self._make(_sources(inputs), inputs, work, self.shard)
+        if (work.folder / BARE_FILE).stat().st_size:
+            raise UserError(f"{self.name} says that it can be sharded; it must then yield Units only")
+        offsets, _ = _in_order(work.journal)
+        work.output.mkdir(parents=True, exist_ok=True)
+        work.journal.write(offsets, work.output / UNITS_FILE)
+        (work.output / COUNTS_FILE).write_text(json.dumps(asdict(counts), sort_keys=True), encoding="utf-8")
+        work.progress.say(f"  {len(offsets):,} units")
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """What a method counted beside its units: drops by reason, and figures of the data."""
+
+    dropped: Mapping[str, int]
+    measured: Mapping[str, float]
 
 
 def _sources(inputs: Mapping[str, Path]) -> dict[str, SyntheticDataset]:

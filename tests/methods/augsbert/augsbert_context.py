@@ -41,6 +41,9 @@ class Context:
     progress: Told = field(default_factory=Told)
     made: list[Any] = field(default_factory=list)
 
+    def is_mine(self, piece: int) -> bool:
+        return True
+
     def pair_scorer(self, need: str) -> PairScorer:
         scorer: PairScorer = self.models[need]
         return scorer

@@ -71,6 +71,9 @@ class Context:
     runtime: Runtime = field(default_factory=Runtime)
     progress: Silent = field(default_factory=Silent)
 
+    def is_mine(self, piece: int) -> bool:
+        return True
+
     def pair_scorer(self, need: str) -> PairScorer:
         assert need == "cross_encoder"
         return self.scorer

@@ -80,6 +80,9 @@ class Context:
     runtime: Runtime = field(default_factory=lambda: Runtime(device="cpu", threads=1))
     progress: Told = field(default_factory=Told)
 
+    def is_mine(self, piece: int) -> bool:
+        return True
+
     @property
     def llm(self) -> ChatModel:
         return ChatModel(name="test", base_url="http://127.0.0.1:1/v1", model="a-model")

@@ -1,0 +1,160 @@
+"""Generation that several stages share: the data of one stage, whoever makes which share and when."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import fakes
+import pytest
+from experiment_files import ExperimentFile
+from fake_stages import RUNTIME
+from fakes import Lines, work_done
+
+from synthbench.pipeline.engine.jobs import InProcess
+from synthbench.pipeline.engine.plan import statuses
+from synthbench.pipeline.engine.runner import Report, Runner, matching
+from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.costs import asked_in_all
+from synthbench.pipeline.estimates.facts import Known
+from synthbench.pipeline.planning import make_plan
+
+SHARED = "size: 7\n      shares: yes"
+
+
+@pytest.fixture
+def shared(experiment: ExperimentFile) -> ExperimentFile:
+    """A study whose method has seven units and can share its work."""
+    return experiment.change("size: 3", SHARED.replace("yes", '"yes"'))
+
+
+def run(experiment: ExperimentFile, store: Store, shards: int, *force: str) -> Report:
+    plan = make_plan(experiment.load(f"runtime.shards={shards}"))
+    report = Runner(store, InProcess(), RUNTIME, Lines()).run(plan, matching(plan, force))
+    store.remember_addresses(plan.experiment.name, plan.addresses)
+    return report
+
+
+def generated(experiment: ExperimentFile, store: Store) -> dict[str, str]:
+    """Return the hashes of the files of the generated data set."""
+    (stage,) = (each for each in make_plan(experiment.load()).stages.values() if each.kind == "generate")
+    return {name: file["sha256"] for name, file in store.record(stage.identity)["files"].items()}
+
+
+def of_kind(stages: list[Stage], kind: str) -> list[str]:
+    return [str(stage) for stage in stages if stage.kind == kind]
+
+
+def test_the_data_are_the_same_bytes_in_any_number_of_shards(
+    shared: ExperimentFile, tmp_path: Path, work_log: Path
+) -> None:
+    contents = []
+    for shards in (1, 2, 3, 20):
+        store = Store(tmp_path / f"store{shards}")
+        report = run(shared, store, shards)
+        assert not report.failed
+        assert len(of_kind(report.executed, "generate")) == (1 if shards == 1 else shards + 1)
+        contents.append(generated(shared, store))
+    assert all(content == contents[0] for content in contents)
+    assert len([line for line in work_done(work_log) if line.startswith("generate")]) == 4 * 7
+
+
+def test_shards_are_stages_of_their_own_with_the_whole_ones_identity_behind_them(
+    shared: ExperimentFile, store: Store
+) -> None:
+    whole = {each.identity for each in make_plan(shared.load()).stages.values()}
+    divided = make_plan(shared.load("runtime.shards=2"))
+    assert whole < divided.stages.keys()
+    run(shared, store, 1)
+    assert run(shared, store, 2).executed == [], "what one stage has made is not made again in shards"
+
+
+def test_a_finished_shard_is_not_made_again(shared: ExperimentFile, store: Store, work_log: Path) -> None:
+    """A process that is killed in the middle of the second of three shards."""
+    script = (
+        "import sys; sys.path[:0] = sys.argv[2:]\n"
+        "import fakes, pytest\n"
+        "from pathlib import Path\n"
+        "from experiment_files import ExperimentFile\n"
+        "from synthbench.pipeline.engine.store import Store\n"
+        "from pipeline.test_sharded_runs import run\n"
+        "fakes.install(pytest.MonkeyPatch())\n"
+        "folder = Path(sys.argv[1])\n"
+        "experiment = ExperimentFile.__new__(ExperimentFile)\n"
+        "experiment.folder, experiment.file = folder, folder / 'study.yaml'\n"
+        "run(experiment, Store(folder / 'store'), 3)\n"
+    )
+    command = [sys.executable, "-c", script, str(shared.folder), *sys.path]
+    killed = subprocess.run(command, env={**os.environ, fakes.KILL_AFTER_UNITS: "3"}, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    first = [line for line in work_done(work_log) if line.startswith("generate")]
+    assert first == [f"generate unit {index}" for index in (6, 3, 0)]
+    report = run(shared, store, 3)
+    assert not report.failed
+    made = [line for line in work_done(work_log) if line.startswith("generate")]
+    assert sorted(made) == sorted(f"generate unit {index}" for index in range(7))
+
+
+def test_figures_over_all_records_are_those_of_one_stage(experiment: ExperimentFile, tmp_path: Path) -> None:
+    experiment.change("size: 3", 'size: 7\n      shares: "and measures"')
+    stores = [Store(tmp_path / str(shards)) for shards in (1, 3)]
+    for store, shards in zip(stores, (1, 3), strict=True):
+        assert not run(experiment, store, shards).failed
+    assert generated(experiment, stores[0]) == generated(experiment, stores[1])
+
+
+def test_a_method_that_says_it_shares_and_does_not_is_refused(
+    experiment: ExperimentFile, store: Store
+) -> None:
+    experiment.change("size: 3", 'size: 3\n      shares: "all that it has"')
+    ((stage, lines),) = run(experiment, store, 2).failed.values()
+    assert "fake" in str(stage)
+    assert "in two shards" in lines[0]
+
+
+def test_a_method_that_says_it_shares_must_yield_units(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("size: 3", 'size: 3\n      shares: "yes"\n      output: bare')
+    report = run(experiment, store, 2)
+    assert all("must then yield Units" in lines[0] for _, lines in report.failed.values())
+    assert len(report.failed) == 2
+
+
+def test_what_is_forced_is_made_again_in_shards(shared: ExperimentFile, store: Store) -> None:
+    run(shared, store, 2)
+    report = run(shared, store, 2, "generate fake for silver seed 0")
+    assert len(of_kind(report.executed, "generate")) == 3
+    assert len(of_kind(report.executed, "train")) == 2
+
+
+def test_a_damaged_shard_is_made_again_before_it_becomes_data(shared: ExperimentFile, store: Store) -> None:
+    run(shared, store, 2)
+    plan = make_plan(shared.load("runtime.shards=2"))
+    whole = next(stage for stage in plan.stages.values() if stage.shards)
+    before = generated(shared, store)
+    for stage in plan.stages.values():
+        if stage.kind in ("train", "evaluate") or stage is whole:
+            store.discard(stage.identity)
+    units = store.folder(whole.shards[0].identity) / "units.jsonl"
+    content = units.read_bytes().replace(b"first 0", b"first 9")
+    units.chmod(0o644)
+    units.write_bytes(content)
+    report = run(shared, store, 2)
+    assert {stage.identity for stage in report.executed} >= {whole.identity, whole.shards[0].identity}
+    assert whole.shards[1].identity not in {stage.identity for stage in report.executed}
+    assert generated(shared, store) == before
+
+
+def test_plan_counts_the_requests_of_shards_once(experiment: ExperimentFile, store: Store) -> None:
+    experiment.change("method: fake\n", "method: fake-chat\n").change("      size: 3\n", "")
+    experiment.append(
+        "llm: {name: some, base_url: http://127.0.0.1:9/v1, model: m, price: {input: 1, output: 1,"
+        " date: 2026-01-01}}\n"
+    )
+    lines = []
+    for shards in (1, 2):
+        plan = make_plan(experiment.load(f"runtime.shards={shards}"))
+        lines.append(list(asked_in_all(statuses(plan, store), Known(store))))
+    assert lines[0] == lines[1]
+    assert "about 4 requests" in lines[0][0]
