@@ -207,8 +207,6 @@ def test_a_plan_goes_on_without_a_file_of_the_hub_and_says_what_it_does_not_know
     (line,) = (line for line in called.out.splitlines() if line.startswith("not at hand: "))
     assert line.startswith("not at hand: sources.gold: some-org/data: ")
     assert "'hf download some-org/data --repo-type dataset'" in line
-    assert "time: at least" in called.out
-    assert "the amount of its work" in called.out
     # dev and test are cached; of what depends on gold nobody can tell.
     (row,) = (line for line in called.out.splitlines() if line.startswith("gold-only "))
     assert row.endswith("at least 2")
@@ -224,3 +222,11 @@ def test_stages_of_what_is_not_at_hand_are_never_taken_for_cached(project: Proje
     states = {line.split()[1]: line for line in listed.splitlines() if re.match(r"[0-9a-f]{8} ", line)}
     assert " unknown " in states["train"]
     assert " cached " not in states["train"] + states["evaluate"]
+
+
+def test_work_on_what_is_not_at_hand_is_unknown_if_no_such_stage_ran_before(project: Project) -> None:
+    project.change("gold: {file: gold.tsv,", "gold: {hub: some-org/data, file: gold.tsv,")
+    project.change("max_steps: 8", "epochs: 1")
+    out = planned(project.call("plan", project.file, "--variant", "gold-only", "--seeds", "0").out)
+    assert out.startswith("time: at least ")
+    assert "unknown: time of 1 × train bi-encoder: the amount of its work" in out
