@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from synthbench.pipeline.engine.store import Store
     from synthbench.pipeline.estimates.costs import Group
     from synthbench.pipeline.estimates.estimator import Estimator
+    from synthbench.pipeline.estimates.totals import Machines
     from synthbench.runtime import Runtime
 
 _MOST_REASONS = 5
@@ -46,6 +47,14 @@ def plan(
     stages: Annotated[
         bool, typer.Option("--stages", help="List every stage, and what each generation costs.")
     ] = False,
+    gpu: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Estimate for this GPU, which need not be here: h200 ..."),
+    ] = None,
+    gpus: Annotated[int | None, typer.Option(min=1, help="How many of them work side by side [1].")] = None,
+    gpu_price: Annotated[
+        float | None, typer.Option(min=0, help="US dollars for an hour of one of them.")
+    ] = None,
 ) -> None:
     """Show what a run would do and cost: time, tokens, money; what is cached, what is stale and why.
 
@@ -56,6 +65,7 @@ def plan(
     from synthbench.pipeline.engine.stores import open_store
     from synthbench.pipeline.planning import make_outline
 
+    machines = _machines(gpu, gpus, gpu_price)
     allow_code_beside(file, allow_code)
     experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data))
     planned = make_outline(experiment)
@@ -63,7 +73,10 @@ def plan(
         print(line)
     store = open_store()
     found = statuses(planned, store)
-    _print_totals(found, planned.experiment.runtime, store)
+    if machines is None:
+        _print_totals(found, planned.experiment.runtime, store)
+    else:
+        _print_totals_elsewhere(found, machines, store)
     print()
     _print_rows(row_statuses(planned, found))
     for line in _reasons(found):
@@ -97,6 +110,39 @@ def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store"
     if runtime.executor == "local":
         for line in room_for(to_run, runtime, known, Room.here(runtime)):
             print(line)
+    for line in tokens(found, known):
+        print(f"tokens: {line}")
+    for line in asked_in_all(found, known):
+        print(line)
+    print()
+    _print_groups(groups(found, estimator))
+
+
+def _machines(gpu: str | None, number: int | None, price: float | None) -> "Machines | None":
+    """Return the GPUs that the command names, None for this machine; raises UserError."""
+    from synthbench.errors import UserError
+    from synthbench.pipeline.estimates.gpus import GPUS, named_gpu
+    from synthbench.pipeline.estimates.totals import Machines
+
+    if gpu is not None:
+        return Machines(named_gpu(gpu), number or 1, price)
+    for option, value in (("--gpus", number), ("--gpu-price", price)):
+        if value is not None:
+            raise UserError(f"{option}: needs --gpu NAME; known: {', '.join(GPUS)}")
+    return None
+
+
+def _print_totals_elsewhere(found: "list[StageStatus]", machines: "Machines", store: "Store") -> None:
+    """Print the totals on a named GPU, then the tokens and the time of each kind of stage."""
+    from synthbench.pipeline.estimates.costs import asked_in_all, groups, tokens
+    from synthbench.pipeline.estimates.estimator import Estimator
+    from synthbench.pipeline.estimates.facts import Known
+    from synthbench.pipeline.estimates.totals import total_lines
+
+    known = Known(store)
+    estimator = Estimator.for_gpu(machines.gpu, known)
+    for line in total_lines(found, known, estimator, machines):
+        print(line)
     for line in tokens(found, known):
         print(f"tokens: {line}")
     for line in asked_in_all(found, known):

@@ -6,7 +6,7 @@ from typing import Literal
 
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
-from synthbench.models.work import BYTES, FORWARD, Expected, Shape, Work, shape_of
+from synthbench.models.work import BYTES, FORWARD, Expected, Shape, Work, Writing, shape_of
 from synthbench.runtime import SEQUENCES
 
 Outcome = Literal["kept", "identical", "duplicate", "newline", "unclosed", "empty"]
@@ -113,7 +113,16 @@ class WritingCost:
         shape = self._shape
         tokens = self.num_tokens + self.num_prompt_tokens
         operations = None if shape is None else FORWARD * shape.num_parameters * tokens
-        return Expected(self.num_texts, Work(self.model.model, operations, self.num_tokens), self.num_tokens)
+        work = Work(self.model.model, operations, self.num_tokens, self.model.dtype, self._writing(shape))
+        return Expected(self.num_texts, work, self.num_tokens)
+
+    def _writing(self, shape: Shape | None) -> Writing | None:
+        if shape is None:
+            return None
+        size = BYTES[self.model.dtype]
+        longest = PROMPT_TOKENS + self.task.sampling.max_new_tokens
+        weights, sequence = shape.num_parameters * size, shape.keys_per_token * size * longest
+        return Writing(weights, sequence, self.num_tokens, SEQUENCES["cuda"])
 
     @property
     def _shape(self) -> Shape | None:

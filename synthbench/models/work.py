@@ -131,6 +131,8 @@ def _first(config: Mapping[str, Any], *names: str) -> int | None:
 
 TOKENS_PER_SENTENCE = 14
 """Assumed of a sentence, the special tokens included: as many as STSb's test sentences have on average."""
+BYTES_READ = 4
+"""Bytes for each parameter of a model in fp32."""
 FORWARD, TRAINED = 2, 6
 """Operations for each parameter and token: a product and a sum; the gradients take twice as many more."""
 OPTIMISER = 250
@@ -138,15 +140,39 @@ OPTIMISER = 250
 
 
 @dataclass(frozen=True)
+class Writing:
+    """So many tokens that a language model writes, `most` sequences at a time where there is room.
+
+    `weights` and `sequence`: bytes of the model, and of the keys and values of a sequence at its longest.
+    """
+
+    weights: float
+    sequence: float
+    tokens: int
+    most: int
+
+    def batch(self, room: float) -> int:
+        """Return how many sequences are written at a time in so many bytes of memory, 1 at least."""
+        return max(1, min(self.most, int((room - self.weights) / self.sequence)))
+
+    def bytes_read(self, room: float) -> float:
+        """Return the bytes that all steps read: the weights once a step, keys and values of each sequence."""
+        return self.tokens * (self.weights / self.batch(room) + self.sequence)
+
+
+@dataclass(frozen=True)
 class Work:
     """So many floating-point operations of one model, in so many calls (steps, or texts that are read).
 
-    `operations` is None if the model's size is unknown.
+    `operations` is None if the model's size is unknown. `precision` is that of the products; `writing`, that
+    of a language model, goes at the pace of memory.
     """
 
     model: str
     operations: float | None
     calls: float
+    precision: str = "fp32"
+    writing: Writing | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +196,7 @@ def weighted_size(num_records: int, weight: float) -> int:
 
 def reading(base: Pretrained, num_inputs: float, sentences: int = 1) -> Work:
     """Return the work of reading so many inputs, each of so many sentences."""
-    shape = _shape(base)
+    shape = shape_of_base(base)
     tokens = num_inputs * sentences * TOKENS_PER_SENTENCE
     operations = None if shape is None else FORWARD * shape.layer_parameters * tokens
     return Work(name_of(base), operations, num_inputs)
@@ -181,7 +207,7 @@ def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_
 
     In all of them together, so many sentences of dev are read.
     """
-    shape = _shape(base)
+    shape = shape_of_base(base)
     if shape is None:
         return Work(name_of(base), None, num_steps)
     num_sentences = TRAINED * num_steps * sentences_per_step + FORWARD * num_dev
@@ -196,7 +222,8 @@ def name_of(base: Pretrained) -> str:
     return base.model if base.num_layers is None else f"{base.model}, {base.num_layers} layers"
 
 
-def _shape(base: Pretrained) -> Shape | None:
+def shape_of_base(base: Pretrained) -> Shape | None:
+    """Return the shape of what is used of a model, None if it is unknown."""
     if base.is_word_vectors:
         num_words, dimension = word_vectors.shape(base.vectors())
         return Shape(0, dimension, dimension, 0, num_words)

@@ -1,6 +1,7 @@
 """The settings that all trainers share."""
 
 import math
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -122,12 +123,13 @@ class TrainingSettings(Trainer):
         if num_records is None and self.max_steps is None:
             return None
         num_steps = self.num_steps(num_records or 0)
-        return training(
+        work = training(
             self.base,
             num_steps,
             self.batch_size * self.sentences_per_record,
             num_dev=2 * len(self.evaluation_steps(num_steps)) * (num_dev or 0),
         )
+        return replace(work, precision=self.precision)
 
     def evaluation_steps(self, num_steps: int) -> tuple[int, ...]:
         """Return after which of `num_steps` steps the model is evaluated: ascending, the last included."""

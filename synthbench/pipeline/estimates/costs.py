@@ -104,25 +104,41 @@ def tokens(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
 
 def asked_in_all(found: Sequence[StageStatus], known: Known) -> Iterator[str]:
     """Yield lines on the requests, tokens and money of all stages that ask an LLM, by LLM."""
-    asking = [(operation, stage) for operation, stage in _makers(found) if operation.llm is not None]
-    amounts = [asked(known.piece(stage)) for _, stage in asking]
-    of_llms: dict[str, tuple[NamedLLM, ChatAmount]] = {}
-    for (operation, _), amount in zip(asking, amounts, strict=True):
-        if amount is not None and operation.llm is not None:
-            llm, before = of_llms.get(operation.llm.name, (operation.llm, ChatAmount(0, 0, 0)))
-            of_llms[llm.name] = llm, before + amount
-    for llm, amount in of_llms.values():
+    of_llms, missing = _asked_by_llm(found, known)
+    for llm, amount in of_llms:
         yield from amount.lines(llm.endpoint())
-    prices = [money(llm.endpoint(), amount) for llm, amount in of_llms.values()]
     if len(of_llms) > 1:
+        prices = [money(llm.endpoint(), amount) for llm, amount in of_llms]
         known_usd = [usd for usd in prices if usd is not None]
         bound = "at least" if len(known_usd) < len(prices) else "about"
         yield f"money of all LLMs: {bound} {sum(known_usd):,.2f} US dollars"
-    missing = Counter(
-        stage.kind for (_, stage), amount in zip(asking, amounts, strict=True) if amount is None
-    )
     for kind, number in missing.items():
         yield f"unknown: requests, tokens and money of {number} × {kind}, which come on top"
+
+
+def llm_dollars(found: Sequence[StageStatus], known: Known) -> tuple[float, int]:
+    """Return what LLMs cost as far as it is known, and how many LLMs and stages it leaves out."""
+    of_llms, missing = _asked_by_llm(found, known)
+    prices = [money(llm.endpoint(), amount) for llm, amount in of_llms]
+    return sum(usd or 0.0 for usd in prices), prices.count(None) + missing.total()
+
+
+def _asked_by_llm(
+    found: Sequence[StageStatus], known: Known
+) -> tuple[list[tuple["NamedLLM", ChatAmount]], Counter[str]]:
+    """Return what each LLM is asked in all, and the stages of which that is unknown, by kind."""
+    of_llms: dict[str, tuple[NamedLLM, ChatAmount]] = {}
+    missing: Counter[str] = Counter()
+    for operation, stage in _makers(found):
+        if operation.llm is None:
+            continue
+        amount = asked(known.piece(stage))
+        if amount is None:
+            missing[stage.kind] += 1
+        else:
+            llm, before = of_llms.get(operation.llm.name, (operation.llm, ChatAmount(0, 0, 0)))
+            of_llms[llm.name] = llm, before + amount
+    return list(of_llms.values()), missing
 
 
 def costs(found: Sequence[StageStatus], store: Store) -> Iterator[tuple[Stage, tuple[str, ...]]]:

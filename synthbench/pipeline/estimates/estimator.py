@@ -11,6 +11,7 @@ from synthbench.models.work import Work
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.facts import Known, work_of, works_on
+from synthbench.pipeline.estimates.gpus import Gpu
 from synthbench.pipeline.estimates.machine import CPU, DATA_CENTRE_GPU, Machine, this_machine
 from synthbench.runtime import Runtime
 
@@ -95,6 +96,11 @@ class Estimator:
         """Return an estimator for a data-centre GPU, None if this is one for a GPU."""
         return Estimator(self._known, DATA_CENTRE_GPU) if self.machine.device == CPU else None
 
+    @classmethod
+    def for_gpu(cls, gpu: Gpu, known: Known) -> "Estimator":
+        """Return an estimator for a GPU that is not here, by its data sheet."""
+        return cls(known, Machine(gpu.name, 1, 0.0, is_measured=False, gpu=gpu))
+
     def estimate(self, stage: Stage) -> Estimate:
         """Return how long a stage will take."""
         work = self._work(stage)
@@ -159,7 +165,7 @@ def predict(kind: str, work: Work | None, machine: Machine) -> float | None:
     if work is None or work.operations is None:
         return None
     price = PRICES.get(kind, LIGHT)
-    return price.fixed + price.call * work.calls + work.operations / (machine.rate * price.efficiency)
+    return price.fixed + price.call * work.calls + machine.seconds(work, price.efficiency)
 
 
 def _what_is_unknown(stage: Stage, work: Work | None) -> str:

@@ -7,13 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from synthbench.config.llm import LOCAL
+from synthbench.config.llm import LOCAL, LocalLLM
 from synthbench.data.dataset import MANIFEST_FILE, read_manifest
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.models.pretrained import Pretrained
-from synthbench.models.work import FORWARD, Expected, Work, reading, shape_of, weighted_size
+from synthbench.models.work import BYTES, FORWARD, Expected, Work, Writing, reading, shape_of, weighted_size
 from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
@@ -145,7 +145,7 @@ def _training(piece: Piece, trainer: Trainer) -> Work | None:
     share = float(piece.config.get("until", 1.0)) - begun
     if work is None or work.operations is None:
         return work
-    return Work(work.model, share * work.operations, share * work.calls)
+    return replace(work, operations=share * work.operations, calls=share * work.calls)
 
 
 def _num_trained_on(piece: Piece) -> int | None:
@@ -194,7 +194,17 @@ def _asking(piece: Piece) -> Work | None:
     name = f"{llm.get('endpoint')} {llm.get('model', '')}".rstrip()
     shape = shape_of(str(llm["model"])) if llm.get("endpoint") == LOCAL else None
     tokens = amount.prompt_tokens + amount.completion_tokens
-    return Work(name, None if shape is None else FORWARD * shape.num_parameters * tokens, amount.num_requests)
+    if shape is None:
+        return Work(name, None, amount.num_requests)
+    size = BYTES[llm["dtype"]]
+    writing = Writing(
+        weights=shape.num_parameters * size,
+        sequence=shape.keys_per_token * size * tokens / max(1, amount.num_requests),
+        tokens=amount.completion_tokens,
+        most=LocalLLM.model_fields["batch_size"].default,
+    )
+    operations = FORWARD * shape.num_parameters * tokens
+    return Work(name, operations, amount.num_requests, llm["dtype"], writing)
 
 
 def _total(inputs: Mapping[str, Facts], prefix: str) -> int | None:

@@ -13,8 +13,10 @@ from functools import cache
 from pathlib import Path
 
 from synthbench.durability import write_atomically
+from synthbench.models.work import Work
 from synthbench.pipeline.engine.devices import lacks_nvidia
 from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.estimates.gpus import Gpu
 from synthbench.runtime import Runtime
 
 CPU = "CPU"
@@ -33,6 +35,14 @@ class Machine:
     threads: int
     rate: float
     is_measured: bool = True
+    gpu: Gpu | None = None
+    """A GPU that is not here: its data sheet counts in place of a rate."""
+
+    def seconds(self, work: Work, efficiency: float) -> float:
+        """Return the seconds of the operations, which must be known, at this share of the rate."""
+        if self.gpu is not None:
+            return self.gpu.seconds(work)
+        return (work.operations or 0.0) / (self.rate * efficiency)
 
     def with_threads(self, threads: int) -> "Machine":
         """Return the same device with another number of threads."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 
 from pydantic import BaseModel
 
-from synthbench.models.work import shape_of
+from synthbench.models.work import BYTES_READ, shape_of
 from synthbench.pipeline.engine.ray_executor import Needs
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.estimates.facts import Known
@@ -15,8 +15,8 @@ LIGHT_GB = 0.5
 """Memory of a stage that reads and writes records."""
 LOADED_GB = 2.0
 """Memory that torch and transformers take, and a batch of a small model."""
-BYTES_READ, BYTES_TRAINED = 4, 16
-"""Bytes for each parameter: its value; and while it is trained its gradient and AdamW's two moments."""
+BYTES_TRAINED = 16
+"""Bytes for each parameter that is trained: its value, its gradient and AdamW's two moments."""
 CORES_BESIDE_A_GPU = 2
 USES_MODELS = ("train", "evaluate", "generate")
 
@@ -27,7 +27,7 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     A stage with a model takes a GPU if some machine has one (`num_gpus`: the most that one has), and the
     runtime's device allows it.
     """
-    models = _models(stage, known)
+    models = models_of(stage, known)
     sizes = tuple(shape.num_parameters for model in models if (shape := shape_of(*model)) is not None)
     asks = stage.operation.asked_llm is not None
     takes_model = bool(sizes) or (stage.kind in USES_MODELS and (bool(models) or not asks))
@@ -40,7 +40,7 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     return Needs(cpus, gpus, math.ceil(10 * (stated.memory_gb or memory_gb)) / 10)
 
 
-def _models(stage: Stage, known: Known) -> list[tuple[str, str | None]]:
+def models_of(stage: Stage, known: Known) -> list[tuple[str, str | None]]:
     """Return name and revision of the models that a stage names."""
     piece = known.piece(stage)
     named = {*_named(piece.plugin)}

@@ -1,0 +1,97 @@
+"""`synthbench plan --gpu`: totals first, for a machine that is not here."""
+
+import re
+from pathlib import Path
+
+import pytest
+from small_experiment import Project
+from wording import worded
+
+SHIPPED = Path(__file__).parents[2] / "experiments"
+
+
+def totals(out: str) -> dict[str, str]:
+    """Return the lines before the first empty one by what they begin with."""
+    first, _, _ = out.partition("\n\n")
+    return dict(line.split(": ", 1) for line in first.splitlines() if ": " in line)
+
+
+def test_dollars_are_hours_by_price_and_the_llms_share(project: Project) -> None:
+    file = SHIPPED / "table2_ablation.yaml"
+    found = totals(project.call("plan", file, "--gpu", "h200", "--gpu-price", "1000").out)
+    hours = re.fullmatch(r"about ([\d.]+) on h200 \(arithmetic .*, not measured\)", found["GPU-hours"])
+    priced = r"about ([\d,.]+) in all: ([\d,.]+) for GPUs at 1,000.00 an hour, 0.00 for LLMs"
+    dollars = re.fullmatch(priced, found["dollars"])
+    assert hours
+    assert dollars
+    assert dollars[1] == dollars[2]
+    assert float(dollars[1].replace(",", "")) == pytest.approx(1000 * float(hours[1]), rel=0.05)
+    assert found["stages"].startswith("216, 0 cached, 216 to run")
+    # 25 models of RoBERTa-base in fp32, 123,532,032 parameters of layers and vocabulary each
+    gigabytes = float(re.fullmatch(r"about ([\d.]+) GB more on disk", found["store"])[1])  # type: ignore[index]
+    assert gigabytes == pytest.approx(25 * 4 * 123_532_032 / 1e9, rel=0.05)
+    assert re.fullmatch(r"at most [\d.]+ of 141 GB \(generate dino\)", found["GPU memory"])
+
+
+def test_more_gpus_are_faster_until_stages_wait_for_each_other(project: Project) -> None:
+    file = SHIPPED / "table2_ablation.yaml"
+    clocks = [
+        totals(project.call("plan", file, "--gpu", "h200", "--gpus", number).out)["wall-clock"]
+        for number in ("1", "4", "1000", "2000")
+    ]
+    hours, minutes, longest, same = (clock.split(" with ")[0] for clock in clocks)
+    assert re.fullmatch(r"at least [\d.]+ hours", hours)
+    assert re.fullmatch(r"at least \d+ minutes", minutes)
+    assert longest == same != minutes
+
+
+def test_a_plan_of_hub_data_and_an_llm_tells_all_totals_without_a_connection(project: Project) -> None:
+    called = project.call("plan", SHIPPED / "syncse_table2.yaml", "--gpu", "a10")
+    assert (called.code, called.err) == (0, "")
+    found = totals(called.out)
+    doubt = r"of \d+ of them nobody can tell whether they are cached"
+    assert re.fullmatch(rf"415, 0 cached, 415 to run; {doubt}", found["stages"])
+    assert re.match(r"about [\d.]+ on a10 ", found["GPU-hours"])
+    assert found["wall-clock"].endswith("what is unknown comes on top")
+    assert re.fullmatch(
+        r"[\d.]+ for LLMs; unknown for GPUs: --gpu-price says what an hour costs", found["dollars"]
+    )
+    line = (
+        "not at hand: sources.nli, sources.premises, sources.wikipedia: princeton-nlp/datasets-for-simcse: "
+    )
+    assert line in called.out
+
+
+def test_what_fills_more_than_the_gpus_memory_is_said(project: Project) -> None:
+    out = project.call(
+        "plan", SHIPPED / "table2_ablation.yaml", "--gpu", "l4", "--set", "train.batch_size=4096"
+    ).out
+    assert "DOES NOT FIT" in totals(out)["GPU memory"]
+    assert "(train bi-encoder)" in totals(out)["GPU memory"]
+
+
+def test_a_model_of_unknown_size_is_named_and_the_totals_say_at_least(project: Project) -> None:
+    model = f'model: some-org/some-model, revision: "{"0" * 40}"'
+    text = project.file.read_text(encoding="utf-8")
+    project.file.write_text(re.sub(r'model: "[^"]*"', model, text), encoding="utf-8")
+    out = project.call("plan", project.file, "--gpu", "h200").out
+    for what in ("GPU-hours", "gigabytes in the store", "GPU memory"):
+        why = "1 × train cross-encoder: the size of some-org/some-model"
+        assert re.search(f"^unknown: {what} of {why}", out, re.MULTILINE)
+    assert re.search("^store: at least ", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        (("--gpu", "rtx"), "--gpu rtx"),
+        (("--gpu-price", "3"), "--gpu-price"),
+        (("--gpus", "3"), "--gpus"),
+    ],
+)
+def test_bad_options_are_refused_with_the_known_names(
+    project: Project, arguments: tuple[str, ...], fact: str
+) -> None:
+    called = project.call("plan", project.file, *arguments)
+    assert (called.code, called.out) == (2, "")
+    worded(called.errors, fact, "h200")
