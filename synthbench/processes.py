@@ -41,12 +41,17 @@ def wait_idly() -> None:
 
 
 def follow_parent(parent: int) -> None:
-    """Leave Ctrl-C to the process with that id, which started this one, and end at once when it is gone."""
+    """Leave Ctrl-C to the process with that id, for which this one works, and end when it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import psutil
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
+        try:
+            followed = psutil.Process(parent)
+            while followed.is_running() and followed.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        except psutil.Error:
+            pass
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()

@@ -57,8 +57,12 @@ def note_work(line: str) -> None:
 
 
 def llm_servers() -> list[psutil.Process]:
-    """Return the LLM servers that this process or its parent has started."""
-    families = (psutil.Process(pid).children() for pid in (os.getpid(), os.getppid()))
+    """Return the LLM servers that this process has started, or the one that it works for.
+
+    That is its parent, or the parent of the one that it is a copy of.
+    """
+    own = psutil.Process()
+    families = (process.children() for process in (own, *own.parents()[:2]))
     return [
         child
         for family in families

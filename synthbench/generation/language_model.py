@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from synthbench.errors import UserError
 from synthbench.models import reference
 from synthbench.models.pretrained import loading_errors
+from synthbench.models.warm import loaded
 from synthbench.runtime import device_name, use_threads
 from synthbench.terminal import quiet_transformers
 from synthbench.user_files import GivenName
@@ -67,10 +68,14 @@ class NamedLanguageModel(BaseModel):
         use_threads(runtime)
         folder = reference.resolve(self.model, self.revision)
         device = device_name(runtime)
-        tokenizer = self._tokenizer(folder)
-        model = self._model(folder, kind, dtype)
-        model.requires_grad_(requires_grad=False)
-        return model.to(device).eval(), tokenizer
+
+        def load() -> "tuple[Any, PreTrainedTokenizerBase]":
+            tokenizer = self._tokenizer(folder)
+            model = self._model(folder, kind, dtype)
+            model.requires_grad_(requires_grad=False)
+            return model.to(device).eval(), tokenizer
+
+        return loaded(f"{kind} {folder} {dtype} {device}", load)
 
     def _model(self, folder: str, kind: str, dtype: str) -> Any:  # noqa: ANN401 - transformers is untyped
         import torch

@@ -15,6 +15,7 @@ from synthbench.errors import UserError
 from synthbench.models import reference, word_vectors
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
+from synthbench.models.warm import loaded
 from synthbench.terminal import quiet_transformers
 from synthbench.user_files import read_json_object
 
@@ -90,9 +91,11 @@ def load_pretrained(
     from synthbench.runtime import device_name
 
     device = device_name(runtime)
+    key = f"{kind} {base.model_dump_json()} {device}"
     if kind is ModelKind.ENCODER:
-        return LengthBatchedEncoder(build_encoder(base, 0, device), runtime.batch_tokens, progress)
-    cross_encoder = build_cross_encoder(base, 0, device, num_labels=None)
+        encoder = loaded(key, lambda: build_encoder(base, 0, device))
+        return LengthBatchedEncoder(encoder, runtime.batch_tokens, progress)
+    cross_encoder = loaded(key, lambda: build_cross_encoder(base, 0, device, num_labels=None))
     return LengthBatchedPairScorer(cross_encoder, runtime.batch_tokens, progress)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 from fake_stages import (
     RUNTIME,
@@ -381,10 +382,10 @@ def test_workers_end_with_a_parent_that_is_killed(store: Store, tmp_path: Path, 
     end = time.monotonic() + 30
     while len(work_done(work_log)) < 2 and time.monotonic() < end:
         time.sleep(0.05)
-    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children").read_text().split()
+    children = [child.pid for child in psutil.Process(parent.pid).children(recursive=True)]
     os.kill(int(parent.pid or 0), signal.SIGKILL)
     parent.join()
     assert len(children) >= 2
-    while any(is_running(int(child)) for child in children) and time.monotonic() < end:
+    while any(is_running(child) for child in children) and time.monotonic() < end:
         time.sleep(0.05)
-    assert not any(is_running(int(child)) for child in children)
+    assert not any(is_running(child) for child in children)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.endpoint import Account
+from synthbench.models.warm import keep_models
 from synthbench.pipeline.engine.artifacts import fetch
 from synthbench.pipeline.engine.devices import VISIBLE, Devices, Lease, with_leased
 from synthbench.pipeline.engine.local_locks import StageBusyError
@@ -34,6 +35,10 @@ from synthbench.runtime import Progress, Runtime
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
+
+
+PRELOADED = "synthbench.pipeline.preloaded"
+"""The module that imports what stages import."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,7 @@ class Job:
             return
         for stage in stages:
             stage.check_code()
+        keep_models(stages[0].paid_by)
         first, total = self.position
         for number, stage in enumerate(stages, first):
             if stage.identity in self.again:
@@ -277,12 +283,13 @@ class LocalProcesses:
         return _Worker(self._new_pool(sees), sees)
 
     def _new_pool(self, sees: tuple[str, ...] | None) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("spawn")
+        context = worker_context()
         sender = None
         if self._say is not None:
             receiver, sender = context.Pipe(duplex=False)
             threading.Thread(target=_relay, args=(receiver, self._say), daemon=True).start()
-        return ProcessPoolExecutor(1, context, _start_worker, (os.getpid(), sender, sees))
+        start = _Start(os.getpid(), sender, sees, dict(os.environ))
+        return ProcessPoolExecutor(1, context, _start_worker, (start,))
 
     def _finished(self, future: "Future[Outcome]") -> tuple[Job, Outcome]:
         job, worker, lease = self._running.pop(future)
@@ -313,6 +320,19 @@ def executor(
         yield processes
     finally:
         processes.close()
+
+
+def worker_context() -> "multiprocessing.context.BaseContext":
+    """Return how processes that run stages are started: as copies of one that has imported what they need.
+
+    Importing torch and its companions takes each process seconds otherwise. The copied process has imported
+    and computed nothing, so it has no threads and no GPU.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([PRELOADED])
+    return context
 
 
 class _Lines(io.TextIOBase):
@@ -360,19 +380,34 @@ def _outcome(future: "Future[Outcome]") -> Outcome:
         return Outcome(error=(message,), is_user_error=True)
 
 
-def _start_worker(parent: int, sender: "Connection[str, str] | None", sees: tuple[str, ...] | None) -> None:
-    """Leave Ctrl-C to the parent, and end when it is gone; `sees` are the GPUs that torch will see."""
-    if sees is not None:
-        os.environ[VISIBLE] = ",".join(sees)
+@dataclass(frozen=True)
+class _Start:
+    """What a worker starts with: the process that it works for, whom it tells lines, its GPUs, variables.
+
+    Without variables of its own it would have those of the time when the copied process started.
+    """
+
+    parent: int
+    sender: "Connection[str, str] | None"
+    sees: tuple[str, ...] | None
+    variables: Mapping[str, str]
+
+
+def _start_worker(start: _Start) -> None:
+    """Leave Ctrl-C to the parent, and end when it is gone."""
+    os.environ.clear()
+    os.environ.update(start.variables)
+    if start.sees is not None:
+        os.environ[VISIBLE] = ",".join(start.sees)
     from tqdm import tqdm
 
     from synthbench.processes import disable_telemetry
     from synthbench.terminal import show_control_characters
 
-    follow_parent(parent)
+    follow_parent(start.parent)
     disable_telemetry()
-    if sender is not None:
-        sys.stderr = _Lines(sender)
+    if start.sender is not None:
+        sys.stderr = _Lines(start.sender)
     show_control_characters()
     # tqdm's own lock is a system semaphore; Python warns about it when a worker is terminated.
     tqdm.set_lock(threading.RLock())

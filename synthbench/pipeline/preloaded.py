@@ -1,0 +1,13 @@
+"""What stages import and takes long: imported once, by the process that the others are copies of.
+
+Nothing here may start a thread or use a GPU: neither survives the copying.
+"""
+
+import synthbench.models.encoder
+import synthbench.models.pair_scorer
+import synthbench.pipeline.operations.evaluation
+import synthbench.pipeline.operations.generation
+import synthbench.pipeline.operations.preparation
+import synthbench.training.trainers
+
+__all__ = ["synthbench"]
