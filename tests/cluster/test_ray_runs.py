@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
 import pytest
-from ray_nodes import fake_cluster
+from ray_nodes import busy_workers, fake_cluster
 from small_experiment import Project, finished, new_project, tables
 
 if TYPE_CHECKING:
@@ -94,16 +93,10 @@ def _kill(
             kills.pop()
             os.killpg(process.pid, signal.SIGKILL)
             return
-        busy = [each for each in psutil.process_iter(["cmdline"]) if _is_busy_worker(each)]
+        busy = busy_workers()
         if busy:
             kills.pop()
             draw.choice(busy).kill()
-
-
-def _is_busy_worker(process: psutil.Process) -> bool:
-    """Tell whether a process is one of Ray's that runs a stage: Ray names it by the task."""
-    title = (process.info["cmdline"] or [""])[0]
-    return title.startswith(("ray::train", "ray::generate", "ray::evaluate", "ray::prepare"))
 
 
 def test_a_lost_node_costs_its_stages_alone(project: Project, local: Project) -> None:
