@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from ray_nodes import add_node, busy_workers, fake_cluster
+from s3 import BUCKET, SECRET, make_bucket, s3_server
 from served_llms import Served, check_against_the_servers_count, serving
-from shared_stores import BUCKET, SECRET, make_bucket, s3_server
 from small_experiment import Called, Project, finished
 
 from synthbench.pipeline.engine.store import Store

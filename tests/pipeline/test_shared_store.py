@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 from fake_stages import carry_out, diamond, in_process, names, names_of_failed, stage, wait_for
 from fakes import work_done
+from s3 import log_in, make_bucket, s3_server
 from shared_stores import (
     chain,
     contents,
     drive_chain,
     drive_diamond,
     hold_shared_lock,
-    log_in,
-    make_bucket,
     new_prefix,
     on_machine,
-    s3_server,
 )
 from wording import refused
 
