@@ -3,9 +3,9 @@
 import os
 import random
 import signal
-import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,13 +60,13 @@ def test_kills_end_in_the_bytes_of_a_local_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     local, far = (Project(EXPERIMENTS, tmp_path / name) for name in ("local", "far"))
-    servers: dict[Project, Served] = {}
+    servers: dict[str, Served] = {}
     with ExitStack() as stack:
         for project in (local, far) if experiment is QUICKSTART else ():
             log = tmp_path / f"llm of {project.home.name}"
             log.mkdir()
-            servers[project] = stack.enter_context(serving(log))
-        called = finished(local.start(*command(experiment, servers.get(local), tmp_path), "--jobs", "2"))
+            servers[project.home.name] = stack.enter_context(serving(log))
+        called = finished(local.start(*command(experiment, servers.get("local"), tmp_path), "--jobs", "2"))
         assert (called.code, called.errors) == (0, [])
         expected = contents(Store(local.home / "store"))
         if where == "s3":
@@ -78,15 +78,15 @@ def test_kills_end_in_the_bytes_of_a_local_run(
         killed: Counter[str] = Counter()
         with fake_cluster(NUM_NODES) as cluster:
             address = ("--executor", "ray", "--address", cluster.address, "--set", "runtime.retries=50")
-            far_command = (*command(experiment, servers.get(far), tmp_path), *address)
+            far_command = (*command(experiment, servers.get("far"), tmp_path), *address)
             called = with_kills(far, far_command, Killer(cluster, num_kills), killed)
         print(f"killed: {dict(killed)}")
         assert (called.code, called.errors) == (0, [])
         assert killed.total() > num_kills / 2, "too few kills came before the end"
         store = shared_store(os.environ[VARIABLE], tmp_path) if where == "s3" else Store(far.home / "store")
         assert contents(store) == expected
-        for project, server in servers.items():
-            check_against_the_servers_count(project, server, PRICE)
+        for project in (local, far) if servers else ():
+            check_against_the_servers_count(project, servers[project.home.name], PRICE)
 
 
 def command(experiment: tuple[str, ...], server: Served | None, folder: Path) -> tuple[str, ...]:
@@ -111,12 +111,11 @@ def with_kills(project: Project, command: tuple[str, ...], killer: "Killer", kil
     """Run the command again and again until it ends by itself."""
     while True:
         process = project.start(*command)
-        done = threading.Event()
-        thread = threading.Thread(target=killer.work, args=(process, done, killed))
-        thread.start()
-        called = finished(process)
-        done.set()
-        thread.join()
+        with ThreadPoolExecutor(1) as pool:
+            # Ray starts nodes in the main thread only.
+            ended = pool.submit(finished, process)
+            killer.work(process, ended, killed)
+            called = ended.result()
         if called.code != -signal.SIGKILL:
             return called
 
@@ -129,16 +128,20 @@ class Killer:
         self._draw = random.Random(0)
         self._left = [self._draw.choice(KILLED) for _ in range(num_kills)]
 
-    def work(self, process: "subprocess.Popen[str]", done: threading.Event, killed: Counter[str]) -> None:
+    def work(
+        self, process: "subprocess.Popen[str]", ended: "Future[Called]", killed: Counter[str]
+    ) -> None:
         """Kill until the driver is among what was killed, or has ended."""
-        while self._left and not done.wait(self._draw.uniform(0.5, 5.0)):
+        while self._left and not wait([ended], self._draw.uniform(0.5, 5.0)).done:
             what = self._left[-1]
             if what == "worker" and not self._kill_a_worker():
                 continue
             self._left.pop()
             killed[what] += 1
             if what == "node":
-                self._cluster.remove_node(self._draw.choice(self._cluster.worker_nodes), allow_graceful=False)
+                self._cluster.remove_node(
+                    self._draw.choice(list(self._cluster.worker_nodes)), allow_graceful=False
+                )
                 add_node(self._cluster)
             if what == "driver":
                 os.killpg(process.pid, signal.SIGKILL)
