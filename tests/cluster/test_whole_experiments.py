@@ -128,9 +128,7 @@ class Killer:
         self._draw = random.Random(0)
         self._left = [self._draw.choice(KILLED) for _ in range(num_kills)]
 
-    def work(
-        self, process: "subprocess.Popen[str]", ended: "Future[Called]", killed: Counter[str]
-    ) -> None:
+    def work(self, process: "subprocess.Popen[str]", ended: "Future[Called]", killed: Counter[str]) -> None:
         """Kill until the driver is among what was killed, or has ended."""
         while self._left and not wait([ended], self._draw.uniform(0.5, 5.0)).done:
             what = self._left[-1]
