@@ -1,0 +1,109 @@
+"""What Ray costs beyond `--jobs`: seconds for 500 stages that sleep for one second, ten at a time.
+
+    python benchmarks/ray_overhead.py [--stages 500] [--at-once 10]
+
+Both start from nothing; what it takes to begin, for Ray a cluster of one node with so many cores, is told
+apart. The least is stages / at once seconds. Needs Ray: pip install 'synthbench[ray]'.
+"""
+
+import argparse
+import io
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stderr
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+
+from synthbench.pipeline.engine.jobs import Job, executor
+from synthbench.pipeline.engine.progress import PlainProgress
+from synthbench.pipeline.engine.ray_executor import Needs, ray_cluster
+from synthbench.pipeline.engine.runner import Executor
+from synthbench.pipeline.engine.stage import Operation, Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.runtime import Runtime
+
+SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Sleep(Operation):
+    """A stage that sleeps and writes one file."""
+
+    kind: ClassVar[str] = "prepare"
+    component: ClassVar[str] = "sleep"
+    version: ClassVar[int] = 1
+    number: int
+
+    def config(self) -> Mapping[str, Any]:
+        """Return its number."""
+        return {"number": self.number}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Sleep."""
+        time.sleep(SECONDS)
+        work.output.mkdir(parents=True, exist_ok=True)
+        (work.output / "done").write_text("done", encoding="utf-8")
+
+
+def seconds_of(stages: list[Stage], store: Store, workers: Executor) -> float:
+    """Return how long the executor takes for all stages."""
+    started = time.perf_counter()
+    waiting, num_done = list(stages), 0
+    while num_done < len(stages):
+        while waiting and workers.capacity:
+            workers.submit(Job(store, [waiting.pop()], Runtime(device="cpu", threads=1), PlainProgress()))
+        finished = workers.wait()
+        assert all(len(outcome.executed) == 1 for _, outcome in finished), finished
+        num_done += len(finished)
+    return time.perf_counter() - started
+
+
+@contextmanager
+def on_ray(at_once: int, store: Store, stages: list[Stage]) -> Iterator[Executor]:
+    """Start a cluster of one node and connect to it."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True, connect=False, head_node_args={"num_cpus": at_once, "include_dashboard": False}
+    )
+    runtime = Runtime(executor="ray", address=cluster.address)
+    try:
+        with ray_cluster(runtime, stages, lambda *_: Needs(1, 0.0, 0.1), store.root, 1) as workers:
+            yield workers
+    finally:
+        cluster.shutdown()
+
+
+def main() -> None:
+    """Measure both."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stages", type=int, default=500)
+    parser.add_argument("--at-once", type=int, default=10)
+    given = parser.parse_args()
+    # Workers find this module as one that the driver has imported, not as its main one.
+    sys.path.insert(0, str(Path(__file__).parent))
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    from ray_overhead import Sleep as Importable
+
+    stages = [Stage(Importable(number)) for number in range(given.stages)]
+    least = given.stages * SECONDS / given.at_once
+    print(f"{given.stages} stages of {SECONDS:g} s, {given.at_once} at a time: {least:.1f} s at least")
+    for name in ("--jobs", "Ray"):
+        with TemporaryDirectory() as folder, ExitStack() as stack, redirect_stderr(io.StringIO()):
+            store = Store(Path(folder))
+            store.prepare()
+            started = time.perf_counter()
+            opened = executor(given.at_once) if name == "--jobs" else on_ray(given.at_once, store, stages)
+            took = seconds_of(stages, store, stack.enter_context(opened))
+            begun = time.perf_counter() - started - took
+        overhead = 1000 * (took - least) / given.stages * given.at_once
+        print(f"{name}: {begun:.1f} s to begin, then {took:.1f} s; {overhead:.0f} ms a stage on top")
+
+
+if __name__ == "__main__":
+    main()
