@@ -25,6 +25,7 @@ CHANGING = (
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
     (re.compile(r"(?<=port )\d+"), "<port>"),
     (re.compile(r"(?<=-)\d{8}-\d{6}-\d+(?=\.log)"), "<when>"),
+    (re.compile(r"(?<=batch_\d of )\d{4}-\d\d-\d\d"), "<date>"),
     (re.compile(r"(?<=process )\d+( on [^\s:,;]+)?"), "<pid>"),
 )
 

@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 
@@ -20,6 +19,8 @@ def without_gaps(lengths: "NDArray[np.int64]") -> "NDArray[np.int64]":
 
     Only the last sequences move, into the gaps.
     """
+    import numpy as np
+
     origins = np.arange(len(lengths))
     used = lengths > 0
     num_used = int(used.sum())
@@ -34,6 +35,8 @@ def in_parts(lengths: "NDArray[np.int64]", size: int) -> "NDArray[np.int64]":
 
     Parts have `size` lines. A sequence that is in its part already stays; within a part there is no order.
     """
+    import numpy as np
+
     lines = np.arange(len(lengths))
     part = np.empty_like(lines)
     part[np.argsort(-lengths, kind="stable")] = lines // size

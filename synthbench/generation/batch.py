@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from synthbench.generation.arrangement import Parts, in_parts, without_gaps
 from synthbench.generation.decoding import Network, rounded, uploaded
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from numpy.typing import NDArray
 
@@ -50,6 +49,8 @@ class Batch:
     def __init__(
         self, network: Network, sampler: Sampler, num_sequences: int, device: "torch.device"
     ) -> None:
+        import numpy as np
+
         self._network = network
         self._sampler = sampler
         self._device = device
@@ -64,10 +65,14 @@ class Batch:
     @property
     def num_free(self) -> int:
         """How many sequences are free."""
+        import numpy as np
+
         return len(self._lengths) - int(np.count_nonzero(self._lengths))
 
     def admit(self, rows: Sequence[tuple[Row, Sequence[int]]], prompts: PromptCache) -> None:
         """Add rows, each with the rows of its prompts in `prompts`; there must be room for all sequences."""
+        import numpy as np
+
         free = iter(np.flatnonzero(self._lengths == 0).tolist())
         origins = [origin for _, of_row in rows for origin in of_row]
         for row, of_row in rows:
@@ -94,6 +99,7 @@ class Batch:
 
     def step(self) -> None:
         """Append one token to every row."""
+        import numpy as np
         import torch
 
         num_sequences = self._network.padded(self._arrange(), len(self._lengths))
@@ -121,6 +127,8 @@ class Batch:
 
     def _append(self, chosen: Sequence[int]) -> None:
         """Let regular and counter prompts continue with the token drawn under the debiased distribution."""
+        import numpy as np
+
         for row, token in zip(self.rows, chosen, strict=True):
             row.tokens.append(token)
         lines = [line for row in self.rows for line in row.lines]
@@ -140,6 +148,8 @@ class Batch:
 
     def _arrange(self) -> int:
         """Move sequences to the front, and now and then by length; return the number of sequences in use."""
+        import numpy as np
+
         self._num_steps += 1
         if self._num_steps % ARRANGED_EVERY == 0:
             self._move(in_parts(self._lengths, self._part))
@@ -148,6 +158,8 @@ class Batch:
 
     def _move(self, origins: "NDArray[np.int64]") -> None:
         """Put the sequence of line `origins[i]` onto line i, for all lines at once."""
+        import numpy as np
+
         lines = np.arange(len(origins))
         if (origins == lines).all():
             return

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 
+SECONDS_FOR_LAST_LINES = 5.0
 PRELOADED = "synthbench.pipeline.preloaded"
 """The module that imports what stages import."""
 
@@ -228,14 +229,15 @@ class LocalProcesses:
     process sees when it is first used, and torch takes seconds to import. So a process keeps its GPUs, and
     jobs go to an idle process with theirs; only if there is none, a new process replaces an idle one.
 
-    Lines that processes write to standard error go to `say` if it is given, since bars may be shown below.
+    Lines that processes write to standard error go to `say`, by default to this process's standard error.
     """
 
     def __init__(
         self, num_processes: int, say: Callable[[str], None] | None = None, devices: Devices | None = None
     ) -> None:
         self._num_processes = num_processes
-        self._say = say
+        self._say = say or _to_standard_error
+        self._relays: list[tuple[threading.Thread, Connection[str, str]]] = []
         self._devices = devices
         self._idle: list[_Worker] = []
         self._running: dict[Future[Outcome], tuple[Job, _Worker, Lease]] = {}
@@ -284,10 +286,10 @@ class LocalProcesses:
 
     def _new_pool(self, sees: tuple[str, ...] | None) -> ProcessPoolExecutor:
         context = worker_context()
-        sender = None
-        if self._say is not None:
-            receiver, sender = context.Pipe(duplex=False)
-            threading.Thread(target=_relay, args=(receiver, self._say), daemon=True).start()
+        receiver, sender = context.Pipe(duplex=False)
+        relay = threading.Thread(target=_relay, args=(receiver, self._say), daemon=True)
+        relay.start()
+        self._relays.append((relay, sender))
         start = _Start(os.getpid(), sender, sees, dict(os.environ))
         return ProcessPoolExecutor(1, context, _start_worker, (start,))
 
@@ -305,6 +307,15 @@ class LocalProcesses:
                 process.terminate()
         for worker in (*self._idle, *(worker for _, worker, _ in self._running.values())):
             worker.pool.shutdown(wait=True, cancel_futures=True)
+        for relay, sender in self._relays:
+            # A relay ends once nobody can write to it.
+            sender.close()
+            relay.join(SECONDS_FOR_LAST_LINES)
+
+
+def _to_standard_error(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
 
 
 @contextmanager
@@ -388,7 +399,7 @@ class _Start:
     """
 
     parent: int
-    sender: "Connection[str, str] | None"
+    sender: "Connection[str, str]"
     sees: tuple[str, ...] | None
     variables: Mapping[str, str]
 
@@ -406,8 +417,7 @@ def _start_worker(start: _Start) -> None:
 
     follow_parent(start.parent)
     disable_telemetry()
-    if start.sender is not None:
-        sys.stderr = _Lines(start.sender)
+    sys.stderr = _Lines(start.sender)
     show_control_characters()
     # tqdm's own lock is a system semaphore; Python warns about it when a worker is terminated.
     tqdm.set_lock(threading.RLock())
