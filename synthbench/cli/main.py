@@ -8,7 +8,7 @@ import typer
 from typer.exceptions import TyperException
 
 from synthbench import __version__
-from synthbench.cli import data, listing, plan, report, run, sandbox
+from synthbench.cli import data, export, listing, plan, report, run, sandbox
 from synthbench.cli.checks import doctor, validate
 from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.cli.evaluate import evaluate
@@ -40,6 +40,7 @@ app.command("ledger")(ledger)
 app.command("clean")(clean)
 app.command("doctor")(doctor)
 app.add_typer(data.app, name="data", help="Look into data sets, convert, import and export them.")
+app.add_typer(export.app, name="export", help="Write results for other programs.")
 app.add_typer(sandbox.app, name="sandbox", help="The generated world: its LLM server, its checkpoints.")
 
 

@@ -1,0 +1,51 @@
+"""`synthbench export`: results, models and data sets in the formats of other programs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, overrides
+from synthbench.home import home
+
+if TYPE_CHECKING:
+    from synthbench.config.overrides import Overrides
+    from synthbench.reporting.results import ExperimentResult
+
+app = typer.Typer(no_args_is_help=True)
+
+To = Annotated[Path, typer.Option("--to", metavar="DIR", help="The new folder to write.")]
+
+
+@app.command("mteb")
+def mteb(
+    file: File,
+    to: To,
+    profile: Profile = None,
+    assignments: Assignments = None,
+    variant: Variants = None,
+    seeds: Seeds = None,
+    data: Data = None,
+) -> None:
+    """Write the scores of the last tracked run in mteb's layout, a folder for each variant and seed."""
+    from synthbench.exporting.folders import new_folder
+    from synthbench.exporting.mteb_results import write_results
+
+    result = tracked_result(file, overrides(profile, assignments, variant, seeds, data))
+    with new_folder(to) as folder:
+        number = write_results(result, folder)
+    print(f"{to}: {number} files of results")
+
+
+def tracked_result(file: Path, changes: "Overrides") -> "ExperimentResult":
+    """Return the result of the last tracked run of this file and these overrides.
+
+    Raises UserError if there is none.
+    """
+    from synthbench.pipeline.invocation import load_invocation
+    from synthbench.pipeline.results.collect import request
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+    invocation = load_invocation(file, changes)
+    experiment = invocation.experiment
+    return MlflowTracker(home()).load(experiment.name, request(experiment, invocation.overrides))

@@ -1,0 +1,1 @@
+"""Results, models and data sets, written in the formats of other programs."""
