@@ -146,6 +146,26 @@ class Labeller(BaseModel):
         A model scores in batches of like length; a batch that is not wholly done is scored whole. Raises
         UserError if a ready cross-encoder's scores are no similarities in [0, 1].
         """
+        return self._verdicts(number, texts, key, context, is_done, self._limited)
+
+    def own_scores(
+        self, number: int, texts: Texts, key: str, context: PluginContext
+    ) -> Iterator[tuple[int, Verdict]]:
+        """Yield the index and score of each pair as the labeller gives it: a cross-encoder's may be logits.
+
+        An encoder's are cosines in [-1, 1], a judge's grades in [0, 1].
+        """
+        return self._verdicts(number, texts, key, context, lambda _: False, lambda scores: scores)
+
+    def _verdicts(
+        self,
+        number: int,
+        texts: Texts,
+        key: str,
+        context: PluginContext,
+        is_done: Callable[[int], bool],
+        limit: "Callable[[NDArray[np.float64]], NDArray[np.float64]]",
+    ) -> Iterator[tuple[int, Verdict]]:
         with context.progress.task("labelling pairs", number) as task:
             if self.judge is not None:
                 asked = (
@@ -165,8 +185,7 @@ class Labeller(BaseModel):
                 is_due=lambda piece, batch: context.is_mine(piece) and not all(map(is_done, batch)),
             ):
                 if len(scores):
-                    self._check_range(scores)
-                    labels = zip(batch, scores.clip(0.0, 1.0).tolist(), strict=True)
+                    labels = zip(batch, limit(scores).tolist(), strict=True)
                     yield from ((index, Verdict(score)) for index, score in labels if not is_done(index))
                 task.advance(len(batch))
 
@@ -181,7 +200,8 @@ class Labeller(BaseModel):
 
         return pair_scorer(context.encoder(self._name(key)))
 
-    def _check_range(self, scores: "NDArray[np.float64]") -> None:
+    def _limited(self, scores: "NDArray[np.float64]") -> "NDArray[np.float64]":
+        """Return similarities in [0, 1]; raise UserError if these are none."""
         lowest, highest = float(scores.min()), float(scores.max())
         if self.ready_cross_encoder is not None and (lowest < -BEYOND or highest > 1 + BEYOND):
             model = "" if self.base is None else self.base.model
@@ -189,6 +209,7 @@ class Labeller(BaseModel):
                 f"the cross-encoder {model} gives scores from {lowest:.2f} to {highest:.2f}; a labeller gives"
                 " similarities from 0 to 1, as one that was trained on STS does"
             )
+        return scores.clip(0.0, 1.0)
 
     def _name(self, key: str) -> str:
         return f"{key}.{self.kind}"

@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from synthbench.data.records import RECORD_TYPES, Ranking, Record, RecordKind, ScoredPair, is_unicode, schema
+from synthbench.data.records import (
+    RECORD_TYPES,
+    Ranking,
+    Record,
+    RecordKind,
+    ScoredPair,
+    Triplet,
+    is_unicode,
+    schema,
+)
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -137,6 +146,12 @@ class CheckedRecords:
             if len(record.candidates) != len(record.grades):
                 sizes = f"{len(record.candidates)} candidates, {len(record.grades)} grades"
                 yield "has not one grade for each candidate", f": {sizes}"
+        elif isinstance(record, Triplet) and record.scores:
+            if not all(map(math.isfinite, record.scores)):
+                yield "one of its scores is not finite", f": {list(record.scores)}"
+            if len(record.scores) != len(record.texts()) - 1:
+                sizes = f"{len(record.scores)} scores, 1 positive and {len(record.negatives)} negatives"
+                yield "has not one score for the positive and each negative", f": {sizes}"
 
     def _flush(self) -> None:
         import pyarrow as pa

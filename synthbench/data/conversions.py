@@ -89,7 +89,9 @@ def _triplets_to_scored_pairs(triplets: Sequence[Triplet], _: Thresholds) -> Out
                     sentence1=one.anchor, sentence2=sentence, score=score, **_inherited(one, name)
                 )
 
-    return Outcome(tuple(pairs()), "positives score 1, negatives 0; nothing lost", {})
+    lost = "a teacher's scores" if any(one.scores for one in triplets) else ""
+    note = f"positives score 1, negatives 0; {f'lost: {lost}' if lost else 'nothing lost'}"
+    return Outcome(tuple(pairs()), note, {})
 
 
 def _pairs_to_scored_pairs(pairs: Sequence[Pair], _: Thresholds) -> Outcome:

@@ -123,7 +123,7 @@ class SyntheticDataset:
     def text_rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the sentences of each record, as its `texts` gives them."""
         record_type = RECORD_TYPES[self.kind]
-        if any(name in self.table.column_names for name in record_type.optional_fields) or (
+        if any(name in self.table.column_names for name in record_type.optional_texts) or (
             self.kind == RecordKind.RANKING
         ):
             return (record.texts() for record in self)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -233,7 +234,7 @@ def _checked(rows: Iterable[Row], kind: RecordKind, faults: Faults) -> Iterator[
                 cells[name] = cell_value(name, row.cells[name], is_sentence=name in OWN[kind])
             except ValueError as error:
                 problems.append(str(error))
-        problems.extend(unmatched_grades(cells))
+        problems.extend(unmatched_lists(cells))
         identity = cells.get("id", "")
         if identity and lines.setdefault(identity, row.line) != row.line:
             problems.append(f"duplicate id '{identity}', first in line {lines[identity]}")
@@ -258,12 +259,15 @@ _EXAMPLES = {
     "further_negatives": _TEXTS,
     "further_queries": _TEXTS,
     "grades": "[1, 0]",
+    "scores": "[7.5, -2.1]",
 }
+MAY_BE_EMPTY = ("further_negatives", "further_queries", "scores")
 _ITEM_NAMES = {
     "candidates": "candidate {}",
     "further_negatives": "further negative {}",
     "further_queries": "further query {}",
     "grades": "grade (candidate {})",
+    "scores": "score {}",
 }
 
 
@@ -277,6 +281,8 @@ def cell_value(name: str, value: object, *, is_sentence: bool) -> Any:  # noqa: 
         return [_text(text, one, is_sentence=is_sentence) for one, text in numbered(value, name)]
     if name == "grades":
         return [_score(grade, one) for one, grade in numbered(value, name)]
+    if name == "scores":
+        return teacher_scores(value)
     return _text(value, name, is_sentence=is_sentence)
 
 
@@ -293,14 +299,23 @@ def numbered(value: object, name: str) -> Iterator[tuple[str, object]]:
             items = None
     if not isinstance(items, list):
         raise ValueError(f"{name} is not a list like {_EXAMPLES[name]}: {value!r}")
-    if not items and name not in ("further_negatives", "further_queries"):
+    if not items and name not in MAY_BE_EMPTY:
         raise ValueError(f"{name} is empty")
     for number, item in enumerate(items, start=1):
         yield _ITEM_NAMES[name].format(number), item
 
 
-def unmatched_grades(cells: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong where candidates and grades are not of one number."""
+def teacher_scores(value: object) -> list[float]:
+    """Return the scores of a triplet, of any range; raises ValueError if one is no finite number."""
+    return [_finite(score, one) for one, score in numbered(value, "scores")]
+
+
+def unmatched_lists(cells: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong where candidates and grades, or sentences and scores, are not of one number."""
+    if cells.get("scores"):
+        num_negatives = 1 + len(cells.get("further_negatives", ()))
+        if len(cells["scores"]) != 1 + num_negatives:
+            yield f"{len(cells['scores'])} scores, but 1 positive and {num_negatives} negatives"
     sizes = {name: len(cells[name]) for name in ("candidates", "grades") if name in cells}
     if len(set(sizes.values())) > 1:
         yield f"{sizes['candidates']} candidates, but {sizes['grades']} grades"
@@ -316,17 +331,29 @@ def _text(value: object, name: str, *, is_sentence: bool) -> str:
     return value
 
 
-def _score(value: object, name: str) -> float:
+def _number(value: object, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"{name} is not a number: {value!r}")
     try:
-        score = float(value)
+        number = float(value)
     except ValueError:
         raise ValueError(f"{name} is not a number: {value!r}") from None
     except OverflowError:
-        score = float("inf")
-    if score != score:
+        number = float("inf")
+    if number != number:
         raise ValueError(f"{name} is NaN")
+    return number
+
+
+def _finite(value: object, name: str) -> float:
+    number = _number(value, name)
+    if math.isinf(number):
+        raise ValueError(f"{name} is infinite")
+    return number
+
+
+def _score(value: object, name: str) -> float:
+    score = _number(value, name)
     if not 0.0 <= score <= 1.0:
         raise ValueError(
             f"{name} {value} is outside [0, 1]; others are read with --score-range LOW,HIGH, or score_range"

@@ -46,7 +46,7 @@ class Description(BaseModel):
     dropped: dict[str, int] = Field(description="reason -> number")
     words: dict[str, WordCounts] = Field(description="by column")
     scores: dict[str, int] = Field(
-        description="by score (rankings: grade) if there are few, else by the nearest tenth"
+        description="by score (rankings: grade; triplets: a teacher's) if there are few, else by tenths"
     )
     num_identical: int = Field(description="two sentences of the record are equal")
     num_nearly_identical: int = Field(description="equal but for case and full stops at the end, or equal")
@@ -151,8 +151,8 @@ def _scores(table: pa.Table) -> dict[str, int]:
     """Count the scores, in ascending order."""
     if "score" in table.column_names:
         scores = table.column("score").to_numpy()
-    elif "grades" in table.column_names:
-        scores = table.column("grades").combine_chunks().flatten().to_numpy()
+    elif lists := {"grades", "scores"} & {*table.column_names}:
+        scores = table.column(lists.pop()).combine_chunks().flatten().to_numpy()
     else:
         return {}
     values, counts = np.unique(scores, return_counts=True)

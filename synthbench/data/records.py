@@ -33,7 +33,9 @@ class Record:
     kind: ClassVar[RecordKind]
     text_fields: ClassVar[tuple[str, ...]]
     optional_fields: ClassVar[tuple[str, ...]] = ()
-    """Texts that most records of a kind have none of: no column and no part of an id where there are none."""
+    """What most records of a kind have none of: no column and no part of an id where there is none."""
+    optional_texts: ClassVar[tuple[str, ...]] = ()
+    """Those optional fields that hold sentences."""
 
     id: str = ""
     split: str = "train"
@@ -96,20 +98,27 @@ class Pair(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triplet(Record):
-    """An anchor, a sentence that means the same, and a hard negative; `further_negatives` may follow it."""
+    """An anchor, a sentence that means the same, and a hard negative; `further_negatives` may follow it.
+
+    `scores` are a teacher's, of any range: of the anchor with the positive, with the negative, and with each
+    further negative, in this order. They are empty where no teacher has scored.
+    """
 
     kind = RecordKind.TRIPLET
     text_fields = ("anchor", "positive", "negative")
-    optional_fields = ("further_negatives",)
+    optional_fields = ("further_negatives", "scores")
+    optional_texts = ("further_negatives",)
 
     anchor: str
     positive: str
     negative: str
     further_negatives: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        # Stored rows come back as lists.
+        # Stored rows come back as lists, and whole numbers as they are: equal records must be equal.
         object.__setattr__(self, "further_negatives", tuple(self.further_negatives))
+        object.__setattr__(self, "scores", tuple(map(float, self.scores)))
 
     @property
     def negatives(self) -> tuple[str, ...]:
@@ -139,6 +148,7 @@ class Ranking(Record):
     kind = RecordKind.RANKING
     text_fields = ("query", "candidates")
     optional_fields = ("further_queries",)
+    optional_texts = optional_fields
 
     query: str
     candidates: tuple[str, ...]
@@ -223,6 +233,7 @@ def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
         "grades": pa.list_(pa.float64()),
         "further_queries": pa.list_(pa.string()),
         "further_negatives": pa.list_(pa.string()),
+        "scores": pa.list_(pa.float64()),
     }
     names = (*RECORD_TYPES[kind].own_fields(), *(field.name for field in fields(Record)))
     names += RECORD_TYPES[kind].optional_fields if with_optional else ()

@@ -57,7 +57,7 @@ def table_batches(kind: RecordKind, table: "pa.Table") -> Iterator[Rows]:
 def text_columns(kind: RecordKind, known: Sequence[str]) -> list[str]:
     """Return the columns with sentences, in the order of `Record.texts`."""
     first, *others = RECORD_TYPES[kind].text_fields
-    further = [name for name in RECORD_TYPES[kind].optional_fields if name in known]
+    further = [name for name in RECORD_TYPES[kind].optional_texts if name in known]
     # Further queries stand behind the query, further negatives behind the negative.
     return [first, *further, *others] if kind == RecordKind.RANKING else [first, *others, *further]
 

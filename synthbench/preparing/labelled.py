@@ -1,44 +1,27 @@
 """Steps that keep what a labeller or an LLM agrees with."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from synthbench.data.records import RECORD_TYPES, Pair, Record, RecordKind, ScoredPair, Triplet
-from synthbench.labellers import Labeller
+from synthbench.labellers import Labeller, Texts
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.models.work import Work
 from synthbench.plugins import Step, StepContext, TrainedModel
 
 
-class KeepConsistent(Step):
-    """Keep the records whose intended label a labeller confirms.
-
-    Scored pairs: its score is at most `tolerance` from theirs. Pairs: at most `tolerance` below 1. Triplets:
-    the positive's score is at least `margin` above that of every negative.
-    """
-
-    version = 1
-    kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+class LabelledStep(Step):
+    """Score the first sentence of each record with each of its others, and use the scores."""
 
     labeller: Labeller = Field(description="what scores the pairs")
     sources: dict[Literal["gold", "dev"], str] = Field(
         default_factory=dict,
         description="of a trained labeller: `gold`, the source of its pairs, and `dev`, which selects",
-    )
-    tolerance: float = Field(
-        0.25,
-        ge=0.0,
-        lt=1.0,
-        description="of pairs: most that the labeller's score may differ from the intended one",
-    )
-    margin: float = Field(
-        0.0,
-        ge=0.0,
-        lt=1.0,
-        description="of triplets: least that the positive's score must be above a negative's",
     )
     seed: int = Field(0, ge=0, lt=2**32, description="of the labeller's training")
 
@@ -71,21 +54,55 @@ class KeepConsistent(Step):
         """Return a request for each record, at least; a triplet takes one for each negative more."""
         return self.labeller.asks(num_records)
 
+    def _scored(
+        self, records: Sequence[Record], score: "Scoring", context: StepContext
+    ) -> Sequence[tuple[Record, Sequence[float]]]:
+        """Return the records with their scores; those without a clear score go, and are counted."""
+        pairs = sorted({pair for record in records for pair in _pairs(record)})
+        found = score(len(pairs), pairs.__getitem__, "labeller", context)
+        scores = {pairs[index]: verdict.value for index, verdict in found}
+        rows = ((record, [scores[pair] for pair in _pairs(record)]) for record in records)
+        clear = [
+            (record, [value for value in values if value is not None])
+            for record, values in rows
+            if None not in values
+        ]
+        context.count_dropped("no clear score", len(records) - len(clear))
+        return clear
+
+
+Scoring = Callable[[int, Texts, str, StepContext], Iterator[tuple[int, Verdict]]]
+"""A labeller's way to score pairs."""
+
+
+class KeepConsistent(LabelledStep):
+    """Keep the records whose intended label a labeller confirms.
+
+    Scored pairs: its score is at most `tolerance` from theirs. Pairs: at most `tolerance` below 1. Triplets:
+    the positive's score is at least `margin` above that of every negative.
+    """
+
+    version = 1
+    kinds = frozenset({RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET})
+
+    tolerance: float = Field(
+        0.25,
+        ge=0.0,
+        lt=1.0,
+        description="of pairs: most that the labeller's score may differ from the intended one",
+    )
+    margin: float = Field(
+        0.0,
+        ge=0.0,
+        lt=1.0,
+        description="of triplets: least that the positive's score must be above a negative's",
+    )
+
     def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the records that the labeller confirms; those without a clear score go, and are counted."""
-        pairs = sorted({pair for record in records for pair in _pairs(record)})
-        found = self.labeller.verdicts(len(pairs), pairs.__getitem__, "labeller", context)
-        scores = {pairs[index]: verdict for index, verdict in found}
-        kept, num_unclear = [], 0
-        for record in records:
-            labels = [scores[pair].value for pair in _pairs(record)]
-            clear = [label for label in labels if label is not None]
-            if len(clear) < len(labels):
-                num_unclear += 1
-            elif self._confirms(record, clear):
-                kept.append(record)
-        context.count_dropped("no clear score", num_unclear)
-        context.count_dropped("the labeller disagrees", len(records) - len(kept) - num_unclear)
+        scored = self._scored(records, self.labeller.verdicts, context)
+        kept = [record for record, scores in scored if self._confirms(record, scores)]
+        context.count_dropped("the labeller disagrees", len(scored) - len(kept))
         return kept
 
     def _confirms(self, record: Record, labels: Sequence[float]) -> bool:
@@ -94,6 +111,44 @@ class KeepConsistent(Step):
             return all(positive - negative >= self.margin for negative in negatives)
         intended = record.score if isinstance(record, ScoredPair) else 1.0
         return abs(labels[0] - intended) <= self.tolerance + ROUNDING
+
+
+class ScoreTriplets(LabelledStep):
+    """Give each triplet a teacher's scores of its positive and its negatives, as margin-MSE learns them.
+
+    `scale: own` takes what the labeller gives: of a cross-encoder without an activation, as those of MS
+    MARCO, its logits (Wang et al. 2022, GPL, section 3.2). `scale: logit` takes log(s / (1 - s)) of a score s
+    in [0, 1], which is the logit of a cross-encoder whose activation is the sigmoid; s is first limited to
+    [0.0001, 0.9999].
+    """
+
+    version = 1
+    kinds = frozenset({RecordKind.TRIPLET})
+
+    scale: Literal["own", "logit"] = Field(
+        "own",
+        description="own: the labeller's scores as they are, of any range; logit: the logits of its scores in"
+        " [0, 1]",
+    )
+
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
+        """Return the triplets with scores; those without a clear score go, and are counted."""
+        labeller = self.labeller
+        score = labeller.own_scores if self.scale == "own" else labeller.verdicts
+        return [
+            replace(record, scores=tuple(map(_logit, scores) if self.scale == "logit" else scores))
+            for record, scores in self._scored(records, score, context)
+            if isinstance(record, Triplet)
+        ]
+
+
+LEAST = 1e-4
+"""Scores nearer to 0 or 1 than this count as this near: the logit of 0 has no bound."""
+
+
+def _logit(score: float) -> float:
+    limited = min(max(score, LEAST), 1 - LEAST)
+    return math.log(limited / (1 - limited))
 
 
 ROUNDING = 1e-9

@@ -4,12 +4,13 @@ import contextlib
 import io
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
+from synthbench.data.draws import digest
 from synthbench.data.likeness import directions
 from synthbench.data.records import Pair, Record, RecordKind, Triplet
 from synthbench.errors import UserError
@@ -119,6 +120,50 @@ class MineNegatives(Step):
         return dict(found)
 
 
+class DrawNegatives(Step):
+    """Make triplets of one negative each: each triplet becomes `number` with negatives drawn from its own.
+
+    GPL draws one of a query's mined negatives for each training example (Wang et al. 2022, section 3.2):
+    queries times `number` is steps times batch size. No negative is drawn twice for a record; one with fewer
+    gives all of them. Their scores stay with them.
+    """
+
+    version = 1
+    kinds = frozenset({RecordKind.TRIPLET})
+
+    number: int = Field(1, ge=1, le=1000, description="triplets of each record, at most its negatives")
+    seed: int = Field(0, description="decides which negatives are drawn")
+
+    def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
+        """Return the triplets; their ids are those of the records with the number of the negative."""
+        return [drawn for record in records if isinstance(record, Triplet) for drawn in self._drawn(record)]
+
+    def expected(self, num_records: int) -> int:
+        """Return `number` for each record, at most."""
+        return num_records * self.number
+
+    def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
+        """Return how many fewer triplets there are, for lack of negatives."""
+        num_lacking = self.number * len(before) - len(after)
+        return f"{num_lacking} fewer than wanted, for lack of negatives" if num_lacking else ""
+
+    def _drawn(self, record: Triplet) -> Sequence[Triplet]:
+        ranked = sorted(
+            range(len(record.negatives)),
+            key=lambda index: digest("draw-negatives", self.seed, record.id, index),
+        )
+        return [
+            replace(
+                record,
+                id=f"{record.id}/negative{index + 1}",
+                negative=record.negatives[index],
+                further_negatives=(),
+                scores=(record.scores[0], record.scores[index + 1]) if record.scores else (),
+            )
+            for index in ranked[: self.number]
+        ]
+
+
 class _Miner:
     """Any encoder as the miner takes one: it asks for unit vectors and their cosines."""
 
@@ -150,7 +195,9 @@ class _Miner:
 
 
 def _with_negatives(record: Pair | Triplet, negatives: Sequence[str]) -> Triplet:
-    names = [each.name for each in fields(record) if each.name not in ("negative", "further_negatives")]
+    # A teacher's scores were those of the former negatives.
+    replaced = ("negative", "further_negatives", "scores")
+    names = [each.name for each in fields(record) if each.name not in replaced]
     shared = {name: getattr(record, name) for name in names}
     first, *further = negatives
     return Triplet(**shared, negative=first, further_negatives=tuple(further))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from synthbench.data.importing import numbered, unmatched_grades
+from synthbench.data.importing import numbered, teacher_scores, unmatched_lists
 from synthbench.data.records import RECORD_TYPES, Ranking, RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.sources.reading import (
@@ -108,7 +108,7 @@ def read_file(path: Path, columns: Columns) -> Content:
         except ValueError as error:
             problems.add(f"{path}:{line}: {error}{_way_out(row, columns.kind)}")
             continue
-        unmatched = list(unmatched_grades(values))
+        unmatched = list(unmatched_lists(values))
         if unmatched:
             problems.add(f"{path}:{line}: {unmatched[0]}")
             continue
@@ -160,6 +160,8 @@ def _values(row: Mapping[str, Any], columns: Columns) -> Iterator[tuple[str, Any
             yield name, score_of(value, columns.score_range)
         elif name == "grades":
             yield name, [score_of(grade, columns.score_range, one) for one, grade in numbered(value, name)]
+        elif name == "scores":
+            yield name, teacher_scores(value)
         elif name in ("candidates", "further_negatives", "further_queries"):
             yield name, [sentence_of(text, one) for one, text in numbered(value, name)]
         elif name in OPTIONAL_FIELDS:

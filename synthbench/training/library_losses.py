@@ -8,7 +8,7 @@ from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.models.pretrained import Pretrained
-from synthbench.training.objectives import CONTRASTIVE_COLUMNS, Objective
+from synthbench.training.objectives import CONTRASTIVE_COLUMNS, SCORES, Objective
 from synthbench.training.settings import OF_RECORD
 
 if TYPE_CHECKING:
@@ -37,8 +37,10 @@ class LibraryLoss(BaseModel):
     """A loss of sentence-transformers; the library's own defaults hold where nothing is given.
 
     cosine, cosent, angle: of scored pairs. multiple-negatives, gist and their cached forms: of pairs, or of
-    triplets. margin-mse: of triplets, with a cross-encoder as teacher (Hofstätter et al. 2020, arXiv
-    2010.02666). distillation: of sentences, whose vectors are to be an encoder's (the teacher's).
+    triplets. margin-mse: of triplets with a teacher's scores, or with a cross-encoder as teacher (Hofstätter
+    et al. 2020, arXiv 2010.02666): the mean square of the difference between s(anchor, positive) - s(anchor,
+    negative) and the same of the teacher's scores. distillation: of sentences, whose vectors are to be an
+    encoder's (the teacher's).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -59,7 +61,13 @@ class LibraryLoss(BaseModel):
     )
     teacher: Pretrained | None = Field(
         None,
-        description="of margin-mse: a cross-encoder with the margins; of distillation: an encoder",
+        description="of margin-mse: a cross-encoder with the margins, null: the triplets have a teacher's"
+        " scores (step `score-triplets`); of distillation: an encoder",
+    )
+    similarity: Literal["dot", "cosine"] = Field(
+        "dot",
+        exclude_if=lambda similarity: similarity == "dot",
+        description="of margin-mse: the similarity whose margins are compared with the teacher's",
     )
     dimensions: tuple[int, ...] = Field(
         (),
@@ -73,8 +81,11 @@ class LibraryLoss(BaseModel):
             "teacher": self.name in ("margin-mse", "distillation"),
         }
         for key, is_taken in takes.items():
-            if is_taken != (getattr(self, key) is not None):
+            is_optional = self.name == "margin-mse" and key == "teacher"
+            if is_taken != (getattr(self, key) is not None) and not is_optional:
                 raise ValueError(f"loss {self.name} {f'needs `{key}`' if is_taken else f'takes no `{key}`'}")
+        if self.similarity != "dot" and self.name != "margin-mse":
+            raise ValueError(f"loss {self.name} takes no `similarity`; only margin-mse does")
         if self.temperature is not None and self.name not in SCALED:
             raise ValueError(f"loss {self.name} takes no `temperature`; those that do: {', '.join(SCALED)}")
         if self.guide is not None and self.guide.prompts is not None:
@@ -128,10 +139,18 @@ class LibraryLoss(BaseModel):
             **CONTRASTIVE_COLUMNS,
         }[kind]
         several = kind is RecordKind.TRIPLET
-        return Objective(kind, columns, lambda model: self._module(model, context), takes_several=several)
+        return Objective(
+            kind,
+            columns,
+            lambda model: self._module(model, context),
+            takes_several=several,
+            takes_scores=self.name == "margin-mse" and self.teacher is None,
+        )
 
     def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":
         """Return the table with the teacher's labels or the parts' temperatures, if there are any.
+
+        The scores of triplets, if the loss takes them, come behind the texts.
 
         Raises UserError if some records have more negatives than others.
         """
@@ -148,6 +167,8 @@ class LibraryLoss(BaseModel):
             table = table.drop_columns([OF_RECORD])
             if context.temperatures and self.takes_temperatures:
                 return table.append_column(OF_RECORD, pa.array([heat for _, heat in facts], pa.float32()))
+        if SCORES in table.column_names:
+            return table.drop_columns([SCORES]).append_column(OF_RECORD, table[SCORES])
         if self.teacher is None:
             return table
         return table.append_column(OF_RECORD, pa.array(self._labels(table, self.teacher, context)))
@@ -209,8 +230,12 @@ class LibraryLoss(BaseModel):
             "angle": losses.AnglELoss,
             "multiple-negatives": losses.MultipleNegativesRankingLoss,
             "cached-multiple-negatives": losses.CachedMultipleNegativesRankingLoss,
-            "margin-mse": losses.MarginMSELoss,
         }
+        if self.name == "margin-mse":
+            from sentence_transformers.util import pairwise_cos_sim, pairwise_dot_score
+
+            of_pairs = pairwise_dot_score if self.similarity == "dot" else pairwise_cos_sim
+            return losses.MarginMSELoss(model, of_pairs)
         return makers[self.name](model, **of_scale, **chunks)
 
     def _teacher_size(self, context: "TrainingContext") -> int:

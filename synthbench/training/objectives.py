@@ -29,6 +29,8 @@ class Objective:
     loss: "Callable[[Any], nn.Module]"
     takes_several: bool = False
     """Whether the loss takes several negatives of a record, of which some have fewer."""
+    takes_scores: bool = False
+    """Whether the loss takes a teacher's scores of the triplets, which must then have them."""
 
 
 def _cosine_similarity_loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
@@ -100,8 +102,9 @@ def training_table(
     Data sets of another kind are converted, scored pairs from `positives_from` on to positives. With
     `both_orders` scored pairs that no method made come once more at the end, with their sentences exchanged.
     `weights` say how many times each data set's records come; of a fraction, records are drawn by their ids.
-    `temperatures` of each data set, if given, and numbers of negatives above 1 are in a further column.
-    Raises UserError if data can't be converted, or if nothing is left.
+    `temperatures` of each data set, if given, and numbers of negatives above 1 are in a further column, and a
+    teacher's scores, if the objective takes them, in another.
+    Raises UserError if data can't be converted, if nothing is left, or if a triplet has no scores.
     """
     import pyarrow as pa
 
@@ -115,17 +118,37 @@ def training_table(
         raise UserError(f"nothing to train on: of {total} records in the data, none has split 'train'")
     if both_orders:
         parts += [_exchanged(part) for part in parts]
+    columns = objective.columns
+    if objective.takes_scores:
+        _check_scores(parts)
+        columns = (*columns, SCORES)
     num_negatives = max(map(_num_negatives, parts)) if objective.takes_several else 1
     if num_negatives > 1 or temperatures:
         of_parts = temperatures or [math.nan] * len(parts)
         return pa.concat_tables(
-            _with_facts(part, objective.columns, num_negatives, temperature)
+            _with_facts(part, columns, num_negatives, temperature)
             for part, temperature in zip(parts, of_parts, strict=True)
         )
-    return pa.concat_tables(part.select(list(objective.columns)) for part in parts)
+    return pa.concat_tables(part.select(list(columns)) for part in parts)
 
 
-FURTHER = "further_negatives"
+FURTHER, SCORES = "further_negatives", "scores"
+
+
+def _check_scores(parts: Sequence["pa.Table"]) -> None:
+    """Raise UserError if some triplets have no scores."""
+    num_without = sum(
+        part.num_rows
+        if SCORES not in part.column_names
+        else sum(not scores for scores in part[SCORES].to_pylist())
+        for part in parts
+    )
+    if num_without:
+        num_records = sum(part.num_rows for part in parts)
+        raise UserError(
+            f"loss margin-mse: {num_without} of {num_records} triplets have no scores of a teacher; let the"
+            " step `score-triplets` give them, or set `teacher`"
+        )
 
 
 def _num_negatives(part: "pa.Table") -> int:

@@ -436,6 +436,12 @@ def cases() -> dict[str, Case]:
         {"encoder": {"base": ENCODER}, "number": 2},
         {"data": triplets()},
     )
+    steps["step draw-negatives"] = ("draw-negatives", {"number": 1, "seed": 2}, {"data": triplets()})
+    steps["step score-triplets"] = (
+        "score-triplets",
+        {"labeller": {"encoder": {"base": ENCODER}}, "scale": "own"},
+        {"data": triplets()},
+    )
     evaluators = {
         "sts": ("sts", {}, {"task": task()}),
         "sts mean": ("sts", {"aggregation": "mean"}, {"task": task()}),

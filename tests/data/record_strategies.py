@@ -44,11 +44,16 @@ RECORDS: dict[RecordKind, st.SearchStrategy[Record]] = {
     ),
     RecordKind.PAIR: st.builds(Pair, anchor=SENTENCES, positive=SENTENCES, **SHARED),
     RecordKind.TRIPLET: st.builds(
-        Triplet,
+        lambda scored, is_scored, **values: Triplet(
+            negative=scored[0][0],
+            further_negatives=tuple(text for text, _ in scored[1:]),
+            scores=(7.5, *(score for _, score in scored)) if is_scored else (),
+            **values,
+        ),
+        scored=st.lists(st.tuples(SENTENCES, st.floats(-20.0, 20.0)), min_size=1, max_size=3),
+        is_scored=st.booleans(),
         anchor=SENTENCES,
         positive=SENTENCES,
-        negative=SENTENCES,
-        further_negatives=st.lists(SENTENCES, max_size=2),
         **SHARED,
     ),
     RecordKind.RANKING: st.builds(

@@ -143,6 +143,61 @@ def test_a_teachers_margins_and_vectors_are_the_labels(bert: Path, tmp_path: Pat
     assert table["label"].to_pylist()[0] == pytest.approx(vector.tolist(), abs=1e-5)
 
 
+def with_scores(data: SyntheticDataset) -> SyntheticDataset:
+    return data.with_records(
+        [
+            replace(one, scores=tuple(float(row - 3 * column) for column in range(1 + len(one.negatives))))
+            for row, one in enumerate(data)
+        ]
+    )
+
+
+@pytest.mark.parametrize("similarity", ["dot", "cosine"])
+@pytest.mark.parametrize("further", [(), ("moon rain", "leaf")])
+def test_margin_mse_of_scored_triplets_is_the_mean_square_of_differences_between_margins(
+    bert: Path, tmp_path: Path, similarity: str, further: tuple[str, ...]
+) -> None:
+    data = with_scores(several(4, further))
+    named = loss(name="margin-mse", similarity=similarity)
+    context = context_in(tmp_path)
+    objective = named.objective(context)
+    table = named.labelled(training_table([data], objective), context)
+    assert table.column_names[:3] == ["anchor", "positive", "negative"]
+    assert table.column_names[-1] == "label"
+    model = build_encoder(Pretrained(model=str(bert)), 0, "cpu").eval()
+    module = objective.loss(model)
+    columns = [
+        torch.tensor(model.encode(table[name].to_pylist()), dtype=torch.float64)
+        for name in table.column_names[:-1]
+    ]
+    found = module.compute_loss_from_embeddings(columns, torch.tensor(table["label"].to_pylist())).item()
+
+    def near(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
+        norms = 1.0 if similarity == "dot" else np.linalg.norm(one) * np.linalg.norm(other)
+        return float(np.dot(one, other) / norms)
+
+    anchors, positives, *negatives = (column.numpy() for column in columns)
+    squares = [
+        (near(anchors[row], positives[row]) - near(anchors[row], texts[row]) - 3 * (1 + number)) ** 2
+        for number, texts in enumerate(negatives)
+        for row in range(4)
+    ]
+    assert found == pytest.approx(float(np.mean(squares)), rel=1e-6)
+
+
+def test_margin_mse_trains_on_scores_without_a_teacher(bert: Path, tmp_path: Path) -> None:
+    made = trained(bert, tmp_path, with_scores(triplets(12)), loss={"name": "margin-mse"})
+    assert np.isfinite(made).all()
+
+
+def test_triplets_without_scores_and_no_teacher_are_refused_with_the_step_that_scores(
+    bert: Path, tmp_path: Path
+) -> None:
+    mixed = triplets(3).with_records([*list(triplets(3))[1:], *list(with_scores(triplets(1)))])
+    with refused("2 of 3 triplets", "score-triplets", "teacher"):
+        trained(bert, tmp_path, mixed, loss={"name": "margin-mse"})
+
+
 def several(number: int, further: tuple[str, ...] = ("moon rain",)) -> SyntheticDataset:
     data = triplets(number)
     return data.with_records([replace(one, further_negatives=further) for one in data])
@@ -227,7 +282,8 @@ def test_both_orders_are_of_scored_pairs() -> None:
     ("fields", "said"),
     [
         ({"name": "gist"}, "loss gist needs `guide`"),
-        ({"name": "margin-mse"}, "loss margin-mse needs `teacher`"),
+        ({"name": "distillation"}, "loss distillation needs `teacher`"),
+        ({"name": "cosine", "similarity": "cosine"}, "loss cosine takes no `similarity`"),
         ({"name": "cosent", "guide": {"model": "m"}}, "loss cosent takes no `guide`"),
         ({"name": "gist", "guide": {"model": "m", "prompts": {"query": "q: "}}}, "leave out guide.prompts"),
         ({"name": "cosine", "temperature": 0.1}, "loss cosine takes no `temperature`"),
