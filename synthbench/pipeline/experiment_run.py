@@ -2,8 +2,8 @@
 
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,8 @@ from synthbench.pipeline.estimates.side_by_side import local_devices
 from synthbench.pipeline.invocation import Invocation
 from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.audits import deliver_sheet
-from synthbench.pipeline.results.collect import collect
+from synthbench.pipeline.results.collect import collect, request
+from synthbench.pipeline.results.so_far import runs_so_far
 from synthbench.plugins import ChatModel
 from synthbench.reporting.files import (
     current_report,
@@ -41,8 +42,9 @@ from synthbench.reporting.files import (
     report_folder,
     report_inputs,
 )
-from synthbench.reporting.results import ExperimentResult
+from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.runtime import Progress, Runtime
+from synthbench.tracking.live import LiveNames, live_tracking
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted
 
@@ -100,7 +102,7 @@ def compute(
     executing = _executor(plan, store, runtime, jobs, say)
     with disk_errors(store.root), in_progress, llm_servers as llm, executing as workers:
         runner = Runner(store, workers, runtime, progress, llm, experiment.name, monitor)
-        with progress.watching(monitor):
+        with progress.watching(monitor), _live_tracking(invocation, plan, store, monitor, progress):
             report = runner.run(plan, matching(plan, force))
         _remember_addresses(store, plan, progress)
         progress.say(_summary(plan, report))
@@ -137,6 +139,21 @@ def record(computed: Computed, progress: RunProgress) -> Recorded:
     unjudged = (audit for audit in result.audits if audit.audit is None)
     sheets = tuple(deliver_sheet(audit, computed.artifacts, folder) for audit in unjudged)
     return Recorded(tracked, errors, edited, sheets)
+
+
+def _live_tracking(
+    invocation: Invocation, plan: Plan, store: Store, monitor: RunMonitor, progress: RunProgress
+) -> AbstractContextManager[None]:
+    """Let curves and scores reach MLflow while the run goes on."""
+    name, overrides = invocation.experiment.name, invocation.overrides
+    names = LiveNames(name, " ".join((name, *overrides)), request(invocation.experiment, overrides))
+
+    def so_far() -> Iterable[tuple[RunResult, bool]]:
+        missing = monitor.missing
+        # Where nothing is missing, nothing is computed, and the result is there in a moment.
+        return runs_so_far(plan, store, missing) if missing else ()
+
+    return live_tracking(MlflowTracker(home()), names, so_far, progress.say)
 
 
 @contextmanager

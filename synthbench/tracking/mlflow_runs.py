@@ -138,7 +138,7 @@ class RunWriter:
         )
         self._write_rows(parent_id, former_children)
         shared = {**legal_texts(self.settings.shared), "num_runs": str(len(self.result.runs))}
-        self._log_batches(parent_id, experiment_points(self.result), shared)
+        log_points(self.client, parent_id, experiment_points(self.result), shared)
         self._log_parent_artifacts(parent_id, report_folder)
         for view in self._views():
             self.client.set_experiment_tag(self.experiment_id, *view.tag)
@@ -170,7 +170,7 @@ class RunWriter:
                 for tag, value in where.items():
                     self.client.set_tag(child_id, tag, value)
             points = [*score_points(self.columns.samples(runs)), Point("num_seeds", len(runs))]
-            self._log_batches(row_id, points, legal_texts(self.settings.row(runs[0])))
+            log_points(self.client, row_id, points, legal_texts(self.settings.row(runs[0])))
             self.client.set_terminated(row_id)
 
     def _reusable(self, former_children: Sequence["Run"]) -> dict[str, str]:
@@ -203,7 +203,7 @@ class RunWriter:
         run_id = self._create(run_name(run), "run", tags)
         model_id = log_model(self.client, (self.experiment_id, run_id), run_name(run), run, parameters)
         scores = score_points(self.columns.samples((run,)), model_id)
-        self._log_batches(run_id, [*scores, *run_points(run)], parameters)
+        log_points(self.client, run_id, [*scores, *run_points(run)], parameters)
         log_datasets(self.client, run_id, run)
         self._log_items(run_id, run)
         self.client.set_terminated(run_id)
@@ -237,16 +237,6 @@ class RunWriter:
         all_tags = {KIND_TAG: kind, EXPERIMENT_TAG: self.result.identity, **tags}
         return str(self.client.create_run(self.experiment_id, tags=all_tags, run_name=name).info.run_id)
 
-    def _log_batches(self, run_id: str, points: Sequence[Point], parameters: Mapping[str, str]) -> None:
-        from mlflow.entities import Metric, Param
-
-        now = int(time.time() * 1000)
-        metrics = [Metric(point.name, point.value, now, point.step, point.model or None) for point in points]
-        params = [Param(key, value) for key, value in parameters.items()]
-        while metrics or params:
-            self.client.log_batch(run_id, metrics[:METRICS_PER_BATCH], params[:PARAMETERS_PER_BATCH])
-            metrics, params = metrics[METRICS_PER_BATCH:], params[PARAMETERS_PER_BATCH:]
-
     def _log_items(self, run_id: str, run: RunResult) -> None:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -272,6 +262,20 @@ class RunWriter:
                 (folder / "report").mkdir(exist_ok=True)
                 shutil.copyfile(file, folder / "report" / file.name)
             self.client.log_artifacts(run_id, name)
+
+
+def log_points(
+    client: "MlflowClient", run_id: str, points: Sequence[Point], parameters: Mapping[str, str] | None = None
+) -> None:
+    """Log metrics and parameters, in as many requests as MLflow needs."""
+    from mlflow.entities import Metric, Param
+
+    now = int(time.time() * 1000)
+    metrics = [Metric(point.name, point.value, now, point.step, point.model or None) for point in points]
+    params = [Param(key, value) for key, value in (parameters or {}).items()]
+    while metrics or params:
+        client.log_batch(run_id, metrics[:METRICS_PER_BATCH], params[:PARAMETERS_PER_BATCH])
+        metrics, params = metrics[METRICS_PER_BATCH:], params[PARAMETERS_PER_BATCH:]
 
 
 def result_digest(result: ExperimentResult) -> str:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from synthbench.errors import UserError, did_you_mean
 from synthbench.processes import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
+from synthbench.tracking.live import LiveNames, LiveRuns, delete_live_runs, live_parents
 from synthbench.tracking.mlflow_runs import (
     KIND_TAG,
     LOGGED_TAG,
@@ -30,7 +31,7 @@ from synthbench.tracking.redaction import mask_password_of, redacted
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Run
+    from mlflow.entities import Experiment, Run
 
 SETTINGS = {
     "MLFLOW_LOGGING_LEVEL": "ERROR",
@@ -104,6 +105,36 @@ class MlflowTracker:
                 self._outbox.remove(own)
             return f"{self.location}{page}" if self.is_web else self.location
 
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Let this process alone write to MLflow; raises UserError if MLflow can't be reached."""
+        with self._failures_in_one_line(NOTHING_LOST), self._lock():
+            self._set_up_database()
+            yield
+
+    @contextmanager
+    def sole_computer(self, request: str) -> Iterator[bool]:
+        """Tell whether no other process of this home computes the same request within such a block."""
+        from filelock import FileLock, Timeout
+
+        folder = self.home / "live"
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / f"{request[:16]}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
+
+    def live_runs(self, names: LiveNames) -> LiveRuns:
+        """Return the runs of a result that is being computed; call it, and them, while `writing`."""
+        client = self._client()
+        return LiveRuns(client, self._experiment_id(client, names.experiment), names, self.home)
+
     def load(self, experiment: str, request: str = "") -> ExperimentResult:
         """Return the experiment's finished result that was logged last, of this `request` if one is given.
 
@@ -124,7 +155,15 @@ class MlflowTracker:
         """
         with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client_with_all(experiment)
-            finished = self._finished(client, experiment)
+            try:
+                finished = self._finished(client, experiment)
+            except UserError:
+                live = live_parents(client, [one.experiment_id for one in _known(client, experiment)])
+                if not live:
+                    raise
+                return Addresses(
+                    live[0].info.run_name, {"so far": _page(live[0].info.experiment_id, live[0].info.run_id)}
+                )
             shown = next((run for run in finished if run.info.run_name == experiment), finished[0])
             return Addresses(shown.info.run_name, pages_of(client, shown))
 
@@ -220,17 +259,14 @@ class MlflowTracker:
         experiment_id = self._experiment_id(client, result.experiment)
         writer = RunWriter(client, experiment_id, result)
         run_id = writer.finished(report_folder) or writer.write(report_folder)
-        return f"/#/experiments/{experiment_id}/runs/{run_id}"
+        delete_live_runs(client, experiment_id, result.request)
+        return _page(experiment_id, run_id)
 
     def _finished(self, client: "MlflowClient", experiment: str) -> list["Run"]:
         """Return the finished parent runs of an experiment or of all, the one logged last first."""
-        known = [one for one in client.search_experiments() if one.name != "Default"]
-        found = [one for one in known if experiment in ("", one.name)]
-        # A search returns a thousand experiments at most, other people's included.
-        if not found and experiment and (one := client.get_experiment_by_name(experiment)):
-            found = [one] if one.lifecycle_stage == "active" else []
+        found = _known(client, experiment)
         if not found:
-            hint = did_you_mean(experiment, [one.name for one in known])
+            hint = did_you_mean(experiment, [one.name for one in _known(client, "")])
             of = f" of '{experiment}'" if experiment else ""
             raise UserError(f"no tracked results{of} in {self._shown_uri}{hint}")
         finished = client.search_runs(
@@ -263,6 +299,20 @@ class MlflowTracker:
         except _foreseen_failures() as error:
             reason = mask_password_of(self.uri, _reason(error))
             raise UserError(f"MLflow at {self._shown_uri} failed: {reason}; {what_now}") from error
+
+
+def _known(client: "MlflowClient", experiment: str) -> list["Experiment"]:
+    """Return the experiment with this name, all if none is given."""
+    known = [one for one in client.search_experiments() if one.name != "Default"]
+    found = [one for one in known if experiment in ("", one.name)]
+    # A search returns a thousand experiments at most, other people's included.
+    if not found and experiment and (one := client.get_experiment_by_name(experiment)):
+        found = [one] if one.lifecycle_stage == "active" else []
+    return found
+
+
+def _page(experiment_id: str, run_id: str) -> str:
+    return f"/#/experiments/{experiment_id}/runs/{run_id}"
 
 
 def _sqlite_uri(file: Path) -> str:

@@ -96,6 +96,12 @@ def run_points(run: RunResult) -> list[Point]:
     return [*_scores(run), *_training(run), *_data(run)]
 
 
+def live_points(run: RunResult) -> list[Point]:
+    """Return what is known of an unfinished run, under the names that it will have in the end."""
+    main = [Point(legal_name("score", one.task), one.scores[one.main_score]) for one in run.scores]
+    return [*main, *_scores(run), *_curve(run)]
+
+
 def legal_texts(texts: Mapping[str, str], length: int = VALUE_LENGTH) -> dict[str, str]:
     """Return parameters or tags with names and lengths that MLflow accepts."""
     return {legal_name(key): _cut(text, length) for key, text in texts.items()}
@@ -141,9 +147,13 @@ def _data(run: RunResult) -> Iterator[Point]:
         yield Point(legal_name("overlap", overlap.task), overlap.sharing[NORMALISED] / overlap.num_items)
 
 
-def _training(run: RunResult) -> Iterator[Point]:
+def _curve(run: RunResult) -> Iterator[Point]:
     for step, name, value in run.history:
         yield Point(legal_name("training", name), value, step)
+
+
+def _training(run: RunResult) -> Iterator[Point]:
+    yield from _curve(run)
     if run.dev_score is not None:
         yield Point("dev_score", run.dev_score)
     yield Point("num_steps", run.num_steps)

@@ -8,6 +8,9 @@ from typing import Any
 
 from synthbench.durability import file_hash, sync_folder, sync_tree, write_atomically
 
+DEV_SCORE, LOSS = "dev_score", "loss"
+History = list[dict[str, Any]]
+"""The log of a training, as transformers keeps it: a step and figures in each entry."""
 _PREFIX = "checkpoint-"
 _MARKER = "complete"
 _STATE_FILE = "trainer_state.json"
@@ -52,11 +55,24 @@ class Checkpoints:
                 return f"the checksum of {name} differs"
         return ""
 
-    def history(self, step: int) -> list[dict[str, Any]]:
+    def history(self, step: int) -> History:
         """Return the log of a training up to a checkpoint, as transformers keeps it there."""
         state = json.loads((self.path(step) / _STATE_FILE).read_text(encoding="utf-8"))
-        history: list[dict[str, Any]] = state["log_history"]
+        history: History = state["log_history"]
         return history
+
+    def curves_so_far(self) -> tuple[tuple[int, str, float], ...]:
+        """Return the curves up to the newest checkpoint; none while a training has written none.
+
+        Another process may be writing and deleting checkpoints: what it takes away is no longer the newest.
+        """
+        for step in reversed(self.steps()):
+            try:
+                if (self.path(step) / _MARKER).is_file():
+                    return tuple(curves(self.history(step)))
+            except (OSError, ValueError):
+                continue
+        return ()
 
     def keep_only(self, *steps: int) -> None:
         """Delete all other checkpoints."""
@@ -85,3 +101,11 @@ class Checkpoints:
             for file in files
             if file.name != _MARKER
         }
+
+
+def curves(history: History) -> Iterator[tuple[int, str, float]]:
+    """Yield the points (step, name, value) of a training's curves: loss and dev score."""
+    for entry in history:
+        for name in (LOSS, DEV_SCORE):
+            if name in entry:
+                yield entry["step"], name, float(entry[name])

@@ -18,7 +18,7 @@ from synthbench.errors import UserError
 from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.runtime import Progress, ProgressTask
-from synthbench.training.checkpoints import Checkpoints
+from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
 from synthbench.training.computation import check_precision, checkpoint_activations, products_in
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import (
@@ -33,9 +33,7 @@ from synthbench.training.trainers import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DEV_SCORE = "dev_score"
 PAUSED_SCORE = "paused_dev_score"
-LOSS = "loss"
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 _POINTS_OF_LOSS_CURVE = 100
 _PAUSED_FOLDER = "paused"
@@ -43,8 +41,6 @@ _M_TRIM_THRESHOLD = -1
 _M_MMAP_MAX = -4
 _LARGEST = 2**31 - 1
 _GLIBCS_OWN = {_M_TRIM_THRESHOLD: 128 * 1024, _M_MMAP_MAX: 65_536}
-
-History = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
         num_records=job.table.num_rows,
         best_step=None if best is None else best["step"],
         dev_score=None if best is None else best[DEV_SCORE],
-        history=tuple(_curves(history)),
+        history=tuple(curves(history)),
     )
 
 
@@ -350,13 +346,6 @@ def _paused(history: History) -> dict[str, Any] | None:
 def _best(history: History) -> dict[str, Any] | None:
     scored = [entry for entry in history if math.isfinite(entry.get(DEV_SCORE, math.nan))]
     return max(scored, key=lambda entry: float(entry[DEV_SCORE]), default=None)
-
-
-def _curves(history: History) -> Iterator[tuple[int, str, float]]:
-    for entry in history:
-        for name in (LOSS, DEV_SCORE):
-            if name in entry:
-                yield entry["step"], name, float(entry[name])
 
 
 @contextmanager

@@ -131,6 +131,7 @@ class RunMonitor:
     _estimator: Estimator | None = None
     _waiting: dict[str, Stage] = field(default_factory=dict)
     _running: dict[str, tuple[Sequence[Stage], float]] = field(default_factory=dict)
+    _missing: frozenset[str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, needed: Collection[Stage]) -> None:
@@ -140,6 +141,7 @@ class RunMonitor:
             self._estimator = estimator
             self._total = len(needed)
             self._waiting = {stage.identity: stage for stage in needed}
+            self._missing = frozenset(self._waiting)
 
     def started(self, stages: Sequence[Stage]) -> None:
         """Note that stages are being computed, together."""
@@ -148,10 +150,13 @@ class RunMonitor:
             for stage in stages:
                 self._waiting.pop(stage.identity, None)
 
-    def ended(self, stages: Sequence[Stage], executed: Collection[str], seconds: float) -> None:
-        """Note that stages ended, and learn how long the computed ones took."""
+    def ended(
+        self, stages: Sequence[Stage], executed: Collection[str], seconds: float, shared: Collection[str] = ()
+    ) -> None:
+        """Note that stages ended, computed here or (`shared`) elsewhere, and learn how long they took."""
         with self._lock:
             self._running.pop(stages[0].identity, None)
+            self._missing = (self._missing or frozenset()) - {*executed, *shared}
             for stage in stages:
                 if stage.identity in executed and self._estimator is not None:
                     self._estimator.learn(stage, seconds / len(executed))
@@ -173,6 +178,12 @@ class RunMonitor:
         with self._lock:
             running = sum(len(stages) for stages, _ in self._running.values())
             return self._total - len(self._waiting) - running, self._total
+
+    @property
+    def missing(self) -> frozenset[str] | None:
+        """The identities of the stages that have no artifact yet; None before they are known."""
+        with self._lock:
+            return self._missing
 
     @property
     def now(self) -> str:

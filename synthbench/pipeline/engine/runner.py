@@ -292,7 +292,7 @@ class Runner:
                 self.executor.submit(self._job(group, again, position))
             for job, outcome in self.executor.wait():
                 num_running -= len(job.stages)
-                self.monitor.ended(job.stages, outcome.executed, outcome.seconds)
+                self.monitor.ended(job.stages, outcome.executed, outcome.seconds, outcome.shared)
                 if outcome.busy:
                     self._put_back(job, outcome, schedule, said)
                     locked.update(stage.identity for stage in job.stages)

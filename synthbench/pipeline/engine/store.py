@@ -168,6 +168,10 @@ class Store:
         """Tell whether unfinished work of the stage is on this machine."""
         return (self.root / "partial" / identity).is_dir()
 
+    def checkpoints(self, identity: str) -> Path:
+        """Return where a stage that works on this machine keeps its checkpoints, if it has any yet."""
+        return self.root / "partial" / identity / "checkpoints"
+
     def workspace(self, identity: str) -> Path:
         """Return the folder of a stage's unfinished work as a kill left it, but with an empty `output`."""
         folder = self.root / "partial" / identity

@@ -124,7 +124,7 @@ def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
 
 
 def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -> RunResult:
-    model = _trained(run, artifacts)
+    model = trained_model(run, artifacts)
     summary = (artifacts.json(model.identity, SUMMARY_FILE) if model else None) or {}
     parts = run.data.get(model.identity if model else "", {})
     datasets = _datasets(parts, artifacts, experiment.table.counted_parts, _trained_on(model))
@@ -140,7 +140,7 @@ def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -
         chosen={**_chosen(run, artifacts), **({"train.seed": summary["seed"]} if starts else {})},
         num_starts=len(starts) or 1,
         paused_at=starts[0].until if starts else 1.0,
-        scores=tuple(_task_scores(task, stage, artifacts) for task, stage in run.evaluations.items()),
+        scores=tuple(task_scores(task, stage, artifacts) for task, stage in run.evaluations.items()),
         datasets=tuple(datasets),
         history=tuple((step, name, value) for step, name, value in summary.get("history", ())),
         dev_score=summary.get("dev_score"),
@@ -156,8 +156,11 @@ def _run_identity(run: PlannedRun) -> str:
     return _hash(run.variant.label, str(run.seed), *(stage.identity for stage in ends))
 
 
-def _trained(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
-    """Return the training that made the run's model; if several did, the chosen one."""
+def trained_model(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
+    """Return the training that made the run's model; if several did, the chosen one.
+
+    Raises ArtifactDamagedError.
+    """
     return run.model and (artifacts.chosen_input(run.model) or run.model)
 
 
@@ -219,7 +222,8 @@ def _score_counts(stage: Stage, artifacts: Artifacts) -> tuple[int, ...]:
     return score_counts(dataset.column("score")) if dataset.kind is RecordKind.SCORED_PAIR else ()
 
 
-def _task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
+def task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
+    """Return the scores of a finished evaluation; raises ArtifactDamagedError."""
     recorded = artifacts.json(stage.identity, SCORES_FILE)
     items = artifacts.file(stage.identity, ITEMS_FILE)
     assert isinstance(stage.operation, Evaluate)

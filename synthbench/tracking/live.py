@@ -1,0 +1,177 @@
+"""MLflow runs of an experiment that is being computed; its result replaces them."""
+
+import hashlib
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from synthbench.errors import UserError
+from synthbench.reporting.results import RunResult
+from synthbench.tracking.mlflow_runs import KIND_TAG, MAX_RUNS, PARENT_TAG, REQUEST_TAG, log_points
+from synthbench.tracking.payload import legal_texts, live_points, run_name
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+PARENT, CHILD = "live", "live run"
+HOME_TAG = "synthbench.home"
+SECONDS_BETWEEN_UPDATES = 15.0
+SoFar = Callable[[], Iterable[tuple[RunResult, bool]]]
+"""Yields what is known of each run that has a curve or a score, and whether it is finished."""
+
+
+@dataclass
+class LiveRuns:
+    """A parent run, and one for each row with one seed: its curve and its scores as they come.
+
+    `home` is the folder whose results these are. A killed command's runs stay until its successor begins.
+    """
+
+    client: "MlflowClient"
+    experiment_id: str
+    names: "LiveNames"
+    home: Path
+    _parent: str = ""
+    _children: dict[str, str] = field(default_factory=dict)
+    _logged: dict[str, set[tuple[str, int]]] = field(default_factory=dict)
+    _ended: set[str] = field(default_factory=set)
+
+    def update(self, so_far: Iterable[tuple[RunResult, bool]]) -> None:
+        """Log the points that are new, and end the runs that are finished."""
+        for run, is_finished in so_far:
+            if run.identity in self._ended:
+                continue
+            logged = self._logged.setdefault(run.identity, set())
+            new = [point for point in live_points(run) if (point.name, point.step) not in logged]
+            if new:
+                log_points(self.client, self._child(run), new)
+                logged.update((point.name, point.step) for point in new)
+            if is_finished:
+                self.client.set_terminated(self._child(run))
+                self._ended.add(run.identity)
+
+    def end(self) -> None:
+        """Mark what is unfinished as ended by a kill."""
+        unfinished = [run_id for name, run_id in self._children.items() if name not in self._ended]
+        for run_id in [*unfinished, *filter(None, [self._parent])]:
+            self.client.set_terminated(run_id, "KILLED")
+
+    def _child(self, run: RunResult) -> str:
+        if run.identity not in self._children:
+            names = {"variant": run.variant, **run.axes, "seed": str(run.seed)}
+            tags = {PARENT_TAG: self._parent_id(), **legal_texts(names)}
+            self._children[run.identity] = self._create(run_name(run), CHILD, tags)
+        return self._children[run.identity]
+
+    def _parent_id(self) -> str:
+        if not self._parent:
+            delete_live_runs(self.client, self.experiment_id, self.names.request, self._home)
+            self._parent = self._create(f"{self.names.title} (being computed)", PARENT, {})
+        return self._parent
+
+    def _create(self, name: str, kind: str, tags: dict[str, str]) -> str:
+        all_tags = {KIND_TAG: kind, REQUEST_TAG: self.names.request, HOME_TAG: self._home, **tags}
+        return str(self.client.create_run(self.experiment_id, tags=all_tags, run_name=name).info.run_id)
+
+    @property
+    def _home(self) -> str:
+        """A hash: neither the machine's name nor its folders are anybody else's business."""
+        return hashlib.sha256(f"{socket.gethostname()}:{self.home}".encode()).hexdigest()[:16]
+
+
+def live_parents(client: "MlflowClient", experiment_ids: Sequence[str]) -> list["Run"]:
+    """Return the parents of what is being computed, or was until a kill, the newest first."""
+    if not experiment_ids:
+        return []
+    return list(client.search_runs(list(experiment_ids), f"tags.`{KIND_TAG}` = '{PARENT}'"))
+
+
+def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, home: str = "") -> None:
+    """Delete the live runs of a request, of one home or of all."""
+    for kind in (CHILD, PARENT):
+        same = f"tags.`{KIND_TAG}` = '{kind}' and tags.`{REQUEST_TAG}` = '{request}'"
+        same += f" and tags.`{HOME_TAG}` = '{home}'" if home else ""
+        for run in client.search_runs([experiment_id], same, max_results=MAX_RUNS):
+            client.delete_run(run.info.run_id)
+
+
+@dataclass(frozen=True)
+class LiveNames:
+    """What live runs are known by: their MLflow experiment, the result's title, and its request."""
+
+    experiment: str
+    title: str
+    request: str
+
+
+@contextmanager
+def live_tracking(
+    tracker: "MlflowTracker", names: LiveNames, so_far: SoFar, say: Callable[[str], None]
+) -> Iterator[None]:
+    """Record curves and scores in MLflow while the block runs, four times a minute.
+
+    A tracker that fails is named once, and holds up nothing: the result is recorded in the end all the same.
+    A second command with the same request in the same home records nothing live.
+    """
+    with tracker.sole_computer(names.request) as is_sole:
+        if not is_sole:
+            yield
+            return
+        worker = _Worker(tracker, names, so_far, say)
+        thread = threading.Thread(target=worker.run, name="live tracking", daemon=True)
+        thread.start()
+        try:
+            yield
+        except BaseException:
+            worker.is_interrupted = True
+            raise
+        finally:
+            worker.is_over.set()
+            thread.join()
+
+
+@dataclass
+class _Worker:
+    tracker: "MlflowTracker"
+    names: LiveNames
+    so_far: SoFar
+    say: Callable[[str], None]
+    is_interrupted: bool = False
+    is_over: threading.Event = field(default_factory=threading.Event)
+    live: LiveRuns | None = None
+    has_said: bool = False
+
+    def run(self) -> None:
+        """Update until the run is over; what was interrupted leaves all that is known of it."""
+        while not self.is_over.wait(SECONDS_BETWEEN_UPDATES):
+            self._update()
+        if self.is_interrupted:
+            self._update()
+        if self.live is not None:
+            self._guarded(self.live.end)
+
+    def _update(self) -> None:
+        known = list(self.so_far())
+        if known:
+            self._guarded(lambda: self._log(known))
+
+    def _log(self, known: list[tuple[RunResult, bool]]) -> None:
+        self.live = self.live or self.tracker.live_runs(self.names)
+        self.live.update(known)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            with self.tracker.writing():
+                work()
+        except UserError as error:
+            self.live = None
+            if not self.has_said:
+                self.say(f"curves are not tracked while the run goes on: {error}")
+                self.has_said = True
