@@ -104,3 +104,18 @@ def test_a_copy_counts_as_what_was_copied(tmp_path: Path) -> None:
     (copy.path(5) / "weights.pt").write_bytes(b"cut o")  # what a kill left of an earlier attempt
     checkpoints.copy_to(copy.folder)
     assert (copy.steps(), copy.fault(5)) == ([5], "")
+
+
+def test_the_curves_so_far_are_those_of_the_newest_complete_checkpoint(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path)
+    assert checkpoints.curves_so_far() == ()
+    history = [{"step": 2, "loss": 0.5, "epoch": 1}, {"step": 3, "dev_score": 0.25}]
+    for step, log in ((2, history[:1]), (3, history), (4, history)):
+        checkpoints.path(step).mkdir()
+        (checkpoints.path(step) / "trainer_state.json").write_text(json.dumps({"log_history": log}))
+        checkpoints.complete(step)
+    (checkpoints.path(4) / "complete").unlink()
+    assert checkpoints.curves_so_far() == ((2, "loss", 0.5), (3, "dev_score", 0.25))
+    # As long as another process deletes it, the newest may be half gone.
+    (checkpoints.path(3) / "trainer_state.json").unlink()
+    assert checkpoints.curves_so_far() == ((2, "loss", 0.5),)
