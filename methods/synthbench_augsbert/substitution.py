@@ -11,6 +11,7 @@ from pydantic import Field
 
 from synthbench.api import (
     Blank,
+    Expected,
     GenerationContext,
     MaskedLanguageModel,
     MaskedModel,
@@ -50,6 +51,10 @@ class ContextualSubstitution(Method):
     def revisions(self) -> Mapping[str, str]:
         """Return the content hash or commit of the language model."""
         return self.language_model.fingerprint()
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return at most one pair for each copy; how long replacing words takes is unknown."""
+        return Expected(self.copies * num_records["gold"] if "gold" in num_records else None)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each copy of a gold pair of split "train", in gold's order.

@@ -8,8 +8,7 @@ that is changed itself gets another name.
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -18,11 +17,22 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from contract.method_cases import METHOD_CASES
+from contract.stand_ins import (
+    ENCODER,
+    PAIRS,
+    TEXTS,
+    Context,
+    Model,
+    Reply,
+    Silent,
+    numbered,
+    pairs,
+    sentences,
+    triplets,
+)
 
 from synthbench.api import (
-    ChatAnswer,
-    ChatModel,
-    ChatRequest,
     Evaluation,
     Evaluator,
     GenerationContext,
@@ -38,7 +48,6 @@ from synthbench.api import (
     SyntheticDataset,
     Trainer,
     TrainingContext,
-    Triplet,
     Unit,
 )
 from synthbench.models import artifact
@@ -50,105 +59,6 @@ GOLDEN = Path(__file__).with_name("golden_outputs.json")
 EXACT, ROUNDED = 1e-9, 1e-3
 """Relative tolerances: of arithmetic in float64, and of models, whose sums depend on the processor."""
 SMALLEST = 1e-6
-ENCODER = {"model": "sandbox/encoder"}
-TEXTS = (
-    "A man plays a red guitar on the stage.",
-    "Two dogs run along the wet beach.",
-    "The girl paints a picture of the sea.",
-    "A man is playing the guitar.",
-    "Some dogs are running on the beach at noon.",
-    "The children are asleep in the old house.",
-    "Heavy rain delays trains in the north.",
-    "A girl is painting.",
-)
-PAIRS = [(TEXTS[0], TEXTS[3]), (TEXTS[1], TEXTS[4]), (TEXTS[2], TEXTS[7]), (TEXTS[5], TEXTS[6])]
-SCORES = (0.8, 1.0, 0.6, 0.0)
-LABELS = {
-    "1": {"instruction": 'Write two sentences that mean the same.\n1: "<X1>"\n2: "'},
-    "0.5": {"instruction": 'Write two similar sentences.\n1: "<X1>"\n2: "', "counterlabels": ["1"]},
-    "0": {"instruction": 'Write two unlike sentences.\n1: "<X1>"\n2: "', "counterlabels": ["0.5", "1"]},
-}
-
-
-def number(*of: object) -> int:
-    """Return a number that looks random and is the same for equal arguments everywhere."""
-    return int.from_bytes(hashlib.sha256(repr(of).encode()).digest()[:6])
-
-
-class Model:
-    """Gives sentences vectors and pairs scores that no machine computes otherwise."""
-
-    def encode(self, sentences: Sequence[str]) -> np.ndarray:
-        rows = [[number(text, axis) / 2**47 - 1 for axis in range(4)] for text in sentences]
-        return np.array(rows, np.float32)
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
-        return np.array([number(*pair) % 1000 / 1000 for pair in pairs])
-
-
-class Chat:
-    """Answers with a list, or a sentence, that tells every request from every other."""
-
-    def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
-        for asked in requests:
-            told = number(asked.key, asked.sample, asked.sampling, asked.messages)
-            lines = [f"{line}. The number {line} of {told} is new." for line in range(1, 22)]
-            is_list = not asked.messages[-1]["content"].startswith("Input:")
-            yield ChatAnswer(asked, "\n".join(lines) if is_list else f"Sentence: It says {told}.", "")
-
-
-class Silent:
-    """Progress that nobody sees."""
-
-    @contextmanager
-    def task(self, description: str, total: int) -> Iterator["Silent"]:
-        yield self
-
-    def advance(self, amount: int = 1) -> None: ...
-
-    def say(self, message: str) -> None: ...
-
-
-@dataclass
-class Context:
-    """What a method asks for: the models above and given data sets; remembers what it counts."""
-
-    datasets: Mapping[str, SyntheticDataset]
-    counted: dict[str, float] = field(default_factory=dict)
-    runtime: Runtime = field(default_factory=lambda: Runtime(device="cpu", threads=1))
-    progress: Silent = field(default_factory=Silent)
-    finished_units: frozenset[str] = frozenset()
-    llm: ChatModel = field(default_factory=lambda: ChatModel("llm", "http://127.0.0.1:1/v1", "a-model"))
-
-    def is_mine(self, piece: int) -> bool:
-        return True
-
-    def chat(self) -> Chat:
-        return Chat()
-
-    def pair_scorer(self, need: str) -> Model:
-        return Model()
-
-    def encoder(self, need: str) -> Model:
-        return Model()
-
-    def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
-        return iter(())
-
-    def dataset(self, need: str) -> SyntheticDataset:
-        return self.datasets[need]
-
-    def records(self, need: str) -> SyntheticDataset:
-        return self.datasets[need]
-
-    def source(self, name: str) -> SyntheticDataset | None:
-        return self.datasets.get(name)
-
-    def count_dropped(self, reason: str, amount: int = 1) -> None:
-        self.counted[reason] = self.counted.get(reason, 0) + amount
-
-    def measure(self, name: str, value: float) -> None:
-        self.counted[name] = value
 
 
 @dataclass(frozen=True)
@@ -169,6 +79,7 @@ class Case:
     settings: Mapping[str, Any]
     data: Mapping[str, SyntheticDataset] = field(default_factory=dict)
     tolerance: float = EXACT
+    reply: Reply = numbered
 
     @property
     def plugin(self) -> Any:
@@ -181,15 +92,15 @@ class Case:
         run = {"methods": generated, "steps": prepared, "trainers": trained, "evaluators": evaluated}[
             self.group
         ]
-        texts, numbers = run(configured, self.data, folder)
+        texts, numbers = run(configured, self, folder)
         return Output(texts, numbers, self.tolerance)
 
 
-def generated(method: Method, data: Mapping[str, SyntheticDataset], _: Path) -> Any:
+def generated(method: Method, case: Case, _: Path) -> Any:
     """Return what a method needs and makes: keys, texts and provenance, and apart from them the scores."""
-    context = Context(data)
+    context = Context(case.data, case.reply)
     needs = method.needs()
-    sources = {name: each for name, each in data.items() if name not in needs}
+    sources = {name: each for name, each in case.data.items() if name not in needs}
     texts = [json.dumps({name: asdict(each) for name, each in needs.items()})]
     scores: list[float] = []
     outputs = list(method.generate(sources, cast("GenerationContext", context)))
@@ -203,10 +114,10 @@ def generated(method: Method, data: Mapping[str, SyntheticDataset], _: Path) -> 
     return texts, {"scores": scores, **{name: [value] for name, value in context.counted.items()}}
 
 
-def prepared(step: Step, data: Mapping[str, SyntheticDataset], _: Path) -> Any:
+def prepared(step: Step, case: Case, _: Path) -> Any:
     """Return what a step makes of "data", with what it counts; other data sets are its further sources."""
-    context = Context(data)
-    records = tuple(data["data"])
+    context = Context(case.data, case.reply)
+    records = tuple(case.data["data"])
     after = step.apply(records, cast("StepContext", context))
     values = [record.values() for record in after]
     scores = [each.pop("score") for each in values if "score" in each]
@@ -214,7 +125,7 @@ def prepared(step: Step, data: Mapping[str, SyntheticDataset], _: Path) -> Any:
     return [step.remark(records, after), *map(json.dumps, values)], {"scores": scores, **counted}
 
 
-def trained(trainer: Trainer, data: Mapping[str, SyntheticDataset], folder: Path) -> Any:
+def trained(trainer: Trainer, case: Case, folder: Path) -> Any:
     """Return what a training tells, and what its model makes of some sentences."""
     for name in ("checkpoints", "output"):
         (folder / name).mkdir()
@@ -226,7 +137,7 @@ def trained(trainer: Trainer, data: Mapping[str, SyntheticDataset], folder: Path
         return scored[0]
 
     summary = trainer.train(
-        list(data.values()),
+        list(case.data.values()),
         TrainingContext(1, folder / "checkpoints", folder / "output", runtime, Silent(), select),
     )
     model = artifact.load(folder / "output", runtime)
@@ -237,9 +148,9 @@ def trained(trainer: Trainer, data: Mapping[str, SyntheticDataset], folder: Path
     return texts, {"loss": curve, "dev": scored, "model": made.tolist()}
 
 
-def evaluated(evaluator: Evaluator, data: Mapping[str, SyntheticDataset], _: Path) -> Any:
+def evaluated(evaluator: Evaluator, case: Case, _: Path) -> Any:
     """Return scores, per-item columns and influences."""
-    found: Evaluation = evaluator.evaluate(Model(), data["task"])
+    found: Evaluation = evaluator.evaluate(Model(), case.data["task"])
     columns = {name: np.array(values) for name, values in found.items.items()}
     influence = evaluator.influence(columns, found.scores)
     numbers = {name: [value] for name, value in found.scores.items()}
@@ -250,23 +161,6 @@ def evaluated(evaluator: Evaluator, data: Mapping[str, SyntheticDataset], _: Pat
         elif name != "id":
             texts.append(f"{name}: {column.tolist()}")
     return texts, numbers | ({} if influence is None else {"influence": influence.tolist()})
-
-
-def sentences(*texts: str, **columns: Any) -> SyntheticDataset:
-    records = [Sentence(id=f"s{row}", sentence=text, **columns) for row, text in enumerate(texts)]
-    return SyntheticDataset.create(RecordKind.SENTENCE, records)
-
-
-def pairs(
-    number_of: int = 4, scores: Sequence[float] = SCORES, splits: Sequence[str] = ("train",), **columns: Any
-) -> SyntheticDataset:
-    records = []
-    for row in range(number_of):
-        first, second = PAIRS[row % 4]
-        texts = {"sentence1": first, "sentence2": f"{second}{' Again.' * (row // 4)}"}
-        score, split = scores[row % len(scores)], splits[row % len(splits)]
-        records.append(ScoredPair(id=f"p{row}", score=score, split=split, **texts, **columns))
-    return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
 
 
 def task() -> SyntheticDataset:
@@ -305,13 +199,6 @@ def rankings() -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.RANKING, found)
 
 
-def triplets() -> SyntheticDataset:
-    found = [
-        Triplet(anchor=a, positive=b, negative=TEXTS[(row * 3 + 5) % 8]) for row, (a, b) in enumerate(PAIRS)
-    ]
-    return SyntheticDataset.create(RecordKind.TRIPLET, found)
-
-
 @cache
 def ready_cross_encoder() -> str:
     """Return the folder of a cross-encoder with a head."""
@@ -320,73 +207,10 @@ def ready_cross_encoder() -> str:
     return folder
 
 
-def augsbert(**sampler: Any) -> dict[str, Any]:
-    return {"cross_encoder": {"base": ENCODER}, "seed": 3, "sampler": sampler}
-
-
 def cases() -> dict[str, Case]:
     """Return the cases by name; each method, trainer and evaluator has at least one."""
     short = {"base": ENCODER, "epochs": 2.0, "batch_size": 2, "learning_rate": 1e-3, "evaluations": 1}
-    gold, both = {"gold": pairs()}, {"bi_encoder": {"base": ENCODER}}
-    labelled = {"gold": pairs(), "labelled": pairs(40, [row / 40 for row in range(40)])}
-    found = {"gold": pairs(), "bm25": pairs(3), "semantic-search": pairs(6)}
-    lm = {"language_model": {"model": "sandbox/lm"}, "seed": 1, "max_new_tokens": 12, "tries": 2}
-    task_of = {"task": {"labels": LABELS}}
-    written = {"sentences": sentences(*TEXTS[:3])}
     halves, thirds = ("train", "test"), ("train", "dev", "test")
-    methods = {
-        "augsbert random": ("augsbert", augsbert(name="random", size=6), gold),
-        "augsbert kde": ("augsbert", augsbert(name="kde", size=40), labelled),
-        "augsbert kde by class": (
-            "augsbert",
-            augsbert(name="kde", size=40),
-            {**labelled, "gold": pairs(scores=(1.0, 1.0, 1.0, 0.0))},
-        ),
-        "augsbert bm25": ("augsbert", augsbert(name="bm25", k=2), gold),
-        "augsbert semantic": ("augsbert", augsbert(name="semantic-search", k=2, **both), gold),
-        "augsbert both": (
-            "augsbert",
-            augsbert(name="bm25+semantic-search", k=2, semantic_k=1, **both),
-            found,
-        ),
-        "augsbert-domain": (
-            "augsbert-domain",
-            {"cross_encoder": {"base": ENCODER}, "both_orders": False},
-            {"gold": pairs(1), "target": pairs(3)},
-        ),
-        "contextual-substitution": (
-            "contextual-substitution",
-            {"language_model": ENCODER, "top_k": 20, "copies": 2},
-            {"gold": pairs(2)},
-        ),
-        "relabel": (
-            "relabel",
-            {"labeller": {"cross_encoder": {"base": ENCODER}}, "seed": 3},
-            {"pairs": pairs(), "gold": pairs()},
-        ),
-        "relabel mixed": (
-            "relabel",
-            {"labeller": {"cross_encoder": {"base": ENCODER}}, "share": 0.5, "within": 0.6},
-            {"pairs": pairs(), "gold": pairs(), "scores": pairs(scores=(0.1, 0.9, 0.5, 0.2))},
-        ),
-        "relabel triplets by cosine": (
-            "relabel",
-            {"labeller": {"encoder": {"base": ENCODER}}},
-            {"triplets": triplets()},
-        ),
-        "dino": ("dino", {**lm, **task_of, "samples": 1, "decay": 20.0}, {"x1": sentences(*TEXTS[:2])}),
-        "dino x1": (
-            "dino",
-            {**lm, **task_of, "samples": 1, "x1": {"size": 3}},
-            {"x1": sentences(TEXTS[2])},
-        ),
-        "dino-texts": ("dino-texts", {**lm, "size": 3, "labels": {"a": {"instruction": 'Say: "'}}}, {}),
-        "syncse-partial": ("syncse-partial", {"seed": 2}, {"sentences": sentences(*TEXTS[:3])}),
-        "syncse-scratch": ("syncse-scratch", {"size": 30}, written),
-        "syncse-naive": ("syncse-naive", {"size": 30}, written),
-        "syncse-sentences": ("syncse-sentences", {"size": 30, "seed": 2}, {}),
-        "syncse-sentences domain": ("syncse-sentences", {"size": 20, "domain": "biomedicine"}, {}),
-    }
     trainers = {
         "none": ("none", {"base": ENCODER}, {}),
         "none-cross-encoder": ("none-cross-encoder", {"base": {"model": ready_cross_encoder()}}, {}),
@@ -466,10 +290,20 @@ def cases() -> dict[str, Case]:
         "transfer-pairs": ("transfer-pairs", {}, {"task": pairs(60, splits=thirds)}),
     }
     modelled = {"contextual-substitution", *trainers}
-    return {
+    methods = {
+        name: Case(
+            "methods",
+            case.method,
+            case.settings,
+            case.data,
+            ROUNDED if case.method in modelled else EXACT,
+            case.reply,
+        )
+        for name, case in METHOD_CASES.items()
+    }
+    return methods | {
         name: Case(group, plugin, settings, data, ROUNDED if name in modelled else EXACT)
         for group, listed in (
-            ("methods", methods),
             ("steps", steps),
             ("trainers", trainers),
             ("evaluators", evaluators),

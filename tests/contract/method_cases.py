@@ -1,0 +1,120 @@
+"""The cases of methods: for every entry point of `synthbench.methods`, settings and small sources.
+
+All contract tests of methods read them: golden outputs, shards, kill and resume, ledger, budget, malformed
+answers, `plan`. A new method needs a case here, and nothing else in these tests. Of a method that asks an
+LLM, one case at least must make LEAST_REQUESTS requests or more.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from contract.stand_ins import ENCODER, TEXTS, Reply, graded, numbered, pairs, sentences, triplets
+
+from synthbench.api import Method, SyntheticDataset
+from synthbench.plugin_loading import component
+
+LEAST_REQUESTS = 5
+"""So many requests have a beginning, which a budget pays for, and an end, which it does not."""
+LABELS = {
+    "1": {"instruction": 'Write two sentences that mean the same.\n1: "<X1>"\n2: "'},
+    "0.5": {"instruction": 'Write two similar sentences.\n1: "<X1>"\n2: "', "counterlabels": ["1"]},
+    "0": {"instruction": 'Write two unlike sentences.\n1: "<X1>"\n2: "', "counterlabels": ["0.5", "1"]},
+}
+
+
+@dataclass(frozen=True)
+class MethodCase:
+    """A method by its entry point, with its settings, and its data.
+
+    `data` are the sources by role, and the data sets of its dependencies by name. `reply` is the stand-in for
+    the LLM in golden outputs; other tests ask the sandbox's.
+    """
+
+    method: str
+    settings: Mapping[str, Any]
+    data: Mapping[str, SyntheticDataset]
+    reply: Reply = numbered
+
+    def configured(self) -> Method:
+        """Return the method with its settings, as an experiment file would give them."""
+        method: Method = component("methods", self.method).model_validate_json(json.dumps(self.settings))
+        return method
+
+    def sources(self) -> dict[str, SyntheticDataset]:
+        """Return the sources by role."""
+        needs = self.configured().needs()
+        return {name: each for name, each in self.data.items() if name not in needs}
+
+
+def augsbert(**sampler: Any) -> dict[str, Any]:
+    return {"cross_encoder": {"base": ENCODER}, "seed": 3, "sampler": sampler}
+
+
+def _cases() -> dict[str, MethodCase]:
+    gold, both = {"gold": pairs()}, {"bi_encoder": {"base": ENCODER}}
+    labelled = {"gold": pairs(), "labelled": pairs(40, [row / 40 for row in range(40)])}
+    found = {"gold": pairs(), "bm25": pairs(3), "semantic-search": pairs(6)}
+    lm = {"language_model": {"model": "sandbox/lm"}, "seed": 1, "max_new_tokens": 12, "tries": 2}
+    task_of = {"task": {"labels": LABELS}}
+    written = {"sentences": sentences(*TEXTS[:3])}
+    listed: dict[str, tuple[Any, ...]] = {
+        "augsbert random": ("augsbert", augsbert(name="random", size=6), gold),
+        "augsbert kde": ("augsbert", augsbert(name="kde", size=40), labelled),
+        "augsbert kde by class": (
+            "augsbert",
+            augsbert(name="kde", size=40),
+            {**labelled, "gold": pairs(scores=(1.0, 1.0, 1.0, 0.0))},
+        ),
+        "augsbert bm25": ("augsbert", augsbert(name="bm25", k=2), gold),
+        "augsbert semantic": ("augsbert", augsbert(name="semantic-search", k=2, **both), gold),
+        "augsbert both": (
+            "augsbert",
+            augsbert(name="bm25+semantic-search", k=2, semantic_k=1, **both),
+            found,
+        ),
+        "augsbert-domain": (
+            "augsbert-domain",
+            {"cross_encoder": {"base": ENCODER}, "both_orders": False},
+            {"gold": pairs(1), "target": pairs(3)},
+        ),
+        "contextual-substitution": (
+            "contextual-substitution",
+            {"language_model": ENCODER, "top_k": 20, "copies": 2},
+            {"gold": pairs(2)},
+        ),
+        "relabel": (
+            "relabel",
+            {"labeller": {"cross_encoder": {"base": ENCODER}}, "seed": 3},
+            {"pairs": pairs(), "gold": pairs()},
+        ),
+        "relabel mixed": (
+            "relabel",
+            {"labeller": {"cross_encoder": {"base": ENCODER}}, "share": 0.5, "within": 0.6},
+            {"pairs": pairs(), "gold": pairs(), "scores": pairs(scores=(0.1, 0.9, 0.5, 0.2))},
+        ),
+        "relabel by an LLM": ("relabel", {"labeller": {"judge": {}}}, {"pairs": pairs(6)}, graded),
+        "relabel triplets by cosine": (
+            "relabel",
+            {"labeller": {"encoder": {"base": ENCODER}}},
+            {"triplets": triplets()},
+        ),
+        "dino": ("dino", {**lm, **task_of, "samples": 1, "decay": 20.0}, {"x1": sentences(*TEXTS[:2])}),
+        "dino x1": (
+            "dino",
+            {**lm, **task_of, "samples": 1, "x1": {"size": 3}},
+            {"x1": sentences(TEXTS[2])},
+        ),
+        "dino-texts": ("dino-texts", {**lm, "size": 3, "labels": {"a": {"instruction": 'Say: "'}}}, {}),
+        "syncse-partial": ("syncse-partial", {"seed": 2}, {"sentences": sentences(*TEXTS[:3])}),
+        "syncse-scratch": ("syncse-scratch", {"size": 30}, written),
+        "syncse-naive": ("syncse-naive", {"size": 30}, written),
+        "syncse-sentences": ("syncse-sentences", {"size": 30, "seed": 2}, {}),
+        "syncse-sentences long": ("syncse-sentences", {"size": 100}, {}),
+        "syncse-sentences domain": ("syncse-sentences", {"size": 20, "domain": "biomedicine"}, {}),
+    }
+    return {name: MethodCase(*of_case) for name, of_case in listed.items()}
+
+
+METHOD_CASES = _cases()

@@ -1,0 +1,160 @@
+"""What the contract tests give to plug-ins: small data, and stand-ins for models, the LLM and the context."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from synthbench.api import (
+    ChatAnswer,
+    ChatModel,
+    ChatRequest,
+    Record,
+    RecordKind,
+    Runtime,
+    ScoredPair,
+    Sentence,
+    SyntheticDataset,
+    Triplet,
+)
+
+ENCODER = {"model": "sandbox/encoder"}
+TEXTS = (
+    "A man plays a red guitar on the stage.",
+    "Two dogs run along the wet beach.",
+    "The girl paints a picture of the sea.",
+    "A man is playing the guitar.",
+    "Some dogs are running on the beach at noon.",
+    "The children are asleep in the old house.",
+    "Heavy rain delays trains in the north.",
+    "A girl is painting.",
+)
+PAIRS = [(TEXTS[0], TEXTS[3]), (TEXTS[1], TEXTS[4]), (TEXTS[2], TEXTS[7]), (TEXTS[5], TEXTS[6])]
+SCORES = (0.8, 1.0, 0.6, 0.0)
+
+
+def number(*of: object) -> int:
+    """Return a number that looks random and is the same for equal arguments everywhere."""
+    return int.from_bytes(hashlib.sha256(repr(of).encode()).digest()[:6])
+
+
+class Model:
+    """Gives sentences vectors and pairs scores that no machine computes otherwise."""
+
+    def encode(self, sentences: Sequence[str]) -> np.ndarray:
+        rows = [[number(text, axis) / 2**47 - 1 for axis in range(4)] for text in sentences]
+        return np.array(rows, np.float32)
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        return np.array([number(*pair) % 1000 / 1000 for pair in pairs])
+
+
+Reply = Callable[[ChatRequest], str | None]
+"""What the LLM answers to a request; None: the request failed for good."""
+
+
+def numbered(request: ChatRequest) -> str:
+    """Answer with a list, or a sentence, that tells every request from every other."""
+    told = number(request.key, request.sample, request.sampling, request.messages)
+    if request.messages[-1]["content"].startswith("Input:"):
+        return f"Sentence: It says {told}."
+    return "\n".join(f"{line}. The number {line} of {told} is new." for line in range(1, 22))
+
+
+def graded(request: ChatRequest) -> str:
+    """Answer with a grade from 0 to 5."""
+    return str(number(request.messages) % 6)
+
+
+@dataclass(frozen=True)
+class Chat:
+    """An LLM that answers in this process, in the order of the requests."""
+
+    reply: Reply
+
+    def answers(self, requests: Iterable[ChatRequest]) -> Iterator[ChatAnswer]:
+        for asked in requests:
+            text = self.reply(asked)
+            yield ChatAnswer(asked, text, "" if text is not None else "content filter")
+
+
+class Silent:
+    """Progress that nobody sees."""
+
+    @contextmanager
+    def task(self, description: str, total: int) -> Iterator["Silent"]:
+        yield self
+
+    def advance(self, amount: int = 1) -> None: ...
+
+    def say(self, message: str) -> None: ...
+
+
+@dataclass
+class Context:
+    """What a method asks for: the models above and given data sets; remembers what it counts."""
+
+    datasets: Mapping[str, SyntheticDataset]
+    reply: Reply = numbered
+    counted: dict[str, float] = field(default_factory=dict)
+    runtime: Runtime = field(default_factory=lambda: Runtime(device="cpu", threads=1))
+    progress: Silent = field(default_factory=Silent)
+    finished_units: frozenset[str] = frozenset()
+    llm: ChatModel = field(default_factory=lambda: ChatModel("llm", "http://127.0.0.1:1/v1", "a-model"))
+
+    def is_mine(self, piece: int) -> bool:
+        return True
+
+    def chat(self) -> Chat:
+        return Chat(self.reply)
+
+    def pair_scorer(self, need: str) -> Model:
+        return Model()
+
+    def encoder(self, need: str) -> Model:
+        return Model()
+
+    def finished_records(self) -> Iterator[tuple[str, Sequence[Record]]]:
+        return iter(())
+
+    def dataset(self, need: str) -> SyntheticDataset:
+        return self.datasets[need]
+
+    def records(self, need: str) -> SyntheticDataset:
+        return self.datasets[need]
+
+    def source(self, name: str) -> SyntheticDataset | None:
+        return self.datasets.get(name)
+
+    def count_dropped(self, reason: str, amount: int = 1) -> None:
+        self.counted[reason] = self.counted.get(reason, 0) + amount
+
+    def measure(self, name: str, value: float) -> None:
+        self.counted[name] = value
+
+
+def sentences(*texts: str, **columns: Any) -> SyntheticDataset:
+    records = [Sentence(id=f"s{row}", sentence=text, **columns) for row, text in enumerate(texts)]
+    return SyntheticDataset.create(RecordKind.SENTENCE, records)
+
+
+def pairs(
+    number_of: int = 4, scores: Sequence[float] = SCORES, splits: Sequence[str] = ("train",), **columns: Any
+) -> SyntheticDataset:
+    records = []
+    for row in range(number_of):
+        first, second = PAIRS[row % 4]
+        texts = {"sentence1": first, "sentence2": f"{second}{' Again.' * (row // 4)}"}
+        score, split = scores[row % len(scores)], splits[row % len(splits)]
+        records.append(ScoredPair(id=f"p{row}", score=score, split=split, **texts, **columns))
+    return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
+
+
+def triplets() -> SyntheticDataset:
+    found = [
+        Triplet(anchor=a, positive=b, negative=TEXTS[(row * 3 + 5) % 8]) for row, (a, b) in enumerate(PAIRS)
+    ]
+    return SyntheticDataset.create(RecordKind.TRIPLET, found)
