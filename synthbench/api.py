@@ -9,6 +9,7 @@ from synthbench.data.records import (
     Ranking,
     Record,
     RecordKind,
+    RetrievalText,
     ScoredPair,
     Sentence,
     Triplet,
@@ -26,7 +27,14 @@ from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.batching import length_sorted_units
-from synthbench.models.interfaces import Encoder, ModelKind, PairScorer, finite_scores, symmetric_scores
+from synthbench.models.interfaces import (
+    Encoder,
+    ModelKind,
+    PairScorer,
+    finite_scores,
+    of_passages,
+    symmetric_scores,
+)
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Expected, Work, reading
 from synthbench.plugins import (
@@ -86,6 +94,7 @@ __all__ = [
     "Record",
     "RecordKind",
     "Records",
+    "RetrievalText",
     "Runtime",
     "Sampling",
     "ScoredPair",
@@ -113,6 +122,7 @@ __all__ = [
     "length_sorted_units",
     "load_yaml",
     "looks_like_a_refusal",
+    "of_passages",
     "path_of",
     "progress_task",
     "read_settings",

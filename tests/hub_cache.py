@@ -45,7 +45,7 @@ class HubCache:
         }
 
     def add_dataset(self, name: str, revision: str, files: Mapping[str, Rows]) -> Path:
-        """Add data files, written as their names say: .parquet, .csv, .txt, .jsonl, .json.gz, .jsonl.gz."""
+        """Add data files as their names say: .parquet, .csv, .tsv, .txt, .jsonl, .json.gz, .jsonl.gz."""
         with tempfile.TemporaryDirectory() as folder:
             for path, rows in files.items():
                 _write_rows(Path(folder) / path, rows)
@@ -298,9 +298,9 @@ def _write_rows(path: Path, rows: Rows) -> None:
 
         pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), path)
         return
-    if path.suffix == ".csv":
+    if path.suffix in (".csv", ".tsv"):
         with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
+            writer = csv.DictWriter(file, list(rows[0]), delimiter="," if path.suffix == ".csv" else "\t")
             writer.writeheader()
             writer.writerows(rows)
         return

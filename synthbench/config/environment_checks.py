@@ -10,6 +10,7 @@ from synthbench.config.problems import Fault, Problems
 from synthbench.config.schema import Corpora
 from synthbench.config.served_llm import ServedLLM
 from synthbench.errors import UserError
+from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
 
@@ -87,7 +88,7 @@ def look_into_sources(
 
 
 def _reason_not_to_read(source: Source | None, roots: Roots) -> str:
-    if isinstance(source, TaskSource | FileSource) and source.is_on_hub(roots):
+    if isinstance(source, TaskSource | FileSource | CorpusSource) and source.is_on_hub(roots):
         return "on the hub"
     if source is None or not source.needs_data_folder(roots):
         return ""

@@ -18,6 +18,7 @@ from synthbench.config.profiles import SHIPPED
 from synthbench.config.served_llm import ServedLLM
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_files import ALLOWED, file_of, is_allowed
+from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source
 from synthbench.user_files import RootedName, path_of
@@ -165,7 +166,7 @@ def named_files(
         in_data_folder = source is not None and source.needs_data_folder(roots)
         if in_data_folder and roots.data is None:
             continue
-        if isinstance(source, FileSource) and source.hub is None:
+        if isinstance(source, FileSource | CorpusSource) and not source.is_on_hub(roots):
             yield from _existing(source.path(roots))
         elif in_data_folder and roots.data is not None:
             yield from _existing(roots.data)

@@ -10,7 +10,7 @@ from synthbench.config.problems import Problems
 from synthbench.config.schema import SubstituteSection
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
-from synthbench.sources.models import IN_DATA_FOLDER
+from synthbench.sources.corpora import IN_DATA_FOLDER, ON_HUB
 from synthbench.sources.tasks import TASKS
 from synthbench.worlds import NAME
 from synthbench.worlds.settings import SET_KINDS
@@ -149,7 +149,8 @@ def substitute_tasks(
 ) -> Document:
     """Replace every source that names a task, or a file on the hub, by what its first pattern describes.
 
-    Patterns match "TASK/SPLIT" or "HUB/FILE/KIND". Split, sample and conversion (`as`) are the source's own.
+    Patterns match "TASK/SPLIT", "HUB/FILE/KIND" or, of a corpus, "hub:HUB/TAKE". Split, sample and conversion
+    (`as`) are the source's own.
     What no pattern matches is a problem; a file in the data folder, by "data:PATH/KIND", stays in that case.
     Without a table nothing changes.
     """
@@ -173,20 +174,22 @@ def _substitute(
     if substitute is None and title.startswith(IN_DATA_FOLDER):
         return source
     if substitute is None:
-        key = "task" if "task" in source else "hub"
+        key = next(key for key in ("task", "corpus", "hub") if key in source)
         # What is no task at all, the schema says.
-        if key == "hub" or source[key] in TASKS:
+        if key != "task" or source[key] in TASKS:
             problems.add(document, ("sources", name, key), _no_substitute(name, title, source))
         return source
     kept = {key: source[key] for key in KEPT if key in source}
     part = source.get("part")
     if isinstance(part, dict) and "take" in part:
         kept["split"] = part["take"]
-    return {"split": "test" if "task" in source else "train", **substitute, **kept}
+    return {"split": "train" if "file" in source else "test", **substitute, **kept}
 
 
 def _no_substitute(name: str, title: str, source: Mapping[str, Any]) -> str:
     kind = TASKS[source["task"]].kind if "task" in source else source.get("kind", RecordKind.SENTENCE)
+    if "corpus" in source:
+        kind = RecordKind.RETRIEVAL if source.get("take", "task") == "task" else RecordKind.SENTENCE
     fitting = next((each for each, its_kind in SET_KINDS.items() if its_kind == kind), "pairs")
     split = source.get("split", "test" if "task" in source else "train")
     return (
@@ -200,6 +203,9 @@ def _title(source: Mapping[str, Any]) -> str:
     """Return what patterns are matched with; nothing for an own file, and for the generated world."""
     if "task" in source:
         return f"{source['task']}/{source.get('split', 'test')}"
+    if "corpus" in source:
+        on_hub = str(source["corpus"]).startswith(ON_HUB)
+        return f"{source['corpus']}/{source.get('take', 'task')}" if on_hub else ""
     usual = {"dino": "scored_pair", "reranking": "ranking"}.get(str(source.get("format")), "sentence")
     content = f"{source.get('file')}/{source.get('kind', usual)}"
     if "hub" in source:
@@ -211,7 +217,7 @@ def _first_match(name: str, table: Mapping[str, T]) -> T | None:
     return next((new for pattern, new in table.items() if fnmatchcase(name, pattern)), None)
 
 
-_SOURCES = (NAME, "task", "file")
+_SOURCES = (NAME, "task", "file", "corpus")
 
 
 def replacements(before: Document, after: Document) -> Iterator[tuple[str, str]]:
@@ -230,11 +236,11 @@ def _differences(before: Any, after: Any) -> Iterator[tuple[str, str]]:  # noqa:
             yield from _differences(old, new)
     if not (isinstance(before, dict) and isinstance(after, dict)):
         return
-    named = next((key for key in ("task", "hub") if key in before), None)
+    named = next((key for key in ("task", "hub", "corpus") if key in before), None)
     if named is not None and after.get(named) != before[named]:
         kind = next((key for key in _SOURCES if key in after), "another source")
-        inner = before.get("split", "test") if named == "task" else before.get("file")
-        yield f"{before[named]}/{inner}", f"{kind} {after.get(kind, '')}".rstrip()
+        inner = {"task": ("split", "test"), "hub": ("file", None), "corpus": ("take", "task")}[named]
+        yield f"{before[named]}/{before.get(*inner)}", f"{kind} {after.get(kind, '')}".rstrip()
         return
     if after.get("endpoint") == NAME != before.get("endpoint"):
         yield str(before.get("model") or before.get("local") or "llm"), f"the {NAME}'s LLM"

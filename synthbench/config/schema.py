@@ -9,6 +9,7 @@ from synthbench.config.llm import AnyLLM
 from synthbench.config.problems import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME_PATTERN
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
+from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.models import SOURCE_TYPES, FileSource, TaskSource, WorldSource
 from synthbench.worlds import NAME, WorldName
 
@@ -52,11 +53,12 @@ def _shape(source: Any) -> str | None:  # noqa: ANN401 - whatever the file holds
 AnySource = Annotated[
     Annotated[TaskSource, Tag("by task")]
     | Annotated[FileSource, Tag("by file")]
+    | Annotated[CorpusSource, Tag("by corpus")]
     | Annotated[WorldSource, Tag(f"by {NAME}")],
     Discriminator(
         _shape,
         custom_error_type="source",
-        custom_error_message=f"Needs `task:`, `file:` or `{NAME}:`",
+        custom_error_message=f"Needs `task:`, `file:`, `corpus:` or `{NAME}:`",
     ),
 ]
 

@@ -15,6 +15,7 @@ from synthbench.data.records import (
     Ranking,
     Record,
     RecordKind,
+    RetrievalText,
     ScoredPair,
     Triplet,
     is_unicode,
@@ -137,21 +138,7 @@ class CheckedRecords:
             yield "has an empty sentence", ""
         if not is_unicode(line):
             yield "holds a lone surrogate, which is no character", ""
-        if isinstance(record, ScoredPair):
-            yield from _faults_of_scores("score", [record.score])
-        elif isinstance(record, Ranking):
-            yield from _faults_of_scores("grade", record.grades)
-            if not record.candidates:
-                yield "has no candidates", ""
-            if len(record.candidates) != len(record.grades):
-                sizes = f"{len(record.candidates)} candidates, {len(record.grades)} grades"
-                yield "has not one grade for each candidate", f": {sizes}"
-        elif isinstance(record, Triplet) and record.scores:
-            if not all(map(math.isfinite, record.scores)):
-                yield "one of its scores is not finite", f": {list(record.scores)}"
-            if len(record.scores) != len(record.texts()) - 1:
-                sizes = f"{len(record.scores)} scores, 1 positive and {len(record.negatives)} negatives"
-                yield "has not one score for the positive and each negative", f": {sizes}"
+        yield from _faults_of_numbers(record)
 
     def _flush(self) -> None:
         import pyarrow as pa
@@ -162,6 +149,30 @@ class CheckedRecords:
         ]
         self._hand_on(pa.record_batch(columns, schema=self.schema))
         self._buffer.clear()
+
+
+def _faults_of_numbers(record: Record) -> Iterator[tuple[str, str]]:
+    if isinstance(record, ScoredPair):
+        yield from _faults_of_scores("score", [record.score])
+    elif isinstance(record, Ranking):
+        yield from _faults_of_scores("grade", record.grades)
+        if not record.candidates:
+            yield "has no candidates", ""
+        if len(record.candidates) != len(record.grades):
+            sizes = f"{len(record.candidates)} candidates, {len(record.grades)} grades"
+            yield "has not one grade for each candidate", f": {sizes}"
+    elif isinstance(record, RetrievalText):
+        if len(record.judged) != len(record.grades):
+            sizes = f"{len(record.judged)} judged passages, {len(record.grades)} grades"
+            yield "has not one grade for each judged passage", f": {sizes}"
+        if not all(math.isfinite(grade) and grade >= 0 for grade in record.grades):
+            yield "one of its grades is below 0 or not finite", f": {list(record.grades)}"
+    elif isinstance(record, Triplet) and record.scores:
+        if not all(map(math.isfinite, record.scores)):
+            yield "one of its scores is not finite", f": {list(record.scores)}"
+        if len(record.scores) != len(record.texts()) - 1:
+            sizes = f"{len(record.scores)} scores, 1 positive and {len(record.negatives)} negatives"
+            yield "has not one score for the positive and each negative", f": {sizes}"
 
 
 def checked_table(kind: RecordKind, records: Iterable[Record]) -> "tuple[pa.Table, CheckedRecords]":

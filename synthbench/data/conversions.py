@@ -205,6 +205,7 @@ CONVERSIONS: dict[RecordKind, dict[RecordKind, _Conversion]] = {
         RecordKind.PAIR: _scored_pairs_to_pairs,
         RecordKind.SENTENCE: _to_sentences,
     },
+    RecordKind.RETRIEVAL: {RecordKind.SENTENCE: _to_sentences},
     RecordKind.RANKING: {
         RecordKind.SCORED_PAIR: _rankings_to_scored_pairs,
         RecordKind.SENTENCE: _to_sentences,

@@ -208,6 +208,7 @@ LOSSES = {
     RecordKind.PAIR: "MultipleNegativesRankingLoss",
     RecordKind.TRIPLET: "MultipleNegativesRankingLoss",
     RecordKind.RANKING: "LambdaLoss, with `grades` as its labels",
+    RecordKind.RETRIEVAL: "InformationRetrievalEvaluator: queries, their judged passages, and the corpus",
     RecordKind.SENTENCE: "an unsupervised loss",
 }
 SIZES = (

@@ -17,6 +17,7 @@ class RecordKind(StrEnum):
     PAIR = "pair"
     TRIPLET = "triplet"
     RANKING = "ranking"
+    RETRIEVAL = "retrieval"
     SENTENCE = "sentence"
     FAILURE = "failure"
 
@@ -181,6 +182,33 @@ class Ranking(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RetrievalText(Record):
+    """A passage of a corpus, or a query: then `judged` has the ids of passages, and `grades` their relevance.
+
+    Grades are those of the judges, at least 0; a passage is relevant if its grade is above 0, and all that
+    were not judged are not. Passages judge nothing. A data set is a whole corpus with its queries; a judged
+    passage may be missing in it, and then no model can find it.
+    """
+
+    kind = RecordKind.RETRIEVAL
+    text_fields = ("text",)
+
+    text: str
+    judged: tuple[str, ...] = ()
+    grades: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Stored rows come back as lists, and whole numbers as they are: equal records must be equal.
+        object.__setattr__(self, "judged", tuple(self.judged))
+        object.__setattr__(self, "grades", tuple(map(float, self.grades)))
+
+    @property
+    def is_query(self) -> bool:
+        """Whether it is a query."""
+        return bool(self.judged)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence(Record):
     """One sentence; where it is to be classified, `label` is its class."""
 
@@ -203,7 +231,8 @@ class Failure(Record):
 
 
 RECORD_TYPES: dict[RecordKind, type[Record]] = {
-    record_type.kind: record_type for record_type in (ScoredPair, Pair, Triplet, Ranking, Sentence, Failure)
+    record_type.kind: record_type
+    for record_type in (ScoredPair, Pair, Triplet, Ranking, RetrievalText, Sentence, Failure)
 }
 
 
@@ -232,6 +261,7 @@ def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
         "candidates": pa.list_(pa.string()),
         "grades": pa.list_(pa.float64()),
         "further_queries": pa.list_(pa.string()),
+        "judged": pa.list_(pa.string()),
         "further_negatives": pa.list_(pa.string()),
         "scores": pa.list_(pa.float64()),
     }

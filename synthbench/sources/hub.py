@@ -194,6 +194,27 @@ def resolve_file(dataset: str, revision: str | None, pattern: str) -> Path:
     return folder / matching[0]
 
 
+def resolve_either(dataset: str, revision: str | None, names: Sequence[str]) -> Path:
+    """Return the data set's file of the first of these names that it has, downloading what the cache lacks.
+
+    Raises UserError if it is not available, or has none of them.
+    """
+    from huggingface_hub import snapshot_download
+
+    found = commit(dataset, revision)
+    try:
+        with bars_of_libraries():
+            folder = Path(
+                snapshot_download(dataset, repo_type="dataset", revision=found, allow_patterns=list(names))
+            )
+    except _errors() as error:
+        raise _file_unavailable(dataset, found, error) from error
+    paths = [folder / name for name in names if (folder / name).is_file()]
+    if not paths:
+        raise UserError(f"{dataset} at {found}: has no {' or '.join(names)}")
+    return paths[0]
+
+
 def _errors() -> tuple[type[Exception], ...]:
     from huggingface_hub import errors
 

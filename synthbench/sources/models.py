@@ -12,6 +12,7 @@ from synthbench.data.dino import read_dino
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.sources import files, folders, hub, reranking
+from synthbench.sources.corpora import IN_DATA_FOLDER, CorpusSource
 from synthbench.sources.description import Origin, Roots, SourceBase
 from synthbench.sources.hub import COMMIT
 from synthbench.sources.reading import Content, hashes
@@ -21,7 +22,6 @@ from synthbench.worlds import NAME, VERSION
 from synthbench.worlds.settings import SET_KINDS, SetOptions
 
 SUFFIXES = (".tsv", ".csv", ".jsonl", ".parquet", ".txt")
-IN_DATA_FOLDER = "data:"
 
 
 _READERS = {
@@ -353,5 +353,10 @@ class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is
         return f"{NAME} {self.set_name} {self.split}"
 
 
-Source = TaskSource | FileSource | WorldSource
-SOURCE_TYPES: Mapping[str, type[Source]] = {"task": TaskSource, "file": FileSource, NAME: WorldSource}
+Source = TaskSource | FileSource | CorpusSource | WorldSource
+SOURCE_TYPES: Mapping[str, type[Source]] = {
+    "task": TaskSource,
+    "file": FileSource,
+    "corpus": CorpusSource,
+    NAME: WorldSource,
+}

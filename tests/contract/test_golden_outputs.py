@@ -40,6 +40,7 @@ from synthbench.api import (
     Ranking,
     Record,
     RecordKind,
+    RetrievalText,
     Runtime,
     ScoredPair,
     Sentence,
@@ -199,6 +200,20 @@ def rankings() -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.RANKING, found)
 
 
+def corpus() -> SyntheticDataset:
+    passages = [RetrievalText(id=f"passage/{row}", text=text) for row, text in enumerate(TEXTS)]
+    queries = [
+        RetrievalText(
+            id=f"query/{row}",
+            text=f"query {row}",
+            judged=(f"passage/{row}", "passage/5"),
+            grades=(1, row % 3),
+        )
+        for row in range(5)
+    ]
+    return SyntheticDataset.create(RecordKind.RETRIEVAL, [*passages, *queries])
+
+
 @cache
 def ready_cross_encoder() -> str:
     """Return the folder of a cross-encoder with a head."""
@@ -271,6 +286,7 @@ def cases() -> dict[str, Case]:
         "sts mean": ("sts", {"aggregation": "mean"}, {"task": task()}),
         "sts wmean": ("sts", {"aggregation": "wmean"}, {"task": task()}),
         "reranking": ("reranking", {}, {"task": rankings()}),
+        "retrieval": ("retrieval", {}, {"task": corpus()}),
         "reranking mixed": ("reranking", {"queries": "mixed"}, {"task": rankings()}),
         **{
             f"pairs {measure}": (

@@ -31,6 +31,7 @@ SENTENCES = {
     RecordKind.SCORED_PAIR: 2,
     RecordKind.TRIPLET: 3,
     RecordKind.RANKING: 21,
+    RecordKind.RETRIEVAL: 1,
 }
 """Sentences of a record; of a ranking, those of AskUbuntu's: a query and 20 candidates."""
 

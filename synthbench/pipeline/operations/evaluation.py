@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SCORES_FILE = "scores.json"
 ITEMS_FILE = "items.parquet"
+OF_QUERIES = (RecordKind.RANKING, RecordKind.RETRIEVAL)
+"""Kinds of tasks with queries and passages, which a model may read after two prompts."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Evaluate(PluginOperation[Evaluator]):
                 text
                 for each, task in zip(evaluators, tasks, strict=True)
                 # What a model reads after two prompts is encoded as it is scored.
-                if task.kind != RecordKind.RANKING or of_passages(model) is model
+                if task.kind not in OF_QUERIES or of_passages(model) is model
                 for text in each.texts(task)
             ]
             model.encode(list(dict.fromkeys(texts)))

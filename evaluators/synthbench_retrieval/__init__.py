@@ -1,0 +1,106 @@
+"""Retrieval: how far up a model puts the relevant passages of a whole corpus for each query."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from synthbench.api import (
+    Encoder,
+    Evaluation,
+    Evaluator,
+    PairScorer,
+    RecordKind,
+    RetrievalText,
+    SyntheticDataset,
+    UserError,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MEASURES = ("ndcg_at_10", "recall_at_100", "mrr_at_10", "map_at_100")
+
+
+class Retrieval(Evaluator):
+    """nDCG@10, recall@100, MRR@10 and MAP@100, in [0, 1], of an encoder that searches a corpus.
+
+    Every passage is compared with every query. Measures are trec_eval's, as BEIR and MTEB give them: gains
+    are the grades, a passage is relevant if its grade is above 0, and of passages of equal similarity the one
+    with the greater id comes first. Means are over queries; one without a relevant passage counts as 0.
+    """
+
+    version: ClassVar[int] = 1
+    record_kind: ClassVar[RecordKind] = RecordKind.RETRIEVAL
+    needs_encoder: ClassVar[bool] = True
+
+    similarity: Literal["cosine", "dot"] = Field(
+        "cosine", description="of a query's and a passage's vector; dot for models trained by dot products"
+    )
+    ignore_identical_ids: bool = Field(
+        False,
+        description="leave out the passage that has the query's own id, as in ArguAna and Quora, whose"
+        " queries are passages",
+    )
+
+    @property
+    def main_score(self) -> str:
+        """Name of the score that tables print."""
+        return "ndcg_at_10"
+
+    @property
+    def main_score_title(self) -> str:
+        """The measure in words."""
+        return "nDCG@10"
+
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """All measures."""
+        return MEASURES
+
+    def check_data(self, task: SyntheticDataset) -> None:
+        """Raise UserError if there are no queries or no passages."""
+        num_queries = sum(map(bool, task.column("judged")))
+        if num_queries in (0, len(task)):
+            raise UserError(
+                f"{task.task_name}: {num_queries} queries and {len(task) - num_queries} passages: nothing to"
+                " search"
+            )
+
+    def evaluate(self, model: PairScorer | Encoder, task: SyntheticDataset) -> Evaluation:
+        """Search the corpus for each query and measure.
+
+        Raises UserError if a vector is not finite.
+        """
+        from synthbench_retrieval.measures import measures
+        from synthbench_retrieval.search import nearest
+
+        if not isinstance(model, Encoder):
+            raise TypeError(f"{type(model).__name__} is not an Encoder")
+        texts: list[RetrievalText] = list(task)
+        queries = [text for text in texts if text.is_query]
+        passages = [text for text in texts if not text.is_query]
+        found = nearest(model, queries, passages, self, task.task_name)
+        rows = [measures(ranked, query) for ranked, query in zip(found, queries, strict=True)]
+        values = {name: [row[name] for row in rows] for name in MEASURES}
+        return Evaluation(
+            scores={name: sum(column) / len(column) for name, column in values.items()},
+            main_score=self.main_score,
+            num_items=len(queries),
+            items={
+                "id": [query.id for query in queries],
+                "subset": [query.subset for query in queries],
+                "num_relevant": [sum(grade > 0 for grade in query.grades) for query in queries],
+                **values,
+            },
+        )
+
+    def influence(
+        self, items: "Mapping[str, NDArray[Any]]", scores: Mapping[str, float]
+    ) -> "NDArray[np.float64]":
+        """Return how each query moves the mean nDCG@10."""
+        import numpy as np
+
+        values = np.asarray(items["ndcg_at_10"], float)
+        return np.asarray(values - values.mean())

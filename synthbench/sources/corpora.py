@@ -1,0 +1,264 @@
+"""Corpora in BEIR's layout: passages and queries as JSON lines, and tables of relevance judgements.
+
+Thakur et al. 2021 (arXiv 2104.08663): corpus.jsonl and queries.jsonl have `_id` and `text`, passages may have
+a `title`; qrels/SPLIT.tsv has a header and the columns query, passage and grade. Each may end in .gz.
+"""
+
+import csv
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from synthbench.data.records import RecordKind, RetrievalText, Sentence
+from synthbench.errors import UserError
+from synthbench.sources import hub
+from synthbench.sources.description import Roots, SourceBase
+from synthbench.sources.reading import Content, Problems, hashes, sentence_of
+from synthbench.sources.tasks import Split
+from synthbench.user_files import RootedName, path_of
+
+IN_DATA_FOLDER, ON_HUB = "data:", "hub:"
+PASSAGES, QUERIES = "corpus.jsonl", "queries.jsonl"
+NO_TEXT, NOT_JUDGED = "passage without text", "query without judgements"
+QRELS_COLUMNS = 3
+
+
+class CorpusSource(SourceBase):
+    """A corpus in BEIR's layout: corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv, each plain or as .gz.
+
+    Taken as a retrieval task, or as its passages or queries alone, which are sentences. A passage is its
+    title, if it has one, a blank, and its text.
+    """
+
+    component: ClassVar[str] = "CorpusSource"
+    corpus: str = Field(
+        min_length=1,
+        description="the folder, relative to the experiment file; in the data folder (--data) if written"
+        " `data:PATH`; a data set on the Hugging Face hub if written `hub:ORG/NAME`",
+    )
+    revision: str | None = Field(
+        None,
+        pattern=f"^{hub.COMMIT.pattern}$",
+        exclude_if=lambda value: value is None,
+        description="of a data set on the hub, the full commit hash; null: the one in the local cache, else"
+        " the newest",
+    )
+    judgements: str | None = Field(
+        None,
+        pattern=r"^[\w.-]+/[\w.-]+$",
+        exclude_if=lambda value: value is None,
+        description="of a data set on the hub, the one that has the judgements as SPLIT.tsv, such as"
+        " BeIR/scifact-qrels; null: it has them itself, as qrels/SPLIT.tsv",
+    )
+    take: Literal["task", "passages", "queries"] = Field(
+        "task", description="task: the passages, and the queries with their judgements; or one of them alone"
+    )
+    split: Split = Field("test", description="whose judgements are read: qrels/SPLIT.tsv")
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        if self.take == "task":
+            for name in ("sample", "part", "subsets"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name}: a retrieval task is whole; `take: passages` can be sampled")
+        if self.revision is not None and not self.corpus.startswith(ON_HUB):
+            raise ValueError("revision: only a data set on the hub (`corpus: hub:ORG/NAME`) has one")
+        if self.judgements is not None and not self.corpus.startswith(ON_HUB):
+            raise ValueError("judgements: only a data set on the hub (`corpus: hub:ORG/NAME`) has them apart")
+        return self
+
+    @property
+    def own_kind(self) -> RecordKind:
+        """Retrieval, or sentences."""
+        return RecordKind.RETRIEVAL if self.take == "task" else RecordKind.SENTENCE
+
+    @property
+    def final_split(self) -> str | None:
+        """Which split records are marked as: passages have no judgements, and are text to train on."""
+        return "train" if self.take == "passages" else self.split
+
+    def needs_data_folder(self, roots: Roots) -> bool:
+        """Say whether the folder is named by its path in the data folder."""
+        return self.corpus.startswith(IN_DATA_FOLDER)
+
+    def is_on_hub(self, roots: Roots) -> bool:
+        """Say whether it is a data set on the hub."""
+        return self.corpus.startswith(ON_HUB)
+
+    def fingerprint(self, roots: Roots) -> dict[str, str]:
+        """Return the hash of each file that is read, or the hub's data set and commit; costs no download."""
+        if self.is_on_hub(roots):
+            name = self.corpus.removeprefix(ON_HUB)
+            found = {name: hub.commit(name, self.revision)}
+            if self.judgements is not None and self.take != "passages":
+                found[self.judgements] = hub.commit(self.judgements, None)
+            return found
+        return hashes(self._files(roots))
+
+    def path(self, roots: Roots) -> Path:
+        """Return where on this machine the folder should be; raises UserError if no data folder is known."""
+        if not self.needs_data_folder(roots):
+            return path_of(RootedName(self.corpus, roots.base))
+        inner = self.corpus.removeprefix(IN_DATA_FOLDER)
+        if roots.data is None:
+            raise UserError(
+                f"{self.corpus}: no data folder is set: point --data or SYNTHBENCH_DATA at a folder that"
+                f" holds {inner}"
+            )
+        return roots.data / inner
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        if self.take == "passages":
+            return (PASSAGES,)
+        judgements = f"qrels/{self.split}.tsv"
+        return (QUERIES, judgements) if self.take == "queries" else (PASSAGES, QUERIES, judgements)
+
+    def _files(self, roots: Roots) -> dict[str, Path]:
+        """Return the files that are read, by their names in BEIR's layout."""
+        if self.is_on_hub(roots):
+            return {name: self._on_hub(name) for name in self._names}
+        folder = self.path(roots)
+        both = {name: (folder / name, folder / f"{name}.gz") for name in self._names}
+        given = {name: next((path for path in paths if path.is_file()), None) for name, paths in both.items()}
+        absent = [name for name, path in given.items() if path is None]
+        if absent:
+            raise UserError(
+                f"{folder}: lacks {', '.join(absent)}; a corpus in BEIR's layout has {PASSAGES}, {QUERIES}"
+                f" and qrels/{self.split}.tsv"
+            )
+        return {name: path for name, path in given.items() if path is not None}
+
+    def _on_hub(self, name: str) -> Path:
+        if self.judgements is not None and name.startswith("qrels/"):
+            return hub.resolve_either(self.judgements, None, (f"{self.split}.tsv", f"{self.split}.tsv.gz"))
+        return hub.resolve_either(self.corpus.removeprefix(ON_HUB), self.revision, (name, f"{name}.gz"))
+
+    def _read(self, roots: Roots) -> Content:
+        files = self._files(roots)
+        content, problems = Content(), Problems()
+        passages = dict(_texts(files[PASSAGES], problems, content)) if PASSAGES in files else {}
+        if self.take == "passages":
+            content.records.extend(
+                Sentence(id=f"passage/{name}", split="train", sentence=text)
+                for name, text in passages.items()
+            )
+        else:
+            self._add_judged(files, passages, content, problems)
+        problems.raise_if_any()
+        if not content.records:
+            raise UserError(f"{self._title()}: holds no {self.take}")
+        return content
+
+    def _add_judged(
+        self, files: Mapping[str, Path], passages: Mapping[str, str], content: Content, problems: Problems
+    ) -> None:
+        judgements = _judgements(files[f"qrels/{self.split}.tsv"], problems)
+        texts = dict(_texts(files[QUERIES], problems, None))
+        for name in judgements:
+            if name not in texts:
+                problems.add(
+                    f"{files[QUERIES]}: lacks the query '{name}', which qrels/{self.split}.tsv judges"
+                )
+        judged = {name: text for name, text in texts.items() if name in judgements}
+        if self.take == "queries":
+            content.records.extend(
+                Sentence(id=f"query/{name}", split=self.split, sentence=text) for name, text in judged.items()
+            )
+            return
+        content.records.extend(
+            RetrievalText(id=f"passage/{name}", split=self.split, text=text)
+            for name, text in passages.items()
+        )
+        num_absent = 0
+        for name, text in judged.items():
+            graded = judgements[name]
+            num_absent += len(graded.keys() - passages.keys())
+            content.records.append(
+                RetrievalText(
+                    id=f"query/{name}",
+                    split=self.split,
+                    text=text,
+                    judged=tuple(f"passage/{passage}" for passage in graded),
+                    grades=tuple(graded.values()),
+                )
+            )
+        if num_absent:
+            content.notes.append(f"{num_absent} judged passages are not in the corpus: no model finds them")
+        if len(texts) > len(judged):
+            content.dropped[NOT_JUDGED] = len(texts) - len(judged)
+
+    def _title(self) -> str:
+        return f"{self.corpus} {self.take}"
+
+
+def _opened(path: Path) -> IO[str]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8", newline="\n")
+    return path.open(encoding="utf-8-sig", newline="\n")
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines one by one: a corpus may have millions. Raises UserError if they can't be read."""
+    number = 0
+    try:
+        with _opened(path) as stream:
+            for number, line in enumerate(stream, start=1):
+                yield number, line.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}:{number + 1}: not UTF-8: {error.reason}") from error
+    except (OSError, EOFError) as error:
+        raise UserError(f"{path}: can't be read: {error}") from error
+
+
+def _texts(path: Path, problems: Problems, content: Content | None) -> Iterator[tuple[str, str]]:
+    """Yield the id and the text of each line; with `content`, lines without text are counted there."""
+    seen: dict[str, int] = {}
+    for number, line in _lines(path):
+        try:
+            name, text = _id_and_text(line)
+        except ValueError as error:
+            problems.add(f"{path}:{number}: {error}")
+            continue
+        if seen.setdefault(name, number) != number:
+            problems.add(f"{path}:{number}: duplicate _id '{name}', first in line {seen[name]}")
+        elif text:
+            yield name, text
+        elif content is not None:
+            content.drop(NO_TEXT)
+        else:
+            problems.add(f"{path}:{number}: text is empty")
+
+
+def _id_and_text(line: str) -> tuple[str, str]:
+    """Return a line's id and its text behind its title; raises ValueError saying what is wrong."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {error}") from None
+    if not isinstance(row, dict) or "_id" not in row or "text" not in row:
+        raise ValueError("not an object with `_id` and `text`")
+    text = " ".join(str(row[key]).strip() for key in ("title", "text") if row.get(key))
+    return str(row["_id"]), sentence_of(text, "text").strip() if text.strip() else ""
+
+
+def _judgements(path: Path, problems: Problems) -> dict[str, dict[str, float]]:
+    """Return each query's passages with their grades; negative grades, as of spam, count as 0."""
+    found: dict[str, dict[str, float]] = {}
+    rows = csv.reader((line for _, line in _lines(path)), delimiter="\t", quoting=csv.QUOTE_NONE)
+    for number, cells in enumerate(rows, start=1):
+        if number == 1 and not _is_number(cells[-1:]):
+            continue
+        if len(cells) != QRELS_COLUMNS or not _is_number(cells[2:]):
+            problems.add(f"{path}:{number}: needs query, passage and a whole number, with tabs between them")
+            continue
+        found.setdefault(cells[0], {})[cells[1]] = max(0.0, float(cells[2]))
+    return found
+
+
+def _is_number(cells: list[Any]) -> bool:
+    return len(cells) == 1 and cells[0].removeprefix("-").isdecimal()
