@@ -174,6 +174,8 @@ class FileSource(SourceBase):
             self._check_format(suffix)
         elif self.kind is None and suffix != ".txt":
             raise ValueError(f"kind is missing: what is a row of {self.file}?")
+        if self.kind == RecordKind.RETRIEVAL:
+            raise ValueError("a corpus has files of its own: `corpus: FOLDER` reads BEIR's layout")
         if self.kind == RecordKind.FAILURE or (suffix == ".txt" and self.own_kind != RecordKind.SENTENCE):
             why = f": {files.A_TEXT}; {files.TABLES}" if suffix == ".txt" else ""
             raise ValueError(f"{self.file} can't hold {self.kind} records{why}")
