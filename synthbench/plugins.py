@@ -396,6 +396,15 @@ class Trainer(Component, ABC):
     """Whether it obeys the context's `weights`."""
 
     @property
+    def num_devices(self) -> int:
+        """How many GPUs, or processes of a CPU, share a training.
+
+        If there are several, `train` is called in as many processes, which torch.distributed has joined. The
+        model and the summary of the first one count; all write checkpoints into one folder.
+        """
+        return 1
+
+    @property
     def takes_temperatures(self) -> bool:
         """Whether it obeys the context's `temperatures`; some losses have one, others have none."""
         return False

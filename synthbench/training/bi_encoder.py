@@ -11,7 +11,7 @@ from synthbench.data.records import RecordKind
 from synthbench.models.interfaces import ModelKind
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.training.adapters import LoRA, merged, with_adapters
-from synthbench.training.library_losses import LibraryLoss
+from synthbench.training.library_losses import OF_WHOLE_BATCHES, LibraryLoss
 from synthbench.training.settings import BothOrders, LearningRate, Scheduler, TrainingSettings, WarmupRatio
 
 
@@ -40,6 +40,15 @@ class BiEncoder(TrainingSettings):
         if self.both_orders and self.loss is not None and self.loss.record_kind != RecordKind.SCORED_PAIR:
             kind = self.loss.record_kind
             raise ValueError(f"both_orders needs scored pairs; loss {self.loss.name} learns from {kind}s")
+        return self
+
+    @model_validator(mode="after")
+    def _loss_can_be_shared(self) -> Self:
+        if self.devices > 1 and self.loss is not None and self.loss.name in OF_WHOLE_BATCHES:
+            raise ValueError(
+                f"loss {self.loss.name} compares all records of a batch with each other, and none of devices:"
+                f" {self.devices} has all; take devices: 1, or another loss"
+            )
         return self
 
     def revisions(self) -> dict[str, str]:

@@ -30,6 +30,8 @@ LossName = Literal[
 ]
 OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
+OF_WHOLE_BATCHES = ("cosent", "angle", "gist", "cached-gist")
+"""Those that compare all anchors, or pairs, with each other; it gathers none of these from devices."""
 SCALED = ("cosent", "angle", *OF_NEGATIVES)
 
 
@@ -204,9 +206,13 @@ class LibraryLoss(BaseModel):
     def _plain(self, model: Any, context: "TrainingContext") -> Any:  # noqa: ANN401 - a module of the library
         from sentence_transformers.sentence_transformer import losses
 
+        from synthbench.training import joint
+
         chunks: dict[str, Any] = (
             {"mini_batch_size": self.chunk_size} if self.name.startswith("cached-") else {}
         )
+        is_gathered = self.name in OF_NEGATIVES and joint.num_processes() > 1
+        gathers: dict[str, Any] = {"gather_across_devices": True} if is_gathered else {}
         of_scale: dict[str, Any] = {} if self.temperature is None else {"scale": 1 / self.temperature}
         if self.guide is not None:
             from synthbench.models.pretrained import build_encoder
@@ -223,7 +229,7 @@ class LibraryLoss(BaseModel):
         if context.temperatures and self.takes_temperatures:
             from synthbench.training.losses import OwnTemperatures
 
-            return OwnTemperatures(model, **of_scale)
+            return OwnTemperatures(model, **of_scale, **gathers)
         makers: dict[str, Any] = {
             "cosine": losses.CosineSimilarityLoss,
             "cosent": losses.CoSENTLoss,
@@ -236,7 +242,7 @@ class LibraryLoss(BaseModel):
 
             of_pairs = pairwise_dot_score if self.similarity == "dot" else pairwise_cos_sim
             return losses.MarginMSELoss(model, of_pairs)
-        return makers[self.name](model, **of_scale, **chunks)
+        return makers[self.name](model, **of_scale, **chunks, **gathers)
 
     def _teacher_size(self, context: "TrainingContext") -> int:
         from synthbench.models.pretrained import build_encoder

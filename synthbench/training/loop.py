@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -18,6 +19,7 @@ from synthbench.errors import UserError
 from synthbench.models.pair_scorer import as_pair_scorer
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.runtime import Progress, ProgressTask
+from synthbench.training import joint
 from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
 from synthbench.training.computation import check_precision, checkpoint_activations, products_in
 from synthbench.training.settings import TrainingSettings
@@ -58,16 +60,21 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
 
     Of equal scores the first wins. A training that was killed goes on from its last usable checkpoint and
     ends, on a CPU, with the same weights as an undisturbed one; so does one that was paused, which is left
-    with the weights and the dev score of the step at which it was. Raises UserError if the loss diverges, or
-    the device or the model can't compute as the settings say.
+    with the weights and the dev score of the step at which it was. Of several processes that share a
+    training, the first has the outcome. Raises UserError if the loss diverges, if there are too few records,
+    or if the device or the model can't compute as the settings say.
     """
     check_precision(settings.precision, job.model.device)
     if settings.gradient_checkpointing:
         checkpoint_activations(job.model)
     num_steps = settings.num_steps(job.table.num_rows)
+    if job.table.num_rows < joint.num_processes():
+        raise UserError(
+            f"devices: {joint.num_processes()} can't share {job.table.num_rows} records; take fewer"
+        )
     last = _last_step(num_steps, context.until)
     checkpoints = Checkpoints(context.checkpoints)
-    resumed = _resumable(checkpoints, context)
+    resumed = joint.of_the_first(_resumable(checkpoints, context) if joint.is_first() else None)
     with (
         _freed_memory_kept(),
         isolated(job.model.device, context.seed),
@@ -78,6 +85,8 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
             history = checkpoints.history(last)
         else:
             history = _run(job, settings, context, resumed)
+    if not joint.is_first():
+        return TrainingSummary()
     if last < num_steps:
         checkpoints.copy_to(context.output / _PAUSED_FOLDER)
     best = _best(history) if last == num_steps else _paused(history)
@@ -150,7 +159,7 @@ def _run(job: Job, settings: TrainingSettings, context: TrainingContext, resumed
         course = _Course(job, settings, context, task, own_length)
         trainer = _trainer(job, settings, context, course)
         # The trainer's constructor drew random numbers; dropout must not depend on how many.
-        seed_everything(context.seed)
+        seed_everything(joint.own_seed(context.seed))
         checkpoint = None if resumed is None else str(course.checkpoints.path(resumed))
         trainer.train(resume_from_checkpoint=checkpoint)
     return list(trainer.state.log_history)
@@ -159,6 +168,7 @@ def _run(job: Job, settings: TrainingSettings, context: TrainingContext, resumed
 def _trainer(
     job: Job, settings: TrainingSettings, context: TrainingContext, course: "_Course"
 ) -> EncoderTrainer | PairScorerTrainer:
+    joint.tell_outputs(job.model)
     kind: type[Any] = PairScorerTrainer if isinstance(job.model, CrossEncoder) else EncoderTrainer
     trainer: EncoderTrainer | PairScorerTrainer = kind(
         model=job.model,
@@ -179,12 +189,16 @@ def _arguments(
     warmup_steps = math.ceil(num_steps * settings.warmup_ratio)
     constant = "constant_with_warmup" if warmup_steps else "constant"
     device = job.model.device
+    num_shares = joint.num_processes()
+    batches = job.batches if num_shares == 1 else partial(joint.shared, job.batches, num_shares)
     arguments = arguments_class(
         output_dir=str(context.checkpoints),
         seed=context.seed % 2**32,
         max_steps=num_steps,
-        per_device_train_batch_size=settings.batch_size,
-        batch_sampler=job.batches,
+        per_device_train_batch_size=settings.batch_size // num_shares,
+        batch_sampler=batches,
+        # The library's samplers heed it, and it warns where it is not set; ours hands out equal shares.
+        dataloader_drop_last=num_shares > 1,
         learning_rate=settings.learning_rate,
         lr_scheduler_type=constant if settings.scheduler == "constant" else settings.scheduler,
         warmup_steps=warmup_steps,
@@ -264,16 +278,20 @@ class _Course(TrainerCallback):
         step = state.global_step
         self.task.advance()
         is_pause = self.pauses and step == self.last
-        if self.context.select is not None and (is_pause or step in self.evaluation_steps):
+        scores = self.context.select is not None and joint.is_first()
+        if scores and (is_pause or step in self.evaluation_steps):
             score = self._dev_score()
             if step in self.evaluation_steps:
                 state.log_history.append({"step": step, DEV_SCORE: score})
             if is_pause:
                 state.log_history.append({"step": step, PAUSED_SCORE: score})
         control.should_training_stop |= is_pause
-        due = time.monotonic() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS
         control.should_log = step in self.log_steps
-        control.should_save = is_pause or step in self.evaluation_steps or (due and control.should_log)
+        due = control.should_log and joint.of_the_first(self._is_due())
+        control.should_save = is_pause or step in self.evaluation_steps or due
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self.saved_at >= SECONDS_BETWEEN_CHECKPOINTS
 
     def on_log(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: object
@@ -291,9 +309,12 @@ class _Course(TrainerCallback):
     ) -> None:
         """Complete the checkpoint; only then are older ones dispensable, but never the best."""
         step = state.global_step
-        self.checkpoints.complete(step)
-        best = _best(state.log_history)
-        self.checkpoints.keep_only(step, step if best is None else best["step"])
+        joint.wait_for_all()
+        if joint.is_first():
+            self.checkpoints.complete(step)
+            best = _best(state.log_history)
+            self.checkpoints.keep_only(step, step if best is None else best["step"])
+        joint.wait_for_all()
         self.saved_at = time.monotonic()
 
     def _dev_score(self) -> float:

@@ -80,6 +80,14 @@ class TrainingSettings(Trainer):
         exclude_if=lambda is_on: not is_on,
         description="compute activations again for the gradients: less memory, more time",
     )
+    devices: int = Field(
+        1,
+        ge=1,
+        le=64,
+        exclude_if=lambda number: number == 1,
+        description="GPUs that share this training: each takes an equal share of every batch, and losses with"
+        " negatives of the batch see all of it; on a CPU so many processes",
+    )
     precision: Literal["fp32", "tf32", "bf16"] = Field(
         "fp32",
         description="of the computation, in dev evaluations too; the weights stay fp32. tf32: matrix products"
@@ -103,14 +111,32 @@ class TrainingSettings(Trainer):
             raise ValueError("give either epochs or max_steps, not both (null takes one away)")
         return self
 
+    @model_validator(mode="after")
+    def _batch_can_be_shared(self) -> "TrainingSettings":
+        if self.batch_size % self.devices:
+            raise ValueError(
+                f"batch_size {self.batch_size} can't be shared equally by devices: {self.devices}; take a"
+                " multiple of it"
+            )
+        return self
+
+    @property
+    def num_devices(self) -> int:
+        """How many GPUs, or processes of a CPU, share a training."""
+        return self.devices
+
     def revisions(self) -> dict[str, str]:
         """Return the content hash or commit of the base."""
         return self.base.fingerprint()
 
     def num_steps(self, num_records: int) -> int:
-        """Return the optimiser steps of a training on so many records."""
+        """Return the optimiser steps of a training on so many records.
+
+        Those that are left over when devices share an epoch are in none of its steps.
+        """
         if self.max_steps is not None:
             return self.max_steps
+        num_records -= num_records % self.devices
         return math.ceil((self.epochs or 1.0) * math.ceil(num_records / self.batch_size))
 
     @property

@@ -126,6 +126,15 @@ class SimCSE(TrainingSettings):
         return self
 
     @model_validator(mode="after")
+    def _can_be_shared(self) -> Self:
+        # The head reads the transformer beside the loss's own passes, where torch averages no gradients.
+        if self.devices > 1 and self.mlm_weight:
+            raise ValueError(
+                f"mlm_weight can't be shared by devices: {self.devices}; take devices: 1, or mlm_weight: 0"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _weighs_what_is_there(self) -> Self:
         if self.hard_negative_weight and self.learns_from != "triplet":
             raise ValueError(

@@ -51,15 +51,16 @@ class ShuffledBatches(DefaultBatchSampler):
     """Batches of row numbers whose order is a function of the seed and the epoch, and of nothing else."""
 
     def __iter__(self) -> Iterator[list[int]]:
-        order = np.random.default_rng([self.seed, self.epoch]).permutation(self._num_rows).tolist()
+        order = np.random.default_rng([self.seed, self.epoch]).permutation(self.num_rows).tolist()
         for start in range(0, len(order), self.batch_size):
             yield order[start : start + self.batch_size]
 
     def __len__(self) -> int:
-        return math.ceil(self._num_rows / self.batch_size)
+        return math.ceil(self.num_rows / self.batch_size)
 
     @property
-    def _num_rows(self) -> int:
+    def num_rows(self) -> int:
+        """The number of records in an epoch."""
         return len(cast("Sized", self.sampler))
 
 

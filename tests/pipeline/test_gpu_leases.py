@@ -310,6 +310,29 @@ def test_without_gpus_or_with_one_job_nothing_is_leased(
     assert local_devices(stages, Runtime.model_validate({"resources": shares}), Known(store), 4) is not None
 
 
+class Shared(Work):
+    """A training that two GPUs share."""
+
+    kind: ClassVar[str] = "train"
+    num_devices = 2
+
+
+def test_a_training_that_gpus_share_takes_all_of_them_also_in_one_process(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(Shared("shared"))
+    runtime = Runtime(resources={"train": Resources(gpus=0.5)})
+    need = needs_of(stage, 8, known=Known(store), runtime=runtime)
+    assert (need.gpus, need.cpus) == (2.0, 4)
+    assert need.memory_gb == 2 * 2.0, "of each process"
+    side = "synthbench.pipeline.estimates.side_by_side.local_gpus"
+    monkeypatch.setattr(side, lambda _: ("0", "1", "2"))
+    assert local_devices([stage], runtime, Known(store), 1) is None
+    monkeypatch.setattr(side, lambda _: ("0",))
+    with refused("train takes 2 GPUs", "has 1 GPU", "at most 1 in train.devices"):
+        local_devices([stage], runtime, Known(store), 1)
+
+
 @pytest.mark.parametrize(
     ("need", "expected"),
     [

@@ -41,13 +41,13 @@ class Devices:
         taken = {stage: gpus for stage in stages if (gpus := self.gpus(stage))}
         number = len(self._free)
         have = f"{number} GPU{'s' * (number > 1)}"
-        wrong = {stage.kind: gpus for stage, gpus in taken.items() if not side_by_side(number, gpus)}
+        wrong = {(stage.kind, gpus): stage for stage, gpus in taken.items() if not side_by_side(number, gpus)}
         if wrong:
             raise UserError(
                 *(
                     f"{kind} takes {gpus:g} GPUs, and this machine has {have}; state at most {number} in"
-                    f" runtime.resources.{kind}.gpus"
-                    for kind, gpus in wrong.items()
+                    f" {source_of_gpus(stage)}"
+                    for (kind, gpus), stage in wrong.items()
                 )
             )
         if not taken:
@@ -90,6 +90,11 @@ class Devices:
         """Make what was leased free again."""
         for name in lease.names:
             self._free[name] += lease.parts
+
+
+def source_of_gpus(stage: Stage) -> str:
+    """Return the key of the experiment file that says how many GPUs the stage takes."""
+    return f"runtime.resources.{stage.kind}.gpus" if stage.operation.num_devices == 1 else "train.devices"
 
 
 def side_by_side(num_devices: int, gpus: float) -> int:

@@ -123,7 +123,7 @@ class RayCluster:
             raise UserError(
                 *(
                     f"{stage} needs {need}, and no node has that much ({have}); add a node, or state less in"
-                    f" runtime.resources.{stage.kind}"
+                    f" {_where_stated(stage, need)}"
                     for need, stage in wrong.items()
                 )
             )
@@ -211,6 +211,11 @@ class RayCluster:
             )
             return Outcome(error=(message,), is_user_error=True)
         return outcome
+
+
+def _where_stated(stage: Stage, need: Needs) -> str:
+    resources = f"runtime.resources.{stage.kind}"
+    return f"train.devices, or in {resources}" if need.gpus and stage.operation.num_devices > 1 else resources
 
 
 @contextmanager

@@ -73,6 +73,11 @@ class Operation(ABC):
         """The LLM that `run` asks, None if it asks none."""
         return None
 
+    @property
+    def num_devices(self) -> int:
+        """How many GPUs, or processes of a CPU, `run` uses at once."""
+        return 1
+
     def run_together(self, others: Sequence["GroupMember"]) -> Iterator["GroupMember"]:
         """Run all stages of a group in order, this one among them; yield each once its output is complete.
 

@@ -97,8 +97,12 @@ def _times(number: int | None, each: int) -> Amount:
 
 
 def _kept(shape: Shape, trainer: Trainer) -> float:
-    """Return the bytes of a batch's activations (formula of Korthikanti et al. 2022)."""
-    rows: int = getattr(trainer, "chunk_size", 0) or getattr(trainer, "batch_size", 1)
+    """Return the bytes of the activations of a batch, or of a device's share.
+
+    The formula is that of Korthikanti et al. 2022.
+    """
+    share = getattr(trainer, "batch_size", 1) // trainer.num_devices
+    rows: int = min(getattr(trainer, "chunk_size", 0) or share, share)
     sentences: float = rows * getattr(trainer, "sentences_per_record", 1)
     tokens: int = getattr(trainer, "max_length", None) or LONGEST
     of_layer = sentences * tokens * (34 * shape.width + 5 * tokens * shape.width / HEAD)

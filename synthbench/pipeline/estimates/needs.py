@@ -25,7 +25,7 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     """Return what a stage needs: what `runtime.resources` states of its kind, the rest by its models' sizes.
 
     A stage with a model takes a GPU if some machine has one (`num_gpus`: the most that one has), and the
-    runtime's device allows it.
+    runtime's device allows it; a training that several GPUs share takes all of them, whatever is stated.
     """
     models = models_of(stage, known)
     sizes = tuple(shape.num_parameters for model in models if (shape := shape_of(*model)) is not None)
@@ -33,10 +33,14 @@ def needs_of(stage: Stage, num_gpus: float, *, known: Known, runtime: Runtime) -
     takes_model = bool(sizes) or (stage.kind in USES_MODELS and (bool(models) or not asks))
     gpus = 1.0 if takes_model and num_gpus and runtime.device.partition(":")[0] in ("auto", "cuda") else 0.0
     each = BYTES_TRAINED if stage.kind == "train" else BYTES_READ
-    memory_gb = LOADED_GB + sum(sizes) * each / 1e9 if takes_model else LIGHT_GB
+    # Processes that share a training have a model each, and on a machine with GPUs one each.
+    number = stage.operation.num_devices
+    memory_gb = number * (LOADED_GB + sum(sizes) * each / 1e9) if takes_model else LIGHT_GB
     stated = runtime.resources.get(stage.kind, Resources())  # type: ignore[call-overload] # any kind may be asked for
-    gpus = gpus if stated.gpus is None else stated.gpus
-    cpus = stated.cpus or runtime.threads or (CORES_BESIDE_A_GPU if gpus else 1)
+    if stated.gpus is not None and number == 1:
+        gpus = stated.gpus
+    gpus *= number
+    cpus = stated.cpus or number * (runtime.threads or (CORES_BESIDE_A_GPU if gpus else 1))
     return Needs(cpus, gpus, math.ceil(10 * (stated.memory_gb or memory_gb)) / 10)
 
 

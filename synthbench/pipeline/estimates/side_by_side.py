@@ -44,12 +44,14 @@ def local_devices(stages: Iterable[Stage], runtime: Runtime, known: Known, num_j
 
     Raises UserError if there are fewer than the stages or the jobs need.
     """
-    names = local_gpus(runtime.device) if num_jobs > 1 else ()
+    stages = tuple(stages)
+    is_shared = any(stage.operation.num_devices > 1 for stage in stages)
+    names = local_gpus(runtime.device) if num_jobs > 1 or is_shared else ()
     if not names:
         return None
     devices = Devices(names, lambda stage: needs_of(stage, len(names), known=known, runtime=runtime).gpus)
     devices.check(stages, num_jobs)
-    return devices
+    return devices if num_jobs > 1 else None
 
 
 def room_for(stages: Sequence[Stage], runtime: Runtime, known: Known, room: Room) -> Iterator[str]:

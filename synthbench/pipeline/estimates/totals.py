@@ -87,7 +87,7 @@ def _wall_clock(to_run: Sequence[Stage], time: Time, estimator: Estimator, numbe
         seconds = estimator.seconds(stage)
         is_known = is_known and seconds is not None
         begins = max((ends.get(source.identity, 0.0) for source in stage.inputs.values()), default=0.0)
-        ends[stage.identity] = begins + (seconds or 0.0)
+        ends[stage.identity] = begins + (seconds or 0.0) / stage.operation.num_devices
     longest = max(ends.values(), default=0.0)
     least = max(longest, time.seconds / number)
     rest = "" if is_known else "; what is unknown comes on top"

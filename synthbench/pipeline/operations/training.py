@@ -19,6 +19,7 @@ from synthbench.pipeline.engine.artifacts import (
 )
 from synthbench.pipeline.engine.stage import Operation
 from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.joint_training import train_together
 from synthbench.pipeline.operations.plugin_calls import PluginOperation, check_task, returned
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Evaluator, Trainer, TrainingContext, TrainingSummary
@@ -81,8 +82,20 @@ class Train(PluginOperation[Trainer]):
             for _, folder in _named(inputs, "dev:"):
                 check_task(self.evaluator, folder / DATASET_FOLDER)
 
+    @property
+    def num_devices(self) -> int:
+        """How many GPUs, or processes of a CPU, share the training."""
+        return self.plugin.num_devices
+
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Train, or resume a training that was killed."""
+        if self.num_devices > 1:
+            train_together(self.train, self.num_devices, inputs, work)
+        else:
+            self.train(inputs, work, work.output)
+
+    def train(self, inputs: Mapping[str, Path], work: Workspace, output: Path) -> None:
+        """Train in this process, alone or as one of several."""
         use_threads(work.runtime)
         data = _parts(inputs, self.parts)
         dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
@@ -90,7 +103,7 @@ class Train(PluginOperation[Trainer]):
         context = TrainingContext(
             seed=self.seed if paused is None else int(read_json(paused / SUMMARY_FILE)["seed"]),
             checkpoints=work.checkpoints,
-            output=work.output,
+            output=output,
             runtime=work.runtime,
             progress=work.progress,
             select=mean_main_score(self.evaluator, dev) if self.evaluator is not None else None,
@@ -100,7 +113,7 @@ class Train(PluginOperation[Trainer]):
             temperatures=self.temperatures,
         )
         summary = returned(self.plugin.train(data, context), TrainingSummary, self.name, "train")
-        write_json(work.output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
+        write_json(output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
 
 
 def _named(inputs: Mapping[str, Path], prefix: str) -> Iterator[tuple[str, Path]]:

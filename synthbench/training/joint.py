@@ -1,0 +1,136 @@
+"""One training by several processes: each has a device and an equal share of every batch.
+
+torch's DistributedDataParallel averages the gradients: the trainers of sentence-transformers use it once the
+processes have joined. `fit` and the losses ask here which process they are in.
+"""
+
+import math
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import distributed
+from torch.utils.data import BatchSampler
+
+from synthbench.errors import UserError
+from synthbench.training.trainers import ShuffledBatches
+
+PATIENCE = timedelta(days=7)
+"""How long a process waits for the others, as for the first one while it scores dev."""
+
+_T = TypeVar("_T")
+
+
+@contextmanager
+def joined(rank: int, num_processes: int, meeting: Path, backend: str) -> Iterator[None]:
+    """Join the other processes that meet at this file; `backend` is "nccl" on GPUs of NVIDIA, else "gloo"."""
+    # accelerate looks for what torchrun sets, though the processes meet at a file.
+    os.environ.update(
+        dict.fromkeys(("RANK", "LOCAL_RANK"), str(rank)),
+        **dict.fromkeys(("WORLD_SIZE", "LOCAL_WORLD_SIZE"), str(num_processes)),
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT="0",
+    )
+    distributed.init_process_group(
+        backend, init_method=meeting.as_uri(), rank=rank, world_size=num_processes, timeout=PATIENCE
+    )
+    try:
+        yield
+    finally:
+        distributed.destroy_process_group()
+
+
+def num_processes() -> int:
+    """Return how many processes share this training; 1 if it is this one's alone."""
+    return distributed.get_world_size() if _is_joint() else 1
+
+
+def is_first() -> bool:
+    """Tell whether this process scores dev, writes checkpoints and saves the model."""
+    return not _is_joint() or distributed.get_rank() == 0
+
+
+def of_the_first(value: _T) -> _T:
+    """Return what the first process passed; the others' values are not read."""
+    if not _is_joint():
+        return value
+    values = [value]
+    distributed.broadcast_object_list(values)
+    return values[0]
+
+
+def wait_for_all() -> None:
+    """Return once all processes are here."""
+    if _is_joint():
+        distributed.barrier()
+
+
+def own_seed(seed: int) -> int:
+    """Return the seed of this process's dropout: records of one batch must not share a mask."""
+    rank = distributed.get_rank() if _is_joint() else 0
+    return int(np.random.SeedSequence([seed, rank]).generate_state(1)[0]) if rank else seed
+
+
+def tell_outputs(model: torch.nn.Module) -> None:
+    """Let the model return a plain dictionary: the only mapping in which torch finds what was computed."""
+
+    def plain(_: torch.nn.Module, inputs: object, output: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(output)
+
+    if _is_joint():
+        model.register_forward_hook(plain)
+
+
+class SharedBatches(BatchSampler):
+    """The batches of another sampler, each divided into equal shares, one after the other.
+
+    accelerate gives the n-th process every n-th share. The records that are left over after division, fewer
+    than processes, are left to the next epoch.
+    """
+
+    # accelerate takes shares of several sizes from a sampler that states none.
+    batch_size = None  # type: ignore[assignment]
+    drop_last = False
+
+    def __init__(self, batches: ShuffledBatches, num_shares: int) -> None:
+        self.batches = batches
+        self.num_shares = num_shares
+
+    def set_epoch(self, epoch: int) -> None:
+        """Order the records as in this epoch."""
+        self.batches.set_epoch(epoch)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for batch in islice(self.batches, self.num_steps):
+            size = len(batch) // self.num_shares
+            if not size:
+                raise UserError(
+                    f"a batch of {len(batch)} record{'s' * (len(batch) > 1)} is too small for devices:"
+                    f" {self.num_shares}: no_duplicates lets no other record into it; take fewer devices"
+                )
+            yield from (batch[turn * size : (turn + 1) * size] for turn in range(self.num_shares))
+
+    def __len__(self) -> int:
+        return self.num_steps * self.num_shares
+
+    @property
+    def num_steps(self) -> int:
+        """The batches of an epoch of which each process gets a record."""
+        num_rows = self.batches.num_rows
+        return math.ceil((num_rows - num_rows % self.num_shares) / self.batches.batch_size)
+
+
+def shared(batches: type[ShuffledBatches], num_shares: int, dataset: Any, **options: Any) -> SharedBatches:  # noqa: ANN401
+    """Return the batches of a data set as shares; `options` are a sampler's, its `batch_size` a share's."""
+    size = options.pop("batch_size") * num_shares
+    return SharedBatches(batches(dataset, batch_size=size, **options), num_shares)
+
+
+def _is_joint() -> bool:
+    return distributed.is_available() and distributed.is_initialized()
