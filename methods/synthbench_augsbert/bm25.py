@@ -1,21 +1,27 @@
 """The nearest sentences of every sentence by BM25, scored as rank-bm25's Okapi does, but in blocks."""
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 from rank_bm25 import BM25Okapi
 from scipy import sparse
+from scipy.linalg.blas import dgemm, sgemm
 
-from synthbench_augsbert.neighbours import best
+from synthbench_augsbert.neighbours import best, first_of_each, lower_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-FREQUENT = 0.06  # words in a larger share of the sentences go through a dense product
-BLOCK_CELLS = 1_300_000  # scores of the queries that are scored at once: 10 MB stay in the processor's cache
-MOST_ROWS = 128
+Number = TypeVar("Number", np.float32, np.float64)
+
+FREQUENT = 0.1  # words in a larger share of the sentences go through a dense product
+BLOCK_CELLS = 1_000_000  # scores computed at once: 4 MB stay in the processor's cache
+FEWEST_ROWS, MOST_ROWS = 16, 256  # queries scored at once
+GROUP_ROWS = 2048  # queries whose candidates get their exact scores at once
+CROWD = 64  # with more candidates than this for each neighbour, a query's scores are all computed exactly
 
 
 def tokens(sentence: str) -> list[str]:
@@ -35,25 +41,16 @@ class BM25Index:
     def __init__(self, sentences: Sequence[str]) -> None:
         """Index `sentences`: at least one, none of them blank."""
         okapi = BM25Okapi([tokens(sentence) for sentence in sentences])
-        counts = _word_counts(okapi)
-        weights = _exactly_summable(_weights(okapi, counts), counts)
-        document_frequency = np.bincount(counts.indices, minlength=counts.shape[1])
-        frequent = document_frequency > FREQUENT * len(sentences)
         self.num_sentences = len(sentences)
-        self._frequent_counts: NDArray[np.float64] = counts[:, frequent].toarray()
-        self._frequent_weights: NDArray[np.float64] = weights[:, frequent].toarray().T
-        self._rare_counts = counts[:, ~frequent]
-        self._rare_weights = weights[:, ~frequent].T.tocsr()
+        self._counts = _word_counts(okapi)
+        weights = _weights(okapi, self._counts)
+        greatest = self._counts @ _greatest_weights(weights)
+        self._weights = _exactly_summable(weights, greatest.max())
+        self._errors = _largest_errors(self._counts, greatest)
 
     def scores(self, start: int, stop: int) -> "NDArray[np.float64]":
         """Return the scores of sentences start..stop-1 as queries, shape (stop - start, num_sentences)."""
-        # Frequent words by a dense product, rare ones by a sparse one.
-        scores: NDArray[np.float64] = self._frequent_counts[start:stop] @ self._frequent_weights
-        rare = self._rare_counts[start:stop] @ self._rare_weights
-        row_starts = np.arange(len(scores)) * self.num_sentences
-        cells = np.repeat(row_starts, np.diff(rare.indptr)) + rare.indices
-        scores.reshape(-1)[cells] += rare.data
-        return scores
+        return self._exact.scores(np.arange(start, stop)).copy()
 
     def nearest(self, k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
         """Return indices and scores of the k best other sentences of every sentence, each (num_sentences, k).
@@ -63,16 +60,91 @@ class BM25Index:
         """
         if not 1 <= k < self.num_sentences:
             raise ValueError(f"k = {k} of {self.num_sentences} sentences")
-        blocks = list(self._nearest_blocks(k))
-        return np.concatenate([ids for ids, _ in blocks]), np.concatenate([scores for _, scores in blocks])
+        ids = np.empty((self.num_sentences, k), np.intp)
+        scores = np.empty((self.num_sentences, k))
+        rough = _Scorer(self._counts, self._weights, np.float32)
+        for group in _blocks(np.arange(self.num_sentences), GROUP_ROWS):
+            blocks = [self._candidates(rough, block, k) for block in _blocks(group, self._num_rows())]
+            queries, others = (np.concatenate(column) for column in zip(*blocks, strict=True))
+            few, positions = np.unique(queries, return_inverse=True)
+            if len(few):
+                values = self._scores_of(queries, others)
+                ids[few], scores[few] = first_of_each(positions, others, values, k)
+            for block in _blocks(np.setdiff1d(group, few), self._num_rows()):
+                ids[block], scores[block] = best(_without_self(self._exact.scores(block), block), k)
+        return ids, scores
 
-    def _nearest_blocks(self, k: int) -> "Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]":
-        num_rows = max(1, min(MOST_ROWS, BLOCK_CELLS // self.num_sentences))
-        for start in range(0, self.num_sentences, num_rows):
-            scores = self.scores(start, min(start + num_rows, self.num_sentences))
-            queries = np.arange(len(scores))
-            scores[queries, start + queries] = -np.inf
-            yield best(scores, k)
+    @cached_property
+    def _exact(self) -> "_Scorer[np.float64]":
+        return _Scorer(self._counts, self._weights, np.float64)
+
+    def _num_rows(self) -> int:
+        return max(FEWEST_ROWS, min(MOST_ROWS, BLOCK_CELLS // self.num_sentences))
+
+    def _candidates(
+        self, rough: "_Scorer[np.float32]", queries: "NDArray[np.intp]", k: int
+    ) -> "tuple[NDArray[np.intp], NDArray[np.intp]]":
+        """Return pairs of a query and each sentence that can be among its k best; none of a crowded query."""
+        scores = _without_self(rough.scores(queries), queries)
+        # At least k sentences reach the bound, so each of the k best reaches it but for the two's errors.
+        least = lower_bound(scores, k) - 2 * self._errors[queries, None]
+        reached = scores >= np.nextafter(least.astype(np.float32), np.float32(-np.inf))
+        rows, others = np.divmod(np.flatnonzero(reached), self.num_sentences)
+        few = (np.bincount(rows, minlength=len(queries)) <= CROWD * k)[rows]
+        return queries[rows[few]], others[few]
+
+    def _scores_of(self, queries: "NDArray[np.intp]", others: "NDArray[np.intp]") -> "NDArray[np.float64]":
+        """Return the exact score of each pair."""
+        scores: NDArray[np.float64] = self._counts[queries].multiply(self._weights[others]).sum(axis=1)
+        return scores
+
+
+class _Scorer(Generic[Number]):
+    """Scores in one precision: frequent words by a dense product, rare ones by adding their postings."""
+
+    def __init__(self, counts: sparse.csr_array, weights: sparse.csr_array, number: type[Number]) -> None:
+        document_frequency = np.bincount(counts.indices, minlength=counts.shape[1])
+        frequent = document_frequency > FREQUENT * counts.shape[0]
+        self._number: type[Number] = number
+        self._product = sgemm if number is np.float32 else dgemm
+        self._frequent_counts = counts[:, frequent].toarray().astype(number)
+        self._frequent_weights = weights[:, frequent].toarray().astype(number, order="F")
+        self._rare_counts = counts[:, ~frequent].astype(np.intp)
+        self._postings = weights[:, ~frequent].T.tocsr().astype(number)
+        self._buffer: NDArray[Number] = np.empty((0, counts.shape[0]), number)
+
+    def scores(self, queries: "NDArray[np.intp]") -> "NDArray[Number]":
+        """Return all sentences' scores for each query, shape (len(queries), number of sentences).
+
+        The next call overwrites them: fresh memory would cost as much as filling it.
+        """
+        if len(queries) > len(self._buffer):
+            self._buffer = np.empty((len(queries), self._buffer.shape[1]), self._number)
+        scores = self._buffer[: len(queries)]
+        self._rows_of_postings(queries).toarray(out=scores)
+        if self._frequent_weights.shape[1]:
+            # BLAS adds the product to `scores`. It wants columns first, as transposed arrays have them.
+            counts = self._frequent_counts[queries].T
+            self._product(1, self._frequent_weights, counts, beta=1, c=scores.T, overwrite_c=1)
+        return scores
+
+    def _rows_of_postings(self, queries: "NDArray[np.intp]") -> sparse.csr_array:
+        """Return for each query the postings of its rare words, one list after the other."""
+        words = self._rare_counts[queries]
+        postings = self._postings[np.repeat(words.indices, words.data)]
+        ends = np.concatenate([[0], np.cumsum(words.data)])[words.indptr]
+        lists = postings.data, postings.indices, postings.indptr[ends]
+        return sparse.csr_array(lists, shape=(len(queries), postings.shape[1]))
+
+
+def _blocks(indices: "NDArray[np.intp]", size: int) -> "Iterator[NDArray[np.intp]]":
+    for start in range(0, len(indices), size):
+        yield indices[start : start + size]
+
+
+def _without_self(scores: "NDArray[Number]", queries: "NDArray[np.intp]") -> "NDArray[Number]":
+    scores[np.arange(len(queries)), queries] = -np.inf
+    return scores
 
 
 def _word_counts(okapi: BM25Okapi) -> sparse.csr_array:
@@ -83,7 +155,9 @@ def _word_counts(okapi: BM25Okapi) -> sparse.csr_array:
     columns = np.fromiter(map(column.__getitem__, chain.from_iterable(okapi.doc_freqs)), dtype=np.int32)
     values = np.fromiter(chain.from_iterable(map(dict.values, okapi.doc_freqs)), dtype=np.float64)
     shape = (okapi.corpus_size, len(column))
-    return sparse.csr_array((values, columns, starts), shape=shape)
+    counts = sparse.csr_array((values, columns, starts), shape=shape)
+    counts.sort_indices()
+    return counts
 
 
 def _weights(okapi: BM25Okapi, counts: sparse.csr_array) -> sparse.csr_array:
@@ -96,11 +170,28 @@ def _weights(okapi: BM25Okapi, counts: sparse.csr_array) -> sparse.csr_array:
     return sparse.csr_array((values, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def _exactly_summable(weights: sparse.csr_array, counts: sparse.csr_array) -> sparse.csr_array:
+def _greatest_weights(weights: sparse.csr_array) -> "NDArray[np.float64]":
+    """Return each word's greatest absolute weight."""
+    greatest = np.zeros(weights.shape[1])
+    np.maximum.at(greatest, weights.indices, np.abs(weights.data))
+    return greatest
+
+
+def _exactly_summable(weights: sparse.csr_array, greatest_score: float) -> sparse.csr_array:
     """Round weights to multiples of the least power of two at which every score's sum is exact in float64."""
-    largest = np.zeros(weights.shape[1])
-    np.maximum.at(largest, weights.indices, np.abs(weights.data))
-    _, exponent = np.frexp((counts @ largest).max())
+    _, exponent = np.frexp(greatest_score)
     scale = 52 - int(exponent)
     rounded = np.ldexp(np.rint(np.ldexp(weights.data, scale)), -scale)
     return sparse.csr_array((rounded, weights.indices, weights.indptr), shape=weights.shape)
+
+
+def _largest_errors(counts: sparse.csr_array, greatest: "NDArray[np.float64]") -> "NDArray[np.float64]":
+    """Return for each query by how much a single-precision score can be off, at most.
+
+    A sum of m products in any order is off by at most g / (1 - g) times the sum of their absolute values,
+    g = (m + 1) 2^-24, each weight having been rounded too (Higham, Accuracy and Stability of Numerical
+    Algorithms, 2002, section 3.1). `greatest` bounds that sum; one more rounding makes up for its own errors.
+    """
+    growth = (counts.sum(axis=1) + 2) * 2.0**-24
+    errors: NDArray[np.float64] = growth / (1 - growth) * greatest
+    return errors

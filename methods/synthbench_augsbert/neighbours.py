@@ -249,13 +249,22 @@ def _faiss_threads(threads: int | None) -> Iterator[None]:
 
 def best(scores: "NDArray[Number]", k: int) -> "tuple[NDArray[np.intp], NDArray[Number]]":
     """Return columns and values of each row's k greatest scores, of equal ones the lower column first."""
-    bound = _lower_bound(scores, k)
+    bound = lower_bound(scores, k)
     rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
     values = scores[rows, columns]
     at_bound = values == bound[rows, 0]
     # Where few sentences share a word, thousands score alike: leave out those that can't be among the k.
     needed = ~at_bound | (_count_in_row(at_bound, rows) <= k)
-    rows, columns, values = rows[needed], columns[needed], values[needed]
+    return first_of_each(rows[needed], columns[needed], values[needed], k)
+
+
+def first_of_each(
+    rows: "NDArray[np.intp]", columns: "NDArray[np.intp]", values: "NDArray[Number]", k: int
+) -> "tuple[NDArray[np.intp], NDArray[Number]]":
+    """Return columns and values of the k greatest of each row's candidates, of equal ones the lower column.
+
+    The sorted `rows` name every row, each at least k times.
+    """
     order = np.lexsort((columns, -values, rows))
     chosen = order[_starts(rows)[:, None] + np.arange(k)]
     return columns[chosen], values[chosen]
@@ -273,7 +282,7 @@ def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
     return starts
 
 
-def _lower_bound(scores: "NDArray[Number]", k: int) -> "NDArray[Number]":
+def lower_bound(scores: "NDArray[Number]", k: int) -> "NDArray[Number]":
     """Return for each row a value that at least k of its scores reach and few exceed, shape (rows, 1).
 
     It is the k-th greatest of the maxima of at least k disjoint groups of columns, and so itself a score.
