@@ -20,7 +20,13 @@ from synthbench.config.environment_checks import (
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
 from synthbench.config.llm import SHORT_FORM, AnyLLM, EndpointLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
-from synthbench.config.permissions import check_command, check_key_variable, named_files, whose_code_runs
+from synthbench.config.permissions import (
+    check_command,
+    check_key_variable,
+    named_files,
+    what_is_rounded,
+    whose_code_runs,
+)
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.profiles import replacements, substitute_models, substitute_oracle, substitute_tasks
 from synthbench.config.rows import MOST_ROWS, Row, RowProblems, check_values, rows_of
@@ -150,7 +156,7 @@ class _Loader:
             published=published,
             runtime=section.runtime,
             resolved=resolved,
-            notes=(*equal, *notes, *whose_code_runs(distinct)),
+            notes=(*equal, *notes, *whose_code_runs(distinct), *what_is_rounded(distinct)),
             remarks=(*self._remarks(section), *_lost(rows)),
             used_llms=frozenset(self.used_llms),
             files=self._files(section, variants, roots),

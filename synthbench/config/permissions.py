@@ -97,7 +97,7 @@ def what_runs(experiment: Experiment) -> Iterator[str]:
     plugins = [plugin for config in configs for plugin in _plugins(config)]
     files = {file_of(type(plugin).__module__) for plugin in plugins} - {None}
     yield from (f"runs code: {file}" for file in sorted(map(str, files)))
-    models = {model for plugin in plugins for model in _trusted(plugin)}
+    models = {model for plugin in plugins for model, _ in _models_with(plugin, "trust_remote_code")}
     yield from (f"runs code: that comes with the model {model}" for model in sorted(models))
     for name in sorted(experiment.used_llms):
         settings = experiment.llms[name].settings
@@ -107,26 +107,41 @@ def what_runs(experiment: Experiment) -> Iterator[str]:
 
 def whose_code_runs(variants: Iterable[Variant]) -> Iterator[str]:
     """Yield a note on each model whose own code runs, with the rows."""
-    rows: dict[str, dict[str, None]] = {}
+    for (model, _), names in _rows_by_model(variants, "trust_remote_code").items():
+        yield f"Runs code that comes with the model {model}: {names}."
+
+
+def what_is_rounded(variants: Iterable[Variant]) -> Iterator[str]:
+    """Yield a note on each model that encodes or scores in less than single precision, with the rows."""
+    for (model, precision), names in _rows_by_model(variants, "precision").items():
+        yield f"{model} encodes and scores in {precision}: {names}."
+
+
+def _rows_by_model(variants: Iterable[Variant], key: str) -> dict[tuple[str, Any], str]:
+    """Return the rows of each model for which this key is given, with its value."""
+    rows: dict[tuple[str, Any], dict[str, None]] = {}
     for variant in variants:
         plugins = (plugin for candidate in variant.candidates for plugin in _plugins(candidate.config))
-        for model in (model for plugin in plugins for model in _trusted(plugin)):
+        for model in (model for plugin in plugins for model in _models_with(plugin, key)):
             rows.setdefault(model, {})[variant.label] = None
-    for model, names in rows.items():
-        yield f"Runs code that comes with the model {model}: {', '.join(names)}."
+    return {model: ", ".join(names) for model, names in rows.items()}
 
 
-def _trusted(value: Any) -> Iterator[str]:  # noqa: ANN401 - whatever settings hold
+def _models_with(value: Any, key: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - whatever settings hold
+    """Yield the models in a plug-in's settings for which this key is given, not as its default."""
     if isinstance(value, Pretrained):
-        yield from [value.model] if value.trust_remote_code else []
+        given = getattr(value, key)
+        yield from [] if given == Pretrained.model_fields[key].default else [(value.model, given)]
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
-            yield from _trusted(getattr(value, name))
+            yield from _models_with(getattr(value, name), key)
     elif isinstance(value, Mapping):
         # The settings of a model that a method or step is given.
-        yield from [str(value.get("model"))] if value.get("trust_remote_code") is True else []
+        given = value.get(key, Pretrained.model_fields[key].default)
+        if "model" in value and given != Pretrained.model_fields[key].default:
+            yield str(value["model"]), given
         for item in value.values():
-            yield from _trusted(item)
+            yield from _models_with(item, key)
 
 
 def what_is_read_outside(experiment: Experiment, home: Path) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 `model.json` is {"kind": "encoder" | "pair_scorer", "pretrained": null | the fields of Pretrained}; the
 subfolder `model` is there unless the model is a pretrained one as it is. A trained model whose code came
-with its base has "trust_remote_code": true, too. A scorer without any model has its
+with its base has "trust_remote_code": true, too, and one that encodes or scores in another precision than
+fp32 has that as "precision". A scorer without any model has its
 name as "baseline" instead.
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.errors import UserError
 from synthbench.models import reference, word_vectors
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.models.precision import Precision, check_precision
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.models.warm import loaded
 from synthbench.terminal import quiet_transformers
@@ -27,18 +29,24 @@ if TYPE_CHECKING:
 
 DESCRIPTION_FILE = "model.json"
 CHECKPOINT_FOLDER = "model"
-RUNS_CODE = "trust_remote_code"
+RUNS_CODE, PRECISION = "trust_remote_code", "precision"
 
 
-def save_model(model: "SentenceTransformer | CrossEncoder", folder: Path) -> None:
-    """Save a trained model, pooling or head included, into `folder`, which must exist."""
+def save_model(
+    model: "SentenceTransformer | CrossEncoder", folder: Path, precision: Precision = "fp32"
+) -> None:
+    """Save a trained model, pooling or head included, into `folder`, which must exist.
+
+    `precision` is that in which it will encode or score.
+    """
     from sentence_transformers import CrossEncoder
 
     with quiet_transformers():
         model.save(str(folder / CHECKPOINT_FOLDER), create_model_card=False)
     is_pair_scorer = isinstance(model, CrossEncoder)
     kind = ModelKind.PAIR_SCORER if is_pair_scorer else ModelKind.ENCODER
-    _describe(folder, kind, None, runs_code=bool(model.trust_remote_code))
+    noted = {RUNS_CODE: True} if model.trust_remote_code else {}
+    _describe(folder, kind, None, **noted, **({} if precision == "fp32" else {PRECISION: precision}))
 
 
 def save_untrained(base: Pretrained, folder: Path, kind: ModelKind = ModelKind.ENCODER) -> None:
@@ -86,17 +94,20 @@ def load_pretrained(
     base: Pretrained, kind: ModelKind, runtime: "Runtime", progress: "Progress | None" = None
 ) -> Encoder | PairScorer:
     """Load a pretrained model as what it is used for; raises UserError as `load` does."""
+    import torch
+
     from synthbench.models.encoder import LengthBatchedEncoder
     from synthbench.models.pair_scorer import LengthBatchedPairScorer
     from synthbench.runtime import device_name
 
     device = device_name(runtime)
+    check_precision(base.precision, torch.device(device), "base.precision")
     key = f"{kind} {base.model_dump_json()} {device}"
     if kind is ModelKind.ENCODER:
         encoder = loaded(key, lambda: build_encoder(base, 0, device))
-        return LengthBatchedEncoder(encoder, runtime.batch_tokens, progress)
+        return LengthBatchedEncoder(encoder, runtime.batch_tokens, progress, precision=base.precision)
     cross_encoder = loaded(key, lambda: build_cross_encoder(base, 0, device, num_labels=None))
-    return LengthBatchedPairScorer(cross_encoder, runtime.batch_tokens, progress)
+    return LengthBatchedPairScorer(cross_encoder, runtime.batch_tokens, progress, base.precision)
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
@@ -110,8 +121,8 @@ def fingerprint(folder: Path) -> dict[str, str]:
 def _base(folder: Path) -> Pretrained:
     pretrained = _description(folder)["pretrained"]
     if pretrained is None:
-        runs_code = bool(_description(folder).get(RUNS_CODE))
-        return Pretrained(model=str((folder / CHECKPOINT_FOLDER).absolute()), trust_remote_code=runs_code)
+        noted = {key: value for key, value in _description(folder).items() if key in (RUNS_CODE, PRECISION)}
+        return Pretrained(model=str((folder / CHECKPOINT_FOLDER).absolute()), **noted)
     return Pretrained.model_validate(pretrained)
 
 
@@ -123,10 +134,9 @@ def _description(folder: Path) -> dict[str, Any]:
     return description
 
 
-def _describe(folder: Path, kind: ModelKind, base: Pretrained | None, *, runs_code: bool = False) -> None:
+def _describe(folder: Path, kind: ModelKind, base: Pretrained | None, **noted: bool | str) -> None:
     pretrained = None if base is None else {**base.model_dump(), "model": reference.anywhere(base.model)}
-    code = {RUNS_CODE: True} if runs_code else {}
-    _write({"kind": kind.value, "pretrained": pretrained, **code}, folder)
+    _write({"kind": kind.value, "pretrained": pretrained, **noted}, folder)
 
 
 def _write(description: Mapping[str, Any], folder: Path) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import io
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import numpy as np
 from synthbench.durability import sync_file
 from synthbench.models.batching import TokenisedTexts, default_prompt, length_batches, takes_token_batches
 from synthbench.models.interfaces import Encoder, of_passages
+from synthbench.models.precision import Precision, reading_in
 from synthbench.models.pretrained import PASSAGE, QUERY
 from synthbench.runtime import progress_task
 
@@ -111,8 +113,10 @@ class LengthBatchedEncoder:
         progress: "Progress | None" = None,
         kept: KeptVectors | None = None,
         prompt: str | None = None,
+        precision: Precision = "fp32",
     ) -> None:
         self.model = model
+        self._precision = precision
         self._prompt = prompt
         self._batch_tokens = batch_tokens
         self._progress = progress
@@ -120,7 +124,7 @@ class LengthBatchedEncoder:
 
     def keeping(self, kept: KeptVectors) -> "LengthBatchedEncoder":
         """Return the same encoder, which goes on where the one that left these vectors was stopped."""
-        return LengthBatchedEncoder(self.model, self._batch_tokens, self._progress, kept, self._prompt)
+        return self._with(kept, self._prompt)
 
     @property
     def of_passages(self) -> "LengthBatchedEncoder":
@@ -128,7 +132,12 @@ class LengthBatchedEncoder:
         prompt = self.model.prompts.get(PASSAGE)
         if self.model.default_prompt_name != QUERY or prompt in (None, default_prompt(self.model)):
             return self
-        return LengthBatchedEncoder(self.model, self._batch_tokens, self._progress, self._kept, prompt)
+        return self._with(self._kept, prompt)
+
+    def _with(self, kept: KeptVectors | None, prompt: str | None) -> "LengthBatchedEncoder":
+        return LengthBatchedEncoder(
+            self.model, self._batch_tokens, self._progress, kept, prompt, self._precision
+        )
 
     def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
         """Return one row per sentence, shape (len(sentences), dimension)."""
@@ -180,13 +189,17 @@ class LengthBatchedEncoder:
         for start in range(0, len(sentences), STATIC_BATCH_SIZE):
             rows = [row for row in longest_first[start : start + STATIC_BATCH_SIZE] if row not in done]
             if rows:
-                vectors: NDArray[np.float32] = self.model.encode(
-                    [sentences[row] for row in rows],
-                    batch_size=STATIC_BATCH_SIZE if is_static else STOCK_BATCH_SIZE,
-                    show_progress_bar=False,
-                    prompt=self._prompt,
-                )
+                with self._reading():
+                    vectors: NDArray[np.float32] = self.model.encode(
+                        [sentences[row] for row in rows],
+                        batch_size=STATIC_BATCH_SIZE if is_static else STOCK_BATCH_SIZE,
+                        show_progress_bar=False,
+                        prompt=self._prompt,
+                    )
                 yield rows, vectors
+
+    def _reading(self) -> AbstractContextManager[None]:
+        return reading_in(self._precision, self.model, self.model.device)
 
     def _batches_by_length(self, sentences: list[str], done: Collection[int]) -> "Iterator[_Batch]":
         import torch
@@ -196,7 +209,7 @@ class LengthBatchedEncoder:
         for batch in length_batches(texts.lengths, self._batch_tokens):
             rows = [row for row in batch if row not in done]
             if rows:
-                with torch.inference_mode():
+                with torch.inference_mode(), self._reading():
                     features = self.model(texts.features(rows, self.model.device))
                 embeddings = features["sentence_embedding"][:, : self.model.truncate_dim]
                 yield rows, embeddings.float().cpu().numpy()

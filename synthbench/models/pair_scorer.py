@@ -10,6 +10,7 @@ from synthbench.errors import UserError
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages
+from synthbench.models.precision import Precision, reading_in
 from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
@@ -31,13 +32,18 @@ class LengthBatchedPairScorer:
     """
 
     def __init__(
-        self, model: "CrossEncoder", batch_tokens: int = 4096, progress: "Progress | None" = None
+        self,
+        model: "CrossEncoder",
+        batch_tokens: int = 4096,
+        progress: "Progress | None" = None,
+        precision: Precision = "fp32",
     ) -> None:
         if model.num_labels != 1:
             raise UserError(f"a pair scorer has one output, this cross-encoder has {model.num_labels}")
         self.model = model
         self._batch_tokens = batch_tokens
         self._progress = progress
+        self._precision = precision
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
         """Return one score per pair, shape (len(pairs),), in the range of the model's activation."""
@@ -51,7 +57,8 @@ class LengthBatchedPairScorer:
             return np.zeros(0)
         if takes_token_batches(self.model):
             return self._score_by_length(pairs)
-        return np.asarray(self.model.predict(pairs, show_progress_bar=False), np.float64)
+        with reading_in(self._precision, self.model, self.model.device):
+            return np.asarray(self.model.predict(pairs, show_progress_bar=False), np.float64)
 
     def _score_by_length(self, pairs: list[tuple[str, str]]) -> "NDArray[np.float64]":
         import torch
@@ -60,7 +67,11 @@ class LengthBatchedPairScorer:
         activation = self.model.activation_fn or torch.nn.Identity()
         texts = TokenisedTexts(self.model, pairs)
         scores = np.empty(len(pairs))
-        with torch.inference_mode(), progress_task(self._progress, "score pairs", len(pairs)) as task:
+        with (
+            torch.inference_mode(),
+            reading_in(self._precision, self.model, self.model.device),
+            progress_task(self._progress, "score pairs", len(pairs)) as task,
+        ):
             for indices in length_batches(texts.lengths, self._batch_tokens):
                 logits = self.model(texts.features(indices, self.model.device))["scores"]
                 activated = activation(logits.float())
@@ -128,13 +139,15 @@ def pair_scorer(model: Encoder | PairScorer, texts: Iterable[str] = ()) -> PairS
     return CosineScorer(cached)
 
 
-def as_pair_scorer(model: "SentenceTransformer | CrossEncoder", batch_tokens: int) -> PairScorer:
+def as_pair_scorer(
+    model: "SentenceTransformer | CrossEncoder", batch_tokens: int, precision: Precision
+) -> PairScorer:
     """Return a loaded model as a pair scorer: an encoder scores by cosine."""
     from sentence_transformers import SentenceTransformer
 
     if isinstance(model, SentenceTransformer):
-        return CosineScorer(LengthBatchedEncoder(model, batch_tokens))
-    return LengthBatchedPairScorer(model, batch_tokens)
+        return CosineScorer(LengthBatchedEncoder(model, batch_tokens, precision=precision))
+    return LengthBatchedPairScorer(model, batch_tokens, precision=precision)
 
 
 _WORD = re.compile(r"\w+")

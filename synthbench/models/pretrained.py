@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.errors import UserError, in_one_line
 from synthbench.models import reference, word_vectors
+from synthbench.models.precision import Precision
 from synthbench.terminal import quiet_transformers
 from synthbench.user_files import GivenName, read_json_object
 from synthbench.worlds import MODEL_PREFIX
@@ -116,12 +117,21 @@ class Pretrained(BaseModel):
         " sentence-transformers lists",
     )
 
+    precision: Precision = Field(
+        "fp32",
+        exclude_if=lambda precision: precision == "fp32",
+        description="in which the model encodes and scores; a training's own is `train.precision`. tf32:"
+        " matrix products of an NVIDIA GPU",
+    )
+
     @model_validator(mode="after")
     def _static_has_no_layers(self) -> Self:
         if self.static_dimension is not None and not self.static:
             raise ValueError("static_dimension needs static: true")
         if self.static and (self.num_layers is not None or self.pooling is not None):
             raise ValueError("a static base has neither num_layers nor pooling")
+        if self.static and self.precision != "fp32":
+            raise ValueError(f"a static base computes no products, so precision can't be {self.precision}")
         return self
 
     @property
@@ -151,6 +161,7 @@ class Pretrained(BaseModel):
             "revision": self.revision is not None,
             "prompts": self.prompts is not None,
             "trust_remote_code": self.trust_remote_code,
+            "precision": self.precision != "fp32",
         }
         if wrong := [name for name, is_given in given.items() if is_given]:
             raise UserError(f"{self.model}: word vectors have no {' and no '.join(wrong)}")

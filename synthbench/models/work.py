@@ -199,7 +199,7 @@ def reading(base: Pretrained, num_inputs: float, sentences: int = 1) -> Work:
     shape = shape_of_base(base)
     tokens = num_inputs * sentences * TOKENS_PER_SENTENCE
     operations = None if shape is None else FORWARD * shape.layer_parameters * tokens
-    return Work(name_of(base), operations, num_inputs)
+    return Work(name_of(base), operations, num_inputs, base.precision)
 
 
 def training(base: Pretrained, num_steps: float, sentences_per_step: float, num_dev: float) -> Work:

@@ -1,42 +1,11 @@
-"""How a training computes its steps: the precision, and activations that are computed again."""
+"""Activations that a training computes again instead of keeping them."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-import torch
 from torch import nn
 from transformers import PreTrainedModel
-from transformers.utils.import_utils import is_torch_bf16_gpu_available
 
 from synthbench.errors import UserError
-
-FIRST_WITH_TF32 = (8, 0)
-"""The compute capability of Ampere."""
-
-
-def check_precision(precision: str, device: torch.device) -> None:
-    """Raise UserError if the device does not compute in this precision; every CPU computes in bf16."""
-    if precision == "bf16" and device.type != "cpu" and not is_torch_bf16_gpu_available():
-        raise UserError(f"precision: bf16: the device {device} can't compute in bf16; take fp32")
-    if precision == "tf32" and not _has_tf32(device):
-        raise UserError(f"precision: tf32: the device {device} can't compute in tf32; take fp32")
-
-
-@contextmanager
-def products_in(precision: str) -> Iterator[None]:
-    """Let a GPU multiply fp32 matrices in tf32 if this is the precision, and as before afterwards."""
-    before = torch.get_float32_matmul_precision()
-    if precision == "tf32":
-        torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
-def _has_tf32(device: torch.device) -> bool:
-    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= FIRST_WITH_TF32
 
 
 def checkpoint_activations(model: nn.Module) -> None:

@@ -17,11 +17,12 @@ from transformers import PrinterCallback, TrainerCallback, TrainerControl, Train
 
 from synthbench.errors import UserError
 from synthbench.models.pair_scorer import as_pair_scorer
+from synthbench.models.precision import check_precision, products_in
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.runtime import Progress, ProgressTask
 from synthbench.training import joint
 from synthbench.training.checkpoints import DEV_SCORE, LOSS, Checkpoints, History, curves
-from synthbench.training.computation import check_precision, checkpoint_activations, products_in
+from synthbench.training.computation import checkpoint_activations
 from synthbench.training.settings import TrainingSettings
 from synthbench.training.trainers import (
     EncoderTrainer,
@@ -65,6 +66,7 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
     or if the device or the model can't compute as the settings say.
     """
     check_precision(settings.precision, job.model.device)
+    check_precision(settings.base.precision, job.model.device, "base.precision")
     if settings.gradient_checkpointing:
         checkpoint_activations(job.model)
     num_steps = settings.num_steps(job.table.num_rows)
@@ -258,6 +260,7 @@ class _Course(TrainerCallback):
         self.context = context
         self.task = task
         self.own_length = own_length
+        self.precision = settings.base.precision
         self.checkpoints = Checkpoints(context.checkpoints)
         self.evaluation_steps = set(settings.evaluation_steps(num_steps) if context.select else ())
         self.log_steps = {*range(interval, num_steps, interval), num_steps, *self.evaluation_steps}
@@ -323,7 +326,8 @@ class _Course(TrainerCallback):
         model = self.job.model
         with isolated(model.device), _max_length(model, self.own_length):
             model.eval()
-            return float(self.context.select(as_pair_scorer(model, self.context.runtime.batch_tokens)))
+            scorer = as_pair_scorer(model, self.context.runtime.batch_tokens, self.precision)
+            return float(self.context.select(scorer))
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from synthbench.models.precision import Precision
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Work, training
 from synthbench.plugins import Trainer
@@ -88,7 +89,7 @@ class TrainingSettings(Trainer):
         description="GPUs that share this training: each takes an equal share of every batch, and losses with"
         " negatives of the batch see all of it; on a CPU so many processes",
     )
-    precision: Literal["fp32", "tf32", "bf16"] = Field(
+    precision: Precision = Field(
         "fp32",
         description="of the computation, in dev evaluations too; the weights stay fp32. tf32: matrix products"
         " of an NVIDIA GPU",

@@ -188,7 +188,7 @@ class SimCSE(TrainingSettings):
 
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches
         summary = fit(Job(model, objective.loss(model), table, batches), self, context)
-        save_model(without_training_layers(model), context.output)
+        save_model(without_training_layers(model), context.output, self.base.precision)
         return summary
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":

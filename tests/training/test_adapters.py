@@ -14,10 +14,11 @@ from wording import refused
 from synthbench.errors import UserError
 from synthbench.models.artifact import load
 from synthbench.models.interfaces import Encoder, PairScorer
+from synthbench.models.precision import check_precision, products_in
 from synthbench.models.pretrained import Pretrained, build_encoder
 from synthbench.training.adapters import LoRA, merged, with_adapters
 from synthbench.training.bi_encoder import BiEncoder
-from synthbench.training.computation import check_precision, checkpoint_activations, products_in
+from synthbench.training.computation import checkpoint_activations
 
 TEXTS = ["fish0 ship1", "star2"]
 
@@ -85,7 +86,7 @@ def test_gradient_checkpointing_of_a_base_without_layers_is_refused(bert: Path) 
 
 
 def test_bf16_needs_a_device_that_computes_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("synthbench.training.computation.is_torch_bf16_gpu_available", lambda: False)
+    monkeypatch.setattr("transformers.utils.import_utils.is_torch_bf16_gpu_available", lambda: False)
     for precision, device in (("bf16", "cpu"), ("fp32", "cuda")):
         check_precision(precision, torch.device(device))
     with refused("precision", "bf16", "cuda:1", "fp32"):

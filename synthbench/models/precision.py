@@ -1,0 +1,121 @@
+"""In which precision a model computes, and how a CPU computes fp32 fast."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+Precision = Literal["fp32", "tf32", "bf16"]
+FIRST_WITH_TF32 = (8, 0)
+"""The compute capability of Ampere."""
+_CPU_DESCRIPTION = Path("/proc/cpuinfo")
+_PROBED_SIZE = 512
+_ROUNDING = 1e-5
+"""What a product of fp32 matrices may be off by, relative to its greatest value; bf16 is off by 1e-3."""
+
+
+def check_precision(precision: str, device: "torch.device", key: str = "precision") -> None:
+    """Raise UserError if the device does not compute in this precision; every CPU computes in bf16."""
+    from transformers.utils.import_utils import is_torch_bf16_gpu_available
+
+    if precision == "bf16" and device.type != "cpu" and not is_torch_bf16_gpu_available():
+        raise UserError(f"{key}: bf16: the device {device} can't compute in bf16; take fp32")
+    if precision == "tf32" and not _has_tf32(device):
+        raise UserError(f"{key}: tf32: the device {device} can't compute in tf32; take fp32")
+
+
+def _has_tf32(device: "torch.device") -> bool:
+    import torch
+
+    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= FIRST_WITH_TF32
+
+
+@contextmanager
+def products_in(precision: str) -> Iterator[None]:
+    """Let a GPU multiply fp32 matrices in tf32 if this is the precision, and as before afterwards."""
+    import torch
+
+    before = torch.get_float32_matmul_precision()
+    if precision == "tf32":
+        torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
+def reading_in(precision: str, model: "nn.Module", device: "torch.device") -> Iterator[None]:
+    """Let the model read texts in this precision, on whose device it is; weights and vectors stay fp32."""
+    import torch
+
+    with ExitStack() as stack:
+        if precision == "bf16":
+            stack.enter_context(torch.autocast(device.type, dtype=torch.bfloat16))
+        elif precision == "tf32":
+            stack.enter_context(products_in(precision))
+        elif device.type == "cpu" and onednn_is_faster():
+            stack.enter_context(_linear_layers_by_onednn(model))
+        yield
+
+
+@contextmanager
+def _linear_layers_by_onednn(model: "nn.Module") -> Iterator[None]:
+    """Let oneDNN multiply in the model's linear layers, and there alone: attention is slower by it."""
+    from torch import nn
+
+    def by_onednn(*_: object) -> None:
+        _switch(on=True)
+
+    def as_before(*_: object) -> None:
+        _switch(on=False)
+
+    with ExitStack() as stack:
+        for layer in model.modules():
+            if isinstance(layer, nn.Linear):
+                stack.callback(layer.register_forward_pre_hook(by_onednn).remove)
+                stack.callback(layer.register_forward_hook(as_before, always_call=True).remove)
+        yield
+
+
+def _switch(*, on: bool) -> None:
+    """Let oneDNN multiply fp32 matrices: torch hands it those that may be rounded to bf16."""
+    import torch
+
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16" if on else "none"  # type: ignore[attr-defined]
+
+
+@cache
+def onednn_is_faster() -> bool:
+    """Tell whether oneDNN multiplies fp32 matrices twice as fast as torch's own library, and as exactly.
+
+    So it is on AMD's CPUs with AVX-512, which MKL does not use there. A product shows that oneDNN does not
+    round to bf16, as it may where the CPU has matrix units for it.
+    """
+    import torch
+
+    if not (_is_amd() and torch.backends.cpu.get_cpu_capability() == "AVX512"):
+        return False
+    generator = torch.Generator().manual_seed(0)
+    inputs, weights = (torch.randn(_PROBED_SIZE, _PROBED_SIZE, generator=generator) for _ in range(2))
+    exact = inputs.double() @ weights.double()
+    _switch(on=True)
+    try:
+        error = (inputs @ weights - exact).abs().max() / exact.abs().max()
+    finally:
+        _switch(on=False)
+    return bool(error <= _ROUNDING)
+
+
+def _is_amd() -> bool:
+    try:
+        return "AuthenticAMD" in _CPU_DESCRIPTION.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
