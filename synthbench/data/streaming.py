@@ -122,7 +122,7 @@ def _is_list(column: "pa.Array") -> bool:
     return bool(pa.types.is_list(column.type))
 
 
-NUM_RECORDS = 5
+NUM_RECORDS = 20
 NUM_ANCHORS = 200
 LONGEST_ANCHOR = 500
 """Characters: longer texts are not read side by side."""
@@ -130,7 +130,7 @@ ANCHORED = (RecordKind.SCORED_PAIR, RecordKind.PAIR, RecordKind.TRIPLET)
 
 
 def some_records(folder: Path) -> list[Record]:
-    """Return at most five records, chosen by a hash of their ids.
+    """Return at most twenty records, chosen by a hash of their ids.
 
     Raises UserError if the folder holds no data set, or a damaged one; so do all functions here.
     """

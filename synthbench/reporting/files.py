@@ -75,7 +75,7 @@ def report_inputs(result: ExperimentResult) -> str:
     """Return a hash of all that decides a report's bytes: the result, synthbench's code and matplotlib."""
     digest = hashlib.sha256(f"{result.model_dump_json()}\n{version('matplotlib')}\n".encode())
     own = Path(__file__).parent
-    files = {*own.parent.rglob("*.py"), *own.rglob("*.jinja"), *own.rglob("*.css")}
+    files = {*own.parent.rglob("*.py"), *own.rglob("*.jinja"), *own.rglob("*.css"), *own.rglob("*.js")}
     for file in sorted(files):
         digest.update(file.read_bytes())
     return digest.hexdigest()
@@ -160,8 +160,9 @@ def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
     audited; costs.*, if an LLM was asked; what `table.figures` asks for; scores.pdf and scores.png; and
     report.html, which holds all of it. Tables come first, so that a figure that fails costs none of them.
     """
-    report = Report(result)
+    report, texts = Report(result), {}
     for name, text in text_files(report):
+        texts[name] = text
         yield name, text.encode()
     pictures = []
     with figure_style():
@@ -170,7 +171,7 @@ def report_files(result: ExperimentResult) -> Iterator[tuple[str, bytes]]:
             address = image_address(figure, files[f"{name}.png"])
             pictures.append(Picture(name, title, address, round(figure.get_figwidth(), 3)))
             yield from files.items()
-    yield PAGE, html_report(report, pictures).encode()
+    yield PAGE, html_report(report, pictures, texts).encode()
 
 
 def text_files(report: Report) -> Iterator[tuple[str, str]]:

@@ -1,5 +1,7 @@
 """The page that holds a whole report."""
 
+import base64
+import hashlib
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -24,16 +26,16 @@ from synthbench.reporting.results import (
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]
 ATTACK = "</p><script>alert('x')</script><img src=http://evil.example/a onerror=alert(1)>"
-VOID = {"meta", "img", "br", "polyline"}
+VOID = {"meta", "img", "br"}
 
 
 class Page(HTMLParser):
-    """What a browser would find: elements with their attributes, and all text outside of styles."""
+    """What a browser would find: elements with their attributes, and the texts, that of scripts apart."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.elements: list[tuple[str, dict[str, str]]] = []
-        self.text = ""
+        self.text = self.script = ""
         self.open: list[str] = []
         self.feed(text)
 
@@ -49,7 +51,9 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] != "style":
+        if self.open and self.open[-1] == "script":
+            self.script += data
+        elif self.open and self.open[-1] != "style":
             self.text += data
 
     def ids(self) -> list[str]:
@@ -147,7 +151,7 @@ def full(make_runs: MakeRuns, make_result: MakeResult) -> ExperimentResult:
 
 def test_texts_from_outside_stay_texts(full: ExperimentResult, tmp_path: Path) -> None:
     page, text = page_of(full, tmp_path)
-    assert "<script" not in text
+    assert text.count("<script") == 1  # the page's own
     assert "onerror" not in {name for _, found in page.elements for name in found}
     assert page.text.count(ATTACK) > 10
 
@@ -157,17 +161,28 @@ def test_the_page_needs_nothing_beside_itself(full: ExperimentResult, tmp_path: 
     addresses = [found[name] for _, found in page.elements for name in ("src", "href") if name in found]
     assert addresses
     assert all(address.startswith(("data:image/", "#")) for address in addresses)
-    assert {tag for tag, _ in page.elements} & {"script", "link", "iframe", "object", "form"} == set()
+    assert {tag for tag, _ in page.elements} & {"link", "iframe", "object", "form"} == set()
     assert "url(" not in text
     assert "@import" not in text
     policy = next(found["content"] for _, found in page.elements if "http-equiv" in found)
     assert policy.startswith("default-src 'none'")
 
 
+def test_no_script_runs_but_the_pages_own_whose_hash_the_policy_holds(
+    full: ExperimentResult, tmp_path: Path
+) -> None:
+    page, _ = page_of(full, tmp_path)
+    digest = base64.b64encode(hashlib.sha256(page.script.encode()).digest()).decode()
+    policy = next(found["content"] for _, found in page.elements if "http-equiv" in found)
+    assert policy.endswith(f"; script-src 'sha256-{digest}'")
+    for what in ("fetch(", "XMLHttpRequest", "innerHTML", "eval(", "http:", "https:"):
+        assert what not in page.script
+
+
 def test_contents_lead_to_what_is_there(full: ExperimentResult, tmp_path: Path) -> None:
     page, _ = page_of(full, tmp_path)
     led_to = [found["href"].removeprefix("#") for tag, found in page.elements if tag == "a"]
-    assert led_to == page.ids()
+    assert ["answer", *led_to] == page.ids()
     assert {"summary", "unfinished", "scores", "comparisons", "data", "side-by-side"} < set(led_to)
     assert {"contamination", "costs", "again"} < set(led_to)
 
@@ -176,7 +191,7 @@ def test_sections_without_anything_are_left_out(
     make_runs: MakeRuns, make_result: MakeResult, tmp_path: Path
 ) -> None:
     page, _ = page_of(make_result(make_runs("only", {"A": (0.5,)})), tmp_path)
-    assert page.ids() == ["summary", "scores", "again"]
+    assert page.ids() == ["answer", "summary", "scores", "again"]
 
 
 def test_it_is_the_same_from_a_result_that_was_kept(full: ExperimentResult, tmp_path: Path) -> None:
@@ -204,10 +219,28 @@ def test_figures_stand_in_it_as_images(full: ExperimentResult, tmp_path: Path) -
     assert len(text) < 300_000
 
 
-def test_dev_scores_are_drawn_in_a_frame(full: ExperimentResult, tmp_path: Path) -> None:
+def test_dev_scores_are_drawn_in_a_frame_with_the_value_at_each_point(
+    full: ExperimentResult, tmp_path: Path
+) -> None:
     page, _ = page_of(full, tmp_path)
     drawn = [found["points"] for tag, found in page.elements if tag == "polyline"]
-    assert drawn == ["32.7,20.0 63.3,2.0 94.0,8.0"] * 6
+    # The frame reaches from 44 to 292 and, downwards, from 10 to 108; steps begin at 0.
+    assert drawn == ["126.7,108.0 209.3,10.0 292.0,42.7"] * 6
+    dots = [(found["cx"], found["cy"]) for tag, found in page.elements if tag == "circle"]
+    assert dots[:3] == [("126.7", "108.0"), ("209.3", "10.0"), ("292.0", "42.7")]
+
+
+def test_each_score_says_more_when_it_is_pointed_at(full: ExperimentResult, tmp_path: Path) -> None:
+    page, _ = page_of(full, tmp_path)
+    hints = [found["title"] for tag, found in page.elements if tag == "td" and "title" in found]
+    assert hints
+    assert all(hint.startswith("mean ") and "seed" in hint for hint in hints)
+
+
+def test_tables_can_be_copied_as_the_report_s_own_files(full: ExperimentResult, tmp_path: Path) -> None:
+    page, _ = page_of(full, tmp_path)
+    for name in ("comparisons.csv", "comparisons.tex", "comparisons.md", "costs.csv"):
+        assert (tmp_path / name).read_text(encoding="utf-8").strip() in page.text
 
 
 def test_an_experiment_without_scores_has_a_page(make_runs: MakeRuns, make_result: MakeResult) -> None:

@@ -21,7 +21,7 @@ from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.result_cache import ResultCache
 from synthbench.reporting.results import DataExcerpt, RecordExcerpt, RunResult, SharedRecords, SharedSentence
 
-VERSION = 1
+VERSION = 2
 """Raise it whenever the same data give other samples."""
 NUM_SENTENCES, NUM_TRIED = 5, 20
 NUM_RECORDS_SIDE_BY_SIDE = 4

@@ -1,20 +1,36 @@
 """The page that holds a whole report: its parts and the template that sets them."""
 
+import hashlib
 import math
 import shlex
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
+from types import MappingProxyType
 
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import notes_without_scores
 from synthbench.reporting.model.table import MISSING, SHOWS, values_text
+from synthbench.reporting.render.html.answer import answer, cell_hint
+from synthbench.reporting.render.html.learning_curves import (
+    BOTTOM,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    TOP,
+    WIDTH,
+    learning_curves,
+)
 from synthbench.reporting.render.html.summary import summarize
 from synthbench.reporting.render.html.training_data import overlap_grids, shown_data, shown_sentences
 from synthbench.reporting.report import Report
 from synthbench.reporting.results import ExperimentResult, RunResult
 
 SCORES = "scores"
+NUM_RECORDS = 5
+"""Records of each data set that are shown at once; the rest can be unfolded."""
 OVERLAP_NOTES = (
     "exact: letter by letter; normalised: ignoring case, punctuation and spaces; 13-gram: thirteen words in a"
     " row, or a shorter sentence as a whole; near-duplicate: by MinHash. Exact matches are normalised ones,"
@@ -38,25 +54,26 @@ class Picture:
     inches: float
 
 
-def html_report(report: Report, pictures: Sequence[Picture] = ()) -> str:
+def html_report(
+    report: Report, pictures: Sequence[Picture] = (), texts: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Return the report as one page of HTML that needs no other file.
 
-    All texts are escaped, whatever the data hold, and the page forbids scripts. The same report and pictures
-    give the same page.
+    `texts` are the report's text files by name, to be copied from the page. All texts are escaped, whatever
+    the data hold, and the page forbids all scripts but its own, by its hash. Without scripts it says the
+    same. The same report, pictures and texts give the same page.
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     result, trained = report.result, tuple(trainings(report.analysis))
-    environment = Environment(
-        autoescape=True,
-        loader=PackageLoader("synthbench.reporting.render", "html"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template("report.html.jinja").render(
+    return rendered(
+        "report.html.jinja",
         result=result,
+        answer=answer(report.analysis, report.table),
+        cell_hint=cell_hint,
+        texts=texts,
+        curves=learning_curves(report.analysis),
+        chart_size=(WIDTH, HEIGHT),
+        frame=(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM),
+        num_records=NUM_RECORDS,
         table=report.table if report.table.columns else None,
         shows_title=SHOWS,
         summary=summarize(report.analysis, report.table),
@@ -72,11 +89,26 @@ def html_report(report: Report, pictures: Sequence[Picture] = ()) -> str:
         overlaps=tuple(overlap_grids(result)),
         overlap_notes=OVERLAP_NOTES,
         trainings=trained,
-        has_curves=any(training.curves for training in trained),
-        curve_size=(WIDTH, HEIGHT),
         training_notes=TRAINING_NOTES,
         again=reproducing(result),
     )
+
+
+def rendered(template: str, **values: object) -> str:
+    """Return a page by its template, with the script and the hash that allows it."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        autoescape=True,
+        loader=PackageLoader("synthbench.reporting.render", "html"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    script = Path(__file__).with_name("report.js").read_text(encoding="utf-8")
+    script_hash = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template(template).render(script=script, script_hash=script_hash, **values)
 
 
 @dataclass(frozen=True)
@@ -119,14 +151,9 @@ def reproducing(result: ExperimentResult) -> Reproducing:
     )
 
 
-DEV = "dev_score"
-FEWEST_POINTS = 3
-WIDTH, HEIGHT, MARGIN = 96.0, 22.0, 2.0
-
-
 @dataclass(frozen=True)
 class Training:
-    """The trainings of one row: texts, and the dev scores of each seed as points of a drawing."""
+    """The trainings of one row, as texts."""
 
     row: str
     seeds: str
@@ -134,7 +161,6 @@ class Training:
     dev: str
     dev_score: str
     seconds: str
-    curves: tuple[str, ...] = ()
 
 
 def trainings(analysis: Analysis) -> Iterator[Training]:
@@ -151,7 +177,6 @@ def trainings(analysis: Analysis) -> Iterator[Training]:
             dev=_dev(runs[0]) if dev else MISSING,
             dev_score=f"{100 * fmean(dev):.2f}" if dev else MISSING,
             seconds=f"{sum(run.seconds for run in runs) / len(runs):,.0f}",
-            curves=tuple(_curves(runs)),
         )
 
 
@@ -161,24 +186,3 @@ def _dev(run: RunResult) -> str:
         name for key in ("sources", "parts") for name in run.parameters.get(f"train.selection.{key}") or ()
     ]
     return ", ".join(names)
-
-
-def _curves(runs: Sequence[RunResult]) -> Iterator[str]:
-    """Yield the points of each seed's dev scores over the steps, all seeds in one frame."""
-    paths = [[(step, value) for step, name, value in run.history if name == DEV] for run in runs]
-    points = [point for path in paths for point in path]
-    if not points or not all(math.isfinite(value) for _, value in points):
-        return
-    steps, values = zip(*points, strict=True)
-    for path in paths:
-        if len(path) >= FEWEST_POINTS:
-            xs = _scaled([step for step, _ in path], (0, max(steps)), WIDTH)
-            ys = _scaled([value for _, value in path], (max(values), min(values)), HEIGHT)
-            yield " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(xs, ys, strict=True))
-
-
-def _scaled(values: Sequence[float], ends: tuple[float, float], length: float) -> Iterator[float]:
-    """Yield where values lie on a length, the first end near 0 and the second near the length."""
-    first, last = ends
-    room = length - 2 * MARGIN
-    return (MARGIN + room * ((value - first) / (last - first) if last != first else 0.5) for value in values)

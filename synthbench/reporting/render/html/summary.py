@@ -49,7 +49,7 @@ def summarize(analysis: Analysis, table: Table) -> Summary:
         if (text := _differences(compared, table.decimals))
     ]
     more = len(statements) - MAX_PAIRS
-    found = [one for compared in pairs.values() for one in compared if _direction(one[1])]
+    found = [one for compared in pairs.values() for one in compared if direction(one[1])]
     remarks = (
         *((f"{_count(more, 'further pair')} of rows differ; see the comparisons.",) if more > 0 else ()),
         *_meaning(found),
@@ -85,14 +85,14 @@ def _about(row: RowKey, baseline: RowKey) -> str:
     return RowKey(f"{row.variant} against {baseline.variant}", row.axes).title
 
 
-def _finding(comparison: Comparison) -> Finding | None:
+def finding_of(comparison: Comparison) -> Finding | None:
     """Return the finding over seeds and items, else that over seeds; None if neither is known."""
     return comparison.over_items or comparison.over_seeds
 
 
-def _direction(comparison: Comparison) -> int:
+def direction(comparison: Comparison) -> int:
     """Return the sign of a difference that is found, else 0."""
-    finding = _finding(comparison)
+    finding = finding_of(comparison)
     if finding is None or finding.adjusted_p >= SIGNIFICANCE:
         return 0
     return 1 if finding.difference.value > 0 else -1
@@ -100,19 +100,19 @@ def _direction(comparison: Comparison) -> int:
 
 def _differences(compared: Sequence[Compared], decimals: int) -> str:
     """Return where the first row is higher and lower; "" if no difference is found."""
-    if not any(_direction(each) for _, each in compared):
+    if not any(direction(each) for _, each in compared):
         return ""
     averages = [each for each in compared if each[0].is_average]
     single = [each for each in compared if not each[0].is_average]
     parts = [
         f"{word} on {_of(len(found), len(single))} ({_sizes(found, decimals)})"
-        for direction, word in ((1, "higher"), (-1, "lower"))
-        if (found := [each for each in single if _direction(each[1]) == direction])
+        for sign, word in ((1, "higher"), (-1, "lower"))
+        if (found := [each for each in single if direction(each[1]) == sign])
     ]
     parts += [
-        f"{'higher' if _direction(each[1]) > 0 else 'lower'} in the mean ({_sizes([each], decimals)})"
+        f"{'higher' if direction(each[1]) > 0 else 'lower'} in the mean ({_sizes([each], decimals)})"
         for each in averages
-        if _direction(each[1])
+        if direction(each[1])
     ]
     parts += [
         f"{what} on {', '.join(column.title for column, _ in found)}"
@@ -134,7 +134,7 @@ def _of(number: int, total: int) -> str:
 
 def _sizes(compared: Sequence[Compared], decimals: int) -> str:
     """Return the differences that were found, each with its interval, or the range of many."""
-    found = [(column.title, finding.difference) for column, each in compared if (finding := _finding(each))]
+    found = [(column.title, finding.difference) for column, each in compared if (finding := finding_of(each))]
     if len(found) > MAX_DIFFERENCES:
         sizes = sorted(100 * abs(difference.value) for _, difference in found)
         return f"by {sizes[0]:.{decimals}f} to {sizes[-1]:.{decimals}f} points"
@@ -145,11 +145,11 @@ def _sizes(compared: Sequence[Compared], decimals: int) -> str:
 
 
 def _is_undecided(comparison: Comparison) -> bool:
-    return _finding(comparison) is not None and _direction(comparison) == 0
+    return finding_of(comparison) is not None and direction(comparison) == 0
 
 
 def _is_unknown(comparison: Comparison) -> bool:
-    return _finding(comparison) is None and not comparison.refusal
+    return finding_of(comparison) is None and not comparison.refusal
 
 
 def _meaning(found: Sequence[Compared]) -> Iterator[str]:
@@ -170,8 +170,8 @@ def _meaning(found: Sequence[Compared]) -> Iterator[str]:
 
 def _undecided(analysis: Analysis, pairs: Pairs) -> Iterator[str]:
     """Name pairs without a difference, the minimum detectable difference, and pairs without a test."""
-    decided = {pair for pair, compared in pairs.items() if any(_direction(each) for _, each in compared)}
-    unknown = [pair for pair, compared in pairs.items() if not any(_finding(each) for _, each in compared)]
+    decided = {pair for pair, compared in pairs.items() if any(direction(each) for _, each in compared)}
+    unknown = [pair for pair, compared in pairs.items() if not any(finding_of(each) for _, each in compared)]
     open_pairs = [_about(*pair) for pair in pairs if pair not in decided and pair not in unknown]
     if open_pairs:
         yield f"No difference found, which does not prove equality: {_listed(open_pairs, '; ')}."

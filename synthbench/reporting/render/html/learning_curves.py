@@ -1,0 +1,91 @@
+"""Learning curves on the page: for each row the dev scores and the loss of each seed over the steps."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.table import values_text
+from synthbench.reporting.results import RunResult
+
+WIDTH, HEIGHT = 300.0, 130.0
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 8.0, 10.0, 22.0
+FEWEST_POINTS = 3
+MOST_HINTS = 40
+"""A curve with more points has no hint at each."""
+QUANTITIES = (("dev_score", "dev score × 100", 100.0), ("loss", "training loss", 1.0))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One seed's curve: its points as an SVG polyline takes them, and dots as (x, y, hint)."""
+
+    name: str
+    points: str
+    dots: tuple[tuple[float, float, str], ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One quantity of one row; `bottom` and `top` are the values at the ends of the axis."""
+
+    title: str
+    bottom: str
+    top: str
+    last_step: str
+    curves: tuple[Curve, ...]
+
+
+@dataclass(frozen=True)
+class RowCurves:
+    """The charts of one row."""
+
+    row: str
+    charts: tuple[Chart, ...]
+
+
+def learning_curves(analysis: Analysis) -> tuple[RowCurves, ...]:
+    """Return the charts of each row whose trainings have curves of three points at least."""
+    found = (
+        RowCurves(values_text((("", key.variant), *key.axes)), tuple(_charts(runs)))
+        for key, runs in analysis.grid_rows.items()
+    )
+    return tuple(each for each in found if each.charts)
+
+
+def _charts(runs: Sequence[RunResult]) -> Iterator[Chart]:
+    for name, title, factor in QUANTITIES:
+        paths = {
+            run.seed: [(step, factor * value) for step, each, value in run.history if each == name]
+            for run in runs
+        }
+        paths = {seed: path for seed, path in paths.items() if len(path) >= FEWEST_POINTS}
+        values = [value for path in paths.values() for _, value in path]
+        if values and all(map(math.isfinite, values)):
+            low, high = min(values), max(values)
+            last = max(step for path in paths.values() for step, _ in path)
+            yield Chart(
+                title=title,
+                bottom=f"{low:.4g}",
+                top=f"{high:.4g}",
+                last_step=f"{last:,}",
+                curves=tuple(_curve(seed, path, (low, high), last) for seed, path in paths.items()),
+            )
+
+
+def _curve(seed: int, path: Sequence[tuple[int, float]], ends: tuple[float, float], last: int) -> Curve:
+    low, high = ends
+
+    def place(step: int, value: float) -> tuple[float, float]:
+        share = (value - low) / (high - low) if high > low else 0.5
+        x = LEFT + (WIDTH - LEFT - RIGHT) * step / last
+        return round(x, 1), round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share, 1)
+
+    placed = [place(*point) for point in path]
+    hints = [f"seed {seed}, step {step:,}: {value:.4g}" for step, value in path]
+    dots = tuple((x, y, hint) for (x, y), hint in zip(placed, hints, strict=True))
+    return Curve(
+        name=f"seed {seed}",
+        points=" ".join(f"{x},{y}" for x, y in placed),
+        dots=dots if len(dots) <= MOST_HINTS else (),
+    )
