@@ -5,7 +5,7 @@ INSTALLED := .venv/installed
 # One thread for each process: threads that wait for each other on busy cores cost more than they bring.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
-.PHONY: quickstart test test-experiments test-properties wording golden check check-latex bench docs constraints clean
+.PHONY: quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs constraints clean
 
 ## quickstart: set everything up and compare the methods on a small generated world
 quickstart: $(INSTALLED)
@@ -43,6 +43,11 @@ check-latex: $(INSTALLED)
 	kpsewhich siunitx.sty >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends \
 		texlive-latex-base texlive-latex-recommended texlive-science)
 	$(BIN)/pytest -q tests/reporting -k "latex_compiles or pdflatex"
+
+## check-page: install Chromium (Debian) if it is missing, and try the report's page in it
+check-page: $(INSTALLED)
+	command -v chromium >/dev/null || (apt-get update -q && apt-get install -qy --no-install-recommends chromium)
+	$(BIN)/pytest -q tests/reporting/test_page_in_browser.py
 
 ## bench: speed against peers and ceilings (minutes; with SYNTHBENCH_DATA set, on real data)
 bench: $(INSTALLED)

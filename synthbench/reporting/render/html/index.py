@@ -1,0 +1,44 @@
+"""The page that lists all reports, each with its answer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from synthbench.reporting.render.html.answer import answer
+from synthbench.reporting.render.html.page import rendered
+from synthbench.reporting.report import Report
+from synthbench.reporting.results import ExperimentResult
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A report: its page's address from the index, and what it says in short."""
+
+    title: str
+    address: str
+    description: str
+    sentences: tuple[str, ...]
+    num_rows: int
+    num_seeds: int
+    test_sets: str
+    is_unfinished: bool
+
+
+def entry(result: ExperimentResult, address: str) -> Entry:
+    """Return what the index says of a result whose page is at `address`."""
+    report = Report(result)
+    found = answer(report.analysis, report.table)
+    return Entry(
+        title=result.title,
+        address=address,
+        description=result.description,
+        sentences=() if found is None else found.sentences,
+        num_rows=len(report.analysis.grid_rows),
+        num_seeds=len(report.analysis.seeds),
+        test_sets=", ".join(column.title for column in report.table.columns if not column.is_average),
+        is_unfinished=bool(result.failures or result.pending),
+    )
+
+
+def index_page(entries: Sequence[Entry]) -> str:
+    """Return the page, which works without scripts and forbids all but its own."""
+    return rendered("index.html.jinja", entries=entries)
