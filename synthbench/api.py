@@ -22,6 +22,16 @@ from synthbench.generation.masked_model import Blank, MaskedLanguageModel, Maske
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
 from synthbench.labellers import Labeller, scored_batches, trained_on_gold
+from synthbench.llm.asking import (
+    AS_SENT,
+    ChatSampling,
+    Penalty,
+    Temperature,
+    TopP,
+    drawn,
+    estimated_amount,
+    hashed_number,
+)
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.judging import Question, Verdict, verdicts
@@ -56,10 +66,12 @@ from synthbench.plugins import (
     Unit,
 )
 from synthbench.runtime import Progress, ProgressTask, Runtime, progress_task
+from synthbench.settings_files import located_key, parsed_settings
 from synthbench.user_files import GivenName, path_of, read_settings
 from synthbench.yaml_loading import load_yaml
 
 __all__ = [
+    "AS_SENT",
     "Amounts",
     "Blank",
     "ChatAmount",
@@ -67,6 +79,7 @@ __all__ = [
     "ChatClient",
     "ChatModel",
     "ChatRequest",
+    "ChatSampling",
     "Component",
     "Encoder",
     "Evaluation",
@@ -86,6 +99,7 @@ __all__ = [
     "Need",
     "Pair",
     "PairScorer",
+    "Penalty",
     "Pretrained",
     "Progress",
     "ProgressTask",
@@ -102,6 +116,8 @@ __all__ = [
     "Step",
     "StepContext",
     "SyntheticDataset",
+    "Temperature",
+    "TopP",
     "TrainedModel",
     "Trainer",
     "TrainingContext",
@@ -117,12 +133,17 @@ __all__ = [
     "Written",
     "convert",
     "did_you_mean",
+    "drawn",
+    "estimated_amount",
     "finite_scores",
+    "hashed_number",
     "kl_divergence",
     "length_sorted_units",
     "load_yaml",
+    "located_key",
     "looks_like_a_refusal",
     "of_passages",
+    "parsed_settings",
     "path_of",
     "progress_task",
     "read_settings",

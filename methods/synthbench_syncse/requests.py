@@ -1,12 +1,10 @@
 """The requests to the LLM (arXiv 2305.12599): equal settings and sentence ids make equal requests."""
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
 
-from synthbench.api import ChatAmount
+from synthbench.api import ChatAmount, drawn, estimated_amount, hashed_number
 from synthbench_syncse.pools import (
     NUM_CAPTIONS,
     NUM_EXAMPLES,
@@ -16,24 +14,6 @@ from synthbench_syncse.pools import (
     SentencePool,
     filled,
 )
-
-Item = TypeVar("Item")
-
-
-def draw(items: Sequence[Item], num_drawn: int, *of: object) -> tuple[Item, ...]:
-    """Return distinct items in random order, a function of `of` alone; all if there are fewer."""
-    order = sorted(range(len(items)), key=lambda index: _digest(*of, index))
-    return tuple(items[index] for index in order[:num_drawn])
-
-
-def number(*of: object) -> int:
-    """Return a number of 31 bits, a function of `of` alone."""
-    return int.from_bytes(_digest(*of)[:4]) >> 1
-
-
-def _digest(*of: object) -> bytes:
-    return hashlib.sha256("\x1f".join(map(str, of)).encode(errors="surrogatepass")).digest()
-
 
 Message = dict[str, str]
 SENTENCES_PER_REQUEST = 20
@@ -66,12 +46,12 @@ class LabelChats:
     def chat(self, sentence_id: str, sentence: str) -> Chat:
         """Return the request for one sentence; its id decides on prompt and exemplars."""
         of = (self.seed, self.kind, _ALL if self.is_fixed else sentence_id)
-        (name,) = draw(tuple(self.pool.prompts), 1, *of, "prompt")
+        (name,) = drawn(tuple(self.pool.prompts), 1, *of, "prompt")
         prompt = self.pool.prompts[name]
-        exemplars = draw(prompt.exemplars, NUM_EXEMPLARS, *of, "exemplars")
+        exemplars = drawn(prompt.exemplars, NUM_EXEMPLARS, *of, "exemplars")
         turns = [(_input(each.sentence), each.answer) for each in exemplars]
         messages = _messages(prompt.instruction, turns, _input(sentence))
-        return Chat(messages, name, number(self.seed))
+        return Chat(messages, name, hashed_number(self.seed))
 
 
 @dataclass(frozen=True)
@@ -92,7 +72,7 @@ class SentenceChats:
     def chat(self, index: int) -> Chat:
         """Return one request, for SENTENCES_PER_REQUEST sentences."""
         messages, instruction = self._messages(index)
-        return Chat(messages, instruction, number(self.seed, index))
+        return Chat(messages, instruction, hashed_number(self.seed, index))
 
     def _messages(self, index: int) -> tuple[tuple[Message, ...], str]:
         if self.is_naive:
@@ -105,22 +85,22 @@ class SentenceChats:
         of = (self.seed, "sentences", index)
         is_caption = name in self.pool.caption_genres
         prompts = self.pool.caption_prompts if is_caption else self.pool.prompts
-        (prompt,) = draw(prompts, 1, *of, "prompt")
-        examples = draw(genre.examples, NUM_EXAMPLES, *of, "examples")
-        captions = draw(genre.examples, NUM_CAPTIONS, *of, "captions")
+        (prompt,) = drawn(prompts, 1, *of, "prompt")
+        examples = drawn(genre.examples, NUM_EXAMPLES, *of, "examples")
+        captions = drawn(genre.examples, NUM_CAPTIONS, *of, "captions")
         values = {
             "genre": genre.description,
-            "topics": ", ".join(draw(self.pool.topics, NUM_TOPICS, *of, "topics")),
+            "topics": ", ".join(drawn(self.pool.topics, NUM_TOPICS, *of, "topics")),
             "examples": ", ".join(f'"{caption}"' for caption in captions),
         }
         return _after_example(filled(prompt, values), examples), name
 
     def _on_domain(self, index: int) -> tuple[tuple[Message, ...], str]:
         of = (self.seed, "sentences", self.domain, index)
-        (prompt,) = draw(self.pool.domain_prompts, 1, *of, "prompt")
+        (prompt,) = drawn(self.pool.domain_prompts, 1, *of, "prompt")
         values = {
             "domain": self.pool.domains.get(self.domain, f"texts on {self.domain}"),
-            "topics": ", ".join(draw(self.pool.aspects, NUM_TOPICS, *of, "aspects")),
+            "topics": ", ".join(drawn(self.pool.aspects, NUM_TOPICS, *of, "aspects")),
             "number": SENTENCES_PER_REQUEST,
         }
         return (_message("user", filled(prompt, values)),), self.domain
@@ -134,7 +114,7 @@ class SentenceChats:
     @cached_property
     def _genres_in_turn(self) -> tuple[str, ...]:
         names = self.genres or tuple(self.pool.genres)
-        return draw(names, len(names), self.seed, "genres")
+        return drawn(names, len(names), self.seed, "genres")
 
 
 def numbered(sentences: Iterable[str]) -> str:
@@ -167,15 +147,6 @@ def _message(role: str, content: str) -> Message:
     return {"role": role, "content": content}
 
 
-_CHARACTERS_PER_TOKEN = 4.5
-_TOKENS_PER_TURN = 4
-
-
 def amount(num_requests: int, chats: Iterable[Chat], tokens_per_answer: int) -> ChatAmount:
     """Estimate the tokens of so many requests from the messages of a few of them."""
-    lengths = [
-        sum(len(message["content"]) / _CHARACTERS_PER_TOKEN + _TOKENS_PER_TURN for message in chat.messages)
-        for chat in chats
-    ]
-    mean_length = sum(lengths) / max(len(lengths), 1)
-    return ChatAmount(num_requests, round(num_requests * mean_length), num_requests * tokens_per_answer)
+    return estimated_amount(num_requests, (chat.messages for chat in chats), tokens_per_answer)

@@ -2,60 +2,46 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
-from synthbench.api import Component, GivenName, UserError, path_of
+from synthbench.api import (
+    AS_SENT,
+    ChatSampling,
+    Component,
+    GivenName,
+    Penalty,
+    Temperature,
+    TopP,
+    UserError,
+    path_of,
+)
 from synthbench_syncse.filters import Filters
 from synthbench_syncse.pools import POOLS_NAME, fingerprint, negative_pool, positive_pool, sentence_pool
-
-UNSET: Final = "unset"
-_Temperature = Annotated[float, Field(ge=0, le=2)] | Literal["unset"]
-_TopP = Annotated[float, Field(gt=0, le=1)] | Literal["unset"]
-_Penalty = Annotated[float, Field(ge=-2, le=2)] | Literal["unset"]
-_AS_SENT = "as the API has it; unset: not sent"
-
-
-class ChatSampling(BaseModel):
-    """Sampling parameters of a request, by the API's names."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-    temperature: _Temperature = Field(UNSET, description=_AS_SENT)
-    top_p: _TopP = Field(UNSET, description=_AS_SENT)
-    presence_penalty: _Penalty = Field(UNSET, description=_AS_SENT)
-    frequency_penalty: _Penalty = Field(UNSET, description=_AS_SENT)
-    max_tokens: Annotated[int, Field(ge=1)] | Literal["unset"] = Field(
-        UNSET, description="longest answer in tokens; unset: not sent"
-    )
-
-    def parameters(self) -> Mapping[str, float | int]:
-        """Return what is sent."""
-        return {name: value for name, value in self.model_dump().items() if value != UNSET}
 
 
 class PositiveSampling(ChatSampling):
     """How positives are sampled (appendix C of the paper)."""
 
-    temperature: _Temperature = Field(1.0, description=_AS_SENT)
-    top_p: _TopP = Field(0.9, description=_AS_SENT)
+    temperature: Temperature = Field(1.0, description=AS_SENT)
+    top_p: TopP = Field(0.9, description=AS_SENT)
 
 
 class NegativeSampling(ChatSampling):
     """How hard negatives are sampled (appendix C of the paper)."""
 
-    temperature: _Temperature = Field(1.0, description=_AS_SENT)
-    top_p: _TopP = Field(0.95, description=_AS_SENT)
+    temperature: Temperature = Field(1.0, description=AS_SENT)
+    top_p: TopP = Field(0.95, description=AS_SENT)
 
 
 class SentenceSampling(ChatSampling):
     """How new sentences are sampled (appendix C of the paper)."""
 
-    temperature: _Temperature = Field(1.3, description=_AS_SENT)
-    top_p: _TopP = Field(1.0, description=_AS_SENT)
-    presence_penalty: _Penalty = Field(0.3, description=_AS_SENT)
-    frequency_penalty: _Penalty = Field(0.3, description=_AS_SENT)
+    temperature: Temperature = Field(1.3, description=AS_SENT)
+    top_p: TopP = Field(1.0, description=AS_SENT)
+    presence_penalty: Penalty = Field(0.3, description=AS_SENT)
+    frequency_penalty: Penalty = Field(0.3, description=AS_SENT)
 
 
 def _readable(read: Callable[[Path | None], object]) -> AfterValidator:

@@ -8,6 +8,7 @@ from typing import Any
 
 from synthbench.config.llm import NamedLLM
 from synthbench.config.schema import PartRole
+from synthbench.models.pretrained import Prompts
 from synthbench.plugins import Evaluator, Method, Step, Trainer
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.published import PublishedAudit, PublishedValue
@@ -82,6 +83,7 @@ class EvaluationPlan:
     exclude: tuple[str, ...]
     train: tuple[str, ...] = ()
     dev: tuple[str, ...] = ()
+    prompts: Prompts | None = None
 
     @property
     def optional(self) -> tuple[str, ...]:

@@ -338,6 +338,7 @@ class RunParser:
             exclude,
             section.train,
             section.dev,
+            section.prompts,
         )
 
     def _check_learning(
@@ -370,6 +371,9 @@ class RunParser:
             return
         for name, raw in _mapping(document.data, "evaluate").items():
             evaluator = raw.get("evaluator") if isinstance(raw, dict) else None
+            if isinstance(raw, dict) and raw.get("prompts") is not None:
+                message = "an encoder reads prompts, the trainer makes a pair scorer; leave them out"
+                self.problems.add(document, ("evaluate", name, "prompts"), message)
             if getattr(self.components.known("evaluators", evaluator), "needs_encoder", False):
                 message = f"'{evaluator}' needs an encoder, the trainer makes a pair scorer"
                 self.problems.add(document, ("evaluate", name, "evaluator"), message)

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 
 from synthbench.config.llm import AnyLLM
 from synthbench.config.problems import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME_PATTERN
+from synthbench.models.pretrained import Prompts
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
 from synthbench.sources.corpora import CorpusSource
@@ -260,6 +261,9 @@ class EvaluateSection(Section):
     )
     dev: tuple[Name, ...] = Field(
         (), description="sources on which the evaluator chooses, such as a threshold"
+    )
+    prompts: Prompts | None = Field(
+        None, description="what the model reads before these texts, in place of its own prompts"
     )
 
     @model_validator(mode="after")

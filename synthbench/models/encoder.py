@@ -15,7 +15,7 @@ from synthbench.durability import sync_file
 from synthbench.models.batching import TokenisedTexts, default_prompt, length_batches, takes_token_batches
 from synthbench.models.interfaces import Encoder, of_passages
 from synthbench.models.precision import Precision, reading_in
-from synthbench.models.pretrained import PASSAGE, QUERY
+from synthbench.models.pretrained import PASSAGE, QUERY, Prompts
 from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
@@ -121,23 +121,35 @@ class LengthBatchedEncoder:
         self._batch_tokens = batch_tokens
         self._progress = progress
         self._kept = kept
+        self._passage: str | None = None
 
     def keeping(self, kept: KeptVectors) -> "LengthBatchedEncoder":
         """Return the same encoder, which goes on where the one that left these vectors was stopped."""
-        return self._with(kept, self._prompt)
+        return self._with(kept, self._prompt, self._passage)
+
+    def with_prompts(self, prompts: Prompts) -> "LengthBatchedEncoder":
+        """Return the same encoder, which reads other prompts than the model's own."""
+        return self._with(self._kept, prompts.query, prompts.passage)
 
     @property
     def of_passages(self) -> "LengthBatchedEncoder":
         """The same encoder for passages: with their prompt, if queries are read after another one."""
+        if self._passage is not None:
+            is_alike = self._passage == self._prompt
+            return self if is_alike else self._with(self._kept, self._passage, self._passage)
         prompt = self.model.prompts.get(PASSAGE)
         if self.model.default_prompt_name != QUERY or prompt in (None, default_prompt(self.model)):
             return self
         return self._with(self._kept, prompt)
 
-    def _with(self, kept: KeptVectors | None, prompt: str | None) -> "LengthBatchedEncoder":
-        return LengthBatchedEncoder(
+    def _with(
+        self, kept: KeptVectors | None, prompt: str | None, passage: str | None = None
+    ) -> "LengthBatchedEncoder":
+        encoder = LengthBatchedEncoder(
             self.model, self._batch_tokens, self._progress, kept, prompt, self._precision
         )
+        encoder._passage = passage
+        return encoder
 
     def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
         """Return one row per sentence, shape (len(sentences), dimension)."""

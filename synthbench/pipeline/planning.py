@@ -284,7 +284,7 @@ class _Planner:
                 if task in self.absent:
                     continue
                 inputs = {"model": model, "task": self._task(task, evaluation)}
-                operation = Evaluate(evaluation.evaluator_name, evaluation.evaluator)
+                operation = Evaluate(evaluation.evaluator_name, evaluation.evaluator, evaluation.prompts)
                 stage = Stage(operation, inputs, f"{address.label} on {task}")
                 yield task, self._add(stage, f"{address.key}|evaluate.{task}")
 

@@ -9,6 +9,7 @@ from synthbench.api import GeneratedData, Need
 from synthbench.config.experiment import SeedOptimization
 from synthbench.config.llm import WorldLLM
 from synthbench.config.load import load_experiment
+from synthbench.models.pretrained import Prompts
 
 # Each line is a fault in one section of the file: what is changed, and the whole message.
 FAULTS = {
@@ -460,6 +461,16 @@ def test_an_evaluator_of_vectors_needs_a_trainer_that_makes_an_encoder(experimen
     (message,) = experiment.faults()
     assert message.endswith(
         "evaluate.main.evaluator: 'vectors' needs an encoder, the trainer makes a pair scorer"
+    )
+
+
+def test_an_evaluation_may_have_prompts_of_its_own(experiment: ExperimentFile) -> None:
+    experiment.change("tasks: [test]", "tasks: [test]\n      prompts: {query: 'q: '}")
+    (plan,) = experiment.load().variants[0].candidates[0].config.evaluations
+    assert plan.prompts == Prompts(query="q: ", passage="")
+    (message,) = experiment.change("trainer: fake", "trainer: fake-scorer").faults()
+    assert message.endswith(
+        "evaluate.main.prompts: an encoder reads prompts, the trainer makes a pair scorer; leave them out"
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contract.stand_ins import ENCODER, TEXTS, Reply, graded, numbered, pairs, sentences, triplets
+from contract.stand_ins import ENCODER, TEXTS, Reply, graded, in_json, numbered, pairs, sentences, triplets
 
 from synthbench.api import Method, SyntheticDataset
 from synthbench.plugin_loading import component
@@ -58,6 +58,10 @@ def _cases() -> dict[str, MethodCase]:
     found = {"gold": pairs(), "bm25": pairs(3), "semantic-search": pairs(6)}
     lm = {"language_model": {"model": "sandbox/lm"}, "seed": 1, "max_new_tokens": 12, "tries": 2}
     task_of = {"task": {"labels": LABELS}}
+    tasks = {
+        f"tasks of {category}": sentences(f"Find a text on {category}", f"Given a {category}, find one")
+        for category in ("short-long", "long-short", "short-short", "long-long")
+    }
     written = {"sentences": sentences(*TEXTS[:3])}
     listed: dict[str, tuple[Any, ...]] = {
         "augsbert random": ("augsbert", augsbert(name="random", size=6), gold),
@@ -79,6 +83,8 @@ def _cases() -> dict[str, MethodCase]:
             {"cross_encoder": {"base": ENCODER}, "both_orders": False},
             {"gold": pairs(1), "target": pairs(3)},
         ),
+        "brainstorm": ("brainstorm", {"size": 10, "seed": 2}, tasks, in_json),
+        "brainstorm-tasks": ("brainstorm-tasks", {"category": "short-long", "size": 90}, {}, in_json),
         "contextual-substitution": (
             "contextual-substitution",
             {"language_model": ENCODER, "top_k": 20, "copies": 2},

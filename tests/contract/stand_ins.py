@@ -1,6 +1,8 @@
 """What the contract tests give to plug-ins: small data, and stand-ins for models, the LLM and the context."""
 
 import hashlib
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,6 +69,14 @@ def numbered(request: ChatRequest) -> str:
 def graded(request: ChatRequest) -> str:
     """Answer with a grade from 0 to 5."""
     return str(number(request.messages) % 6)
+
+
+def in_json(request: ChatRequest) -> str:
+    """Answer with a JSON object of a text for each key that the prompt asks for, or with twenty tasks."""
+    told = number(request.sample, request.sampling, request.messages)
+    keys = re.findall(r'^- "(\w+)":', request.messages[-1]["content"], re.MULTILINE)
+    texts = {key: f"The {key} of {told} is new." for key in keys}
+    return json.dumps(texts or {"tasks": [f"Find number {line} of {told}" for line in range(1, 21)]})
 
 
 @dataclass(frozen=True)

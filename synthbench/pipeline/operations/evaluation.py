@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages
+from synthbench.models.pretrained import Prompts
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset, write_json
 from synthbench.pipeline.engine.stage import GroupMember, Stage
 from synthbench.pipeline.engine.workspace import Workspace
@@ -30,14 +31,22 @@ class Evaluate(PluginOperation[Evaluator]):
     """Scores the "model" input on the "task" input; all tasks of one model share one pass."""
 
     kind: ClassVar[str] = "evaluate"
+    prompts: Prompts | None = None
+    """What the model reads before queries and passages, in place of its own prompts."""
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the evaluator's settings, and the prompts where they are set."""
+        own = super().config()
+        return own if self.prompts is None else {**own, "prompts": self.prompts.model_dump(mode="json")}
 
     def check(self, inputs: Mapping[str, Path]) -> None:
         """Let the evaluator check its task."""
         check_task(self.plugin, inputs["task"] / DATASET_FOLDER)
 
     def group(self, inputs: Mapping[str, Stage]) -> str:
-        """Evaluations of one model go together, so that each sentence is encoded once."""
-        return f"evaluate {inputs['model'].identity}"
+        """Evaluations of one model with the same prompts go together: each sentence is encoded once."""
+        prompts = "" if self.prompts is None else f" {self.prompts.model_dump_json()}"
+        return f"evaluate {inputs['model'].identity}{prompts}"
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Score one task."""
@@ -56,7 +65,7 @@ class Evaluate(PluginOperation[Evaluator]):
         tasks = [read_dataset(member.inputs["task"]) for member in others]
         scorer: PairScorer
         if isinstance(model, Encoder):
-            model = resumable(model, _kept_vectors(others))
+            model = resumable(_with_prompts(model, first), _kept_vectors(others))
             evaluators = [_evaluator(member) for member in others]
             texts = [
                 text
@@ -88,6 +97,18 @@ def _kept_vectors(members: Sequence[GroupMember]) -> "KeptVectors":
     folders = [member.work.checkpoints for member in members]
     model = members[0].inputs["model"].name
     return KeptVectors(folders[-1], model, folders, members[0].work.progress)
+
+
+def _with_prompts(model: Encoder, member: GroupMember) -> Encoder:
+    """Return the model that reads the evaluation's prompts, or its own if it has none."""
+    from synthbench.models.encoder import LengthBatchedEncoder
+
+    operation = member.operation
+    assert isinstance(operation, Evaluate)
+    if operation.prompts is None:
+        return model
+    assert isinstance(model, LengthBatchedEncoder)
+    return model.with_prompts(operation.prompts)
 
 
 def _evaluator(member: GroupMember) -> Evaluator:

@@ -16,6 +16,7 @@ from synthbench.sandbox.events import Event
 from synthbench.sandbox.llm import VERSION, LLMSettings
 from synthbench.sandbox.llm.comparing import REFUSALS, in_other_words, judgement
 from synthbench.sandbox.llm.habits import Habits, prompt_of
+from synthbench.sandbox.llm.json_answers import Writer, malformed_json
 from synthbench.sandbox.llm.rewriting import denied, reworded
 from synthbench.sandbox.llm.understanding import Ask, Message, Task, domains_of, register_of, understand
 from synthbench.sandbox.parsing import heard
@@ -42,6 +43,10 @@ _REFUSALS = {
         "Sorry, I am unable to help with this list.",
     ),
     Task.JUDGEMENT: REFUSALS,
+    Task.JSON: (
+        "I'm sorry, but I can't make up such an example.",
+        "As an AI language model, I cannot generate this content.",
+    ),
     Task.UNCLEAR: ("I'm sorry, but I can't help with that.",),
 }
 _QUESTIONS = (
@@ -157,6 +162,11 @@ class Answers:
         return digest({key: value for key, value in self.body.items() if key not in left_out})
 
     @property
+    def _must_be_json(self) -> bool:
+        form: Mapping[str, Any] = self.body.get("response_format") or {"type": "text"}
+        return bool(form["type"] != "text")
+
+    @property
     def _is_greedy(self) -> bool:
         return self.body.get("temperature") == 0
 
@@ -168,6 +178,8 @@ class Answers:
         if kind is Kind.EMPTY:
             return ""
         answer = self._answer(random)
+        if kind is Kind.MALFORMED and self.ask.json is not None:
+            return malformed_json(answer, random, is_forced=self._must_be_json)
         return malformed(answer, self.ask, random) if kind is Kind.MALFORMED else answer
 
     def summary(self, num_choices: int) -> str:
@@ -196,8 +208,10 @@ class Answers:
         ask = self.ask
         if ask.task is Task.UNCLEAR:
             return question(random)
+        settings = self.settings
+        if ask.json is not None:
+            return Writer(random, self._habits, settings.habits, settings.noise).answer(ask.json)
         if ask.comparison is not None:
-            settings = self.settings
             return judgement(ask.comparison, random, noise=settings.noise, habits=settings.habits)
         if ask.task is Task.SENTENCES:
             return numbered(self._new_sentences(random))

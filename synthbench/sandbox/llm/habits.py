@@ -50,6 +50,10 @@ class Habits:
 
     key: str
 
+    def domain(self, random: Random) -> str:
+        """Draw one of the favourite domains."""
+        return random.choice(self._domains[:NUM_DOMAINS])
+
     def event(self, names: Sequence[str], random: Random) -> Event:
         """Draw an event of the domains `names`: of few of them, with few agents and objects."""
         favourites = [name for name in self._domains if name in names][:NUM_DOMAINS]

@@ -61,12 +61,13 @@ class ChatMessage(BaseModel):
         return self.content if isinstance(self.content, str) else "\n".join(p.text for p in self.content)
 
 
-class PlainText(BaseModel):
-    """The only format that answers have."""
+class ResponseFormat(BaseModel):
+    """The form of answers: text, or JSON, of which a schema is read but not obeyed."""
 
     model_config = ConfigDict(extra="forbid")
 
-    type: Literal["text"]
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: dict[str, Any] | None = None
 
 
 class ChatRequest(BaseModel):
@@ -85,7 +86,7 @@ class ChatRequest(BaseModel):
     max_completion_tokens: Annotated[StrictInt, Field(ge=1)] | None = None
     stop: str | Annotated[list[str], Field(max_length=4)] | None = None
     seed: StrictInt | None = None
-    response_format: PlainText | None = None
+    response_format: ResponseFormat | None = None
     logprobs: Literal[False] | None = None
     stream: StrictBool | None = None
     user: str | None = None

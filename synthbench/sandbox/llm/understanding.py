@@ -17,6 +17,7 @@ from synthbench.sandbox.llm.inputs import (
     refers_to_a_sentence,
     without_answer_label,
 )
+from synthbench.sandbox.llm.json_asks import JSONAsk, json_ask_in
 from synthbench.sandbox.parsing import heard
 from synthbench.sandbox.realisation import Register
 from synthbench.sandbox.vocabulary import domains
@@ -149,6 +150,7 @@ class Task(StrEnum):
     CONTRADICTION = "contradiction"
     SENTENCES = "sentences"
     JUDGEMENT = "judgement"
+    JSON = "JSON"
     UNCLEAR = "unclear"
 
 
@@ -156,7 +158,8 @@ class Task(StrEnum):
 class Ask:
     """A task, the sentence that it is about (or the instruction for new ones), and how many are wanted.
 
-    `count` 1 asks for a bare sentence, more for a numbered list. A judgement has its `comparison`.
+    `count` 1 asks for a bare sentence, more for a numbered list. A judgement has its `comparison`, a request
+    for tasks or records in JSON its `json`.
     """
 
     task: Task
@@ -164,6 +167,7 @@ class Ask:
     instruction: str = ""
     count: int = 1
     comparison: Comparison | None = None
+    json: JSONAsk | None = None
 
 
 def understand(messages: Sequence[Message]) -> Ask:
@@ -171,6 +175,9 @@ def understand(messages: Sequence[Message]) -> Ask:
 
     The newest clear instruction counts; without one, what the exemplars (user and assistant in turn) show.
     """
+    wanted = json_ask_in(messages)
+    if wanted is not None:
+        return Ask(Task.JSON, json=wanted)
     judged = comparison_in(messages)
     if judged is not None:
         return Ask(Task.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)

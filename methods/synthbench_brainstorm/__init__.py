@@ -1,0 +1,6 @@
+"""Tasks that an LLM thinks of, and records of each (Wang et al. 2024)."""
+
+from synthbench_brainstorm.methods import Brainstorm
+from synthbench_brainstorm.tasks import BrainstormTasks
+
+__all__ = ["Brainstorm", "BrainstormTasks"]

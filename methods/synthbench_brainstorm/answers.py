@@ -1,0 +1,107 @@
+"""Reads the JSON in an LLM's answer; what is not there, or not usable, has a reason and is never guessed."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from synthbench.api import looks_like_a_refusal
+from synthbench_brainstorm.prompts import Keys
+
+EMPTY = "empty"
+REFUSAL = "refusal"
+NO_JSON = "no JSON"
+CUT_OFF = "JSON that ends too early"
+NO_TASKS = "no list of tasks"
+_DECODER = json.JSONDecoder(strict=False)
+_OPENING = re.compile(r"[\[{]")
+_CONTENT = re.compile(r"[^\W_]")
+_ENDS = " .!?…\"'“”‘’"
+
+
+class AnswerError(ValueError):
+    """Why an answer can't be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The three texts of a record."""
+
+    anchor: str
+    positive: str
+    negative: str
+
+
+def tasks_in(answer: str) -> list[str]:
+    """Return the tasks in an answer, each on one line; raises AnswerError if there is no list of texts.
+
+    The list is the answer, or a value of a JSON object. Remarks around the JSON don't matter.
+    """
+    for value in _values(answer):
+        lists = [value] if isinstance(value, list) else list(value.values())
+        for found in lists:
+            if isinstance(found, list) and found and all(isinstance(item, str) for item in found):
+                return [task for task in map(_on_one_line, found) if _CONTENT.search(task)]
+    raise AnswerError(NO_TASKS)
+
+
+def texts_in(answer: str, keys: Keys) -> Texts:
+    """Return the texts of a record in an answer; raises AnswerError if one is missing, empty or repeated."""
+    objects = [value for value in _values(answer) if isinstance(value, dict)]
+    names = (keys.anchor, keys.positive, keys.negative)
+    found = max(objects, key=lambda each: sum(name in each for name in names), default=None)
+    if found is None:
+        raise AnswerError("no JSON object")
+    texts = [_text(found, name) for name in names]
+    for position, name in enumerate(names):
+        earlier = [same_text(text) for text in texts[:position]]
+        if same_text(texts[position]) in earlier:
+            raise AnswerError(f"{name}: equal to {names[earlier.index(same_text(texts[position]))]}")
+    return Texts(*texts)
+
+
+def same_text(text: str) -> str:
+    """Return a text without case, extra white space and punctuation at its ends, for comparisons."""
+    return " ".join(text.casefold().split()).strip(_ENDS)
+
+
+def _text(found: Mapping[str, Any], name: str) -> str:
+    if name not in found:
+        raise AnswerError(f"{name}: missing")
+    value = found[name]
+    if not isinstance(value, str):
+        raise AnswerError(f"{name}: no text")
+    text = _on_one_line(value)
+    if not _CONTENT.search(text):
+        raise AnswerError(f"{name}: {EMPTY}")
+    if looks_like_a_refusal(text):
+        raise AnswerError(f"{name}: {REFUSAL}")
+    return text
+
+
+def _values(answer: str) -> Sequence[Any]:
+    """Return the JSON objects and lists in an answer, in order; raises AnswerError if there is none."""
+    if not _CONTENT.search(answer):
+        raise AnswerError(EMPTY)
+    found = list(_decoded(answer))
+    if found:
+        return found
+    if _OPENING.search(answer) is None:
+        raise AnswerError(REFUSAL if looks_like_a_refusal(answer) else NO_JSON)
+    raise AnswerError(CUT_OFF if answer.rstrip()[-1:] not in ("]", "}", "`") else NO_JSON)
+
+
+def _decoded(answer: str) -> Iterator[Any]:
+    start = 0
+    while match := _OPENING.search(answer, start):
+        try:
+            value, start = _DECODER.raw_decode(answer, match.start())
+        except (ValueError, RecursionError):
+            start = match.end()
+        else:
+            yield value
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,231 @@
+"""Step 2: a query, a positive and a hard negative for a task of each category."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from synthbench.api import (
+    ChatAmount,
+    ChatAnswer,
+    ChatRequest,
+    Expected,
+    Failure,
+    GeneratedData,
+    GenerationContext,
+    Method,
+    Need,
+    Record,
+    RecordKind,
+    Sentence,
+    SyntheticDataset,
+    Triplet,
+    Unit,
+    UserError,
+    estimated_amount,
+)
+from synthbench_brainstorm.answers import AnswerError, same_text, texts_in
+from synthbench_brainstorm.prompts import Category
+from synthbench_brainstorm.requests import Chat, Chats
+from synthbench_brainstorm.settings import OpenSampling, WithPrompts, provenance
+from synthbench_brainstorm.tasks import METHOD as TASKS_METHOD
+
+METHOD = "brainstorm"
+INSTRUCTED = "Instruct: {task}\nQuery: {query}"
+"""How a query and its task are one text, as in the paper and in the evaluations' prompts."""
+_SHARED_SETTINGS = {"seed", "prompt_file", "task_sampling"}
+_NUM_PRICED = 50
+_TYPICAL_TASK = "Given a short text of one kind, find another text of one kind that belongs to it"
+_TOKENS_PER_WORD = 1.4
+_NUM_LONG = {Category.SHORT_LONG: 2, Category.LONG_SHORT: 1}
+_TOKENS_WITHOUT_LENGTH = {Category.SHORT_SHORT: 80, Category.LONG_LONG: 400, Category.STS: 110}
+_TOKENS_OF_SHORT_TEXTS = 50
+
+
+class Brainstorm(WithPrompts, Method):
+    """Triplets for tasks that an LLM thinks of; `subset` is the category, `instruction` the task."""
+
+    version = 1
+    record_kind = RecordKind.TRIPLET
+    uses_llm = True
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {}
+
+    size: int = Field(
+        ge=1, description="records asked for, one in a request; those that are dropped are not made up for"
+    )
+    categories: dict[Category, Annotated[float, Field(gt=0)]] = Field(
+        default_factory=lambda: dict.fromkeys(Category, 1.0),
+        description="category -> its weight among the records; a category that is not named has none",
+    )
+    tasks_per_category: int = Field(
+        200, ge=1, description="tasks asked for in each category, 20 in a request"
+    )
+    languages: tuple[Annotated[str, Field(pattern=r"\S")], ...] = Field(
+        ("English",), min_length=1, description="the language of each record is drawn from these"
+    )
+    instructions: bool = Field(
+        True, description='put the task before the query: "Instruct: TASK", a new line, "Query: QUERY"'
+    )
+    record_sampling: OpenSampling = Field(OpenSampling(), description="how records are sampled")
+
+    @field_validator("categories", mode="before")
+    @classmethod
+    def _by_name(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        """Take names for categories, also where validation is strict."""
+        if not isinstance(given, dict):
+            return given
+        return {Category(name) if name in set(Category) else name: weight for name, weight in given.items()}
+
+    @model_validator(mode="after")
+    def _has_prompts(self) -> Self:
+        if not self.categories:
+            raise ValueError("categories: needs one at least")
+        for category in self.categories:
+            self.check_category(category)
+        return self
+
+    def can_be_sharded(self) -> bool:
+        """Requests do not depend on each other."""
+        return True
+
+    def needs(self) -> Mapping[str, Need]:
+        """Return the tasks of each category that has some, shared by all rows that ask for the same."""
+        shared = self.model_dump(mode="json", include=_SHARED_SETTINGS, exclude_none=True)
+        return {
+            f"tasks of {category}": GeneratedData(
+                TASKS_METHOD,
+                {**shared, "category": category.value, "size": self.tasks_per_category},
+                sources={},
+            )
+            for category in self._shares()
+            if self._chats(category).prompts.tasks is not None
+        }
+
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
+        """Return requests and tokens of the records; the tasks count their own."""
+        total = ChatAmount(0, 0, 0)
+        for category, number in self._shares().items():
+            priced = [self._chats(category).for_record(index, _TYPICAL_TASK) for index in range(_NUM_PRICED)]
+            lengths = [float(chat.values["num_words"]) for chat in priced if _has_length(chat.values)]
+            tokens = _tokens_per_answer(category, lengths)
+            total += estimated_amount(number, (chat.messages for chat in priced), tokens)
+        return total
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return at most as many records as are asked for."""
+        return Expected(self.size)
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit for each record."""
+        generator = context.llm.model
+        tasks = self._tasks(context)
+        asked: dict[str, _Asked] = {}
+        num_mine = sum(map(context.is_mine, range(self.size)))
+        with context.progress.task("asking for records", num_mine) as bar:
+            bar.advance(len(context.finished_units))
+            for answer in context.chat().answers(self._requests(tasks, asked, context)):
+                each = asked.pop(answer.request.key)
+                yield Unit(each.key, each.position, *self._outcome(each, answer, generator))
+                bar.advance()
+
+    def _shares(self) -> dict[Category, int]:
+        """Return the number of records of each category, in the order of `Category`; none is 0."""
+        weights = {
+            category: self.categories[category] for category in Category if category in self.categories
+        }
+        bounds = [round(self.size * upto / sum(weights.values())) for upto in accumulate(weights.values())]
+        numbers = [upto - before for before, upto in zip([0, *bounds], bounds, strict=False)]
+        return {category: number for category, number in zip(weights, numbers, strict=True) if number}
+
+    def _chats(self, category: Category) -> Chats:
+        return self.chats(category, self.languages)
+
+    def _tasks(self, context: GenerationContext) -> dict[Category, list[str]]:
+        """Return the tasks of each category that has some, each once."""
+        found = {}
+        for name, need in self.needs().items():
+            assert isinstance(need, GeneratedData)
+            category = Category(need.config["category"])
+            tasks = [record.sentence for record in context.records(name) if isinstance(record, Sentence)]
+            found[category] = list({same_text(task): task for task in reversed(tasks)}.values())[::-1]
+            if not found[category]:
+                raise UserError(
+                    f"brainstorm: the LLM gave no usable task for '{category}', so there is nothing to ask"
+                    " records for; its failures are in the data set of tasks"
+                )
+        return found
+
+    def _requests(
+        self, tasks: Mapping[Category, list[str]], asked: dict[str, "_Asked"], context: GenerationContext
+    ) -> Iterator[ChatRequest]:
+        for each in self._all(tasks):
+            if context.is_mine(each.position) and each.key not in context.finished_units:
+                asked[each.key] = each
+                chat = each.chat
+                yield ChatRequest(each.key, chat.messages, self.record_sampling.parameters(), chat.sample)
+
+    def _all(self, tasks: Mapping[Category, list[str]]) -> Iterator["_Asked"]:
+        """Yield all that is to be asked for, in the order of the data set."""
+        position = 0
+        for category, number in self._shares().items():
+            chats = self._chats(category)
+            for index in range(number):
+                yield _Asked(position, index, chats.task(index, tasks.get(category, [])), chats)
+                position += 1
+
+    def _outcome(
+        self, asked: "_Asked", answer: ChatAnswer, generator: str
+    ) -> tuple[tuple[Record, ...], Mapping[str, int]]:
+        """Return the record, or the failure instead, and the counts of drops by reason."""
+        columns = {
+            **provenance(METHOD, generator, self.seed, asked.chats.category),
+            "label": _grades(asked.chat.values),
+            "source_id": asked.key,
+            "instruction": asked.task,
+        }
+        if answer.text is None:
+            return (Failure(reason=answer.failure, **columns),), {}
+        try:
+            texts = texts_in(answer.text, asked.chats.prompts.keys)
+        except AnswerError as error:
+            return (Failure(reason=str(error), raw_text=answer.text, **columns),), {str(error): 1}
+        anchor = INSTRUCTED.format(task=asked.task, query=texts.anchor) if self.instructions else texts.anchor
+        return (Triplet(anchor=anchor, positive=texts.positive, negative=texts.negative, **columns),), {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A record that is asked for: its place in the data set and in its category, and its task."""
+
+    position: int
+    index: int
+    task: str
+    chats: Chats
+
+    @property
+    def key(self) -> str:
+        return f"{self.chats.category}/{self.index}"
+
+    @property
+    def chat(self) -> Chat:
+        return self.chats.for_record(self.index, self.task)
+
+
+def _grades(values: Mapping[str, str]) -> str:
+    """Return the two grades of similarity that an STS record was asked for, "" for other records."""
+    names = ("high_score", "low_score")
+    return " and ".join(values[name] for name in names) if values.keys() >= set(names) else ""
+
+
+def _has_length(values: Mapping[str, str]) -> bool:
+    return values.get("num_words", "").isdecimal()
+
+
+def _tokens_per_answer(category: Category, lengths: list[float]) -> int:
+    """Return the tokens of one answer, from the lengths that were drawn for its long texts."""
+    if not lengths:
+        return _TOKENS_WITHOUT_LENGTH.get(category, 200)
+    num_words = sum(lengths) / len(lengths)
+    return round(_NUM_LONG.get(category, 2) * num_words * _TOKENS_PER_WORD + _TOKENS_OF_SHORT_TEXTS)

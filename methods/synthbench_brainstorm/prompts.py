@@ -1,0 +1,113 @@
+"""Prompts by category of task: the shipped file, in our own words, or a user's.
+
+The paper prints its prompts; a user's file can hold them.
+"""
+
+import hashlib
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from synthbench.api import parsed_settings, read_settings
+
+PROMPTS_NAME = "reconstructed prompts"
+SHIPPED = "shipped prompts"
+Text = Annotated[str, Field(pattern=r"\S")]
+_DRAWN_BY_US = ("task", "language")
+
+
+class Category(StrEnum):
+    """A kind of task, by the lengths of query and document; the paper's bitext needs several languages."""
+
+    SHORT_LONG = "short-long"
+    LONG_SHORT = "long-short"
+    SHORT_SHORT = "short-short"
+    LONG_LONG = "long-long"
+    STS = "sts"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Keys(_Section):
+    """What the three texts of a record are called in an answer."""
+
+    anchor: Text
+    positive: Text
+    negative: Text
+
+
+class CategoryPrompts(_Section):
+    """The prompts of one category, and the values of their placeholders.
+
+    `tasks` asks for tasks; without it, `instruction` is the task of all records.
+    """
+
+    tasks: Text | None = None
+    instruction: Text | None = None
+    records: Text
+    keys: Keys
+    values: dict[str, Annotated[tuple[Text, ...], Field(min_length=1)]] = {}
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if (self.tasks is None) == (self.instruction is None):
+            raise ValueError("needs either `tasks` or `instruction`")
+        needed = {"task"} if self.tasks is not None else set()
+        missing = [name for name in (*needed, *self.values) if f"{{{name}}}" not in self.records]
+        if missing:
+            raise ValueError(f"`records` lacks {', '.join(f'{{{name}}}' for name in missing)}")
+        if self.tasks is not None and "{number}" not in self.tasks:
+            raise ValueError("`tasks` lacks {number}")
+        reserved = next((name for name in _DRAWN_BY_US if name in self.values), None)
+        if reserved is not None:
+            raise ValueError(f"`values` has '{reserved}', which the method fills in; leave it out")
+        return self
+
+
+class Prompts(_Section):
+    """The prompts of some categories."""
+
+    short_long: CategoryPrompts | None = Field(None, alias=Category.SHORT_LONG.value)
+    long_short: CategoryPrompts | None = Field(None, alias=Category.LONG_SHORT.value)
+    short_short: CategoryPrompts | None = Field(None, alias=Category.SHORT_SHORT.value)
+    long_long: CategoryPrompts | None = Field(None, alias=Category.LONG_LONG.value)
+    sts: CategoryPrompts | None = None
+
+    def of(self, category: Category) -> CategoryPrompts | None:
+        """Return a category's prompts, None if the file has none."""
+        found: CategoryPrompts | None = getattr(self, category.name.lower())
+        return found
+
+
+def prompts(file: Path | None) -> Prompts:
+    """Return the prompts of a file, by default of the shipped one; raises UserError on each of its faults."""
+    return _shipped() if file is None else parsed_settings(_text(file), file, Prompts)
+
+
+def fingerprint(file: Path | None) -> str:
+    """Return the content hash of a file, by default of the shipped one."""
+    return hashlib.sha256(_text(file).encode()).hexdigest()
+
+
+def filled(prompt: str, values: dict[str, str]) -> str:
+    """Return a prompt with its placeholders replaced; other braces stay as they are."""
+    for name, value in values.items():
+        prompt = prompt.replace(f"{{{name}}}", value)
+    return prompt
+
+
+@cache
+def _shipped() -> Prompts:
+    return parsed_settings(_text(None), SHIPPED, Prompts)
+
+
+def _text(file: Path | None) -> str:
+    if file is None:
+        return (resources.files("synthbench_brainstorm") / "prompts.yaml").read_text(encoding="utf-8")
+    return read_settings(file)

@@ -1,0 +1,56 @@
+"""The requests of both steps: a function of seed, category and number, so that rows share answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from synthbench.api import drawn, hashed_number
+from synthbench_brainstorm.prompts import Category, CategoryPrompts, filled
+
+TASKS_PER_REQUEST = 20
+Message = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """The messages of one request, its sample index, and what was drawn for it."""
+
+    messages: tuple[Message, ...]
+    sample: int
+    values: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Chats:
+    """The requests of one category."""
+
+    category: Category
+    prompts: CategoryPrompts
+    seed: int
+    languages: Sequence[str] = ("English",)
+
+    def for_tasks(self, number: int) -> Chat:
+        """Return the request with this number for TASKS_PER_REQUEST tasks; only their samples differ."""
+        assert self.prompts.tasks is not None
+        prompt = filled(self.prompts.tasks, {"number": str(TASKS_PER_REQUEST)})
+        return _chat(prompt, hashed_number(self.seed, self.category, "tasks", number), {})
+
+    def task(self, number: int, tasks: Sequence[str]) -> str:
+        """Return the task of the record with this number."""
+        if self.prompts.instruction is not None:
+            return self.prompts.instruction
+        return tasks[hashed_number(self.seed, self.category, number, "task") % len(tasks)]
+
+    def for_record(self, number: int, task: str) -> Chat:
+        """Return the request for the record with this number; its placeholders are drawn."""
+        pools = {**self.prompts.values, "language": self.languages}
+        values = {
+            name: drawn(pool, 1, self.seed, self.category, number, name)[0] for name, pool in pools.items()
+        }
+        # The task comes last: what looks like a placeholder in it stays as it is.
+        prompt = filled(self.prompts.records, values)
+        sample = hashed_number(self.seed, self.category, "record", number)
+        return _chat(filled(prompt, {"task": task}), sample, values)
+
+
+def _chat(prompt: str, sample: int, values: Mapping[str, str]) -> Chat:
+    return Chat(({"role": "user", "content": prompt.strip()},), sample, values)

@@ -1,0 +1,95 @@
+"""What both methods share: seed, prompts, sampling parameters, and the notes of their tables."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from synthbench.api import (
+    AS_SENT,
+    ChatSampling,
+    Component,
+    GivenName,
+    Temperature,
+    TopP,
+    UserError,
+    path_of,
+)
+from synthbench_brainstorm.prompts import (
+    PROMPTS_NAME,
+    Category,
+    CategoryPrompts,
+    fingerprint,
+    prompts,
+)
+from synthbench_brainstorm.requests import Chats
+
+
+class OpenSampling(ChatSampling):
+    """Sampling at temperature 1 and top-p 1, for diversity (appendix C of the paper)."""
+
+    temperature: Temperature = Field(1.0, description=AS_SENT)
+    top_p: TopP = Field(1.0, description=AS_SENT)
+
+
+def _file_path(file: str | None) -> Path | None:
+    return None if file is None else path_of(file)
+
+
+def _readable(file: str | None) -> str | None:
+    """Raise the first fault of a file of prompts, with file and line."""
+    try:
+        prompts(_file_path(file))
+    except UserError as error:
+        num_more = len(error.messages) - 1
+        more = f" (and {num_more} more)" if num_more else ""
+        raise ValueError(f"{error.messages[0]}{more}") from None
+    return file
+
+
+PromptsFile = Annotated[GivenName | None, AfterValidator(_readable)]
+
+
+class WithPrompts(Component):
+    """Seed and prompts of both steps, and how tasks are sampled."""
+
+    seed: int = Field(0, ge=0, lt=2**32, description="of all that is drawn, and of the LLM's answers")
+    prompt_file: PromptsFile = Field(
+        None, description="YAML file of prompts by category; null: the reconstructed prompts"
+    )
+    task_sampling: OpenSampling = Field(OpenSampling(), description="how tasks are sampled")
+
+    def table_notes(self) -> tuple[str, ...]:
+        """Say whose prompts were used."""
+        if self.prompt_file is not None:
+            return (f"Prompts for tasks and records: {self.prompt_file}.",)
+        return (f"Prompts for tasks and records: {PROMPTS_NAME}, in our own words.",)
+
+    def revisions(self) -> Mapping[str, str]:
+        """Return the content hash of the prompts."""
+        name = PROMPTS_NAME if self.prompt_file is None else "prompt file"
+        return {name: fingerprint(_file_path(self.prompt_file))}
+
+    def prompts_of(self, category: Category) -> CategoryPrompts | None:
+        """Return the prompts of a category, None if the file has none."""
+        return prompts(_file_path(self.prompt_file)).of(category)
+
+    def check_category(self, category: Category, *, has_tasks: bool = False) -> None:
+        """Raise ValueError if the file has no prompts for a category, or none for its tasks."""
+        found = self.prompts_of(category)
+        if found is None:
+            raise ValueError(f"{self.prompt_file} has no prompts for '{category}'")
+        if has_tasks and found.tasks is None:
+            raise ValueError(f"'{category}' has one instruction for all records, no tasks of its own")
+
+    def chats(self, category: Category, languages: tuple[str, ...] = ("English",)) -> Chats:
+        """Return the requests of a category that has prompts."""
+        found = self.prompts_of(category)
+        assert found is not None
+        return Chats(category, found, self.seed, languages)
+
+
+def provenance(method: str, generator: str, seed: int, category: Category) -> dict[str, Any]:
+    """Return the columns that all records of a method share; `subset` is the category."""
+    return {"method": method, "generator": generator, "seed": seed, "subset": category.value}

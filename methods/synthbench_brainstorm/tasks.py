@@ -1,0 +1,104 @@
+"""Step 1: tasks of one category, twenty in a request."""
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from synthbench.api import (
+    ChatAmount,
+    ChatAnswer,
+    ChatRequest,
+    Expected,
+    Failure,
+    GenerationContext,
+    Method,
+    Record,
+    RecordKind,
+    Sentence,
+    SyntheticDataset,
+    Unit,
+    estimated_amount,
+)
+from synthbench_brainstorm.answers import AnswerError, same_text, tasks_in
+from synthbench_brainstorm.prompts import Category
+from synthbench_brainstorm.requests import TASKS_PER_REQUEST, Chats
+from synthbench_brainstorm.settings import WithPrompts, provenance
+
+METHOD = "brainstorm-tasks"
+DUPLICATE = "duplicate in a list"
+MISSING = "missing in a list"
+SURPLUS = "more than were asked for"
+_TOKENS_PER_TASK = 22
+
+
+class BrainstormTasks(WithPrompts, Method):
+    """Tasks that an LLM thinks of in one category; `subset` is the category."""
+
+    version = 1
+    record_kind = RecordKind.SENTENCE
+    uses_llm = True
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {}
+
+    category: Category = Field(strict=False, description="short-long, long-short, short-short or long-long")
+    size: int = Field(
+        ge=1, description="tasks asked for, 20 in a request; those that are dropped are not made up for"
+    )
+
+    @model_validator(mode="after")
+    def _has_tasks(self) -> Self:
+        self.check_category(self.category, has_tasks=True)
+        return self
+
+    def can_be_sharded(self) -> bool:
+        """Requests do not depend on each other."""
+        return True
+
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount:
+        """Return requests and tokens."""
+        messages = self.chats(self.category).for_tasks(0).messages
+        return estimated_amount(self._num_requests, [messages], TASKS_PER_REQUEST * _TOKENS_PER_TASK)
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return at most as many tasks as are asked for."""
+        return Expected(self.size)
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit for each request."""
+        generator = context.llm.model
+        num_mine = sum(map(context.is_mine, range(self._num_requests)))
+        with context.progress.task(f"asking for tasks ({self.category})", num_mine) as bar:
+            bar.advance(len(context.finished_units))
+            for answer in context.chat().answers(self._requests(self.chats(self.category), context)):
+                yield self._unit(answer, generator)
+                bar.advance()
+
+    @property
+    def _num_requests(self) -> int:
+        return -(-self.size // TASKS_PER_REQUEST)
+
+    def _requests(self, chats: Chats, context: GenerationContext) -> Iterator[ChatRequest]:
+        for index in range(self._num_requests):
+            if context.is_mine(index) and str(index) not in context.finished_units:
+                chat = chats.for_tasks(index)
+                yield ChatRequest(str(index), chat.messages, self.task_sampling.parameters(), chat.sample)
+
+    def _unit(self, answer: ChatAnswer, generator: str) -> Unit:
+        key = answer.request.key
+        columns = {**provenance(METHOD, generator, self.seed, self.category), "source_id": key}
+        if answer.text is None:
+            return Unit(key, int(key), (Failure(reason=answer.failure, **columns),))
+        try:
+            listed = tasks_in(answer.text)
+        except AnswerError as error:
+            failed = Failure(reason=str(error), raw_text=answer.text, **columns)
+            return Unit(key, int(key), (failed,), {str(error): 1})
+        num_wanted = min(TASKS_PER_REQUEST, self.size - int(key) * TASKS_PER_REQUEST)
+        tasks = list({same_text(task): task for task in reversed(listed[:num_wanted])}.values())[::-1]
+        dropped = {
+            MISSING: num_wanted - len(listed),
+            SURPLUS: len(listed) - num_wanted,
+            DUPLICATE: len(listed[:num_wanted]) - len(tasks),
+        }
+        records: tuple[Record, ...] = tuple(Sentence(sentence=task, **columns) for task in tasks)
+        return Unit(key, int(key), records, {why: number for why, number in dropped.items() if number > 0})

@@ -1,0 +1,66 @@
+"""What plug-ins that ask an LLM share: sampling parameters, draws by hashes, estimates."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Final, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from synthbench.llm.endpoint import ChatAmount
+
+Item = TypeVar("Item")
+
+UNSET: Final = "unset"
+Temperature = Annotated[float, Field(ge=0, le=2)] | Literal["unset"]
+TopP = Annotated[float, Field(gt=0, le=1)] | Literal["unset"]
+Penalty = Annotated[float, Field(ge=-2, le=2)] | Literal["unset"]
+AS_SENT = "as the API has it; unset: not sent"
+
+
+class ChatSampling(BaseModel):
+    """Sampling parameters of a request, by the API's names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    temperature: Temperature = Field(UNSET, description=AS_SENT)
+    top_p: TopP = Field(UNSET, description=AS_SENT)
+    presence_penalty: Penalty = Field(UNSET, description=AS_SENT)
+    frequency_penalty: Penalty = Field(UNSET, description=AS_SENT)
+    max_tokens: Annotated[int, Field(ge=1)] | Literal["unset"] = Field(
+        UNSET, description="longest answer in tokens; unset: not sent"
+    )
+
+    def parameters(self) -> Mapping[str, float | int]:
+        """Return what is sent."""
+        return {name: value for name, value in self.model_dump().items() if value != UNSET}
+
+
+def drawn(items: Sequence[Item], num_drawn: int, *of: object) -> tuple[Item, ...]:
+    """Return distinct items in random order, a function of `of` alone; all if there are fewer."""
+    order = sorted(range(len(items)), key=lambda index: _digest(*of, index))
+    return tuple(items[index] for index in order[:num_drawn])
+
+
+def hashed_number(*of: object) -> int:
+    """Return a number of 31 bits, a function of `of` alone."""
+    return int.from_bytes(_digest(*of)[:4]) >> 1
+
+
+def _digest(*of: object) -> bytes:
+    return hashlib.sha256("\x1f".join(map(str, of)).encode(errors="surrogatepass")).digest()
+
+
+_CHARACTERS_PER_TOKEN = 4.5
+_TOKENS_PER_TURN = 4
+
+
+def estimated_amount(
+    num_requests: int, chats: Iterable[Sequence[Mapping[str, str]]], tokens_per_answer: int
+) -> ChatAmount:
+    """Estimate the tokens of so many requests from the messages of a few of them."""
+    lengths = [
+        sum(len(message["content"]) / _CHARACTERS_PER_TOKEN + _TOKENS_PER_TURN for message in messages)
+        for messages in chats
+    ]
+    mean_length = sum(lengths) / max(len(lengths), 1)
+    return ChatAmount(num_requests, round(num_requests * mean_length), num_requests * tokens_per_answer)

@@ -1,0 +1,89 @@
+"""What is read from an LLM's answer in JSON, and why the rest is not."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synthbench_brainstorm.answers import AnswerError, Texts, tasks_in, texts_in
+from synthbench_brainstorm.prompts import Keys
+
+KEYS = Keys(anchor="q", positive="p", negative="n")
+RECORD = {"q": "a query", "p": "a text that serves", "n": "another text"}
+TEXTS = Texts("a query", "a text that serves", "another text")
+PLAIN = json.dumps(RECORD)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        PLAIN,
+        f"```json\n{json.dumps(RECORD, indent=2)}\n```",
+        f"Here is one [of many]:\n{PLAIN}\nI hope {{this}} helps!",
+        json.dumps({**RECORD, "why": "it serves", "score": 5}),
+        json.dumps({"draft": "none"}) + PLAIN,
+        PLAIN.replace("a text", "a\n text"),
+        "<think>{not yet}</think>" + PLAIN,
+    ],
+    ids=["plain", "fenced", "with remarks", "more keys", "two objects", "line break", "thoughts"],
+)
+def test_a_record_is_read_whatever_is_around_it(answer: str) -> None:
+    assert texts_in(answer, KEYS) == TEXTS
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("", "empty"),
+        (" \n```", "empty"),
+        ("Which task?", "no JSON"),
+        ("I'm sorry, but I can't help with that.", "refusal"),
+        (PLAIN[:-20], "JSON that ends too early"),
+        (str(RECORD), "no JSON"),
+        (PLAIN[:-1] + ",}", "no JSON"),
+        ('["a", "b", "c"]', "no JSON object"),
+        (json.dumps({"q": "a", "p": "b"}), "n: missing"),
+        (json.dumps({**RECORD, "p": ["a text"]}), "p: no text"),
+        (json.dumps({**RECORD, "p": None}), "p: no text"),
+        (json.dumps({**RECORD, "q": " - "}), "q: empty"),
+        (json.dumps({**RECORD, "n": "A query!"}), "n: equal to q"),
+        (json.dumps({**RECORD, "n": "A text  that serves."}), "n: equal to p"),
+        (json.dumps({**RECORD, "p": "I'm sorry, but I can't help with that."}), "p: refusal"),
+    ],
+)
+def test_a_record_that_can_not_be_used_has_a_reason(answer: str, reason: str) -> None:
+    with pytest.raises(AnswerError) as raised:
+        texts_in(answer, KEYS)
+    assert str(raised.value) == reason
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"tasks": ["one", "two"]}',
+        '["one", "two"]',
+        'Sure:\n["one",\n "  two"]',
+        '{"n": 2, "found": ["one", "two", " "]}',
+    ],
+)
+def test_tasks_are_a_list_or_the_list_of_an_object(answer: str) -> None:
+    assert tasks_in(answer) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    "answer", ['{"tasks": "one; two"}', '{"tasks": []}', "[1, 2]", '{"tasks": ["one", 2]}']
+)
+def test_anything_else_is_no_list_of_tasks(answer: str) -> None:
+    with pytest.raises(AnswerError) as raised:
+        tasks_in(answer)
+    assert str(raised.value) == "no list of tasks"
+
+
+@given(st.text(alphabet=st.sampled_from('[]{}":,\\ nqp1a`\n'), max_size=60))
+def test_whatever_an_llm_says_it_is_read_or_has_a_reason(answer: str) -> None:
+    for read in (lambda: texts_in(answer, KEYS), lambda: tasks_in(answer)):
+        try:
+            assert read()
+        except AnswerError as error:
+            assert str(error)
