@@ -224,10 +224,10 @@ def test_dev_scores_are_drawn_in_a_frame_with_the_value_at_each_point(
 ) -> None:
     page, _ = page_of(full, tmp_path)
     drawn = [found["points"] for tag, found in page.elements if tag == "polyline"]
-    # The frame reaches from 44 to 292 and, downwards, from 10 to 108; steps begin at 0.
-    assert drawn == ["126.7,108.0 209.3,10.0 292.0,42.7"] * 6
+    # The frame reaches from 60 to 292 and, downwards, from 10 to 108; steps begin at 0.
+    assert drawn == ["137.3,108.0 214.7,10.0 292.0,42.7"] * 6
     dots = [(found["cx"], found["cy"]) for tag, found in page.elements if tag == "circle"]
-    assert dots[:3] == [("126.7", "108.0"), ("209.3", "10.0"), ("292.0", "42.7")]
+    assert dots[:3] == [("137.3", "108.0"), ("214.7", "10.0"), ("292.0", "42.7")]
 
 
 def test_each_score_says_more_when_it_is_pointed_at(full: ExperimentResult, tmp_path: Path) -> None:

@@ -78,10 +78,11 @@ def _lead(best: tuple[Row, Cell], column: Column, table: Table, analysis: Analys
         return score
     if len(analysis.seeds) == 1:
         return f"{score} One seed supports no claim that it is better."
+    where = " at this point of the grid" if row.axes else ""
     noise = "seeds and test items" if analysis.result.item_noise else "seeds"
     if cell.is_bold:
-        return f"{score} Its lead over every row beside it is larger than the noise of {noise}."
-    return f"{score} The noise of {noise} does not separate it from every row beside it."
+        return f"{score} Its lead over every other row{where} is larger than the noise of {noise}."
+    return f"{score} Its lead over at least one other row{where} is within the noise of {noise}."
 
 
 def _differences(analysis: Analysis, column: Column, table: Table) -> Iterator[str]:

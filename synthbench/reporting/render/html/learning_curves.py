@@ -9,7 +9,7 @@ from synthbench.reporting.model.table import values_text
 from synthbench.reporting.results import RunResult
 
 WIDTH, HEIGHT = 300.0, 130.0
-LEFT, RIGHT, TOP, BOTTOM = 44.0, 8.0, 10.0, 22.0
+LEFT, RIGHT, TOP, BOTTOM = 60.0, 8.0, 10.0, 22.0
 FEWEST_POINTS = 3
 MOST_HINTS = 40
 """A curve with more points has no hint at each."""
@@ -66,8 +66,8 @@ def _charts(runs: Sequence[RunResult]) -> Iterator[Chart]:
             last = max(step for path in paths.values() for step, _ in path)
             yield Chart(
                 title=title,
-                bottom=f"{low:.4g}",
-                top=f"{high:.4g}",
+                bottom=f"{low:.3g}",
+                top=f"{high:.3g}",
                 last_step=f"{last:,}",
                 curves=tuple(_curve(seed, path, (low, high), last) for seed, path in paths.items()),
             )
