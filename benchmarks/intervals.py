@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from simulated_experiments import NUM_ITEMS, WORLDS, Experiment, World, covers, simulate
 
+from synthbench.api import spearman_influence
 from synthbench.config.experiment import Variant
 from synthbench.pipeline.engine.artifacts import write_json
 from synthbench.pipeline.engine.plan import PlannedRun
@@ -37,7 +38,6 @@ from synthbench.reporting.files import write_report
 from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
 from synthbench.reporting.statistics.differences import Difference, least_detectable
 from synthbench_sts import STS
-from synthbench_sts.correlation import spearman_influence
 
 Array = NDArray[np.float64]
 SEEDS = (3, 5, 10)

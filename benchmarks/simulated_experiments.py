@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from synthbench.api import spearman_influence
 from synthbench.reporting.statistics.differences import Difference, Noise, Sample, over_seeds
 from synthbench.reporting.statistics.item_noise import Influences, item_variances
-from synthbench_sts.correlation import spearman_influence
 
 Array = NDArray[np.float64]
 

@@ -47,6 +47,7 @@ from synthbench.models.interfaces import (
 )
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Expected, Work, reading
+from synthbench.own_tasks import TaskProvider
 from synthbench.plugins import (
     ChatModel,
     Component,
@@ -65,6 +66,7 @@ from synthbench.plugins import (
     TrainingSummary,
     Unit,
 )
+from synthbench.rank_correlation import spearman_influence
 from synthbench.runtime import Progress, ProgressTask, Runtime, progress_task
 from synthbench.settings_files import located_key, parsed_settings
 from synthbench.user_files import GivenName, path_of, read_settings
@@ -116,6 +118,7 @@ __all__ = [
     "Step",
     "StepContext",
     "SyntheticDataset",
+    "TaskProvider",
     "Temperature",
     "TopP",
     "TrainedModel",
@@ -149,6 +152,7 @@ __all__ = [
     "read_settings",
     "reading",
     "scored_batches",
+    "spearman_influence",
     "symmetric_scores",
     "trained_on_gold",
     "verdicts",

@@ -13,6 +13,7 @@ from synthbench.api import (
     RecordKind,
     SyntheticDataset,
     finite_scores,
+    spearman_influence,
 )
 
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ class STS(Evaluator):
     ) -> "NDArray[np.float64]":
         """Return how each pair moves the Spearman correlation: of its subset's, unless over all pairs."""
         import numpy as np
-
-        from synthbench_sts.correlation import spearman_influence
 
         gold, predicted, subsets = items["gold"], items["predicted"], items["subset"]
         if self.aggregation == "all":

@@ -11,6 +11,7 @@ import typer
 
 from synthbench.cli.console import console
 from synthbench.cli.options import check_code_of
+from synthbench.cli.own_suites import find_own_tasks, is_own, print_own_table
 from synthbench.cli.suites import SUITES, Origin, Suite, find_tasks, in_short
 from synthbench.errors import UserError
 from synthbench.home import home
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from synthbench.plugins import Evaluation, Evaluator
     from synthbench.runtime import Progress, Runtime
 
+SuiteName = Annotated[
+    str,
+    typer.Option(metavar="NAME", help=f"Which tasks: {', '.join(SUITES)}, or mteb:TASK and mteb:BENCHMARK."),
+]
+
 
 def evaluate(
     model: Annotated[
@@ -30,13 +36,13 @@ def evaluate(
             metavar="MODEL", help="Hub id, folder, package:module/path, or a model's folder in the store."
         ),
     ],
-    suite: Annotated[str, typer.Option(metavar="NAME", help=f"Which tasks: {', '.join(SUITES)}.")] = "sts",
+    suite: SuiteName = "sts",
     data: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
             envvar="SYNTHBENCH_DATA",
-            help="Folder with SentEval's tasks, or with reranking/*.jsonl.",
+            help="Folder with SentEval's tasks, reranking/*.jsonl, or mteb/TASK.",
         ),
     ] = None,
     origin: Annotated[
@@ -68,20 +74,30 @@ def evaluate(
     progress = progress_for_people()
     check_code_of(model)
     identity = model_fingerprint(model, revision)
-    tasks, missing = find_tasks(suite, data, origin)
+    tasks, missing, evaluators = _found(suite, data, origin)
     for reason in in_short(missing):
         progress.say(f"not evaluated: {reason}")
     if origin == "hub" and suite == "sts":
         progress.say("subsets are not known on the hub: mean and wmean are those over all pairs")
-    evaluators = {name: _evaluator(SUITES[suite], task) for name, task in tasks.items()}
     with _kept_vectors(suite, identity, progress) as kept:
         opened = _open((model, revision), suite, evaluators, kept, (runtime, progress))
         evaluations = _evaluate(opened, evaluators, tasks, progress)
     settings = {key: value for each in evaluators.values() for key, value in each.model_dump().items()}
-    _print_table(SUITES[suite], evaluations, settings)
+    _print_table(suite, evaluations, settings)
     if json_file is not None:
         about = {"model": model, **_versions(), "settings": settings}
         _write_json(json_file, _report(about, identity, evaluations, missing))
+
+
+def _found(
+    suite: str, data: Path | None, origin: Origin
+) -> "tuple[Mapping[str, SyntheticDataset], Mapping[str, str], Mapping[str, Evaluator]]":
+    """Return the test sets, why others are missing, and the evaluator of each."""
+    if is_own(suite):
+        provider, own = find_own_tasks(suite, data, origin)
+        return own, {}, dict.fromkeys(own, provider)
+    tasks, missing = find_tasks(suite, data, origin)
+    return tasks, missing, {name: _evaluator(SUITES[suite], task) for name, task in tasks.items()}
 
 
 @contextmanager
@@ -167,9 +183,13 @@ def _evaluator(suite: Suite, task: "SyntheticDataset") -> "Evaluator":
     return made
 
 
-def _print_table(suite: Suite, evaluations: Mapping[str, "Evaluation"], settings: Mapping[str, Any]) -> None:
+def _print_table(name: str, evaluations: Mapping[str, "Evaluation"], settings: Mapping[str, Any]) -> None:
     from rich.table import Table
 
+    if is_own(name):
+        print_own_table(evaluations)
+        return
+    suite = SUITES[name]
     caption = "; ".join(["scores x 100", *(f"{name}: {value}" for name, value in settings.items())])
     table = Table("task", *suite.counts, *suite.columns, caption=caption)
     table.columns[0].overflow = "fold"

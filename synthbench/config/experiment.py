@@ -9,6 +9,7 @@ from typing import Any
 from synthbench.config.llm import NamedLLM
 from synthbench.config.schema import PartRole
 from synthbench.models.pretrained import Prompts
+from synthbench.own_tasks import TaskProvider
 from synthbench.plugins import Evaluator, Method, Step, Trainer
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.published import PublishedAudit, PublishedValue
@@ -196,7 +197,17 @@ class Experiment:
 
     @cached_property
     def tasks(self) -> tuple[str, ...]:
-        """Every test source that some variant names, in order of first appearance."""
+        """Every test set that some variant names, in order of first appearance."""
         configs = [candidate.config for variant in self.variants for candidate in variant.candidates]
         names = [task for c in configs for e in c.evaluations for task in (*e.tasks, *e.if_found)]
         return tuple(dict.fromkeys(names))
+
+    @cached_property
+    def own_tasks(self) -> Mapping[str, TaskProvider]:
+        """The test sets that an evaluator brings, each with the first evaluator that brings it."""
+        configs = [candidate.config for variant in self.variants for candidate in variant.candidates]
+        found: dict[str, TaskProvider] = {}
+        for plan in (plan for config in configs for plan in config.evaluations):
+            if isinstance(plan.evaluator, TaskProvider):
+                found = {**dict.fromkeys(plan.tasks, plan.evaluator), **found}
+        return found

@@ -20,6 +20,7 @@ from synthbench.config.environment_checks import (
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
 from synthbench.config.llm import SHORT_FORM, AnyLLM, EndpointLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
+from synthbench.config.own_tasks import with_names
 from synthbench.config.permissions import (
     check_command,
     check_key_variable,
@@ -166,12 +167,12 @@ class _Loader:
         )
 
     def _rows(self) -> list[Row]:
-        rows = rows_of(self.document, self.changes.run, self.problems)
+        rows = with_names(rows_of(self.document, self.changes.run, self.problems), self.file.parent)
         if rows:
             check_values(self.document, self.original, self.problems)
         if self.overrides.changes_anything:
             of_file = rows_of(self.file_document, (), Problems(self.file.parent))
-            self.file_rows = {row.label: row for row in of_file}
+            self.file_rows = {row.label: row for row in with_names(of_file, self.file.parent)}
         self.num_rows = max(1, len(rows))
         return rows
 

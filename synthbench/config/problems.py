@@ -17,6 +17,7 @@ from synthbench.worlds import NAME
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*$"
 COMPONENT_PATTERN = r"^([A-Za-z0-9][A-Za-z0-9_-]*|[A-Za-z0-9_./~-]+\.py:[A-Za-z_][A-Za-z0-9_]*)$"
+TASK_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.,() -]*$"
 ROW_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*$"
 COMMIT_PATTERN = r"^[0-9a-f]{40}$"
 
@@ -41,6 +42,7 @@ _SENTENCES = {
 _PATTERNS = {
     NAME_PATTERN: "must be of letters, digits, _ and -",
     COMPONENT_PATTERN: "must be of letters, digits, _ and -, or FILE.py:CLASS",
+    TASK_PATTERN: "must be of letters, digits, _, -, dots, commas, brackets and spaces",
     ROW_NAME_PATTERN: "must be of letters, digits, _ and -, and dots between them",
     COMMIT_PATTERN: "must be a full commit hash (40 hexadecimal digits)",
 }

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from synthbench.config.audits import AuditParser
 from synthbench.config.chains import ChainParser, ancestors_of
 from synthbench.config.components import ComponentParser
 from synthbench.config.documents import Document, KeyPath, flatten
 from synthbench.config.experiment import (
-    AuditPlan,
     EvaluationPlan,
     Part,
     PrepareStep,
@@ -19,13 +19,12 @@ from synthbench.config.experiment import (
     Selection,
 )
 from synthbench.config.llm import NamedLLM
+from synthbench.config.own_tasks import check_own_tasks
 from synthbench.config.problems import Problems, parse, readable
 from synthbench.config.schema import (
-    AuditSection,
     EvaluateSection,
     PartRole,
     PartSection,
-    PublishedAuditSection,
     RunSection,
     Section,
     SelectionSection,
@@ -35,10 +34,9 @@ from synthbench.config.schema import (
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.models.interfaces import ModelKind
+from synthbench.own_tasks import TaskProvider
 from synthbench.plugins import Evaluator, Trainer
-from synthbench.reporting.published import PublishedAudit, read_published_audit
 from synthbench.sources.models import Source
-from synthbench.user_files import RootedName, path_of, why_no_file
 
 S = TypeVar("S", bound=Section)
 Sources = Mapping[str, Source | None]
@@ -315,15 +313,13 @@ class RunParser:
     def _evaluation(self, document: Document, path: KeyPath, raw: dict[str, Any]) -> EvaluationPlan | None:
         section, settings = self._split(EvaluateSection, document, path, raw)
         plugin = self.components.plugin("evaluators", section.evaluator, document, path)
-        for key in ("tasks", "if_found"):
-            for index, source in enumerate(getattr(section, key)):
-                self.components.use(document, (*path, key, index), source, _kind(plugin))
-        for index, source in enumerate(section.exclude):
-            self.components.use(document, (*path, "exclude", index), source, RecordKind.SCORED_PAIR)
-        self._check_learning(document, path, section, plugin)
+        if plugin is None or not issubclass(plugin, TaskProvider):
+            self._check_sources(document, path, section, plugin)
         evaluator, _ = self.components.configured(plugin, settings, document, path)
         if evaluator is None:
             return None
+        if isinstance(evaluator, TaskProvider):
+            check_own_tasks(self.components, document, path, section, evaluator)
         try:
             evaluator.check_learning({key for key in LEARNING if getattr(section, key)})
         except UserError as error:
@@ -340,6 +336,16 @@ class RunParser:
             section.dev,
             section.prompts,
         )
+
+    def _check_sources(
+        self, document: Document, path: KeyPath, section: EvaluateSection, plugin: type[Evaluator] | None
+    ) -> None:
+        for key in ("tasks", "if_found"):
+            for index, source in enumerate(getattr(section, key)):
+                self.components.use(document, (*path, key, index), source, _kind(plugin))
+        for index, source in enumerate(section.exclude):
+            self.components.use(document, (*path, "exclude", index), source, RecordKind.SCORED_PAIR)
+        self._check_learning(document, path, section, plugin)
 
     def _check_learning(
         self,
@@ -414,82 +420,14 @@ def _no_one_nature(document: Document, name: str, raw: Mapping[str, Any]) -> str
 
 
 def _kind(evaluator: type[Evaluator] | None) -> RecordKind | None:
-    return None if evaluator is None else evaluator.record_kind
+    if evaluator is None or issubclass(evaluator, TaskProvider):
+        return None
+    return evaluator.record_kind
 
 
 def _mapping(data: Any, key: str) -> dict[str, Any]:  # noqa: ANN401
     value = data.get(key) if isinstance(data, dict) else None
     return value if isinstance(value, dict) else {}
-
-
-WITH_A_QUESTION_OF_THEIR_OWN = (
-    RecordKind.SCORED_PAIR,
-    RecordKind.PAIR,
-    RecordKind.TRIPLET,
-    RecordKind.RANKING,
-)
-"""Kinds of which annotators are asked for the similarity of two sentences."""
-
-
-class AuditParser:
-    """Parses the audits of one run's document, noting every fault; sheets are looked for in `folder`."""
-
-    def __init__(self, components: ComponentParser, problems: Problems, folder: Path) -> None:
-        self.components = components
-        self.problems = problems
-        self.folder = folder
-
-    def audit(self, document: Document, name: str, raw: dict[str, Any]) -> AuditPlan | None:
-        """Return what is to be audited; None with the faults noted."""
-        path: KeyPath = ("audit", name)
-        section: AuditSection | None = parse(AuditSection, raw, document, path, self.problems)
-        if section is None:
-            return None
-        parts = document.data.get("data")
-        parts = parts if isinstance(parts, dict) else {}
-        if section.part not in parts:
-            message = f"no part of `data` is called '{section.part}'{did_you_mean(section.part, parts)}"
-            self.problems.add(document, (*path, "part"), message)
-            return None
-        kind = self.components.kind_of(parts[section.part])
-        is_judged = section.oracle is not None or bool(section.sheets)
-        if kind is not None and kind not in WITH_A_QUESTION_OF_THEIR_OWN and not is_judged:
-            message = (
-                f"what to ask about {kind} records is not known; write a sheet with `synthbench data audit "
-                "--write`, and name the answered ones under `sheets:`"
-            )
-            self.problems.add(document, path, message)
-        for index, sheet in enumerate(section.sheets):
-            self._check_sheet(document, (*path, "sheets", index), self._path(sheet))
-        files = tuple(map(self._path, section.sheets))
-        return AuditPlan(
-            name,
-            section.part,
-            section.per_label,
-            section.seed,
-            section.oracle,
-            files,
-            self._published(document, (*path, "published"), section.published),
-        )
-
-    def _path(self, name: str) -> Path:
-        return path_of(RootedName(name, self.folder))
-
-    def _published(
-        self, document: Document, path: KeyPath, section: PublishedAuditSection | None
-    ) -> PublishedAudit | None:
-        if section is None:
-            return None
-        try:
-            return read_published_audit(self._path(section.file), section.rows, section.columns)
-        except UserError as error:
-            self.problems.add_error(document, path, error)
-            return None
-
-    def _check_sheet(self, document: Document, path: KeyPath, file: Path) -> None:
-        wrong = why_no_file(file)
-        if wrong:
-            self.problems.add(document, path, f"{wrong}: {file}")
 
 
 def _in_training(section: PartSection) -> dict[str, Any]:

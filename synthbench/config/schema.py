@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from synthbench.config.llm import AnyLLM
-from synthbench.config.problems import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME_PATTERN
+from synthbench.config.problems import COMPONENT_PATTERN, NAME_PATTERN, ROW_NAME_PATTERN, TASK_PATTERN
 from synthbench.models.pretrained import Prompts
 from synthbench.reporting.options import TableOptions
 from synthbench.runtime import Runtime
@@ -25,6 +25,14 @@ ComponentName = Annotated[
         pattern=COMPONENT_PATTERN,
         max_length=MOST_LETTERS,
         description="a plug-in's name, or FILE.py:CLASS for a class in a Python file beside the experiment",
+    ),
+]
+TestName = Annotated[
+    str,
+    Field(
+        pattern=TASK_PATTERN,
+        max_length=MOST_LETTERS,
+        description="a source, or a task of the evaluator's own",
     ),
 ]
 RowName = Annotated[
@@ -253,7 +261,9 @@ class EvaluateSection(Section):
     """One evaluator on one or more test sources; its own keys are given beside these."""
 
     evaluator: ComponentName = Field(description="the evaluator; its settings are given beside it")
-    tasks: tuple[Name, ...] = Field((), description="test sources; their data must be there")
+    tasks: tuple[TestName, ...] = Field(
+        (), description="test sources, or tasks that the evaluator brings; their data must be there"
+    )
     if_found: tuple[Name, ...] = Field((), description="further tasks, left out where their data is missing")
     exclude: tuple[Name, ...] = Field((), description="sources whose pairs are dropped from every task")
     train: tuple[Name, ...] = Field(

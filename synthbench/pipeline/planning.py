@@ -20,11 +20,12 @@ from synthbench.config.experiment import (
 from synthbench.config.llm import NamedLLM
 from synthbench.config.schema import PartRole, SeedOptimizationSection
 from synthbench.errors import NotAtHandError, UserError
+from synthbench.own_tasks import TaskProvider
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.operations.asking import AGAINST, NEED, Shard
 from synthbench.pipeline.operations.auditing import AuditLabels
-from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, ReadSource
+from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, ReadOwnTask, ReadSource
 from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.generation import SOURCE, Generate, GenerateShard
 from synthbench.pipeline.operations.preparation import ApplyStep, Prepare
@@ -289,6 +290,9 @@ class _Planner:
                 yield task, self._add(stage, f"{address.key}|evaluate.{task}")
 
     def _task(self, task: str, evaluation: EvaluationPlan) -> Stage:
+        if isinstance(evaluation.evaluator, TaskProvider):
+            read = ReadOwnTask(evaluation.evaluator_name, evaluation.evaluator, task)
+            return self._add(Stage(read, label=task), f"source.{task}")
         stage = self._source(task)
         if evaluation.exclude:
             inputs = {"task": stage, **{f"gold:{name}": self._source(name) for name in evaluation.exclude}}

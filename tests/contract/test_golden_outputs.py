@@ -6,6 +6,7 @@ that is changed itself gets another name.
 """
 
 import hashlib
+import importlib.util
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ from contract.stand_ins import (
     sentences,
     triplets,
 )
+from mteb_folders import write_tasks
 
 from synthbench.api import (
     Evaluation,
@@ -173,6 +175,14 @@ def task() -> SyntheticDataset:
     return SyntheticDataset.create(RecordKind.SCORED_PAIR, found)
 
 
+@cache
+def mteb_folder() -> str:
+    """Return a folder with a small task in mteb's layout."""
+    folder = Path(tempfile.mkdtemp())
+    write_tasks(folder, ("STS12",))
+    return str(folder)
+
+
 def classes(splits: Sequence[str]) -> SyntheticDataset:
     """Return sentences of two classes, the texts of each class alike in length."""
     found = [
@@ -305,6 +315,9 @@ def cases() -> dict[str, Case]:
         ),
         "transfer-pairs": ("transfer-pairs", {}, {"task": pairs(60, splits=thirds)}),
     }
+    if importlib.util.find_spec("mteb") is not None and "mteb" in installed("evaluators"):
+        named = SyntheticDataset.create(RecordKind.SENTENCE, sentences("a"), config={"task": "STS12"})
+        evaluators["mteb"] = ("mteb", {"folder": mteb_folder()}, {"task": named})
     modelled = {"contextual-substitution", *trainers}
     methods = {
         name: Case(

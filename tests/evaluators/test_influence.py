@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.metrics import average_precision_score, f1_score
 
+from synthbench.api import spearman_influence
 from synthbench_pairs import Pairs
 from synthbench_pairs.measures import (
     average_precision_influence,
@@ -18,7 +19,6 @@ from synthbench_pairs.measures import (
 )
 from synthbench_reranking import Reranking
 from synthbench_sts import STS
-from synthbench_sts.correlation import spearman_influence
 from synthbench_transfer import Transfer
 
 Array = NDArray[np.float64]

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
+from synthbench.api import spearman_influence
 from synthbench.config.experiment import Variant
 from synthbench.pipeline.engine.artifacts import Artifacts, write_json
 from synthbench.pipeline.engine.plan import PlannedRun
@@ -18,7 +19,6 @@ from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, E
 from synthbench.pipeline.results.item_noise import item_noise
 from synthbench.reporting.statistics.item_noise import Influences, item_variances
 from synthbench_sts import STS
-from synthbench_sts.correlation import spearman_influence
 
 NUM_PAIRS = 30
 GOLD = np.linspace(0, 1, NUM_PAIRS)

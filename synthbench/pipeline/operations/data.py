@@ -6,10 +6,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
+from synthbench.own_tasks import TaskProvider
 from synthbench.pipeline.engine.artifacts import read_dataset, write_dataset
 from synthbench.pipeline.engine.stage import Operation
 from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.plugin_calls import PluginOperation, returned
 from synthbench.sources.description import Roots
 from synthbench.sources.models import Source
 
@@ -45,6 +48,29 @@ class ReadSource(Operation):
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Read, check and write the data set."""
         write_dataset(self.source.load(self.roots), work)
+
+
+@dataclass(frozen=True)
+class ReadOwnTask(PluginOperation[TaskProvider]):
+    """Reads the test items of a task that an evaluator brings."""
+
+    kind: ClassVar[str] = "source"
+    comes_first: ClassVar[bool] = True
+    task: str
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the evaluator's settings and the task."""
+        return {**super().config(), "task": self.task}
+
+    @cached_property
+    def outside(self) -> Mapping[str, str]:
+        """What determines the task's data and scoring, as the evaluator says."""
+        return self.plugin.task_revisions(self.task)
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Read, check and write the items."""
+        items = self.plugin.read_task(self.task)
+        write_dataset(returned(items, SyntheticDataset, self.name, "read_task"), work)
 
 
 @dataclass(frozen=True)

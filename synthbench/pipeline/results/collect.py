@@ -233,21 +233,20 @@ def task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
         title=stage.operation.plugin.main_score_title,
         evaluator=stage.operation.component,
         settings=dict(stage.operation.config()),
-        split=source.final_split or "",
-        drawn=source.drawn,
+        split="test" if source is None else source.final_split or "",
+        drawn="" if source is None else source.drawn,
         stage=stage.identity,
         items_file="" if items is None else str(items),
         **recorded,
     )
 
 
-def _test_source(evaluation: Stage) -> Source:
-    """Return what the test set was read from."""
+def _test_source(evaluation: Stage) -> Source | None:
+    """Return what the test set was read from; None if the evaluator brings it."""
     stage = evaluation
     while "task" in stage.inputs:
         stage = stage.inputs["task"]
-    assert isinstance(stage.operation, ReadSource)
-    return stage.operation.source
+    return stage.operation.source if isinstance(stage.operation, ReadSource) else None
 
 
 def _seconds(run: PlannedRun, artifacts: Artifacts) -> float:

@@ -1,0 +1,59 @@
+"""Suites of `evaluate` whose tasks bring their own data: EVALUATOR:NAME, such as mteb:STSBenchmark."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from synthbench.cli.console import console
+from synthbench.cli.suites import Origin
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    from synthbench.data.dataset import SyntheticDataset
+    from synthbench.own_tasks import TaskProvider
+    from synthbench.plugins import Evaluation
+
+
+def is_own(suite: str) -> bool:
+    """Tell whether a suite is named as EVALUATOR:NAME."""
+    return ":" in suite
+
+
+def find_own_tasks(
+    suite: str, data: Path | None, origin: Origin
+) -> "tuple[TaskProvider, Mapping[str, SyntheticDataset]]":
+    """Return the evaluator and the test items of each of its tasks.
+
+    Raises UserError if the evaluator brings no tasks, has none of this name, or the data are not at hand.
+    """
+    from synthbench.own_tasks import TaskProvider
+    from synthbench.plugin_loading import component
+
+    evaluator, _, name = suite.partition(":")
+    plugin = component("evaluators", evaluator)
+    if not issubclass(plugin, TaskProvider):
+        raise UserError(f"--suite {suite}: evaluator '{evaluator}' brings no tasks of its own")
+    if origin == "folder" and data is None:
+        raise UserError(f"--suite {suite}: name the folder of its data by --data DIR, or give --origin hub")
+    try:
+        provider, names = plugin.of_suite(name, None if origin == "hub" else data)
+    except UserError as error:
+        raise UserError(*(f"--suite {suite}: {message}" for message in error.messages)) from error
+    return provider, {task: provider.read_task(task) for task in names}
+
+
+def print_own_table(evaluations: Mapping[str, "Evaluation"]) -> None:
+    """Print the main score of each task, and their mean if there are several."""
+    from rich.table import Table
+
+    table = Table("task", "items", "score", "x 100", caption="main scores")
+    table.columns[0].overflow = "fold"
+    for column in table.columns[1::2]:
+        column.justify = "right"
+    values = {task: 100 * each.scores[each.main_score] for task, each in evaluations.items()}
+    for task, each in evaluations.items():
+        table.add_row(task, f"{each.num_items:,}", each.main_score, f"{values[task]:.2f}")
+    if len(values) > 1:
+        table.add_row(f"mean of {len(values)} tasks", "", "", f"{fmean(values.values()):.2f}")
+    console().print(table)
