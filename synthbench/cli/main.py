@@ -12,6 +12,7 @@ from synthbench.cli import data, export, listing, plan, report, run, sandbox
 from synthbench.cli.checks import doctor, validate
 from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.cli.evaluate import evaluate
+from synthbench.cli.init import init
 from synthbench.cli.store import clean, ledger
 from synthbench.errors import UserError
 from synthbench.processes import disable_telemetry, wait_idly
@@ -29,6 +30,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
+app.command("init")(init)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("validate")(validate)

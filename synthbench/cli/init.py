@@ -1,0 +1,115 @@
+"""`synthbench init`: files to start from, in a new folder."""
+
+import re
+import shlex
+import shutil
+import tempfile
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from synthbench.cli.console import counted
+from synthbench.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from synthbench.cli.shipped_experiments import ShippedExperiment
+
+STARTER = Path(__file__).parents[1] / "starter"
+NAME_IN_STARTER = "my_study"
+FIRST = "study.yaml"
+WIDTH = 100
+Content = Mapping[PurePath, bytes]
+
+
+def init(
+    folder: Annotated[
+        Path | None, typer.Argument(help="A new or empty folder; of a paper: its name if not given.")
+    ] = None,
+    paper: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A paper's experiments and published tables.")
+    ] = None,
+    experiment: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="One of synthbench's own experiments, such as quickstart."),
+    ] = None,
+) -> None:
+    """Write files to start from: a study on your own data, or a paper's. Alone it lists what there is."""
+    from synthbench.cli.shipped_experiments import papers, shipped_experiments, tables_of
+
+    if paper is not None and experiment is not None:
+        raise UserError("--paper and --experiment: give one of them")
+    if paper is not None:
+        if paper not in papers():
+            raise UserError(f"--paper {paper}: no such paper{did_you_mean(paper, papers())}")
+        content = {file: (root / file).read_bytes() for root, file in tables_of(paper)}
+        chosen = papers()[paper]
+        _write_experiments(folder or Path(paper), chosen, content)
+    elif experiment is not None:
+        known = shipped_experiments()
+        if experiment not in known:
+            raise UserError(f"--experiment {experiment}: no such experiment{did_you_mean(experiment, known)}")
+        _write_experiments(folder or Path(experiment), (known[experiment],), {})
+    elif folder is not None:
+        _write(folder, _starter(folder.resolve().name))
+        _print_next(folder, PurePath(FIRST))
+    else:
+        _print_list()
+
+
+def _write_experiments(folder: Path, experiments: "tuple[ShippedExperiment, ...]", content: Content) -> None:
+    read = {file: each.root / file for each in experiments for file in each.files()}
+    _write(folder, {**content, **{file: path.read_bytes() for file, path in read.items()}})
+    _print_next(folder, *(each.file for each in experiments))
+
+
+def _print_next(folder: Path, *files: PurePath) -> None:
+    print(f"wrote {folder}; next:")
+    for file in files:
+        print(f"  synthbench run {shlex.quote(str(folder / file))} --profile sandbox")
+
+
+def _starter(name: str) -> Content:
+    """Return the starter's files; the experiment is called after its folder where that is a name."""
+    from synthbench.config.problems import NAME_PATTERN
+
+    files = [file for file in STARTER.iterdir() if file.is_file()]
+    content = {PurePath(file.name): file.read_bytes() for file in sorted(files)}
+    if not re.match(NAME_PATTERN, name):
+        return content
+    return {
+        file: text.replace(NAME_IN_STARTER.encode(), name.encode()) if file.suffix == ".yaml" else text
+        for file, text in content.items()
+    }
+
+
+def _write(folder: Path, content: Content) -> None:
+    """Write files into a new or empty folder: all or none. Raises UserError if it holds anything."""
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"{folder}: is a file; init writes into a new or empty folder")
+    try:
+        if folder.is_dir() and any(folder.iterdir()):
+            raise UserError(f"{folder}: not empty; init writes into a new or empty folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".init-", dir=folder) as unfinished:
+            for file, text in content.items():
+                target = Path(unfinished) / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(text)
+            for entry in sorted(Path(unfinished).iterdir()):
+                shutil.move(entry, folder / entry.name)
+    except OSError as error:
+        raise UserError(f"{folder}: can't be written: {error.strerror or error}") from error
+
+
+def _print_list() -> None:
+    from synthbench.cli.shipped_experiments import papers, shipped_experiments
+
+    print("synthbench init FOLDER: a study on your own data, with a method beside it")
+    print("synthbench init --paper NAME: a paper's experiments, with its published tables:")
+    for paper, experiments in papers().items():
+        print(f"  {paper}: {counted(len(experiments), 'experiment')}")
+    print("synthbench init --experiment NAME: one experiment, with what it reads:")
+    print(textwrap.fill(", ".join(shipped_experiments()), WIDTH, initial_indent="  ", subsequent_indent="  "))

@@ -1,0 +1,100 @@
+"""The experiment files that come with synthbench and with other packages, and what each of them reads.
+
+They lie in `experiments/*.yaml` of a folder, their published tables in `reports/published/*.csv`. The folder
+is the root of a clone, `synthbench/project` in the wheel, or the package of another method.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path, PurePath
+
+PACKAGE = Path(__file__).parents[1]
+EXPERIMENTS, PUBLISHED = PurePath("experiments"), PurePath("reports/published")
+_TABLE = re.compile(r"published/(([a-z0-9]+)_\w+\.csv)")
+
+
+@dataclass(frozen=True)
+class ShippedExperiment:
+    """An experiment file below the folder `root`."""
+
+    root: Path
+    name: str
+
+    @property
+    def file(self) -> PurePath:
+        """The file, relative to the root."""
+        return EXPERIMENTS / f"{self.name}.yaml"
+
+    @cached_property
+    def tables(self) -> Mapping[str, str]:
+        """The published tables that it names, with their papers: "dino_table1.csv" -> "dino"."""
+        return dict(_TABLE.findall((self.root / self.file).read_text(encoding="utf-8")))
+
+    def is_of(self, paper: str) -> bool:
+        """Tell whether it is called after the paper, or names a table of it."""
+        return self.name.partition("_")[0] == paper or paper in self.tables.values()
+
+    def files(self) -> Iterator[PurePath]:
+        """Yield it with what it includes, its published tables, and the profiles beside it."""
+        included = tuple(_with_included(self.root, self.file))
+        yield from included
+        text = "".join((self.root / file).read_text(encoding="utf-8") for file in included)
+        yield from (
+            PUBLISHED / name for name, _ in _TABLE.findall(text) if (self.root / PUBLISHED / name).is_file()
+        )
+        yield from _found(self.root, EXPERIMENTS / "profiles", "*.yaml")
+
+
+def shipped_experiments() -> Mapping[str, ShippedExperiment]:
+    """Return all experiments by name."""
+    return {
+        file.stem: ShippedExperiment(root, file.stem)
+        for root in _roots()
+        for file in _found(root, EXPERIMENTS, "*.yaml")
+    }
+
+
+def papers() -> Mapping[str, tuple[ShippedExperiment, ...]]:
+    """Return the experiments of each paper that has published tables."""
+    known = {file.stem.partition("_")[0] for root in _roots() for file in _found(root, PUBLISHED, "*.csv")}
+    every = shipped_experiments().values()
+    found = {paper: tuple(each for each in every if each.is_of(paper)) for paper in sorted(known)}
+    return {paper: experiments for paper, experiments in found.items() if experiments}
+
+
+def tables_of(paper: str) -> Iterator[tuple[Path, PurePath]]:
+    """Yield all published tables of a paper and what their columns mean, each with its root."""
+    for root in _roots():
+        tables = _found(root, PUBLISHED, f"{paper}_*.csv")
+        yield from (
+            (root, file) for file in (*tables, *(_found(root, PUBLISHED, "README.md") if tables else ()))
+        )
+
+
+def _roots() -> Iterable[Path]:
+    """Return the folders with experiments: the wheel's or the clone's, then other methods' packages."""
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    packages = sorted({point.module.partition(".")[0] for point in entry_points(group="synthbench.methods")})
+    specs = (find_spec(package) for package in packages)
+    others = (Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ())
+    folders = (PACKAGE / "project", PACKAGE.parent, *others)
+    return [folder for folder in folders if (folder / EXPERIMENTS).is_dir()]
+
+
+def _found(root: Path, folder: PurePath, pattern: str) -> list[PurePath]:
+    return [file.relative_to(root) for file in sorted((root / folder).glob(pattern))]
+
+
+def _with_included(root: Path, file: PurePath) -> Iterator[PurePath]:
+    from synthbench.config.documents import parse_document
+    from synthbench.user_files import PACKAGE_PREFIX
+
+    yield file
+    text = (root / file).read_text(encoding="utf-8")
+    for name in parse_document(text, file.name).data.get("include", []):
+        if not name.startswith(PACKAGE_PREFIX):
+            yield from _with_included(root, file.parent / name)

@@ -1,0 +1,119 @@
+"""`synthbench init`: files to start from."""
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from small_experiment import Project
+
+PAPERS = ("augsbert", "dino", "syncse")
+
+
+def test_a_study_is_valid_at_once_and_called_after_its_folder(project: Project) -> None:
+    called = project.call("init", "reviews")
+    assert (called.code, called.err) == (0, "")
+    assert "synthbench run reviews/study.yaml --profile sandbox" in called.out
+    for arguments in (("study.yaml",), ("my_method.yaml", "--allow-code")):
+        checked = project.call("validate", f"reviews/{arguments[0]}", "--profile", "sandbox", *arguments[1:])
+        assert (checked.code, checked.err) == (0, "")
+    assert "experiment: reviews\n" in (project.folder / "reviews" / "study.yaml").read_text(encoding="utf-8")
+
+
+def test_a_folder_that_is_no_name_keeps_the_starter_s_name(project: Project) -> None:
+    assert project.call("init", "my reviews").code == 0
+    study = (project.folder / "my reviews" / "study.yaml").read_text(encoding="utf-8")
+    assert "experiment: my_study\n" in study
+
+
+def test_the_real_study_names_what_is_missing_in_one_line(project: Project) -> None:
+    """Without the profile the study asks a real LLM, whose key is in a variable."""
+    project.call("init", "study")
+    text = (project.folder / "study" / "study.yaml").read_text(encoding="utf-8")
+    assert "key_variable: OPENAI_API_KEY" in text
+    assert "sandbox" not in "".join(line.partition("#")[0] for line in text.splitlines())
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_paper_s_experiments_come_with_all_that_they_read(project: Project, paper: str) -> None:
+    called = project.call("init", "--paper", paper)
+    assert (called.code, called.err) == (0, "")
+    written = sorted((project.folder / paper / "experiments").glob(f"{paper}_*.yaml"))
+    assert len(written) >= 3
+    assert list((project.folder / paper / "reports" / "published").glob(f"{paper}_*.csv"))
+    checked = project.call("validate", written[0], "--profile", "sandbox")
+    assert (checked.code, checked.err) == (0, "")
+
+
+def test_dino_has_the_table_that_is_not_called_after_it(project: Project) -> None:
+    project.call("init", "here", "--paper", "dino")
+    assert (project.folder / "here" / "experiments" / "table2_ablation.yaml").is_file()
+    assert (project.folder / "here" / "reports" / "published" / "dino_table2.csv").is_file()
+
+
+def test_one_experiment_brings_only_what_it_reads(project: Project) -> None:
+    assert project.call("init", "--experiment", "quickstart").code == 0
+    files = [path for path in (project.folder / "quickstart").rglob("*") if path.is_file()]
+    assert sorted(path.relative_to(project.folder).as_posix() for path in files) == [
+        "quickstart/experiments/profiles/sandbox.yaml",
+        "quickstart/experiments/quickstart.yaml",
+    ]
+
+
+def test_alone_it_lists_what_there_is(project: Project) -> None:
+    called = project.call("init")
+    assert called.code == 0
+    for paper in PAPERS:
+        assert f"  {paper}: " in called.out
+    assert "quickstart" in called.out
+
+
+def test_a_method_s_package_may_bring_a_paper(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "packages" / "unheard_of"
+    for folder in ("experiments", "reports/published"):
+        (package / folder).mkdir(parents=True)
+    (package / "__init__.py").write_text("", encoding="utf-8")
+    (package / "experiments" / "unheard_table1.yaml").write_text("experiment: it\n", encoding="utf-8")
+    (package / "reports/published/unheard_table1.csv").write_text("paper\n", encoding="utf-8")
+    point = EntryPoint("unheard", "unheard_of.methods:Unheard", "synthbench.methods")
+    monkeypatch.syspath_prepend(str(package.parent))
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [point])
+    assert "  unheard: 1 experiment\n" in project.call("init").out
+    assert project.call("init", "--paper", "unheard").code == 0
+    assert (project.folder / "unheard" / "reports/published/unheard_table1.csv").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        (("taken",), ("taken", "not empty")),
+        (("taken", "--paper", "dino"), ("taken", "not empty")),
+        (("small.yaml",), ("small.yaml", "file")),
+        (("--paper", "dnio"), ("--paper dnio", "did you mean 'dino'?")),
+        (("--experiment", "quikstart"), ("--experiment quikstart", "did you mean 'quickstart'?")),
+        (("--paper", "dino", "--experiment", "quickstart"), ("--paper", "--experiment")),
+        (("small.yaml/below",), ("small.yaml/below",)),
+    ],
+    ids=" ".join,
+)
+def test_what_can_t_be_written_is_one_line(
+    project: Project, arguments: tuple[str, ...], facts: tuple[str, ...]
+) -> None:
+    (project.folder / "taken").mkdir()
+    (project.folder / "taken" / "notes.txt").write_text("mine", encoding="utf-8")
+    before = sorted(project.folder.rglob("*"))
+    called = project.call("init", *arguments)
+    assert (called.code, called.out, len(called.errors)) == (2, "", 1)
+    assert all(fact in called.errors[0] for fact in facts)
+    assert sorted(project.folder.rglob("*")) == before
+
+
+def test_nothing_is_left_where_the_disk_is_full(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    called = project.call("init", "study")
+    assert (called.code, called.errors) == (2, ["study: can't be written: No space left on device"])
+    assert not list((project.folder / "study").iterdir())

@@ -1,0 +1,130 @@
+"""The wheel holds all that an installation needs, and works outside the clone."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+import pytest
+from small_experiment import Called
+
+ROOT = Path(__file__).parents[1]
+PARTS = {
+    "synthbench": "synthbench",
+    "experiments": "synthbench/project/experiments",
+    "reports/published": "synthbench/project/reports/published",
+}
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def _expected() -> Iterator[str]:
+    """What git keeps of the packages, the experiments and the published tables, by its name in the wheel."""
+    folders = [*PARTS, "methods", "evaluators"]
+    listed = subprocess.run(
+        ["git", "ls-files", *folders], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    for name in listed.stdout.splitlines():
+        path = PurePosixPath(name)
+        if path.parts[0] in ("methods", "evaluators"):
+            yield path.relative_to(path.parts[0]).as_posix()
+            continue
+        part = next(part for part in PARTS if path.is_relative_to(part))
+        yield (PurePosixPath(PARTS[part]) / path.relative_to(part)).as_posix()
+
+
+def test_the_wheel_has_every_file_of_packages_experiments_and_published_tables(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = set(archive.namelist())
+    assert set(_expected()) - held == set()
+    assert not [name for name in held if name.startswith(("tests/", "docs/", "benchmarks/"))]
+
+
+class Installation:
+    """An environment with the wheel and this one's dependencies, but nothing of the clone."""
+
+    def __init__(self, folder: Path, wheel: Path) -> None:
+        venv.create(folder / "environment")
+        self.bin = folder / "environment" / "bin"
+        pip = [sys.executable, "-m", "pip", "--python", str(self.bin / "python"), "--quiet"]
+        subprocess.run([*pip, "install", "--no-deps", "--no-index", str(wheel)], check=True)
+        packages = next((folder / "environment" / "lib").glob("python*")) / "site-packages"
+        # A folder in a .pth file is searched, but its own .pth files, such as the clone's, are not read.
+        (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+        self.folder = folder / "work"
+        self.folder.mkdir()
+
+    def call(self, *command: str) -> Called:
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("SYNTHBENCH", "PYTHON"))
+        }
+        done = subprocess.run(
+            [str(self.bin / command[0]), *command[1:]],
+            cwd=self.folder, env=kept | {"HF_HUB_OFFLINE": "1"}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return Called(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Installation:
+    return Installation(tmp_path_factory.mktemp("installation"), wheel)
+
+
+@pytest.mark.experiments
+def test_the_installed_package_is_the_wheel_s(installation: Installation) -> None:
+    found = installation.call("python", "-c", "import synthbench; print(synthbench.__file__)")
+    assert Path(found.out).is_relative_to(installation.bin.parent)
+
+
+@pytest.mark.experiments
+def test_a_new_study_runs_at_once(installation: Installation) -> None:
+    assert installation.call("synthbench", "init", "my_study").code == 0
+    ran = installation.call(
+        "synthbench", "run", "my_study/study.yaml", "--profile", "sandbox", "--seeds", "0"
+    )
+    assert ran.code == 0, ran.err
+    for row in ("gold-only", "untrained", "augsbert", "syncse"):
+        assert row in ran.out
+
+
+@pytest.mark.experiments
+def test_a_new_study_s_own_method_runs(installation: Installation) -> None:
+    assert installation.call("synthbench", "init", "other").code == 0
+    ran = installation.call(
+        *("synthbench", "run", "other/my_method.yaml", "--profile", "sandbox", "--allow-code"),
+        *("--seeds", "0", "--variant", "my-method"),
+    )
+    assert ran.code == 0, ran.err
+    assert "my-method" in ran.out
+
+
+@pytest.mark.experiments
+@pytest.mark.parametrize(
+    ("paper", "experiment"),
+    [("dino", "dino_table3"), ("syncse", "syncse_table13"), ("augsbert", "augsbert_figure5")],
+)
+def test_a_paper_s_experiment_runs_in_the_sandbox(
+    installation: Installation, paper: str, experiment: str
+) -> None:
+    assert installation.call("synthbench", "init", "--paper", paper).code == 0
+    file = f"{paper}/experiments/{experiment}.yaml"
+    ran = installation.call("synthbench", "run", file, "--profile", "sandbox", "--output", "out")
+    assert ran.code == 0, ran.err
+    assert (installation.folder / "out" / experiment / "profile-sandbox" / "report.html").is_file()
+
+
+@pytest.mark.experiments
+def test_the_quickstart_is_valid_outside_the_clone(installation: Installation) -> None:
+    assert installation.call("synthbench", "init", "--experiment", "quickstart").code == 0
+    assert installation.call("synthbench", "validate", "quickstart/experiments/quickstart.yaml").code == 0
