@@ -13,6 +13,7 @@ import typer
 
 from synthbench.cli.console import counted
 from synthbench.errors import UserError, did_you_mean
+from synthbench.worlds import NAME
 
 if TYPE_CHECKING:
     from synthbench.cli.shipped_experiments import ShippedExperiment
@@ -68,7 +69,7 @@ def _write_experiments(folder: Path, experiments: "tuple[ShippedExperiment, ...]
 def _print_next(folder: Path, *files: PurePath) -> None:
     print(f"wrote {folder}; next:")
     for file in files:
-        print(f"  synthbench run {shlex.quote(str(folder / file))} --profile sandbox")
+        print(f"  synthbench run {shlex.quote(str(folder / file))} --profile {NAME}")
 
 
 def _starter(name: str) -> Content:
