@@ -5,14 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from synthbench.cli.export_dataset import export_dataset
+from synthbench.cli.export_model import export_model
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, overrides
-from synthbench.home import home
 
 if TYPE_CHECKING:
     from synthbench.config.overrides import Overrides
     from synthbench.reporting.results import ExperimentResult
 
 app = typer.Typer(no_args_is_help=True)
+app.command("model")(export_model)
+app.command("dataset")(export_dataset)
 
 To = Annotated[Path, typer.Option("--to", metavar="DIR", help="The new folder to write.")]
 
@@ -42,10 +45,6 @@ def tracked_result(file: Path, changes: "Overrides") -> "ExperimentResult":
 
     Raises UserError if there is none.
     """
-    from synthbench.pipeline.invocation import load_invocation
-    from synthbench.pipeline.results.collect import request
-    from synthbench.tracking.mlflow_tracker import MlflowTracker
+    from synthbench.exporting.tracked import tracked
 
-    invocation = load_invocation(file, changes)
-    experiment = invocation.experiment
-    return MlflowTracker(home()).load(experiment.name, request(experiment, invocation.overrides))
+    return tracked(file, changes)[1]

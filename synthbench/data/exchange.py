@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 # Either of these files says that a folder was written by us and may be replaced.
-OUR_FOLDERS = (MANIFEST_FILE, "dataset_dict.json")
+OUR_FOLDERS = (MANIFEST_FILE, "dataset_dict.json", "lineage.json")
 
 
 class ExportFormat(StrEnum):
@@ -115,7 +115,9 @@ def check_target(target: Path, *, force: bool = False) -> None:
         raise UserError(f"{target}: exists already; use --force to replace it")
     is_foreign = target.is_dir() and not any((target / name).is_file() for name in OUR_FOLDERS)
     if is_foreign and any(target.iterdir()):
-        raise UserError(f"{target}: is a folder that holds no data set; --force would delete what is in it")
+        raise UserError(
+            f"{target}: is a folder that synthbench did not write; --force would delete what is in it"
+        )
 
 
 def _swap(temporary: Path, target: Path) -> None:
@@ -174,7 +176,7 @@ def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: b
     names = [*record_type.own_fields(), *optional]
     if provenance:
         names += [name for name in dataset.table.column_names if name not in (*names, "split")]
-    splits = dict(_splits(dataset))
+    splits = dict(split_tables(dataset))
     was_disabled = datasets.are_progress_bars_disabled()
     datasets.disable_progress_bars()
     try:
@@ -190,7 +192,8 @@ def _write_huggingface(dataset: SyntheticDataset, folder: Path, *, provenance: b
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
-def _splits(dataset: SyntheticDataset) -> Iterator[tuple[str, "pa.Table"]]:
+def split_tables(dataset: SyntheticDataset) -> Iterator[tuple[str, "pa.Table"]]:
+    """Yield the records of each split; raises UserError if a split's name can't be a file's."""
     import pyarrow.compute as pc
 
     names = dataset.table.column("split")
@@ -248,9 +251,14 @@ def dataset_card(manifest: Manifest, columns: Sequence[str], splits: Mapping[str
 
 
 def _head(manifest: Manifest) -> str:
-    size = next((name for limit, name in SIZES if manifest.num_records < limit), "10M<n<100M")
+    size = size_category(manifest.num_records)
     tags = ["synthetic", "sentence-transformers", "synthbench"]
     return "\n".join(["---", f"tags: {json.dumps(tags)}", f"size_categories: {json.dumps([size])}", "---"])
+
+
+def size_category(num_records: int) -> str:
+    """Return the hub's category of so many records."""
+    return next((name for limit, name in SIZES if num_records < limit), "10M<n<100M")
 
 
 def _facts(manifest: Manifest) -> str:

@@ -4,18 +4,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from synthbench.data.exchange import replacing
+from synthbench.data.exchange import check_target, replacing
 from synthbench.errors import UserError
 
 
 @contextmanager
-def new_folder(target: Path) -> Iterator[Path]:
+def new_folder(target: Path, *, force: bool | None = None) -> Iterator[Path]:
     """Yield an empty folder beside `target`, which takes its name when all went well.
 
-    Raises UserError if `target` exists, or can't be written; nothing is then left behind.
+    With `force` it replaces an earlier export. Raises UserError if `target` exists without it or is no
+    export, or if it can't be written; nothing is then left behind. `force` None: there is no such option.
     """
-    if target.exists():
-        raise UserError(f"--to {target}: exists already, and is never overwritten; name a new folder")
-    with replacing(target) as temporary:
+    check_new_folder(target, force=force)
+    with replacing(target, force=bool(force)) as temporary:
         temporary.mkdir()
         yield temporary
+
+
+def check_new_folder(target: Path, *, force: bool | None = None) -> None:
+    """Raise UserError as `new_folder` does, before any work."""
+    if target.exists() and not force:
+        instead = "name a new folder" + ("" if force is None else ", or give --force to replace an export")
+        raise UserError(f"--to {target}: exists already, and is never overwritten; {instead}")
+    check_target(target, force=bool(force))

@@ -71,6 +71,11 @@ def runs_code(folder: Path) -> bool:
     return _base(folder).trust_remote_code
 
 
+def is_trained(folder: Path) -> bool:
+    """Say whether the artifact holds a checkpoint of its own; if not, it is a pretrained model or none."""
+    return (folder / CHECKPOINT_FOLDER).is_dir()
+
+
 def model_kind(folder: Path) -> ModelKind:
     """Return what the artifact holds; raises UserError if the folder is none."""
     return ModelKind(_description(folder)["kind"])

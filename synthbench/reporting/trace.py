@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from synthbench.errors import UserError, did_you_mean
-from synthbench.reporting.model.aggregate import Measurement
+from synthbench.reporting.model.aggregate import Measurement, row_named
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.results import ExperimentResult, Ingredient, Revisions, RunResult
 
@@ -19,7 +19,7 @@ def trace(
     """
     analysis = Analysis(result)
     over = _measured(analysis, column)
-    runs = _runs(analysis, row)
+    _, runs = row_named(analysis.rows, row)
     found = {one: [run for run in one.runs(runs) if one.scores((run,))] for one in over}
     if not any(found.values()):
         raise UserError(f"'{row}' has no score in the column '{column}'")
@@ -36,19 +36,6 @@ def _measured(analysis: Analysis, column: str) -> list[Measurement]:
         known = [*(one.label for one in measured), *averages]
         raise UserError(f"the table has no column '{column}'{did_you_mean(column, known)}")
     return list(dict.fromkeys(found))
-
-
-def _runs(analysis: Analysis, row: str) -> Sequence[RunResult]:
-    of_rows = {key.label: (key, runs) for key, runs in analysis.rows.items()}
-    exact = of_rows.get(row)
-    if exact is not None:
-        return exact[1]
-    of_variant = [label for label, (key, _) in of_rows.items() if key.variant == row]
-    if len(of_variant) == 1:
-        return of_rows[of_variant[0]][1]
-    if of_variant:
-        raise UserError(f"'{row}' is several rows: {', '.join(repr(label) for label in of_variant)}")
-    raise UserError(f"the table has no row '{row}'{did_you_mean(row, of_rows)}")
 
 
 def _headline(run: RunResult, measurement: Measurement) -> str:

@@ -60,6 +60,11 @@ class BiEncoder(TrainingSettings):
         return "" if self.loss is None else self.loss.obstacle(kind)
 
     @property
+    def losses(self) -> tuple[str, ...]:
+        """The library's loss, and the one that wraps it."""
+        return ("CosineSimilarityLoss",) if self.loss is None else self.loss.class_names
+
+    @property
     def takes_temperatures(self) -> bool:
         """Whether each anchor's loss has a temperature."""
         return self.loss is not None and self.loss.takes_temperatures

@@ -42,6 +42,11 @@ class CrossEncoder(TrainingSettings):
             raise ValueError(fault)
         return base
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The library's loss."""
+        return ("BinaryCrossEntropyLoss",)
+
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:
         """Return what the steps and the scoring of dev pairs compute; None if the steps are unknown."""
         # It is trained on gold alone, as a rule: every pair counts twice in both orders.

@@ -1,5 +1,6 @@
 """Losses of sentence-transformers by name: which records each learns from, and what it needs besides."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -28,6 +29,18 @@ LossName = Literal[
     "margin-mse",
     "distillation",
 ]
+CLASSES: Mapping[LossName, str] = {
+    "cosine": "CosineSimilarityLoss",
+    "cosent": "CoSENTLoss",
+    "angle": "AnglELoss",
+    "multiple-negatives": "MultipleNegativesRankingLoss",
+    "cached-multiple-negatives": "CachedMultipleNegativesRankingLoss",
+    "gist": "GISTEmbedLoss",
+    "cached-gist": "CachedGISTEmbedLoss",
+    "margin-mse": "MarginMSELoss",
+    "distillation": "EmbedDistillLoss",
+}
+"""The library's classes."""
 OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
 OF_WHOLE_BATCHES = ("cosent", "angle", "gist", "cached-gist")
@@ -99,6 +112,11 @@ class LibraryLoss(BaseModel):
         if self.dimensions and self.name in ("distillation", "cached-gist", "cached-multiple-negatives"):
             raise ValueError(f"loss {self.name} takes no `dimensions`")
         return self
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The library's classes: the loss, and MatryoshkaLoss around it."""
+        return (CLASSES[self.name], *(("MatryoshkaLoss",) if self.dimensions else ()))
 
     @property
     def takes_temperatures(self) -> bool:
@@ -220,8 +238,7 @@ class LibraryLoss(BaseModel):
 
             guide = build_encoder(self.guide, 0, device_name(context.runtime))
             heat: dict[str, Any] = {} if self.temperature is None else {"temperature": self.temperature}
-            kind = losses.GISTEmbedLoss if self.name == "gist" else losses.CachedGISTEmbedLoss
-            return kind(model, guide, **heat, **chunks)
+            return getattr(losses, CLASSES[self.name])(model, guide, **heat, **chunks)
         if self.name == "distillation":
             size = model.get_embedding_dimension()
             theirs = self._teacher_size(context)
@@ -230,19 +247,12 @@ class LibraryLoss(BaseModel):
             from synthbench.training.losses import OwnTemperatures
 
             return OwnTemperatures(model, **of_scale, **gathers)
-        makers: dict[str, Any] = {
-            "cosine": losses.CosineSimilarityLoss,
-            "cosent": losses.CoSENTLoss,
-            "angle": losses.AnglELoss,
-            "multiple-negatives": losses.MultipleNegativesRankingLoss,
-            "cached-multiple-negatives": losses.CachedMultipleNegativesRankingLoss,
-        }
         if self.name == "margin-mse":
             from sentence_transformers.util import pairwise_cos_sim, pairwise_dot_score
 
             of_pairs = pairwise_dot_score if self.similarity == "dot" else pairwise_cos_sim
             return losses.MarginMSELoss(model, of_pairs)
-        return makers[self.name](model, **of_scale, **chunks, **gathers)
+        return getattr(losses, CLASSES[self.name])(model, **of_scale, **chunks, **gathers)
 
     def _teacher_size(self, context: "TrainingContext") -> int:
         from synthbench.models.pretrained import build_encoder

@@ -95,6 +95,11 @@ class TrainingSettings(Trainer):
         " of an NVIDIA GPU",
     )
 
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The losses that it minimises, by their classes' names in sentence-transformers; () if unknown."""
+        return ()
+
     @model_validator(mode="before")
     @classmethod
     def _one_epoch_by_default(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds

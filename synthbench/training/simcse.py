@@ -151,6 +151,12 @@ class SimCSE(TrainingSettings):
         return self
 
     @property
+    def losses(self) -> tuple[str, ...]:
+        """The library's loss that this one is a kind of."""
+        cached = "" if self.chunk_size is None else "Cached"
+        return (f"{cached}MultipleNegativesRankingLoss",)
+
+    @property
     def takes_temperatures(self) -> bool:
         """Each anchor's loss has a temperature."""
         return True

@@ -99,7 +99,7 @@ def _without_traffic(section: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _without_traffic(value) if isinstance(value, dict) else value for key, value in kept.items()}
 
 
-def to_yaml(data: Mapping[str, Any]) -> str:
+def to_yaml(data: Mapping[str, Any] | Sequence[Any]) -> str:
     """Return data as YAML text."""
     import io
 

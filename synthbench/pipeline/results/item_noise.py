@@ -11,6 +11,7 @@ from synthbench.pipeline.engine.plan import PlannedRun
 from synthbench.pipeline.engine.result_cache import ResultCache
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.plugins import Evaluator
 from synthbench.reporting.statistics.item_noise import Influences, ItemNoise, item_variances
 
 if TYPE_CHECKING:
@@ -97,17 +98,27 @@ def _influences(
 
 def _influence(stage: Stage, artifacts: Artifacts) -> "tuple[bytes, NDArray[np.float64]] | None":
     """Return a hash of the items' ids, and each item's influence on the main score; None if unknown."""
+    assert isinstance(stage.operation, Evaluate)
+    return item_influence(stage.identity, stage.operation.plugin, artifacts)
+
+
+def item_influence(
+    identity: str, evaluator: Evaluator, artifacts: Artifacts
+) -> "tuple[bytes, NDArray[np.float64]] | None":
+    """Return a hash of the ids of an evaluation's items, and each item's influence on the main score.
+
+    None if it is unknown: the evaluator does not tell, or the items are gone.
+    """
     import numpy as np
     import pyarrow.parquet as pq
 
-    assert isinstance(stage.operation, Evaluate)
-    file = artifacts.file(stage.identity, ITEMS_FILE)
+    file = artifacts.file(identity, ITEMS_FILE)
     if file is None:
         return None
     table = pq.read_table(file, use_threads=False)
     items = {name: table.column(name).to_numpy() for name in table.column_names}
-    scores = artifacts.json(stage.identity, SCORES_FILE)["scores"]
-    values = stage.operation.plugin.influence(items, scores)
+    scores = artifacts.json(identity, SCORES_FILE)["scores"]
+    values = evaluator.influence(items, scores)
     if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
         return None
     return sha256("\0".join(map(str, items["id"])).encode()).digest(), values

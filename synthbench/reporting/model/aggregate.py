@@ -1,9 +1,10 @@
 """Group runs into the rows and columns of a table."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from synthbench.errors import UserError, did_you_mean
 from synthbench.reporting.model.table import (
     Cell,
     Column,
@@ -88,6 +89,22 @@ def rows(result: ExperimentResult, across: Sequence[str] = ()) -> dict[RowKey, R
         axes = tuple((axis, value) for axis, value in run.axes.items() if axis not in across)
         found.setdefault(RowKey(run.variant, axes), []).append(run)
     return {key: tuple(runs) for key, runs in found.items()}
+
+
+def row_named(rows: Mapping[RowKey, Runs], name: str) -> tuple[RowKey, Runs]:
+    """Return the row that a person names: "bm25 [base=static]", or "bm25" if the variant is one row.
+
+    Raises UserError if there is no such row, or the variant is several.
+    """
+    of_rows = {key.label: (key, runs) for key, runs in rows.items()}
+    if name in of_rows:
+        return of_rows[name]
+    of_variant = [label for label, (key, _) in of_rows.items() if key.variant == name]
+    if len(of_variant) == 1:
+        return of_rows[of_variant[0]]
+    if of_variant:
+        raise UserError(f"'{name}' is several rows: {', '.join(repr(label) for label in of_variant)}")
+    raise UserError(f"the table has no row '{name}'{did_you_mean(name, of_rows)}")
 
 
 def measurements(result: ExperimentResult, across: Sequence[str] = ()) -> tuple[Measurement, ...]:

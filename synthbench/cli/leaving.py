@@ -1,0 +1,123 @@
+"""What the exports of models and data sets share: their options, the folder, and the way to the hub."""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    from synthbench.exporting.model import Statements
+    from synthbench.exporting.push import Repository
+
+Row = Annotated[
+    str,
+    typer.Argument(
+        metavar="VARIANT",
+        show_default=False,
+        help="The row; one of several axes is named as 'bm25 [base=static]'.",
+    ),
+]
+To = Annotated[Path, typer.Option("--to", metavar="DIR", help="The new folder to write.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an earlier export.")]
+License = Annotated[
+    str,
+    typer.Option(
+        "--license", metavar="ID", help="The licence you give, by the hub's id, such as apache-2.0."
+    ),
+]
+Language = Annotated[
+    str,
+    typer.Option(metavar="CODE", help="The texts' language, such as de; not needed where it is known."),
+]
+Push = Annotated[
+    str, typer.Option("--push", metavar="OWNER/NAME", help="Also upload it to this repository of the hub.")
+]
+Public = Annotated[bool, typer.Option("--public", help="Make a new repository public, not private.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would be written and sent; write and send nothing.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Send without asking.")]
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where an export goes: a folder, and from there to a repository of the hub if one is named."""
+
+    kind: Literal["model", "dataset"]
+    to: Path
+    push: str = ""
+    public: bool = False
+    dry_run: bool = False
+    yes: bool = False
+    force: bool = False
+
+    def statements(self, license_id: str, language: str) -> "Statements":
+        """Return what the card says on the user's word."""
+        from synthbench.exporting.model import Statements
+
+        return Statements(license_id, language, **({"address": self.push} if self.push else {}))
+
+    def check(self) -> None:
+        """Raise UserError if the folder or the repository can't be, before any work."""
+        from synthbench.exporting.folders import check_new_folder
+
+        if self.public and not self.push:
+            raise UserError("--public: is about a repository; give --push OWNER/NAME, too")
+        check_new_folder(self.to, force=self.force)
+        if self._repository is None or self.dry_run:
+            return
+        self._repository.check()
+        if not (self.yes or sys.stdin.isatty()):
+            raise UserError("--push: nobody is there to be asked; give --yes to send without asking")
+
+    def fill(self, write: Callable[[Path], None]) -> None:
+        """Let `write` fill the folder, say what is in it, and send it if that is wanted.
+
+        Raises UserError if the folder can't be written, or the hub does not take it.
+        """
+        from synthbench.exporting.folders import new_folder
+
+        if self.dry_run:
+            with tempfile.TemporaryDirectory() as name:
+                write(Path(name))
+                _print_files(Path(name))
+            print(f"dry run: nothing was written to {self.to}")
+            if self._repository is not None:
+                new = "public" if self.public else "private"
+                print(f"dry run: nothing was sent to {self.push} ({self.kind}, {new} if it is new)")
+            return
+        with new_folder(self.to, force=self.force) as folder:
+            write(folder)
+        _print_files(self.to)
+        print(f"{self.to}: written")
+        if self._repository is not None:
+            self._send(self._repository)
+
+    @property
+    def _repository(self) -> "Repository | None":
+        from synthbench.exporting.push import Repository
+
+        return Repository(self.push, self.kind, self.public) if self.push else None
+
+    def _send(self, repository: "Repository") -> None:
+        what = f"{self.kind} {repository.name} ({repository.visibility()})"
+        if not self.yes and not typer.confirm(f"Send these files to {what}?"):
+            print(f"not sent; the folder is {self.to}")
+            return
+        address, revision = repository.upload(self.to)
+        print(f"sent to {what}: {address}, revision {revision}")
+
+
+def _print_files(folder: Path) -> None:
+    from synthbench.exporting.push import listed
+
+    files = list(listed(folder))
+    for name, size in files:
+        print(f"{size:>14,} bytes  {name}")
+    print(f"{sum(size for _, size in files):>14,} bytes in {len(files)} files")

@@ -1,0 +1,85 @@
+"""Cards: the README.md that the Hugging Face hub shows, of YAML for programs and Markdown for people."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from synthbench.escaping import markdown_text
+from synthbench.exporting.facts import Part, costs_text
+from synthbench.exporting.privacy import public
+from synthbench.exporting.subject import Subject
+from synthbench.reporting.render.html.page import reproducing
+from synthbench.worlds import NAME
+
+CARD_FILE = "README.md"
+EXPERIMENT_FILE = "experiment.yaml"
+LINEAGE_FILE = "lineage.json"
+_BACKTICKS = re.compile(r"`+")
+
+
+def card(template: str, head: str, facts: Mapping[str, Any]) -> str:
+    """Return a card: `head` is its YAML, `facts` are what the template in `templates` names."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("synthbench.exporting", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    # Markdown: what is from outside is escaped by these filters.
+    environment.filters |= {"text": markdown_text, "code": _code, "fenced": _fenced}
+    environment.globals |= {"costs_text": costs_text, "world": NAME}
+    body = environment.get_template(template).render(facts)
+    return public(f"---\n{head.strip()}\n---\n\n{body}")
+
+
+def experiment_file(subject: Subject) -> str:
+    """Return the experiment as it was run: with its overrides and without secrets."""
+    title = " ".join(subject.result.title.split())
+    return (
+        f"# {title}, as synthbench ran it: anchors are written out, and overrides are part of it.\n"
+        + public(subject.result.source)
+    )
+
+
+def how_to_reproduce(subject: Subject, parts: Sequence[Part], part: str = "") -> dict[str, Any]:
+    """Return what a section of each card says: commands, versions, hashes of what the parts read.
+
+    `part` is named where that part is exported, "" where the model is.
+    """
+    facts = reproducing(subject.result)
+    read: dict[str, str] = {}
+    for data in parts:
+        read |= dict(each for one in data.summary.made_of for each in one.revisions)
+        read |= {name: version for name, version in data.generators.items() if version}
+    seed = ["--seed", str(subject.run.seed)] if subject.run.is_seeded and not part else []
+    what = ["dataset" if part else "model", EXPERIMENT_FILE, subject.row.label]
+    named = ["--part", part] if part else []
+    return {
+        "export_arguments": shlex.join([*what, *named, *seed, "--to", "DIR"]),
+        "overrides": subject.result.overrides,
+        "needs_data": subject.result.is_data_folder_given,
+        "environment": facts.environment,
+        "revisions": tuple(read.items()),
+        "result_identity": subject.result.identity,
+        "run_identity": subject.run.identity,
+        "experiment_file": EXPERIMENT_FILE,
+        "lineage_file": LINEAGE_FILE,
+    }
+
+
+def _code(text: object) -> str:
+    """Return a text as code within a line."""
+    one_line = " ".join(str(text).split()).replace("|", "\\|")
+    fence = "`" * (1 + max(map(len, _BACKTICKS.findall(one_line)), default=0))
+    pad = " " if one_line.startswith("`") or one_line.endswith("`") else ""
+    return f"{fence}{pad}{one_line}{pad}{fence}"
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """Return a text as a block of code, whatever marks are in it."""
+    fence = "`" * max(3, 1 + max(map(len, _BACKTICKS.findall(text)), default=0))
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -1,0 +1,222 @@
+"""Synthetic data as a folder that `datasets.load_dataset` reads, with a card, Croissant and lineage."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.data.dataset import SyntheticDataset
+from synthbench.data.exchange import LOSSES, size_category, split_tables
+from synthbench.data.records import RecordKind
+from synthbench.errors import UserError, did_you_mean
+from synthbench.exporting import facts
+from synthbench.exporting.cards import (
+    CARD_FILE,
+    EXPERIMENT_FILE,
+    LINEAGE_FILE,
+    card,
+    experiment_file,
+    how_to_reproduce,
+)
+from synthbench.exporting.croissant import CROISSANT_FILE, Provenance, croissant
+from synthbench.exporting.facts import Part
+from synthbench.exporting.lineage import lineage
+from synthbench.exporting.model import UNKNOWN, Statements
+from synthbench.exporting.privacy import check_public, public
+from synthbench.exporting.subject import ANY, Subject
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DATA_FOLDER = "data"
+
+
+def part_named(subject: Subject, name: str, seed: str) -> Part:
+    """Return the part of the run's data with this name; with "" the only one that a method made.
+
+    Raises UserError if there is no such part, no method made it, it is gone from the store, or it differs
+    between seeds and `seed` is any.
+    """
+    known = {part.name: part for part in facts.parts(subject)}
+    synthetic = [part.name for part in known.values() if part.summary.method]
+    if not name:
+        if len(synthetic) != 1:
+            has = f"has several synthetic parts: {', '.join(synthetic)}; give --part"
+            raise UserError(f"'{subject.row.label}' {has if synthetic else 'has no synthetic data'}")
+        (name,) = synthetic
+    if name not in known:
+        raise UserError(f"--part {name}: '{subject.row.label}' has no such part{did_you_mean(name, known)}")
+    if name not in synthetic:
+        raise UserError(f"--part {name}: no method made it, it was read as it is; nothing to publish")
+    if known[name].folder is None:
+        raise UserError(f"part '{name}' of '{subject.title}' is no longer in the store; {subject.again()}")
+    stages = {data.stage for run in subject.runs for data in run.datasets if data.part == name}
+    if len(stages) > 1 and seed == ANY:
+        seeds = ", ".join(str(run.seed) for run in subject.runs)
+        raise UserError(
+            f"part '{name}' of '{subject.row.label}' differs between seeds; give --seed, one of {seeds}"
+        )
+    return known[name]
+
+
+def write_dataset(subject: Subject, part: Part, statements: Statements, folder: Path) -> None:
+    """Write a part of the run's data with all that belongs to it into `folder`, which is there and empty.
+
+    Raises UserError if a split's name can't be a file's, or a file would give away what is private.
+    """
+    assert part.folder is not None, "part_named makes sure"
+    dataset = SyntheticDataset.read(part.folder)
+    files = _write_data(dataset, folder / DATA_FOLDER)
+    texts = {
+        CARD_FILE: _card(subject, part, statements, dataset),
+        CROISSANT_FILE: _croissant(subject, part, statements, files, dataset.table.schema),
+        EXPERIMENT_FILE: experiment_file(subject),
+        LINEAGE_FILE: lineage(subject, [part]),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    check_public(folder)
+
+
+def _write_data(dataset: SyntheticDataset, folder: Path) -> dict[str, Path]:
+    import pyarrow.parquet as pq
+
+    folder.mkdir()
+    files = {}
+    for split, table in split_tables(dataset):
+        files[split] = folder / f"{split}.parquet"
+        pq.write_table(table, files[split])
+    return files
+
+
+def _card(subject: Subject, part: Part, statements: Statements, dataset: SyntheticDataset) -> str:
+    content = {
+        "name": _name(subject, part),
+        "subject": subject,
+        "result": subject.result,
+        "part": part,
+        "columns": _columns(dataset),
+        "loss": LOSSES[dataset.kind],
+        "figures": _figures(part),
+        "overlaps": subject.run.overlaps if part.summary.trained_on else (),
+        "sources": [(name, what) for name, what in facts.source_texts(subject) if name in _behind(part)],
+        "is_generated_world": facts.is_generated_world(subject),
+        "license": statements.license,
+        "address": statements.address,
+        "bases": [],
+        "generators": list(part.generators),
+        "version": subject.version,
+        **how_to_reproduce(subject, [part], part.name),
+    }
+    return card("dataset_card.md.jinja", _head(subject, part, statements, dataset), content)
+
+
+def _head(subject: Subject, part: Part, statements: Statements, dataset: SyntheticDataset) -> str:
+    from huggingface_hub import DatasetCardData
+
+    language = statements.language or facts.language(subject)
+    splits = part.splits
+    data = DatasetCardData(
+        pretty_name=_name(subject, part),
+        language=language,
+        license=statements.license or UNKNOWN,
+        annotations_creators="machine-generated",
+        language_creators="machine-generated",
+        multilinguality="monolingual",
+        size_categories=size_category(sum(splits.values())),
+        source_datasets=facts.hub_datasets(subject) or ["original"],
+        task_categories=["sentence-similarity"],
+        task_ids=["semantic-similarity-scoring"] if dataset.kind is RecordKind.SCORED_PAIR else None,
+        tags=["synthetic", "sentence-transformers", "synthbench", part.summary.method],
+        configs=[
+            {
+                "config_name": "default",
+                "data_files": [
+                    {"split": split, "path": f"{DATA_FOLDER}/{split}.parquet"} for split in splits
+                ],
+            }
+        ],
+    )
+    return str(data.to_yaml())
+
+
+def _croissant(
+    subject: Subject,
+    part: Part,
+    statements: Statements,
+    files: Mapping[str, Path],
+    schema: "pa.Schema",
+) -> str:
+    sources = [each for each in part.summary.made_of if each.kind == "source"]
+    generators = tuple(part.generators.items())
+    steps = f"; prepared by {', '.join(part.steps)}" if part.steps else ""
+    provenance = Provenance(
+        derived_from=[(each.name, each.content_hash) for each in sources],
+        made_by=generators,
+        how=f"Records made by the method {part.summary.method} of synthbench{steps}.",
+        software=f"synthbench {subject.version}",
+    )
+    about = {
+        "name": _name(subject, part).replace(" ", "-"),
+        "description": f"Synthetic {part.summary.kind} records, made by {part.summary.method}.",
+        "license": statements.license or UNKNOWN,
+        "inLanguage": statements.language or facts.language(subject),
+        "version": "1.0.0",
+    }
+    return public(croissant(about, provenance, files, schema))
+
+
+def _name(subject: Subject, part: Part) -> str:
+    return f"{subject.result.experiment} {subject.row.label} {part.name}"
+
+
+def _figures(part: Part) -> list[tuple[str, float]]:
+    """Return the figures that data checks and the method measured, by what they are in words."""
+    checked = [(FIGURES[name], value) for name, value in part.summary.figures.items() if name in FIGURES]
+    return [*checked, *part.summary.measured.items()]
+
+
+def _behind(part: Part) -> set[str]:
+    return {each.name for each in part.summary.made_of if each.kind == "source"}
+
+
+def _columns(dataset: SyntheticDataset) -> list[tuple[str, str]]:
+    """Return each column's name and what it holds."""
+    return [(name, MEANINGS.get(name, "")) for name in dataset.table.column_names]
+
+
+FIGURES: Mapping[str, str] = {
+    "num_sentences": "different sentences",
+    "mean_words": "words in a sentence, mean",
+    "distinct_1": "different words / all words (distinct-1)",
+    "distinct_2": "different word pairs / all (distinct-2)",
+    "identical": "share of records with two equal sentences",
+    "duplicates": "share of records that are there twice",
+    "score_sd": "standard deviation of the scores",
+    "near_duplicates": "share of sentences with a near-duplicate",
+    "same_words": "share of pairs with the same words",
+    "no_common_word": "share of pairs without a common word",
+}
+"""What the figures of the data checks are."""
+MEANINGS: Mapping[str, Any] = {
+    "sentence1": "the first sentence",
+    "sentence2": "the second sentence",
+    "score": "their similarity, in [0, 1]",
+    "anchor": "a sentence",
+    "positive": "a sentence that means the same",
+    "negative": "a sentence of another meaning",
+    "further_negatives": "more such sentences",
+    "sentence": "a sentence",
+    "query": "a query",
+    "candidates": "the sentences that are ranked for it",
+    "grades": "how relevant each is, in [0, 1]",
+    "id": "a stable id",
+    "split": "train or dev",
+    "subset": "a group within the data",
+    "label": "the class that the record was made for",
+    "source_id": "the record that this one was made from",
+    "method": "what made it",
+    "generator": "the model that wrote or labelled it",
+    "instruction": "the prompt or sampler",
+    "seed": "what its random choices began from",
+}
+"""What each column holds."""

@@ -1,0 +1,290 @@
+"""What cards say: scores with intervals, the data and how they were made, costs, contamination."""
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import NormalDist
+
+from synthbench.data.dataset import Manifest, StoredRecords
+from synthbench.exporting.subject import Subject, stored
+from synthbench.pipeline.engine.artifacts import DATASET_FOLDER
+from synthbench.pipeline.results.item_noise import item_influence
+from synthbench.plugins import Evaluator
+from synthbench.reporting.model.aggregate import Measurement
+from synthbench.reporting.results import CostResult, DatasetSummary, RecordExcerpt, TaskScores
+from synthbench.reporting.statistics.differences import Sample, interval_half_width
+from synthbench.reporting.trace import ingredient_text
+from synthbench.sources.models import FileSource, Source, TaskSource, WorldSource
+from synthbench.sources.tasks import TASKS, Task
+from synthbench.worlds import MODEL_PREFIX, NAME
+
+NORMAL_QUANTILE = NormalDist().inv_cdf(0.975)
+NUM_INSTRUCTIONS = 12
+"""Prompts that a card lists, the most frequent first."""
+NUM_EXAMPLES = 6
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def is_on_hub(name: str, version: str) -> bool:
+    """Say whether a model or data set was read from the hub: its version is a commit, not a content hash."""
+    return bool(_HUB_ID.fullmatch(name) and _COMMIT.fullmatch(version)) and not name.startswith(MODEL_PREFIX)
+
+
+@dataclass(frozen=True)
+class Score:
+    """The main score on one test set x 100: of the exported model, and over all seeds of its row.
+
+    `over_items` and `over_seeds` are half widths of 95 % intervals, None if they are unknown.
+    """
+
+    task: str
+    metric: str
+    name: str
+    evaluator: str
+    value: float
+    over_items: float | None
+    num_items: int
+    num_dropped: int
+    mean: float
+    over_seeds: float | None
+    num_seeds: int
+
+
+def scores(subject: Subject) -> Iterator[Score]:
+    """Yield the main score on each test set."""
+    for each in subject.run.scores:
+        sample = Measurement(each.task, each.evaluator, each.task).sample(subject.runs)
+        assert sample is not None, "the exported run has this score"
+        yield Score(
+            task=each.task,
+            metric=each.title or each.main_score,
+            name=each.main_score,
+            evaluator=each.evaluator,
+            value=100 * each.scores[each.main_score],
+            over_items=_over_items(each, subject),
+            num_items=each.num_items,
+            num_dropped=each.num_dropped,
+            mean=100 * sample.mean,
+            over_seeds=_over_seeds(sample),
+            num_seeds=sample.num_seeds,
+        )
+
+
+def _over_seeds(sample: Sample) -> float | None:
+    spread = sample.standard_deviation
+    return None if not spread else 100 * interval_half_width(spread, sample.num_seeds)
+
+
+def _over_items(score: TaskScores, subject: Subject) -> float | None:
+    """Return the half width by the score's influence function; None if the items' scores are gone."""
+    import numpy as np
+
+    evaluator = _evaluator(score, subject)
+    if evaluator is None or not subject.store.has(score.stage):
+        return None
+    found = item_influence(score.stage, evaluator, subject.artifacts)
+    if found is None:
+        return None
+    _, influence = found
+    return float(100 * NORMAL_QUANTILE * np.std(influence, ddof=1) / math.sqrt(len(influence)))
+
+
+def _evaluator(score: TaskScores, subject: Subject) -> Evaluator | None:
+    plans = (
+        plan
+        for plan in subject.config.evaluations
+        if plan.evaluator_name == score.evaluator and score.task in (*plan.tasks, *plan.if_found)
+    )
+    return next((plan.evaluator for plan in plans), None)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the data: its summary, and what the store still holds of it.
+
+    `costs` are what its stages, and those that it was made from, asked LLMs for.
+    """
+
+    summary: DatasetSummary
+    steps: tuple[str, ...]
+    costs: tuple[CostResult, ...]
+    folder: Path | None
+    manifest: Manifest | None
+    generators: Mapping[str, str]
+    examples: tuple[RecordExcerpt, ...]
+
+    @property
+    def name(self) -> str:
+        """The part's name in the experiment file."""
+        return self.summary.part
+
+    @property
+    def made_by(self) -> str:
+        """The method, or where the records were read."""
+        return self.summary.method or "read as it is"
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """The records that were left out, by reason; failures to make one are among them."""
+        failures = {"failed": self.summary.num_failures}
+        return {why: number for why, number in {**self.summary.dropped, **failures}.items() if number}
+
+    @property
+    def made_of(self) -> list[str]:
+        """A line for each source, model and data set behind it, and for each step that prepared it."""
+        notes = self.manifest.notes if self.manifest else []
+        prepared = [note for note in notes if note.startswith(tuple(f"{step} v" for step in self.steps))]
+        steps = prepared or self.steps
+        return [*map(ingredient_text, self.summary.made_of), *(f"prepared: {step}" for step in steps)]
+
+    @cached_property
+    def splits(self) -> dict[str, int]:
+        """The number of records of each split; all are taken for train if the store has them no more."""
+        if self.folder is None:
+            return {"train": self.summary.num_records}
+        return dict(sorted(Counter(StoredRecords(self.folder).column("split")).items(), reverse=True))
+
+    @cached_property
+    def instructions(self) -> list[tuple[str, int]]:
+        """The most frequent prompts or samplers, with the number of their records."""
+        if self.folder is None or not self.summary.method:
+            return []
+        found = Counter(text for text in StoredRecords(self.folder).column("instruction") if text)
+        return found.most_common(NUM_INSTRUCTIONS)
+
+    @property
+    def settings(self) -> str:
+        """The method's settings as JSON, its prompts among them; "" if they are unknown."""
+        config = self.manifest.config if self.manifest and self.summary.method else {}
+        return json.dumps(config, indent=1, ensure_ascii=False) if config else ""
+
+    @property
+    def usd(self) -> float:
+        """Dollars that LLMs' answers cost."""
+        return sum(cost.usd for cost in self.costs) if self.costs else self.summary.cost_usd
+
+
+def parts(subject: Subject) -> Iterator[Part]:
+    """Yield the parts of the run's data that are still known, in the order of the file."""
+    steps = {part.name: tuple(step.name for step in part.prepare) for part in subject.config.parts}
+    for summary in subject.run.datasets:
+        folder = _folder(summary, subject)
+        yield Part(
+            summary=summary,
+            steps=steps.get(summary.part, ()),
+            costs=tuple(_costs(summary, subject)),
+            folder=folder,
+            manifest=None if folder is None else subject.artifacts.manifest(summary.stage),
+            generators=_generators(summary, subject),
+            examples=_examples(summary, subject),
+        )
+
+
+def _folder(summary: DatasetSummary, subject: Subject) -> Path | None:
+    if not subject.store.has(summary.stage):
+        return None
+    return stored(subject, summary.folder, f"part '{summary.part}'") / DATASET_FOLDER
+
+
+def _examples(summary: DatasetSummary, subject: Subject) -> tuple[RecordExcerpt, ...]:
+    found = (each.records for each in subject.result.excerpts if each.stage == summary.stage)
+    return next(found, ())[:NUM_EXAMPLES]
+
+
+def _costs(summary: DatasetSummary, subject: Subject) -> Iterator[CostResult]:
+    """Yield the costs of the part's own stage, and of those that it was made from."""
+    stages = {summary.stage, *(ingredient.stage for ingredient in summary.made_of)}
+    yield from (cost for cost in subject.result.costs if cost.stage in stages)
+
+
+def _generators(summary: DatasetSummary, subject: Subject) -> dict[str, str]:
+    """Return the models that wrote or labelled the records, with their versions; of an LLM its name alone."""
+    if not summary.method:
+        return {}
+    found = dict.fromkeys((name for name in summary.llm.split(" and ") if name), "")
+    for excerpt in subject.result.excerpts:
+        if excerpt.stage == summary.stage:
+            found.update(excerpt.revisions)
+    for each in summary.made_of:
+        if each.kind in ("generate", "train"):
+            found.update(each.revisions)
+    return found
+
+
+def sources(subject: Subject) -> dict[str, Source]:
+    """Return the sources that the run's data were made from, by their names in the file."""
+    behind = {each.name for data in subject.run.datasets for each in data.made_of if each.kind == "source"}
+    direct = {part.source for part in subject.config.parts if part.source}
+    known = subject.experiment.sources
+    return {name: known[name] for name in known if name in behind | direct}
+
+
+def source_texts(subject: Subject) -> Iterator[tuple[str, str]]:
+    """Yield each source's name, and what it is in words."""
+    for name, source in sources(subject).items():
+        if isinstance(source, WorldSource):
+            yield name, f"the {NAME}, a small generated world"
+        elif isinstance(source, TaskSource):
+            task = _task(source)
+            on_hub = f" (on the hub: {task.hub_id} at {task.hub_revision[:7]})" if task.hub_id else ""
+            yield name, f"the standard data set {source.task}, split {source.split}{on_hub}"
+        elif isinstance(source, FileSource) and source.hub:
+            yield name, f"{source.file} of the hub's data set {source.hub}"
+        else:
+            yield name, f"the file {Path(str(getattr(source, 'file', name))).name}, not part of this folder"
+
+
+def hub_datasets(subject: Subject) -> list[str]:
+    """Return the data sets of the hub that the training data were made from."""
+    found: dict[str, None] = {}
+    for source in sources(subject).values():
+        if isinstance(source, FileSource) and source.hub:
+            found[source.hub] = None
+        elif isinstance(source, TaskSource) and _task(source).hub_id:
+            found[_task(source).hub_id] = None
+    return list(found)
+
+
+def language(subject: Subject) -> str:
+    """Return the language of the sources if all are known to be English, else "und" (undetermined)."""
+    known = sources(subject).values()
+    return "en" if known and all(_is_english(source) for source in known) else "und"
+
+
+def is_generated_world(subject: Subject) -> bool:
+    """Say whether any data come from the generated world."""
+    return any(isinstance(source, WorldSource) for source in sources(subject).values())
+
+
+def task_of(subject: Subject, name: str) -> Task | None:
+    """Return the standard task that a test set is, whole and with its published split, else None."""
+    source = subject.experiment.sources.get(name)
+    return _task(source) if isinstance(source, TaskSource) else None
+
+
+def _task(source: TaskSource) -> Task:
+    return TASKS[source.task]
+
+
+def _is_english(source: Source) -> bool:
+    if isinstance(source, WorldSource):
+        return True
+    return isinstance(source, TaskSource) and not re.search(r"-(ar|es|tr)\b|-es$", source.task)
+
+
+def costs_text(costs: Sequence[CostResult]) -> str:
+    """Return what LLMs' answers cost in words."""
+    if not costs:
+        return "No LLM was asked"
+    requests = sum(cost.num_requests for cost in costs)
+    tokens = sum(cost.prompt_tokens + cost.completion_tokens for cost in costs)
+    dollars = sum(cost.usd for cost in costs)
+    price = f"{dollars:.2f} US dollars" if all(cost.is_priced for cost in costs) else "price unknown"
+    llms = " and ".join(dict.fromkeys(cost.llm for cost in costs))
+    return f"{requests:,} requests to {llms}, {tokens:,} tokens, {price}"

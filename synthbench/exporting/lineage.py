@@ -1,0 +1,33 @@
+"""The facts of an export for programs: `lineage.json`."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from synthbench.exporting.facts import Part
+from synthbench.exporting.privacy import public
+from synthbench.exporting.subject import Subject
+
+FORMAT = 1
+
+
+def lineage(subject: Subject, parts: Sequence[Part]) -> str:
+    """Return JSON on the run, its data with their manifests, their costs and the versions of everything."""
+    result = subject.result
+    facts: dict[str, Any] = {
+        "format": FORMAT,
+        "written_by": f"synthbench {subject.version}",
+        "experiment": result.experiment,
+        "overrides": list(result.overrides),
+        "row": subject.row.label,
+        "seed": subject.run.seed,
+        "result": result.identity,
+        "run": subject.run.model_dump(mode="json", exclude={"history"}),
+        "manifests": {
+            part.name: part.manifest.model_dump(mode="json") for part in parts if part.manifest is not None
+        },
+        "costs": [cost.model_dump(mode="json") for part in parts for cost in part.costs],
+        "revisions": dict(result.revisions),
+        "environment": result.environment,
+    }
+    return public(json.dumps(facts, indent=1, ensure_ascii=False) + "\n")

@@ -1,0 +1,218 @@
+"""A trained model as a folder that sentence-transformers loads, with its card, results and lineage."""
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from synthbench.errors import UserError
+from synthbench.exporting import facts
+from synthbench.exporting.cards import (
+    CARD_FILE,
+    EXPERIMENT_FILE,
+    LINEAGE_FILE,
+    card,
+    experiment_file,
+    how_to_reproduce,
+)
+from synthbench.exporting.evaluation_results import FOLDER, evaluation_results
+from synthbench.exporting.lineage import lineage
+from synthbench.exporting.privacy import check_public
+from synthbench.exporting.subject import Subject, stored
+from synthbench.models.artifact import CHECKPOINT_FOLDER, is_trained, model_kind, runs_code
+from synthbench.models.interfaces import ModelKind
+from synthbench.training.settings import TrainingSettings
+
+if TYPE_CHECKING:
+    from huggingface_hub import EvalResult
+
+TASK_TYPES = {"sts": "semantic-similarity", "reranking": "reranking", "pairs": "binary-classification"}
+"""What the hub calls the tasks of our evaluators."""
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What only the user knows, "" if not given: `license` by the hub's name, `language` as an ISO code."""
+
+    license: str = ""
+    language: str = ""
+    address: str = "PATH OF THIS FOLDER"
+    """What the folder is loaded by: the repository's name where it is pushed."""
+
+
+def write_model(subject: Subject, statements: Statements, folder: Path) -> None:
+    """Write the run's model with all that belongs to it into `folder`, which is there and empty.
+
+    Raises UserError if the run trained no model, it is gone from the store or damaged, or a file would give
+    away what is private.
+    """
+    artifact = _artifact(subject)
+    shutil.copytree(artifact / CHECKPOINT_FOLDER, folder, dirs_exist_ok=True)
+    parts = tuple(facts.parts(subject))
+    scores = tuple(facts.scores(subject))
+    for file, text in evaluation_results(subject, scores):
+        (folder / FOLDER).mkdir(exist_ok=True)
+        (folder / FOLDER / file).write_text(text, encoding="utf-8")
+    texts = {
+        CARD_FILE: _card(subject, statements, artifact, parts, scores),
+        EXPERIMENT_FILE: experiment_file(subject),
+        LINEAGE_FILE: lineage(subject, parts),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    check_public(folder)
+
+
+def _artifact(subject: Subject) -> Path:
+    if not subject.run.model_folder:
+        raise UserError(f"'{subject.title}' trains no model; `synthbench export dataset` writes its data")
+    artifact = stored(subject, subject.run.model_folder, "the model")
+    if not is_trained(artifact):
+        base = subject.run.parameters.get("train.base.model") or "no model at all"
+        raise UserError(
+            f"'{subject.title}' was not trained: its model is {base}, as it is; nothing to export"
+        )
+    return artifact
+
+
+def _card(
+    subject: Subject,
+    statements: Statements,
+    artifact: Path,
+    parts: Sequence[facts.Part],
+    scores: Sequence[facts.Score],
+) -> str:
+    trained_on = [part for part in parts if part.summary.trained_on]
+    trainer = subject.config.trainer
+    assert trainer is not None, "a model was trained"
+    head = _head(subject, statements, artifact, trained_on, scores)
+    content = {
+        "name": f"{subject.result.experiment}: {subject.row.label}",
+        "subject": subject,
+        "result": subject.result,
+        "run": subject.run,
+        "is_encoder": model_kind(artifact) is ModelKind.ENCODER,
+        "needs_code": runs_code(artifact),
+        "shape": _shape(artifact),
+        "bases": list(_bases(subject)),
+        "parts": trained_on,
+        "others": [part for part in parts if not part.summary.trained_on],
+        "num_records": sum(part.splits.get("train", 0) for part in trained_on),
+        "costs": facts.costs_text(list(dict.fromkeys(cost for part in parts for cost in part.costs))),
+        "scores": scores,
+        "overlaps": subject.run.overlaps,
+        "sources": list(facts.source_texts(subject)),
+        "is_generated_world": facts.is_generated_world(subject),
+        "trainer": subject.config.trainer_name,
+        "losses": _losses(subject),
+        "settings": _settings(trainer.model_dump(mode="json")),
+        "selection": subject.config.selection,
+        "license": statements.license,
+        "address": statements.address,
+        "generators": list(dict.fromkeys(name for part in parts for name in part.generators)),
+        "has_dev": any("dev" in part.splits for part in trained_on),
+        "version": subject.version,
+        **how_to_reproduce(subject, parts),
+    }
+    return card("model_card.md.jinja", head, content)
+
+
+def _head(
+    subject: Subject,
+    statements: Statements,
+    artifact: Path,
+    parts: Sequence[facts.Part],
+    scores: Sequence[facts.Score],
+) -> str:
+    from huggingface_hub import ModelCardData
+
+    is_encoder = model_kind(artifact) is ModelKind.ENCODER
+    own = ["sentence-similarity", "feature-extraction"] if is_encoder else ["cross-encoder"]
+    size = sum(part.splits.get("train", 0) for part in parts)
+    hub_bases = [name for name, version in subject.run.revisions if facts.is_on_hub(name, version)]
+    data = ModelCardData(
+        language=statements.language or facts.language(subject),
+        license=statements.license or UNKNOWN,
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity" if is_encoder else "text-ranking",
+        tags=[
+            "sentence-transformers",
+            *own,
+            "dense" if is_encoder else "reranker",
+            f"dataset_size:{size}",
+            *(f"loss:{loss}" for loss in _losses(subject)),
+            "synthbench",
+            *(["synthetic"] if any(part.summary.method for part in parts) else []),
+        ],
+        base_model=hub_bases[0] if hub_bases else None,
+        datasets=facts.hub_datasets(subject) or None,
+        model_name=f"{subject.result.experiment} {subject.row.label}",
+        eval_results=list(_eval_results(subject, scores)) or None,
+    )
+    return str(data.to_yaml())
+
+
+def _losses(subject: Subject) -> tuple[str, ...]:
+    """Return the classes of the losses; () of trainers that are not ours."""
+    trainer = subject.config.trainer
+    return trainer.losses if isinstance(trainer, TrainingSettings) else ()
+
+
+def _eval_results(subject: Subject, scores: Sequence[facts.Score]) -> "Iterator[EvalResult]":
+    """Yield the main scores as the hub's model-index has them, in the evaluator's own unit."""
+    from huggingface_hub import EvalResult
+
+    for score in scores:
+        task = facts.task_of(subject, score.task)
+        yield EvalResult(
+            task_type=TASK_TYPES.get(score.evaluator, "other"),
+            dataset_type=task.hub_id if task and task.hub_id else score.task,
+            dataset_name=score.task,
+            dataset_split="test",
+            metric_type=score.name,
+            metric_name=score.metric,
+            metric_value=round(score.value / 100, 6),
+        )
+
+
+def _bases(subject: Subject) -> Iterator[tuple[str, str, bool]]:
+    """Yield what the training read: its name, commit or content hash, and whether the hub has it.
+
+    Of a folder of this machine only the last part of its name is told.
+    """
+    for name, version in subject.run.revisions:
+        yield (
+            Path(name).name if name.startswith(("/", "~", ".")) else name,
+            version,
+            facts.is_on_hub(name, version),
+        )
+
+
+def _shape(folder: Path) -> dict[str, Any]:
+    """Return what the model's own files say of how texts are read: numbers and modules."""
+    from synthbench.user_files import read_json_object
+
+    checkpoint = folder / CHECKPOINT_FOLDER
+    settings = read_json_object(checkpoint / "config_sentence_transformers.json")
+    modules = json.loads((checkpoint / "modules.json").read_text(encoding="utf-8"))
+    prompts = {name: text for name, text in (settings.get("prompts") or {}).items() if text}
+    return {
+        "modules": [module["type"].rpartition(".")[2] for module in modules],
+        "prompts": prompts,
+        "default_prompt": settings.get("default_prompt_name"),
+        "similarity": settings.get("similarity_fn_name"),
+    }
+
+
+def _settings(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return settings as dotted names and values, those that are not given left out."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            found.update(_settings(value, f"{prefix}{name}."))
+        elif value is not None and value != []:
+            found[f"{prefix}{name}"] = value
+    return found

@@ -1,0 +1,66 @@
+"""Keeps keys, tokens and the names of the user's folders out of what is exported."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from synthbench.errors import UserError
+from synthbench.tracking.redaction import is_secret, mask_urls
+
+_HOMES = re.compile(r"(?:/home|/Users)/[^/\s\"'`]+|/root(?=/)|[A-Za-z]:\\+Users\\+[^/\\\s\"'`]+")
+_CHECKED = ("*.md", "*.yaml", "*.json")
+_VOCABULARY = ("tokenizer.json", "vocab.json", "added_tokens.json", "whitespacetokenizer_config.json")
+"""Files of words, which may contain anything; nobody writes a path or key into them."""
+SHORTEST_SECRET = 8
+FEWEST_PARTS = 3
+"""A folder such as /tmp tells nothing about anybody."""
+
+
+def public(text: str) -> str:
+    """Return the text without passwords in URLs and without the names of the user's folders.
+
+    The working folder becomes ".", anybody's own folder "~".
+    """
+    for folder, name in _own_folders():
+        text = text.replace(folder, name)
+    return mask_urls(_HOMES.sub("~", text))
+
+
+def check_public(folder: Path) -> None:
+    """Raise UserError if a file would give away a key of the environment, a hub token or the user's folder.
+
+    It names the file and the variable, never the value.
+    """
+    private = dict(_private())
+    for pattern in _CHECKED:
+        for file in sorted(folder.rglob(pattern)):
+            if file.name in _VOCABULARY:
+                continue
+            text = file.read_text(encoding="utf-8", errors="replace")
+            for value, name in private.items():
+                if value in text:
+                    raise UserError(
+                        f"{file.relative_to(folder)} would contain {name}; nothing was written. Take it"
+                        " out of the experiment file"
+                    )
+
+
+def _own_folders() -> Iterator[tuple[str, str]]:
+    folders = {str(Path.cwd()): ".", str(Path.home()): "~"}
+    # The longer one first: the working folder usually lies in the user's own.
+    for folder in sorted(folders, key=len, reverse=True):
+        if len(Path(folder).parts) >= FEWEST_PARTS:
+            yield folder, folders[folder]
+
+
+def _private() -> Iterator[tuple[str, str]]:
+    from huggingface_hub import get_token
+
+    if token := get_token():
+        yield token, "the hub's token"
+    for name, value in os.environ.items():
+        if is_secret(name) and len(value) >= SHORTEST_SECRET:
+            yield value, f"the value of ${name}"
+    if len(Path.home().parts) >= FEWEST_PARTS:
+        yield f"{Path.home()}/", "the path of your own folder"

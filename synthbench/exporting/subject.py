@@ -1,0 +1,140 @@
+"""What is exported: one row of an experiment's last tracked result, with one of its seeds."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from synthbench.config.experiment import Experiment, RunConfig, Variant
+from synthbench.errors import UserError
+from synthbench.pipeline.engine.artifacts import Artifacts
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+from synthbench.reporting.model.aggregate import Runs, row_named
+from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.table import RowKey
+from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.tracking.redaction import redacted
+
+BEST_ON_DEV, ANY = "best-on-dev", "any"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One run of a row, with the experiment that it belongs to and the store that holds its artifacts.
+
+    `runs` are the row's runs with all seeds. `chosen_by` says why it is this seed, "" if there was no choice.
+    """
+
+    experiment: Experiment
+    result: ExperimentResult
+    row: RowKey
+    runs: Runs
+    run: RunResult
+    chosen_by: str
+    store: Store
+
+    @property
+    def artifacts(self) -> Artifacts:
+        """The store's artifacts."""
+        return Artifacts(self.store)
+
+    @property
+    def title(self) -> str:
+        """The row, with the seed if one makes a difference: "dino [base=small], seed 1"."""
+        return f"{self.row.label}, seed {self.run.seed}" if self.run.is_seeded else self.row.label
+
+    @property
+    def config(self) -> RunConfig:
+        """The row's settings, of the candidate that dev chose."""
+        axes = dict(self.row.axes)
+        (variant,) = (
+            each
+            for each in self.experiment.variants
+            if each.name == self.row.variant and dict(each.axes) == axes
+        )
+        return _chosen(variant, self.run)
+
+    @property
+    def version(self) -> str:
+        """The version of synthbench that computed the result."""
+        return self.result.environment.get("synthbench", "")
+
+    def again(self) -> str:
+        """The command that makes what is missing."""
+        return f"`{' '.join(('synthbench run', self.result.file, *self.result.overrides))}` makes it again"
+
+
+def find_subject(
+    experiment: Experiment, result: ExperimentResult, row: str, seed: str, store: Store
+) -> Subject:
+    """Return the run of a row, named as for `report --trace`, with a seed's number, the best on dev or any.
+
+    Raises UserError if the last run has no such row or seed, or nothing to choose the best one by.
+    """
+    result = redacted(result)
+    labels = {each.label for each in experiment.variants}
+    rows = Analysis(result).grid_rows
+    if row in {*labels, *(each.name for each in experiment.variants)} and not any(
+        row in (key.label, key.variant) for key in rows
+    ):
+        raise UserError(
+            f"'{row}' has no finished run in the last result: it failed or is pending; run the experiment"
+            " again"
+        )
+    key, runs = row_named(rows, row)
+    run, why = _with_seed(key.label, runs, seed)
+    return Subject(experiment, result, key, runs, run, why, store)
+
+
+def stored(subject: Subject, path_in_home: str, what: str) -> Path:
+    """Return the folder of the artifact at "store/artifacts/..", every byte of it compared with its checksum.
+
+    Raises UserError if it is gone or damaged.
+    """
+    identity = next(part for part in reversed(Path(path_in_home).parts) if len(part) == IDENTITY_LENGTH)
+    if not subject.store.has(identity):
+        raise UserError(f"{what} of '{subject.title}' is no longer in the store; {subject.again()}")
+    try:
+        subject.store.check(identity, thorough=True)
+        return subject.store.fetch(identity)
+    except ArtifactDamagedError as damage:
+        raise UserError(
+            f"{what} of '{subject.title}' is damaged in the store ({damage}); {subject.again()}"
+        ) from damage
+
+
+IDENTITY_LENGTH = 64
+"""Of a stage's identity, a SHA-256 in hexadecimal digits."""
+
+
+def _with_seed(label: str, runs: Runs, wanted: str) -> tuple[RunResult, str]:
+    seeds = ", ".join(str(run.seed) for run in runs)
+    if wanted not in (BEST_ON_DEV, ANY):
+        found = [run for run in runs if str(run.seed) == wanted]
+        if not found:
+            known = f"was run with {seeds}" if runs[0].is_seeded else "is the same for every seed"
+            raise UserError(f"--seed {wanted}: '{label}' {known}; give one of these, or {BEST_ON_DEV}")
+        return found[0], ""
+    if len(runs) == 1 or wanted == ANY:
+        return runs[0], ""
+    scores = {run.seed: run.dev_score for run in runs if run.dev_score is not None}
+    if len(scores) < len(runs) or not all(map(math.isfinite, scores.values())):
+        raise UserError(f"'{label}' has no dev scores to choose a seed by; give --seed, one of {seeds}")
+    best = max(runs, key=lambda run: (scores[run.seed], -run.seed))
+    return best, f"the best of {len(runs)} on dev data"
+
+
+def _chosen(variant: Variant, run: RunResult) -> RunConfig:
+    """Return the candidate that a run's `select` chose."""
+    fitting = (
+        candidate.config
+        for candidate in variant.candidates
+        if all(_same(run.chosen.get(path), value) for path, value in candidate.chosen.items())
+    )
+    return next(fitting, variant.candidates[0].config)
+
+
+def _same(first: Any, second: Any) -> bool:  # noqa: ANN401 - values of an experiment file
+    """Compare values, of which one was JSON in between."""
+    return json.dumps(first, default=str) == json.dumps(second, default=str)

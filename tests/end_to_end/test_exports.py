@@ -1,0 +1,226 @@
+"""Models and data sets leave: whole, loadable by the field's libraries, with cards, and only if asked."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hub_cache import SENTENCES
+from small_experiment import Called, Project, artifact
+from small_hub import REVISION, TOKEN, small_hub
+from wording import worded
+
+from synthbench.models.artifact import load
+from synthbench.models.interfaces import Encoder
+from synthbench.runtime import Runtime
+
+
+@pytest.fixture
+def project(finished_run: tuple[Project, Called], tmp_path: Path) -> Project:
+    """The finished project; what a test exports goes to a folder of its own."""
+    return finished_run[0]
+
+
+def export(project: Project, what: str, row: str, *options: str | Path) -> Called:
+    """Export a model or data set of a row."""
+    return project.call("export", what, project.file, row, *options)
+
+
+def refuses(called: Called, *facts: str) -> None:
+    """Expect one line with these facts and exit code 2."""
+    assert (called.code, len(called.errors)) == (2, 1), called.err
+    worded(called.errors, *facts)
+
+
+def test_sentence_transformers_loads_the_model_that_was_evaluated(project: Project, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    done = export(project, "model", "gold-only", "--seed", "1", "--to", tmp_path / "out")
+    assert done.code == 0, done.err
+    ours = load(artifact(project, "train gold-only seed 1"), Runtime(device="cpu"))
+    assert isinstance(ours, Encoder)
+    theirs = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(SENTENCES)
+    np.testing.assert_allclose(theirs, ours.encode(SENTENCES), atol=1e-6)
+
+
+def test_its_card_says_what_it_is_and_how_good(project: Project, tmp_path: Path) -> None:
+    from huggingface_hub import ModelCard
+
+    done = export(project, "model", "augsbert", "--seed", "0", "--to", tmp_path / "out", "--license", "mit")
+    assert done.code == 0, done.err
+    card = ModelCard.load(tmp_path / "out" / "README.md")
+    lineage = json.loads((tmp_path / "out" / "lineage.json").read_text("utf-8"))
+    sizes = [data["num_records"] for data in lineage["run"]["datasets"]]
+    assert card.data.license == "mit"
+    assert card.data.library_name == "sentence-transformers"
+    assert {
+        "sentence-transformers",
+        "sentence-similarity",
+        "feature-extraction",
+        "loss:CosineSimilarityLoss",
+        "synthetic",
+        f"dataset_size:{sum(sizes)}",
+    } <= set(card.data.tags or [])
+    (score,) = card.data.eval_results or []
+    (recorded,) = lineage["run"]["scores"]
+    assert (score.dataset_name, score.metric_type) == ("test", "spearman_all")
+    assert score.metric_value == pytest.approx(recorded["scores"]["spearman_all"], abs=1e-6)
+    for section in ("How good it is", "What it was trained on", "Test sentences", "How to make it again"):
+        assert f"## {section}" in card.text
+    assert f"{100 * recorded['scores']['spearman_all']:.2f} ±" in card.text
+    assert str(project.folder) not in card.content
+
+
+def test_best_on_dev_is_the_seed_with_the_best_dev_score(project: Project, tmp_path: Path) -> None:
+    scores = {
+        seed: json.loads((artifact(project, f"train gold-only seed {seed}") / "training.json").read_text())[
+            "dev_score"
+        ]
+        for seed in (0, 1)
+    }
+    export(project, "model", "gold-only", "--to", tmp_path / "out")
+    lineage = json.loads((tmp_path / "out" / "lineage.json").read_text("utf-8"))
+    assert lineage["seed"] == max(scores, key=lambda seed: (scores[seed], -seed))
+
+
+def test_the_experiment_beside_it_is_the_one_that_was_run(project: Project, tmp_path: Path) -> None:
+    export(project, "model", "gold-only", "--to", tmp_path / "out")
+    again = project.folder / "again.yaml"
+    shutil.copy(tmp_path / "out" / "experiment.yaml", again)
+    try:
+        assert "\nnothing to compute" in (said := project.call("plan", again).out) or ": 0 to run" in said
+    finally:
+        again.unlink()
+
+
+def test_datasets_loads_the_records_that_were_trained_on(project: Project, tmp_path: Path) -> None:
+    from datasets import load_dataset
+    from huggingface_hub import DatasetCard
+
+    done = export(project, "dataset", "augsbert", "--to", tmp_path / "out")
+    assert done.code == 0, done.err
+    loaded = load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    manifest = json.loads((tmp_path / "out" / "lineage.json").read_text("utf-8"))["manifests"]["silver"]
+    assert sum(len(split) for split in loaded.values()) == manifest["num_records"]
+    assert loaded["train"].column_names[:3] == ["sentence1", "sentence2", "score"]
+    card = DatasetCard.load(tmp_path / "out" / "README.md").data.to_dict()
+    assert card["annotations_creators"] == "machine-generated"
+    assert card["configs"][0]["data_files"][0] == {"split": "train", "path": "data/train.parquet"}
+    assert {"license", "language", "source_datasets", "size_categories", "task_categories"} <= card.keys()
+    assert "synthetic" in card["tags"]
+
+
+def test_croissant_describes_it_and_reads_it(project: Project, tmp_path: Path) -> None:
+    import mlcroissant
+
+    export(project, "dataset", "augsbert", "--to", tmp_path / "out")
+    file = tmp_path / "out" / "croissant.json"
+    read = mlcroissant.Dataset(str(file))
+    assert not read.metadata.issues.errors
+    first = next(iter(read.records("train")))
+    assert {"train/sentence1", "train/sentence2", "train/score"} <= first.keys()
+    told = json.loads(file.read_text("utf-8"))
+    assert told["conformsTo"][0] == "http://mlcommons.org/croissant/1.1"
+    assert told["rai:hasSyntheticData"] is True
+    assert [each["prov:label"].split(" at ")[0] for each in told["prov:wasDerivedFrom"]] == ["gold", "dev"]
+    assert "augsbert" in told["prov:wasGeneratedBy"]["prov:label"]
+
+
+@pytest.mark.parametrize(
+    ("what", "arguments", "facts"),
+    [
+        ("model", ("augsbrt",), ("augsbrt", "did you mean 'augsbert'")),
+        ("model", ("augsbert", "--seed", "7"), ("--seed 7", "0, 1", "best-on-dev")),
+        ("dataset", ("gold-only",), ("gold-only", "no synthetic data")),
+        ("dataset", ("augsbert", "--part", "silvr"), ("silvr", "did you mean 'silver'")),
+        ("dataset", ("augsbert", "--part", "gold"), ("--part gold", "no method made it")),
+        ("model", ("augsbert", "--public"), ("--public", "--push")),
+        ("model", ("augsbert", "--push", "mine"), ("--push mine", "OWNER/NAME")),
+    ],
+)
+def test_what_is_not_there_is_named_in_one_line_and_nothing_is_written(
+    what: str, arguments: tuple[str, ...], facts: tuple[str, ...], project: Project, tmp_path: Path
+) -> None:
+    refuses(export(project, what, *arguments, "--to", tmp_path / "out"), *facts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_is_replaced_only_on_request_and_only_an_export(project: Project, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.mkdir()
+    (target / "thesis.tex").write_text("years of work", encoding="utf-8")
+    refuses(export(project, "dataset", "augsbert", "--to", target), "exists already", "--force")
+    refuses(export(project, "dataset", "augsbert", "--to", target, "--force"), "did not write")
+    (target / "thesis.tex").rename(target / "lineage.json")
+    assert export(project, "dataset", "augsbert", "--to", target, "--force").code == 0
+    assert (target / "data" / "train.parquet").is_file()
+
+
+def test_a_model_that_is_gone_or_damaged_is_told_with_what_makes_it_again(
+    project: Project, tmp_path: Path
+) -> None:
+    folder = artifact(project, "train gold-only seed 0")
+    weights = next((folder / "model").rglob("*.safetensors"))
+    content = weights.read_bytes()
+    weights.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    try:
+        refuses(
+            export(project, "model", "gold-only", "--seed", "0", "--to", tmp_path / "out"),
+            "damaged",
+            "synthbench run small.yaml",
+        )
+        folder.rename(folder.with_suffix(".away"))
+        refuses(
+            export(project, "model", "gold-only", "--seed", "0", "--to", tmp_path / "out"),
+            "no longer in the store",
+            "synthbench run small.yaml",
+        )
+        folder.with_suffix(".away").rename(folder)
+    finally:
+        weights.write_bytes(content)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_tells_what_would_leave_and_writes_and_sends_nothing(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with small_hub(monkeypatch) as hub:
+        told = export(
+            project, "dataset", "augsbert", "--to", tmp_path / "out", "--push", "me/mine", "--dry-run"
+        )
+    assert told.code == 0, told.err
+    for fact in ("README.md", "data/train.parquet", "croissant.json", " bytes", "me/mine", "private"):
+        assert fact in told.out
+    assert (hub.asked, list(tmp_path.iterdir())) == ([], [])
+
+
+def test_a_script_sends_with_yes_and_learns_the_revision(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "out"
+    with small_hub(monkeypatch) as hub:
+        arguments = ("--to", target, "--push", "me/mine")
+        refuses(export(project, "dataset", "augsbert", *arguments), "--yes")
+        assert not target.exists()
+        sent = export(project, "dataset", "augsbert", *arguments, "--yes")
+    assert sent.code == 0, sent.err
+    assert f"revision {REVISION}" in sent.out
+    stored = hub.repositories["datasets/me/mine"]
+    assert stored["private"]
+    assert stored["files"]["data/train.parquet"] == (target / "data" / "train.parquet").read_bytes()
+    assert b'load_dataset("me/mine")' in stored["files"]["README.md"]
+    assert TOKEN.encode() not in b"".join(stored["files"].values())
+    assert TOKEN not in sent.out + sent.err
+
+
+def test_who_says_no_keeps_the_folder_and_sends_nothing(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda question: "me/mine (new, private)" not in question)
+    with small_hub(monkeypatch) as hub:
+        told = export(project, "dataset", "augsbert", "--to", tmp_path / "out", "--push", "me/mine")
+    assert (told.code, hub.repositories) == (0, {})
+    assert "not sent" in told.out
+    assert (tmp_path / "out" / "README.md").is_file()
