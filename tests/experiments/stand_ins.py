@@ -33,6 +33,7 @@ LARGE_FILE = 400
 """Pairs in a file on the hub that is divided into parts."""
 BUILDERS: Mapping[str, Callable[[Path], None]] = {
     "gpt2": quoting_gpt2,
+    "mistralai/": quoting_gpt2,
     "word_embeddings": tiny_word_vectors,
     "sentence-transformers/": tiny_sentence_transformer,
     "roberta": tiny_roberta,

@@ -86,7 +86,7 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     assert "published" in tables or not document.get("table", {}).keys() & {"published", "costs"}
     if asked:
         assert all(note(key, section) in tables for key, section in asked.items())
-        assert "reconstructed pools" in tables
+        assert "reconstructed p" in tables
         assert (report / "costs.md").is_file()
         assert KEY not in called.out + called.err + tables
     settings = [setting for variant in variants for setting in variant.parameters.items()]
