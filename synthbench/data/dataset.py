@@ -275,7 +275,13 @@ def read_manifest(folder: Path) -> Manifest:
 def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
     with opened(file) as parquet:
         table = parquet.read()
-    if not any(table.schema.equals(schema(kind, with_optional=optional)) for optional in (False, True)):
+    # Any of the optional columns may be missing.
+    names = [
+        *schema(kind).names,
+        *(name for name in RECORD_TYPES[kind].optional_fields if name in table.column_names),
+    ]
+    whole = schema(kind, with_optional=True)
+    if table.column_names != names or any(field != whole.field(field.name) for field in table.schema):
         columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
         raise UserError(f"{file}: its columns are not those of {kind} records: {columns}")
     if table.num_rows != num_rows:

@@ -49,6 +49,11 @@ class MineNegatives(Step):
     max_score: float | None = Field(
         None, ge=-1.0, le=1.0, description="highest cosine of an anchor and its negative; null: any"
     )
+    add: bool = Field(
+        False,
+        exclude_if=lambda is_added: not is_added,
+        description="of triplets: add the negatives to their own, as a second miner's; false: replace them",
+    )
     margin: float | None = Field(
         None,
         ge=0.0,
@@ -78,12 +83,16 @@ class MineNegatives(Step):
         pairs = sorted({(one.anchor, one.positive) for one in records if isinstance(one, Pair | Triplet)})
         negatives = self._mined(pairs, context)
         found = [
-            _with_negatives(one, negatives[one.anchor, one.positive])
+            _with_negatives(one, negatives[one.anchor, one.positive], self._own(one))
             for one in records
             if isinstance(one, Pair | Triplet) and (one.anchor, one.positive) in negatives
         ]
         context.count_dropped("no negative passes", len(records) - len(found))
         return found
+
+    def _own(self, record: Pair | Triplet) -> Sequence[str]:
+        """Return the negatives that a record keeps."""
+        return record.negatives if self.add and isinstance(record, Triplet) else ()
 
     def _mined(
         self, pairs: Sequence[tuple[str, str]], context: StepContext
@@ -194,10 +203,10 @@ class _Miner:
         return pairwise_cos_sim(first, second)
 
 
-def _with_negatives(record: Pair | Triplet, negatives: Sequence[str]) -> Triplet:
+def _with_negatives(record: Pair | Triplet, negatives: Sequence[str], own: Sequence[str]) -> Triplet:
     # A teacher's scores were those of the former negatives.
     replaced = ("negative", "further_negatives", "scores")
     names = [each.name for each in fields(record) if each.name not in replaced]
     shared = {name: getattr(record, name) for name in names}
-    first, *further = negatives
+    first, *further = dict.fromkeys((*own, *negatives))
     return Triplet(**shared, negative=first, further_negatives=tuple(further))

@@ -13,6 +13,7 @@ from synthbench.data.records import Ranking, Record, ScoredPair, Sentence, Tripl
 from synthbench.errors import UserError
 from synthbench.sandbox.events import Event, similarity
 from synthbench.sandbox.premises import Premises
+from synthbench.sandbox.questions import answers, passage_sentences
 from synthbench.sandbox.realisation import Register
 from synthbench.sandbox.sampling import (
     Distinct,
@@ -75,6 +76,8 @@ def records(name: str, scope: Scope, num_candidates: int) -> Iterator[Record]:
         "duplicates": duplicates,
         "two-classes": two_classes,
         "six-classes": six_classes,
+        "passages": passage_sentences,
+        "answers": answers,
     }
     return streams[name](scope)
 

@@ -1,7 +1,8 @@
 """What can be set of the sandbox's data sets, and the records that follow from it."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -9,7 +10,21 @@ from synthbench.data.records import Record, RecordKind
 from synthbench.errors import did_you_mean
 from synthbench.sandbox.premises import DEFAULT, Premises
 
-SetName = Literal["pairs", "sentences", "triplets", "rankings", "duplicates", "two-classes", "six-classes"]
+if TYPE_CHECKING:
+    from synthbench.sandbox.sampling import Scope
+
+SetName = Literal[
+    "pairs",
+    "sentences",
+    "triplets",
+    "rankings",
+    "duplicates",
+    "two-classes",
+    "six-classes",
+    "passages",
+    "retrieval",
+    "answers",
+]
 RegisterName = Literal["captions", "headlines"]
 KINDS: Mapping[SetName, RecordKind] = {
     "pairs": RecordKind.SCORED_PAIR,
@@ -19,6 +34,9 @@ KINDS: Mapping[SetName, RecordKind] = {
     "duplicates": RecordKind.SCORED_PAIR,
     "two-classes": RecordKind.SENTENCE,
     "six-classes": RecordKind.SENTENCE,
+    "passages": RecordKind.SENTENCE,
+    "retrieval": RecordKind.RETRIEVAL,
+    "answers": RecordKind.SCORED_PAIR,
 }
 NUM_CANDIDATES = 20
 # No labelled text of the held-out domain is trained on: its test sets tell how an encoder does beyond what it
@@ -44,14 +62,20 @@ class SetOptions(BaseModel):
     half are hard negatives. Both sentences are of one topic, which is the `subset`.
     two-classes: `label` is "good news" or "bad news"; what is done decides, and whether it is denied.
     six-classes: `label` is one of six domains; of the things that a split tells of no other split does.
+    passages: One or two sentences; `label` is the domain. They are text to train on, of whatever split: those
+    of a retrieval set of the same options are its own.
+    retrieval: `size` of these passages and, for each eight, a question for who, what, where or when. Grade 2:
+    the passage tells all that the question says. Grade 1: the same deed in other circumstances.
+    answers: A question and a passage. One in eight answers it (score 1), some others do in part (0.5).
     """
 
     sandbox: SetName = Field(
         description="scored pairs; sentences; triplets; queries with graded candidates; pairs of score 1 or "
-        "0 by topic; sentences of two or of six classes"
+        "0 by topic; sentences of two or of six classes; passages; passages with questions; pairs of a"
+        " question and a passage"
     )
     split: Literal["train", "dev", "test"] = Field(description="no sentence is in two splits")
-    size: int = Field(ge=1, le=1_000_000, description="number of records")
+    size: int = Field(ge=1, le=1_000_000, description="number of records; of retrieval, of passages")
     seed: int = Field(0, ge=0, lt=2**32, description="decides which records are made")
     domains: Annotated[tuple[str, ...], Field(min_length=1)] | None = Field(
         None,
@@ -110,23 +134,34 @@ class SetOptions(BaseModel):
         """The set's name."""
         return self.sandbox
 
+    def listed_records(self) -> list[Record]:
+        """Return the set's records: `size` of them, and of retrieval the questions as well."""
+        if self.sandbox != "retrieval":
+            return list(islice(self.endless_records(), self.size))
+        from synthbench.sandbox.questions import retrieval
+
+        return list(retrieval(self._scope(), self.size))
+
     def endless_records(self) -> Iterator[Record]:
-        """Yield the set's records, more than `size`."""
+        """Yield the set's records, more than `size`; retrieval has an end."""
+        from synthbench.sandbox.sets import records
+
+        return records(self.sandbox, self._scope(), self.candidates or NUM_CANDIDATES)
+
+    def _scope(self) -> "Scope":
         from synthbench.sandbox.realisation import REGISTERS
         from synthbench.sandbox.sampling import Scope
-        from synthbench.sandbox.sets import records
         from synthbench.sandbox.vocabulary import domain_names
 
         registers, domains = self.registers or REGISTERS, self.domains or domain_names()
         # In the order of the vocabulary, however they were listed.
-        scope = Scope(
+        return Scope(
             split=self.split,
             seed=self.seed,
             registers=tuple(name for name in REGISTERS if name in registers),
             domains=tuple(name for name in domain_names() if name in domains),
             premises=self.world,
         )
-        return records(self.sandbox, scope, self.candidates or NUM_CANDIDATES)
 
 
 def domain_groups() -> Mapping[str, tuple[str, ...]]:

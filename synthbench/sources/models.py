@@ -1,7 +1,6 @@
 """Sources as an experiment file gives them: a named task, a file, or a set of the generated world."""
 
 from collections.abc import Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -328,6 +327,8 @@ class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is
 
     @model_validator(mode="after")
     def _sample_is_no_larger(self) -> Self:
+        if self.own_kind == RecordKind.RETRIEVAL and (self.sample or self.part or self.subsets):
+            raise ValueError("a retrieval task is whole; leave out sample, part and subsets")
         if self.sample is not None and not self.converted_to and self.sample.size > self.size:
             raise ValueError(f"sample.size {self.sample.size} is more than the {self.size} records")
         return self
@@ -336,6 +337,11 @@ class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is
     def own_kind(self) -> RecordKind:
         """The kind of the set's records."""
         return SET_KINDS[self.set_name]
+
+    @property
+    def final_split(self) -> str | None:
+        """Which split records are marked as: passages of whatever split are text to train on."""
+        return "train" if self.set_name == "passages" else super().final_split
 
     def needs_data_folder(self, roots: Roots) -> bool:
         """Nothing is read."""
@@ -346,7 +352,7 @@ class WorldSource(SetOptions, SourceBase):  # noqa: D101 - the set's own text is
         return {NAME: str(VERSION)}
 
     def _read(self, roots: Roots) -> Content:
-        return Content(list(islice(self.endless_records(), self.size)))
+        return Content(self.listed_records())
 
     def _own_records(self, roots: Roots) -> int | None:
         return self.size

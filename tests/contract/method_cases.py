@@ -113,6 +113,16 @@ def _cases() -> dict[str, MethodCase]:
             {"x1": sentences(TEXTS[2])},
         ),
         "dino-texts": ("dino-texts", {**lm, "size": 3, "labels": {"a": {"instruction": 'Say: "'}}}, {}),
+        "gpl-queries": (
+            "gpl-queries",
+            {"queries_per_passage": 2, "seed": 2},
+            {"passages": sentences(*TEXTS[:4])},
+        ),
+        "gpl-queries few-shot": (
+            "gpl-queries",
+            {"total_queries": 10, "prompt": "few-shot"},
+            {"passages": sentences(*TEXTS[:3])},
+        ),
         "syncse-partial": ("syncse-partial", {"seed": 2}, {"sentences": sentences(*TEXTS[:3])}),
         "syncse-scratch": ("syncse-scratch", {"size": 30}, written),
         "syncse-naive": ("syncse-naive", {"size": 30}, written),

@@ -54,6 +54,13 @@ def test_pairs_become_triplets_with_the_nearest_other_positive() -> None:
     assert all(one.negative != one.positive and not one.further_negatives for one in found)
 
 
+def test_a_second_miner_adds_to_the_negatives_of_the_first() -> None:
+    first = data(Triplet)
+    found = mined(first, number=2, add=True)
+    assert all(one.negative == "Nothing." for one in found)
+    assert [one.further_negatives for one in found] == [one.negatives for one in mined(first, number=2)]
+
+
 def test_several_negatives_are_kept_nearest_first_and_survive_storage() -> None:
     one = mined(data(), number=3)[0]
     assert len(one.negatives) == 3

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,23 @@ def test_scores_come_back_from_a_folder_and_are_no_sentences(tmp_path: Path) -> 
     assert SCORED.scores == (7.5, -2.0, 0.25)
     assert data.texts == ("a", "p", "n", "m", "q")
     assert next(iter(batches_of(made(PLAIN, SCORED))))[1] == ("a", "p", "n", "m")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"scores": ()},
+        {"further_negatives": (), "scores": (7.5, -2)},
+        {"further_negatives": (), "scores": ()},
+    ],
+)
+def test_any_of_the_optional_columns_may_be_missing_in_a_folder(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    one = replace(SCORED, **changes)
+    made(one).write(tmp_path)
+    assert list(SyntheticDataset.read(tmp_path)) == [one]
 
 
 def test_triplets_without_scores_are_what_they_were_before_there_were_any() -> None:

@@ -20,6 +20,8 @@ from synthbench.sandbox.llm.json_answers import Writer, malformed_json
 from synthbench.sandbox.llm.rewriting import denied, reworded
 from synthbench.sandbox.llm.understanding import Ask, Message, Task, domains_of, register_of, understand
 from synthbench.sandbox.parsing import heard
+from synthbench.sandbox.questions import question as question_for
+from synthbench.sandbox.questions import slots_of
 from synthbench.sandbox.realisation import Register, tell
 from synthbench.sandbox.sampling import Relation, draw_event, draw_partner, split_of
 from synthbench.sandbox.vocabulary import domain_names
@@ -47,6 +49,10 @@ _REFUSALS = {
         "I'm sorry, but I can't make up such an example.",
         "As an AI language model, I cannot generate this content.",
     ),
+    Task.QUESTION: (
+        "I'm sorry, but I can't write a question for this passage.",
+        "As an AI language model, I cannot generate a query without more context.",
+    ),
     Task.UNCLEAR: ("I'm sorry, but I can't help with that.",),
 }
 _QUESTIONS = (
@@ -65,6 +71,11 @@ _PREAMBLES = {
         "Sure! Here is a sentence with a different meaning:\n\n",
         "Certainly. Here's a contradiction: ",
         "Contradiction: ",
+    ),
+    Task.QUESTION: (
+        "Sure! Here is a question that the passage answers:\n\n",
+        "Question: ",
+        "Query: ",
     ),
     Task.SENTENCES: (
         "Sure! Here are the sentences you asked for:\n\n",
@@ -129,6 +140,7 @@ NOT_OF_CONTENT = frozenset(
     }
 )
 _TRIES = 200
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 
 
 class Kind(StrEnum):
@@ -215,6 +227,8 @@ class Answers:
             return judgement(ask.comparison, random, noise=settings.noise, habits=settings.habits)
         if ask.task is Task.SENTENCES:
             return numbered(self._new_sentences(random))
+        if ask.task is Task.QUESTION:
+            return self._question(random)
         if random.random() < self.settings.noise:
             wrong = Task.CONTRADICTION if ask.task is Task.PARAPHRASE else Task.PARAPHRASE
             ask = replace(ask, task=wrong)
@@ -241,6 +255,25 @@ class Answers:
             return _train_sentence(names, register, random, self._drawn_habits(share, random))
 
         return _distinct(ask.count, self.settings.habits, new)
+
+    def _question(self, random: Random) -> str:
+        """Return a question that the passage answers; of `noise` one that it doesn't.
+
+        With habits it asks for what is acted on, in the passage's own words.
+        """
+        settings, passage = self.settings, self.ask.sentence
+        if settings.unread and random.random() < settings.unread:
+            passage = self._other_sentence(random)
+        told = [known for known in map(heard, _SENTENCE_END.split(passage)) if known is not None]
+        if not told:
+            return f"What is said about {max(passage.split(), key=len).strip('.,').lower()}?"
+        known = random.choice(told)
+        is_habitual = bool(settings.habits) and random.random() < settings.habits
+        if random.random() < settings.noise:
+            event = _contradicting(known.event, random)
+            return question_for(event, random.choice(slots_of(event)), random)
+        slot = "object" if is_habitual else random.choice(slots_of(known.event))
+        return question_for(known.event, slot, random, wording=known.wording if is_habitual else None)
 
     def _other_sentence(self, random: Random) -> str:
         """Return a sentence that has nothing to do with the one asked about, but for its register."""

@@ -138,6 +138,8 @@ _WRITING = re.compile(
     r"provide|come up|think|imagine|formulate|prepare|show|supply|propose|suggest|sentences)\b",
     re.IGNORECASE,
 )
+_PASSAGE = re.compile(r"^(?:passage|document)\s*:\s*(?P<text>.+?)(?=\n\s*\n|\Z)", re.I | re.M | re.S)
+_ASKING_FOR_QUESTIONS = re.compile(r"\b(?:question|query|queries)", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"^\s*(?:\d+\s*[.):-]|[-*•])\s*\S", re.MULTILINE)
 _LEAST_LIST = 3
 _NUM_OF_A_FRAME = 2
@@ -151,6 +153,7 @@ class Task(StrEnum):
     SENTENCES = "sentences"
     JUDGEMENT = "judgement"
     JSON = "JSON"
+    QUESTION = "question"
     UNCLEAR = "unclear"
 
 
@@ -181,6 +184,9 @@ def understand(messages: Sequence[Message]) -> Ask:
     judged = comparison_in(messages)
     if judged is not None:
         return Ask(Task.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)
+    passage = _passage_asked_about(messages)
+    if passage:
+        return Ask(Task.QUESTION, passage)
     users = [parts(text) for role, text in messages if role == "user"]
     if not users:
         return Ask(Task.UNCLEAR)
@@ -192,6 +198,17 @@ def understand(messages: Sequence[Message]) -> Ask:
         if found is not None:
             return found
     return _asked_by_exemplars(messages, users, instructions)
+
+
+def _passage_asked_about(messages: Sequence[Message]) -> str:
+    """Return the passage that a question is to be written for, "" if none is."""
+    users = [text for role, text in messages if role == "user"]
+    given = _PASSAGE.search(users[-1]) if users else None
+    if given is None:
+        return ""
+    others = [text for role, text in messages if role in ("system", "developer")]
+    instruction = "\n".join((*others, *(_PASSAGE.sub("", text) for text in users)))
+    return given["text"].strip() if _ASKING_FOR_QUESTIONS.search(instruction) else ""
 
 
 def _reframed(users: Sequence[Parts]) -> list[Parts]:

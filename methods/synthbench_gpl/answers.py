@@ -1,0 +1,55 @@
+"""Extracts the query from an LLM's answer, without what chat models put around it."""
+
+import re
+
+from synthbench.api import looks_like_a_refusal
+
+REFUSED, NO_QUERY, TOO_LONG, IS_PASSAGE, REPEATED = (
+    "refusal",
+    "no query",
+    "query too long",
+    "query is the passage",
+    "repeated query",
+)
+MOST_WORDS = 64
+"""GPL's generator stops after 64 tokens."""
+_LABEL = re.compile(
+    r"^\W*(?:(?:search|the|my|possible|user)\s+)?(?:question|query)\s*\d*\W*:\s*", re.IGNORECASE
+)
+_NUMBER = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+")
+_PREAMBLE = re.compile(
+    r"^(?:sure|certainly|of course|here (?:is|are)|here's|okay|ok)\b.*:\s*$", re.IGNORECASE
+)
+_REFUSAL = re.compile(
+    r"\bi(?:'m|\s?am)? ?(?:cannot|can't|won't|unable to|not able to)\b"
+    r".*\b(?:question|quer(?:y|ies)|passage)\b",
+    re.I,
+)
+"""Refusals of this task, beside those that every method knows."""
+_QUOTES = "\"'“”„«»`*"
+
+
+def query_in(answer: str) -> str:
+    """Return the query of an answer: its first line that is no preamble, without label, number and quotes.
+
+    "" if there is none.
+    """
+    for line in answer.splitlines():
+        text = _NUMBER.sub("", line.strip())
+        if not text or _PREAMBLE.match(text):
+            continue
+        bare = _LABEL.sub("", text).strip().strip(_QUOTES).strip()
+        if bare:
+            return bare
+    return ""
+
+
+def fault_of(query: str, passage: str) -> str:
+    """Return why a query can't be used, "" if it can."""
+    if not any(map(str.isalnum, query)):
+        return NO_QUERY
+    if looks_like_a_refusal(query) or _REFUSAL.search(query.replace("\u2019", "'")):
+        return REFUSED
+    if len(query.split()) > MOST_WORDS:
+        return TOO_LONG
+    return IS_PASSAGE if query.lower().rstrip(".?") == passage.lower().rstrip(".?") else ""

@@ -1,0 +1,123 @@
+"""Queries for passages: how many, what is asked, what is made of an answer, and the pairs."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from contract.stand_ins import Context, sentences
+
+from synthbench.api import ChatAnswer, ChatRequest, Failure, Pair, Unit
+from synthbench_gpl import GPLQueries
+from synthbench_gpl.answers import IS_PASSAGE, NO_QUERY, REFUSED, TOO_LONG, fault_of, query_in
+from synthbench_gpl.prompts import EXEMPLARS, messages
+
+PASSAGE = "The Danube rises in the Black Forest."
+
+
+@pytest.mark.parametrize(
+    ("passages", "number"), [(5183, 49), (83_333, 4), (83_334, 3), (10_000_000, 3), (1, 250_000)]
+)
+def test_a_small_corpus_gets_250_000_queries_and_a_large_one_three_for_each_passage(
+    passages: int, number: int
+) -> None:
+    assert GPLQueries().number(passages) == number
+    assert GPLQueries(queries_per_passage=7).number(passages) == 7
+
+
+def test_an_instruction_stands_alone_and_exemplars_come_as_turns() -> None:
+    system, user = messages("instruction", " The Danube\nrises. ")
+    assert (system["role"], user) == ("system", {"role": "user", "content": "Passage: The Danube rises."})
+    few = messages("few-shot", PASSAGE)
+    assert [one["role"] for one in few] == ["system", *["user", "assistant"] * len(EXEMPLARS), "user"]
+    assert (few[0], few[-1]["content"]) == (system, f"Passage: {PASSAGE}")
+
+
+@pytest.mark.parametrize(
+    ("answer", "query"),
+    [
+        ("where does the Danube rise?", "where does the Danube rise?"),
+        ('"Where does it rise?"', "Where does it rise?"),
+        ("Sure! Here is a question that the passage answers:\n\nWhere does it rise?", "Where does it rise?"),
+        ("Question: Where does it rise?\n\nLet me know if you need more!", "Where does it rise?"),
+        ("**Search query:** danube source", "danube source"),
+        ("1. danube source", "danube source"),
+        ("Here is a river: where?", "Here is a river: where?"),
+        ("\n \n", ""),
+    ],
+)
+def test_the_query_is_found_in_an_answer(answer: str, query: str) -> None:
+    assert query_in(answer) == query
+
+
+@pytest.mark.parametrize(
+    ("query", "fault"),
+    [
+        ("where does it rise?", ""),
+        ("can I ask a question about passage 3?", ""),
+        ("", NO_QUERY),
+        ("?!", NO_QUERY),
+        ("I'm sorry, but I can't write a query.", REFUSED),
+        ("word " * 65, TOO_LONG),
+        ("the danube rises in the black forest", IS_PASSAGE),
+    ],
+)
+def test_what_is_no_query_is_named(query: str, fault: str) -> None:
+    assert fault_of(query, PASSAGE) == fault
+
+
+class Chat:
+    """Answers the requests of a passage with the given texts, the last one first."""
+
+    def __init__(self, *texts: str | None) -> None:
+        self.texts = texts
+        self.asked: list[ChatRequest] = []
+
+    def answers(self, requests: Iterator[ChatRequest]) -> Iterator[ChatAnswer]:
+        self.asked = list(requests)
+        for number, request in reversed(list(enumerate(self.asked))):
+            text = self.texts[number % len(self.texts)]
+            yield ChatAnswer(request, text, "" if text else "timed out")
+
+
+def generated(chat: Chat, monkeypatch: pytest.MonkeyPatch, **options: Any) -> list[Unit]:
+    monkeypatch.setattr(Context, "chat", lambda self: chat)
+    method = GPLQueries.model_validate_json(json.dumps(options))
+    return list(method.generate({"passages": sentences(PASSAGE, "Rain falls.")}, Context({})))
+
+
+def test_a_pair_is_a_query_and_its_passage_and_repeated_queries_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chat = Chat("Where?", "where?", "Why?")
+    units = generated(chat, monkeypatch, queries_per_passage=3)
+    assert [unit.position for unit in units] == [1, 0]
+    of_first = units[1].records
+    assert [(one.anchor, one.positive, one.split) for one in of_first if isinstance(one, Pair)] == [
+        ("Where?", PASSAGE, "train"),
+        ("Why?", PASSAGE, "train"),
+    ]
+    assert units[1].dropped == {"repeated query": 1}
+    assert {one.source_id for one in of_first} == {units[1].key}
+    # Equal messages with different sample indices; another seed asks for other answers.
+    assert len({request.sample for request in chat.asked[:3]}) == 3
+    other = Chat("Where?")
+    generated(other, monkeypatch, queries_per_passage=3, seed=1)
+    assert not {one.sample for one in other.asked} & {one.sample for one in chat.asked}
+
+
+def test_failed_answers_are_failures_with_their_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    units = generated(Chat(None, "", "Where?"), monkeypatch, queries_per_passage=3)
+    first, second, third = units[1].records
+    assert isinstance(first, Failure)
+    assert isinstance(second, Failure)
+    assert isinstance(third, Pair)
+    assert (first.reason, second.reason) == ("timed out", NO_QUERY)
+
+
+def test_requests_are_counted_from_the_corpus_alone() -> None:
+    asks = GPLQueries(queries_per_passage=3).asks({"passages": 100})
+    assert asks is not None
+    assert asks.num_requests == 300
+    assert GPLQueries().asks({}) is None
+    assert GPLQueries(queries_per_passage=3).expected({"passages": 100}).num_records == 300
