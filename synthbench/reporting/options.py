@@ -28,7 +28,7 @@ FEWEST_SEEDS = 3
 """Seeds that `early_dev` needs to rank them."""
 Names = Annotated[tuple[str, ...], Field(strict=False)]
 NameOrNames = Annotated[Names, BeforeValidator(_listed)]
-CostKind = Literal["dollars", "tokens", "seconds"]
+CostKind = Literal["dollars", "tokens", "seconds", "total"]
 
 
 class _Options(BaseModel):
@@ -115,11 +115,21 @@ class FrontierOptions(_Options):
 
     costs: Annotated[tuple[CostKind, ...], Field(strict=False), BeforeValidator(_listed)] = Field(
         min_length=1,
-        description="`dollars` and `tokens` of LLMs that were asked, `seconds` of computing: a panel each",
+        description="`dollars` and `tokens` of LLMs that were asked, `seconds` of computing, `total` dollars"
+        " of both: a panel each",
+    )
+    hour_usd: float | None = Field(
+        None, ge=0, description="US dollars for an hour of computing, which `total` needs"
     )
     score: str | None = Field(
         None, description="test set, average or value of `across`; null: the mean of the table's test sets"
     )
+
+    @model_validator(mode="after")
+    def _has_a_price_of_computing(self) -> Self:
+        if ("total" in self.costs) != (self.hour_usd is not None):
+            raise ValueError("costs: [total] and hour_usd go together: the price of an hour of computing")
+        return self
 
 
 class FiguresOptions(_Options):

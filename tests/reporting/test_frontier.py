@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
+from wording import refused
 
 from synthbench.reporting.figures.frontier import frontier, undominated
 from synthbench.reporting.figures.style import figure_style
@@ -132,6 +134,29 @@ def test_dollars_and_tokens_are_those_of_all_stages_and_none_where_no_llm_was_as
     found = frontier(Analysis(asking(dear_and_cheap, costs=["dollars"])))
     assert found is not None
     assert "0 US dollars: plain, waste." in found.notes
+
+
+def test_a_total_is_what_llms_were_paid_and_the_hours_at_their_price(
+    dear_and_cheap: ExperimentResult,
+) -> None:
+    found = lines(dear_and_cheap, costs=["total"], hour_usd=36.0)
+    # A second costs a cent: 20 s on average; 300 s, and 0.75 dollars for two stages' answers.
+    assert {row: float(line["amount"]) for row, line in found.items()} == {
+        "plain": pytest.approx(0.2),
+        "waste": pytest.approx(0.5),
+        "good": pytest.approx(3.75),
+    }
+    drawn = frontier(Analysis(asking(dear_and_cheap, costs=["total"], hour_usd=36.0)))
+    assert drawn is not None
+    assert any("at 36 dollars an hour" in note for note in drawn.notes)
+
+
+@pytest.mark.parametrize("figure", [{"costs": ["total"]}, {"costs": ["seconds"], "hour_usd": 2.0}])
+def test_a_total_and_the_price_of_an_hour_go_together(
+    figure: dict[str, Any], dear_and_cheap: ExperimentResult
+) -> None:
+    with refused("total", "hour_usd", kind=ValidationError):
+        frontier(Analysis(asking(dear_and_cheap, **figure)))
 
 
 def test_data_of_each_seed_cost_what_their_own_stage_did(dear_and_cheap: ExperimentResult) -> None:

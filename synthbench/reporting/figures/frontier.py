@@ -34,7 +34,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-TITLES: dict[CostKind, str] = {"dollars": "US dollars", "tokens": "tokens", "seconds": "seconds"}
+TITLES: dict[CostKind, str] = {
+    "dollars": "US dollars",
+    "tokens": "tokens",
+    "seconds": "seconds",
+    "total": "US dollars in all",
+}
 MEANINGS: dict[CostKind, str] = {
     "dollars": (
         "US dollars: what LLMs were paid for a row's data, in full for each row that shares them, without"
@@ -47,6 +52,10 @@ MEANINGS: dict[CostKind, str] = {
     "seconds": (
         "Seconds: wall-clock time of the stages behind a seed's scores, from data to evaluation, waiting for"
         " LLMs included, in full for each row that shares them. Compare only if the machines were alike."
+    ),
+    "total": (
+        "US dollars in all: what LLMs were paid, and the seconds of the stages behind a seed's scores at"
+        " {price} an hour; both in full for each row that shares them, without cached answers."
     ),
 }
 _ELSEWHERE = "another stage paid for its LLM's answers"
@@ -62,15 +71,31 @@ class Spending:
     why_unknown: str = ""
 
 
-def spending(result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind) -> Spending:
-    """Return the mean over the seeds of what all runs of a seed cost together; there is at least one run."""
+def spending(
+    result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float = 0.0
+) -> Spending:
+    """Return the mean over the seeds of what all runs of a seed cost together; there is at least one run.
+
+    `hour_usd` is the price of an hour of computing, for the total.
+    """
     seeds: dict[int, float] = {}
     for run in runs:
-        found = _seconds(run) if kind == "seconds" else _asked(result, run, kind)
+        found = _spent(result, run, kind, hour_usd)
         if found.amount is None:
             return found
         seeds[run.seed] = seeds.get(run.seed, 0.0) + found.amount
     return Spending(fmean(seeds.values()))
+
+
+def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: float) -> Spending:
+    if kind == "seconds":
+        return _seconds(run)
+    if kind != "total":
+        return _asked(result, run, kind)
+    asked, computed = _asked(result, run, "dollars"), _seconds(run)
+    if asked.amount is None or computed.amount is None:
+        return Spending(None, asked.why_unknown or computed.why_unknown)
+    return Spending(asked.amount + computed.amount / 3600 * hour_usd)
 
 
 def _seconds(run: RunResult) -> Spending:
@@ -204,13 +229,14 @@ def frontier(analysis: Analysis) -> Frontier | None:
         return None
     table = build_table(narrowed)
     rows = [(group, row) for group, of_group in enumerate(table.groups) for row in of_group.rows]
-    panels = tuple(_panel(narrowed, rows, kind) for kind in dict.fromkeys(wanted.costs))
+    price = wanted.hour_usd or 0.0
+    panels = tuple(_panel(narrowed, rows, kind, price) for kind in dict.fromkeys(wanted.costs))
     groups = tuple(values_text(group.rows[0].axes) for group in table.groups)
     notes = (
         *(note for note in table.figure_notes if note != NOT_SCORED),  # reasons are given for each row
         *(() if len(over) == 1 else (f"Score: mean of {', '.join(over)} per seed.",)),
         *asked_llms(analysis.result),
-        *(note for panel in panels for note in _notes(panel)),
+        *(note for panel in panels for note in _notes(panel, price)),
         JOINED,
     )
     return Frontier(table.caption, over[0] if len(over) == 1 else score, groups, panels, notes)
@@ -224,10 +250,10 @@ def _score(analysis: Analysis, wanted: FrontierOptions) -> tuple[str, tuple[str,
     return MEAN, tuple(test_sets or (one.label for one in analysis.measurements))
 
 
-def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind) -> CostPanel:
+def _panel(analysis: Analysis, rows: Sequence[tuple[int, Row]], kind: CostKind, hour_usd: float) -> CostPanel:
     source = analysis.columns[0]
     bought = [
-        _bought(analysis.result, row, group, _behind(analysis.rows[row.key], source), kind)
+        _bought(row, group, _cost(analysis.result, _behind(analysis.rows[row.key], source), kind, hour_usd))
         for group, row in rows
     ]
     points = {
@@ -247,11 +273,14 @@ def _behind(runs: Sequence[RunResult], source: ColumnSource) -> list[RunResult]:
     return list(found.values())
 
 
-def _bought(
-    result: ExperimentResult, row: Row, group: int, runs: Sequence[RunResult], kind: CostKind
-) -> Bought:
+def _cost(
+    result: ExperimentResult, runs: Sequence[RunResult], kind: CostKind, hour_usd: float
+) -> Spending | None:
+    return spending(result, runs, kind, hour_usd) if runs else None
+
+
+def _bought(row: Row, group: int, spent: Spending | None) -> Bought:
     (cell,) = row.cells
-    spent = spending(result, runs, kind) if runs else None
     if cell is None or spent is None:
         return Bought(row, group, None if spent is None else spent.amount, cell, "not scored on all of them")
     if math.isnan(cell.mean):
@@ -271,8 +300,8 @@ def undominated(points: Mapping[int, tuple[float, float]]) -> frozenset[int]:
     )
 
 
-def _notes(panel: CostPanel) -> Iterator[str]:
-    yield MEANINGS[panel.kind]
+def _notes(panel: CostPanel, hour_usd: float) -> Iterator[str]:
+    yield MEANINGS[panel.kind].replace("{price}", f"{hour_usd:g} dollars")
     free = [bought.name for bought, amount, _ in panel.shown if amount == 0]
     if free:
         yield f"0 {TITLES[panel.kind]}: {', '.join(free)}."
