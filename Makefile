@@ -5,7 +5,10 @@ INSTALLED := .venv/installed
 # One thread for each process: threads that wait for each other on busy cores cost more than they bring.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
-.PHONY: quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs constraints clean
+LOWEST := .venv-lowest/bin
+NEWEST := .venv-newest/bin
+
+.PHONY: test-lowest test-newest quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs constraints clean
 
 ## quickstart: set everything up and compare the methods on a small generated world
 quickstart: $(INSTALLED)
@@ -14,6 +17,24 @@ quickstart: $(INSTALLED)
 ## test: set everything up and run all tests but the heavy ones
 test: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q -n 2 --dist loadfile -m "not experiments"
+
+## test-lowest: the tests with the lowest versions that pyproject.toml allows, but torch of constraints.txt
+test-lowest:
+	test -x $(LOWEST)/python || $(PYTHON) -m venv .venv-lowest
+	$(LOWEST)/pip install --quiet --disable-pip-version-check uv
+	grep "^torch==" constraints.txt > .venv-lowest/torch.txt
+	$(LOWEST)/uv pip compile --quiet --python $(LOWEST)/python --resolution lowest-direct --extra dev \
+		--constraint .venv-lowest/torch.txt --output-file .venv-lowest/lowest.txt pyproject.toml
+	$(LOWEST)/pip install --quiet --disable-pip-version-check -c .venv-lowest/lowest.txt -e ".[dev]"
+	$(TEST_ENV) $(LOWEST)/pytest -q -n 2 --dist loadfile -m "not experiments"
+
+## test-newest: the tests with the newest versions there are, but torch of constraints.txt
+test-newest:
+	test -x $(NEWEST)/python || $(PYTHON) -m venv .venv-newest
+	grep "^torch==" constraints.txt > .venv-newest/torch.txt
+	$(NEWEST)/pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
+		-c .venv-newest/torch.txt -e ".[dev]"
+	$(TEST_ENV) $(NEWEST)/pytest -q -n 2 --dist loadfile -m "not experiments"
 
 ## test-experiments: the heavy end-to-end tests
 test-experiments: $(INSTALLED)
@@ -79,4 +100,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 ## clean: remove everything that make and the experiments made, the results too, but no file that git keeps
 clean:
 	-git clean -fdXq -- reports
-	rm -rf .venv .synthbench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-newest .synthbench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

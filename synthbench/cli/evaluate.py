@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -85,7 +86,8 @@ def evaluate(
     settings = {key: value for each in evaluators.values() for key, value in each.model_dump().items()}
     _print_table(suite, evaluations, settings)
     if json_file is not None:
-        about = {"model": model, **_versions(), "settings": settings}
+        average = None if is_own(suite) else _average(SUITES[suite], evaluations)
+        about = {"model": model, **_versions(), "settings": settings, "average": average}
         _write_json(json_file, _report(about, identity, evaluations, missing))
 
 
@@ -200,7 +202,26 @@ def _print_table(name: str, evaluations: Mapping[str, "Evaluation"], settings: M
         counts = [f"{known[name]:,.0f}" for name in suite.counts.values()]
         scores = (f"{100 * known[name]:.2f}" if name in known else "" for name in suite.columns.values())
         table.add_row(task, *counts, *scores)
+    if names := suite.average_over(evaluations):
+        table.add_section()
+        table.add_row(f"average of {len(names)}", *("" for _ in suite.counts), *_averages(suite, evaluations))
     console().print(table)
+
+
+def _averages(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> Iterator[str]:
+    """Yield each column's mean over the averaged tasks; "" where one of them has no such score."""
+    scores = [evaluations[name].scores for name in suite.average_over(evaluations)]
+    for column in suite.columns.values():
+        values = [each[column] for each in scores if column in each]
+        yield f"{100 * fmean(values):.2f}" if len(values) == len(scores) else ""
+
+
+def _average(suite: Suite, evaluations: Mapping[str, "Evaluation"]) -> dict[str, Any] | None:
+    """Return the mean of the main scores, with the tasks that it is over; None for less than two."""
+    names = suite.average_over(evaluations)
+    scored = [evaluations[name] for name in names]
+    main = [each.scores[each.main_score] for each in scored]
+    return {"tasks": list(names), "main_score": fmean(main)} if names else None
 
 
 def _report(

@@ -1,12 +1,11 @@
 """synthbench list: the plug-ins that are installed, with their settings."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from synthbench.cli.console import console
-from synthbench.errors import UserError
+from synthbench.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,31 +15,54 @@ if TYPE_CHECKING:
 WIDTH = 100
 
 
-class Group(StrEnum):
-    """What can be listed."""
+GROUPS = ("methods", "steps", "trainers", "evaluators")
 
-    METHODS = "methods"
-    STEPS = "steps"
-    TRAINERS = "trainers"
-    EVALUATORS = "evaluators"
+
+def _complete(incomplete: str) -> list[str]:
+    from synthbench.plugin_loading import installed
+
+    known = (*GROUPS, *(name for group in GROUPS for name in installed(group)))
+    return [name for name in known if name.startswith(incomplete)]
 
 
 def list_plugins(
-    group: Annotated[Group | None, typer.Argument(help="Which plug-ins; all if not given.")] = None,
+    named: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[GROUP|NAME]",
+            help=f"{', '.join(GROUPS)}, or the name of one component; all if not given.",
+            autocompletion=_complete,
+        ),
+    ] = None,
 ) -> None:
     """List the installed methods, steps, trainers and evaluators, and the settings of each."""
+    from synthbench.plugin_loading import installed
+
+    if named is None or named in GROUPS:
+        for group in GROUPS if named is None else (named,):
+            if named is None:
+                print(f"{group.upper()}\n")
+            for name in sorted(installed(group)):
+                _print_component(group, name)
+        return
+    groups = [group for group in GROUPS if named in installed(group)]
+    if not groups:
+        known = {*GROUPS, *(name for group in GROUPS for name in installed(group))}
+        raise UserError(f"nothing installed is called '{named}'{did_you_mean(named, known)}")
+    for group in groups:
+        print(f"{group.upper()}\n")
+        _print_component(group, named)
+
+
+def _print_component(group: str, name: str) -> None:
     from synthbench.plugin_loading import component, installed
 
-    for each in [group] if group else list(Group):
-        if group is None:
-            print(f"{each.upper()}\n")
-        for name, point in sorted(installed(each).items()):
-            try:
-                plugin = component(each, name)
-            except UserError as error:
-                print(f"{name}  left out: {error}\n")
-                continue
-            _print_plugin(f"{name}  version {plugin.version}  [{point.value}]", plugin)
+    try:
+        plugin = component(group, name)
+    except UserError as error:
+        print(f"{name}  left out: {error}\n")
+        return
+    _print_plugin(f"{name}  version {plugin.version}  [{installed(group)[name].value}]", plugin)
 
 
 def _print_plugin(title: str, plugin: type[Any]) -> None:

@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 from synthbench import __version__
 from synthbench.cli import data, export, listing, plan, report, run, sandbox
 from synthbench.cli.checks import doctor, validate
+from synthbench.cli.compare import compare
 from synthbench.cli.console import INTERRUPTIONS, exit_code, heeding_termination
 from synthbench.cli.evaluate import evaluate
 from synthbench.cli.init import init
@@ -27,7 +28,6 @@ app = typer.Typer(
     help="Compare methods for making synthetic training data for sentence embeddings.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     rich_markup_mode=None,
 )
 app.command("init")(init)
@@ -35,6 +35,7 @@ app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("validate")(validate)
 app.command("report")(report.report)
+app.command("compare")(compare)
 app.command("dashboard")(report.dashboard)
 app.command("evaluate")(evaluate)
 app.command("list")(listing.list_plugins)

@@ -1,6 +1,6 @@
 """Suites of test sets and their evaluators, and finding those that are there."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -30,6 +30,13 @@ class Suite:
     needs: str
     files: str = ""
     of_pairs: str = ""
+    averaged: "tuple[TaskName, ...]" = ()
+    """The tasks whose average is printed, as the field reports it; (): all tasks."""
+
+    def average_over(self, found: "Iterable[str]") -> tuple[str, ...]:
+        """Return the tasks of those found that the average is over, none for less than two."""
+        names = tuple(name for name in found if name in (self.averaged or self.tasks))
+        return names if len(names) > 1 else ()
 
 
 SUITES = {
@@ -47,6 +54,7 @@ SUITES = {
             "pearson all": "pearson_all",
         },
         needs="SentEval's folders",
+        averaged=("STS12", "STS13", "STS14", "STS15", "STS16", "STSb", "SICK-R"),
     ),
     "reranking": Suite(
         evaluator="reranking",

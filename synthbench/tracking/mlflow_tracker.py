@@ -135,10 +135,11 @@ class MlflowTracker:
         client = self._client()
         return LiveRuns(client, self._experiment_id(client, names.experiment), names, self.home)
 
-    def load(self, experiment: str, request: str = "") -> ExperimentResult:
+    def load(self, experiment: str, request: str = "", before: int = 0) -> ExperimentResult:
         """Return the experiment's finished result that was logged last, of this `request` if one is given.
 
-        Raises UserError if there is none, it can't be read, or MLflow can't be reached.
+        With `before` it is that many results earlier. Raises UserError if there is none, it can't be read, or
+        MLflow can't be reached.
         """
         with self._failures_in_one_line("fix this and run the same command again"):
             client = self._client_with_all(experiment)
@@ -146,7 +147,11 @@ class MlflowTracker:
             fitting = [run for run in finished if request in ("", run.data.tags.get(REQUEST_TAG))]
             if not fitting:
                 raise UserError(_no_such_result(experiment, [run.info.run_name for run in finished]))
-            return _read_result(client, fitting[0].info.run_id)
+            if before >= len(fitting):
+                raise UserError(
+                    f"'{experiment}' has {len(fitting)} tracked results, none {before} before the last"
+                )
+            return _read_result(client, fitting[before].info.run_id)
 
     def newest(self) -> Iterator[ExperimentResult]:
         """Yield the newest finished result of each experiment with its overrides, the one logged last first.

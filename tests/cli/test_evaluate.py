@@ -12,11 +12,12 @@ from sentence_transformers import SentenceTransformer
 from typer.testing import CliRunner
 from wording import refused, worded
 
-from synthbench.cli.evaluate import evaluate
+from synthbench.cli.evaluate import _average, _averages, evaluate
 from synthbench.cli.suites import SUITES, find_tasks, in_short
 from synthbench.errors import UserError
 from synthbench.models import artifact, encoder
 from synthbench.models.pretrained import Pretrained, build_cross_encoder
+from synthbench.plugins import Evaluation
 from synthbench.sources.tasks import TASKS
 
 STS13_SIZES = {"FNWN": 189, "headlines": 750, "OnWN": 561}
@@ -309,3 +310,23 @@ def test_the_transfer_suite_scores_encoders_only(mrpc: Path, untrained: Path, tm
     build_cross_encoder(Pretrained(model=bert, num_layers=1), 0, "cpu").save(str(tmp_path / "cross"))
     _, problem = _run(str(tmp_path / "cross"), *given)
     worded(str(problem), "'transfer'", str(tmp_path / "cross"), "pairs")
+
+
+def test_the_average_is_that_of_the_field_s_tasks() -> None:
+    """SICK-R-all holds SICK-R's pairs again, so it counts in no average."""
+    sts = SUITES["sts"]
+    found = ("STS12", "STSb", "SICK-R-all", "STS17-en-en")
+    assert sts.average_over(found) == ("STS12", "STSb")
+    assert sts.average_over(["STS12"]) == ()
+    assert len(sts.average_over(sts.tasks)) == 7
+
+
+def test_a_column_s_average_needs_the_score_of_every_task() -> None:
+    """F1 of MRPC alone is no average of the transfer tasks."""
+    suite = SUITES["transfer"]
+    found = {
+        "MR": Evaluation({"accuracy": 0.8}, "accuracy", 10),
+        "MRPC": Evaluation({"accuracy": 0.7, "f1": 0.9}, "accuracy", 10),
+    }
+    assert list(_averages(suite, found)) == ["75.00", "", ""]
+    assert _average(suite, found) == {"tasks": ["MR", "MRPC"], "main_score": pytest.approx(0.75)}

@@ -102,3 +102,17 @@ def test_two_packages_may_not_offer_one_name(project: Project, install: Callable
     assert "dino  version " in listed.out
     called = project.call("validate", project.file)
     assert (called.code, both in called.errors[0]) == (2, True)
+
+
+def test_one_component_is_listed_with_its_group_and_every_setting(project: Project) -> None:
+    called = project.call("list", "augsbert")
+    assert (called.code, called.err) == (0, "")
+    assert called.out.startswith("METHODS\n\naugsbert  version 1  [")
+    assert "syncse" not in called.out
+    assert "sampler.size whole number, at least 1 required" in " ".join(called.out.split())
+
+
+def test_an_unknown_component_is_one_line(project: Project) -> None:
+    called = project.call("list", "augsbrt")
+    assert (called.code, called.out) == (2, "")
+    assert called.errors == ["nothing installed is called 'augsbrt'; did you mean 'augsbert'?"]

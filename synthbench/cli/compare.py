@@ -1,0 +1,76 @@
+"""`synthbench compare`: two tracked results, row by row."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from synthbench.cli.console import console
+from synthbench.errors import UserError
+from synthbench.home import home
+
+if TYPE_CHECKING:
+    from synthbench.reporting.results import ExperimentResult
+
+WHICH = "Experiment file, or an experiment's name: its result tracked last. NAME~1: the result before."
+
+
+def compare(
+    first: Annotated[str, typer.Argument(metavar="A", help=WHICH)],
+    second: Annotated[str, typer.Argument(metavar="B", help="As A.")],
+) -> None:
+    """Compare two experiments, or two results of one: the rows of B minus the same rows of A.
+
+    Computes nothing. Intervals and p values are those of the reports (docs/statistics.md).
+    """
+    from synthbench.reporting.model.comparison_section import comparison_section
+    from synthbench.reporting.model.two_results import comparison_of, differing_settings, rows_of_one
+    from synthbench.reporting.render.terminal import terminal_section
+
+    results = _result(first), _result(second)
+    if results[0].identity == results[1].identity:
+        raise UserError(f"{first} and {second} are the same result; {_earlier(first)} is the one before")
+    section = comparison_section(comparison_of(*results))
+    if section is None:
+        raise UserError(f"{first} and {second}: no row with scores is in both")
+    for label, result in zip("AB", results, strict=True):
+        print(f"{label}: {result.title} ({result.identity[:12]})")
+    output = console()
+    output.print(terminal_section(section))
+    for label, rows in zip("AB", rows_of_one(*results), strict=True):
+        if rows:
+            print(f"only in {label}: {', '.join(rows)}")
+    for line in differing_settings(*results):
+        print(f"set otherwise: {line}")
+
+
+def _result(named: str) -> "ExperimentResult":
+    """Return the tracked result that an argument names. Raises UserError if there is none."""
+    from synthbench.tracking.mlflow_tracker import MlflowTracker
+
+    name, before = _parted(named)
+    return MlflowTracker(home()).load(_experiment(name), before=before)
+
+
+def _parted(named: str) -> tuple[str, int]:
+    """Return "study~2" as ("study", 2)."""
+    found = re.fullmatch(r"(.+)~([0-9]{1,4})", named)
+    return (found[1], int(found[2])) if found else (named, 0)
+
+
+def _earlier(named: str) -> str:
+    name, before = _parted(named)
+    return f"{name}~{before + 1}"
+
+
+def _experiment(name: str) -> str:
+    """Return the name of the experiment in a file; a name alone stays as it is."""
+    from synthbench.config.documents import read_document
+
+    if not name.endswith((".yaml", ".yml")):
+        return name
+    found = read_document(Path(name)).data.get("experiment")
+    if not isinstance(found, str):
+        raise UserError(f"{name}: has no `experiment: NAME`")
+    return found
