@@ -1,4 +1,7 @@
-"""What our processes do first: opt out of telemetry, wait idly; some also end with their parent."""
+"""What our processes do first: opt out of telemetry, wait idly; some also end with their parent.
+
+Also, how many cores they may use.
+"""
 
 import os
 import signal
@@ -6,11 +9,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 
 SECONDS_BETWEEN_LOOKS = 1
 SPINS = "1000"
 """Turns of the waiting loop, microseconds in all, before a thread sleeps."""
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""A container's share of the processor's time, as Linux has it: microseconds in a period, or "max"."""
 # HF's libraries and MLflow all understand "true"; MLflow does not understand "1" for DO_NOT_TRACK.
 OPT_OUTS = {
     "DO_NOT_TRACK": "true",
@@ -38,6 +45,36 @@ def wait_idly() -> None:
     """
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+
+
+def usable_cores() -> int:
+    """Return how many CPU cores this process may use, at least 1.
+
+    The system may leave it fewer than there are (taskset, Slurm), and a container may have a quota of their
+    time. More threads than that would wait for each other.
+    """
+    affinity = getattr(os, "sched_getaffinity", None)
+    left = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return max(1, min([left, *_quota()]))
+
+
+def threads_each(num_processes: int) -> int:
+    """Return how many threads each of so many processes has, at least 1: at most OMP_NUM_THREADS."""
+    return max(1, min([usable_cores() // num_processes, *_limit()]))
+
+
+def _quota() -> Iterator[int]:
+    """Yield the whole cores that a container's quota comes to, if it has one."""
+    with suppress(OSError, ValueError):
+        quota, period = QUOTA.read_text(encoding="ascii").split()
+        if quota != "max":
+            yield int(quota) // int(period)
+
+
+def _limit() -> Iterator[int]:
+    """Yield the user's limit, if there is one; for nested loops, it is a list."""
+    with suppress(ValueError):
+        yield int(os.environ.get("OMP_NUM_THREADS", "").partition(",")[0])
 
 
 def follow_parent(parent: int) -> None:

@@ -41,7 +41,9 @@ class Runtime(BaseModel):
 
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, mps")
     threads: int | None = Field(
-        None, ge=1, description="CPU threads of one process; null: all cores divided by `--jobs`"
+        None,
+        ge=1,
+        description="CPU threads of one process; null: the cores that it may use, divided by `--jobs`",
     )
     batch_tokens: int = Field(4096, ge=16, description="tokens in one inference batch")
     sequences: int | None = Field(

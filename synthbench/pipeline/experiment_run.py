@@ -1,6 +1,5 @@
 """A run of an experiment, from its plan to tracked results and a report."""
 
-import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -34,6 +33,7 @@ from synthbench.pipeline.results.audits import deliver_sheet
 from synthbench.pipeline.results.collect import collect, request
 from synthbench.pipeline.results.so_far import runs_so_far
 from synthbench.plugins import ChatModel
+from synthbench.processes import threads_each
 from synthbench.reporting.files import (
     current_report,
     make_report_folder,
@@ -177,7 +177,7 @@ def _runtime(experiment: Experiment, jobs: int) -> Runtime:
     """Divide the cores among the processes, unless the experiment sets the threads or a cluster has them."""
     if experiment.runtime.threads is not None or experiment.runtime.executor == "ray":
         return experiment.runtime
-    return experiment.runtime.model_copy(update={"threads": max(1, (os.cpu_count() or 1) // jobs)})
+    return experiment.runtime.model_copy(update={"threads": threads_each(jobs)})
 
 
 def _remember_addresses(store: Store, plan: Plan, progress: RunProgress) -> None:

@@ -78,7 +78,7 @@ def fit(job: Job, settings: TrainingSettings, context: TrainingContext) -> Train
     checkpoints = Checkpoints(context.checkpoints)
     resumed = joint.of_the_first(_resumable(checkpoints, context) if joint.is_first() else None)
     with (
-        _freed_memory_kept(),
+        freed_memory_kept(),
         isolated(job.model.device, context.seed),
         products_in(settings.precision),
     ):
@@ -374,7 +374,7 @@ def _best(history: History) -> dict[str, Any] | None:
 
 
 @contextmanager
-def _freed_memory_kept() -> Iterator[None]:
+def freed_memory_kept() -> Iterator[None]:
     """Let this process keep what it frees within the block, instead of giving it back and asking for it anew.
 
     glibc hands large blocks back to the kernel at once, and gets them again page by page, filled with zeros:

@@ -17,6 +17,7 @@ from synthbench.models.work import Work
 from synthbench.pipeline.engine.devices import lacks_nvidia
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.gpus import Gpu
+from synthbench.processes import threads_each
 from synthbench.runtime import Runtime
 
 CPU = "CPU"
@@ -66,7 +67,7 @@ def this_machine(runtime: Runtime, store: Store) -> Machine:
     An existing store keeps the measurement.
     """
     device = _device(runtime)
-    threads = runtime.threads or os.cpu_count() or 1
+    threads = runtime.threads or threads_each(1)
     key = json.dumps([platform.node(), platform.processor(), os.cpu_count(), device])
     file = store.root / "machines" / f"{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
     rate = _kept(file)

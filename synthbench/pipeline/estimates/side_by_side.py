@@ -10,6 +10,7 @@ from synthbench.pipeline.engine.ray_executor import GB, Needs
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.estimates.facts import Known
 from synthbench.pipeline.estimates.needs import needs_of
+from synthbench.processes import usable_cores
 from synthbench.runtime import Runtime
 
 
@@ -25,7 +26,7 @@ class Room:
     def here(cls, runtime: Runtime) -> "Room":
         """Return what a run with these settings may use of this machine."""
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / GB
-        return cls(len(local_gpus(runtime.device)), os.cpu_count() or 1, memory)
+        return cls(len(local_gpus(runtime.device)), usable_cores(), memory)
 
     def most(self, need: Needs) -> tuple[int, str]:
         """Return how many stages with this need have room at once, at least 1, and what is scarcest."""

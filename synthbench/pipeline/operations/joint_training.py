@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.jobs import worker_context
 from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.processes import disable_telemetry, follow_parent
+from synthbench.processes import disable_telemetry, follow_parent, threads_each
 from synthbench.runtime import Progress, ProgressTask, Runtime, device_name
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def train_together(train: Train, num_devices: int, inputs: Mapping[str, Path], w
     Raises UserError if there are too few devices, if one of the processes does, or if one dies.
     """
     devices = _devices(work.runtime, num_devices)
-    threads = max(1, (work.runtime.threads or os.cpu_count() or 1) // num_devices)
+    threads = max(1, (work.runtime.threads or threads_each(1)) // num_devices)
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as stack:
         processes = {}
         for rank, device in enumerate(devices):
