@@ -1,5 +1,6 @@
 """`synthbench export`: results, models and data sets in the formats of other programs."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,14 +31,25 @@ def mteb(
     seeds: Seeds = None,
     data: Data = None,
 ) -> None:
-    """Write the scores of the last tracked run in mteb's layout, a folder for each variant and seed."""
+    """Write the scores of the last tracked run in mteb's layout, a folder for each variant and seed.
+
+    Scores on data that do not have the published content are named and left out.
+    """
     from synthbench.exporting.folders import new_folder
     from synthbench.exporting.mteb_results import write_results
+    from synthbench.pipeline.engine.artifacts import Artifacts
+    from synthbench.pipeline.engine.stores import open_store
+    from synthbench.pipeline.invocation import load_invocation
+    from synthbench.pipeline.planning import make_outline
 
-    result = tracked_result(file, overrides(profile, assignments, variant, seeds, data))
+    changes = overrides(profile, assignments, variant, seeds, data)
+    result = tracked_result(file, changes)
+    plan = make_outline(load_invocation(file, changes).experiment)
     with new_folder(to) as folder:
-        number = write_results(result, folder)
-    print(f"{to}: {number} files of results")
+        written = write_results(result, list(plan.stages.values()), Artifacts(open_store()), folder)
+    for name, reason in written.left_out.items():
+        print(f"not exported: {name}: {reason}", file=sys.stderr)
+    print(f"{to}: {written.num_files} files of results")
 
 
 def tracked_result(file: Path, changes: "Overrides") -> "ExperimentResult":
