@@ -2,17 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from synthbench.cli.export_dataset import export_dataset
 from synthbench.cli.export_model import export_model
 from synthbench.cli.options import Assignments, Data, File, Profile, Seeds, Variants, overrides
-
-if TYPE_CHECKING:
-    from synthbench.config.overrides import Overrides
-    from synthbench.reporting.results import ExperimentResult
 
 app = typer.Typer(no_args_is_help=True)
 app.command("model")(export_model)
@@ -37,26 +33,15 @@ def mteb(
     """
     from synthbench.exporting.folders import new_folder
     from synthbench.exporting.mteb_results import write_results
+    from synthbench.exporting.tracked import tracked
     from synthbench.pipeline.engine.artifacts import Artifacts
     from synthbench.pipeline.engine.stores import open_store
-    from synthbench.pipeline.invocation import load_invocation
     from synthbench.pipeline.planning import make_outline
 
-    changes = overrides(profile, assignments, variant, seeds, data)
-    result = tracked_result(file, changes)
-    plan = make_outline(load_invocation(file, changes).experiment)
+    experiment, result = tracked(file, overrides(profile, assignments, variant, seeds, data))
+    plan = make_outline(experiment)
     with new_folder(to) as folder:
         written = write_results(result, list(plan.stages.values()), Artifacts(open_store()), folder)
     for name, reason in written.left_out.items():
         print(f"not exported: {name}: {reason}", file=sys.stderr)
     print(f"{to}: {written.num_files} files of results")
-
-
-def tracked_result(file: Path, changes: "Overrides") -> "ExperimentResult":
-    """Return the result of the last tracked run of this file and these overrides.
-
-    Raises UserError if there is none.
-    """
-    from synthbench.exporting.tracked import tracked
-
-    return tracked(file, changes)[1]
