@@ -101,7 +101,8 @@ def onednn_is_faster() -> bool:
     """
     import torch
 
-    if not (_is_amd() and torch.backends.cpu.get_cpu_capability() == "AVX512"):
+    has_switch = hasattr(torch.backends.mkldnn, "matmul")  # since torch 2.9
+    if not (has_switch and _is_amd() and torch.backends.cpu.get_cpu_capability() == "AVX512"):
         return False
     generator = torch.Generator().manual_seed(0)
     inputs, weights = (torch.randn(_PROBED_SIZE, _PROBED_SIZE, generator=generator) for _ in range(2))

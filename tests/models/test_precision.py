@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -126,6 +127,14 @@ def test_onednn_is_left_on_cpus_that_gain_nothing(
     assert not precision.onednn_is_faster()
 
     precision.onednn_is_faster.cache_clear()
+
+
+def test_onednn_is_left_by_versions_of_torch_that_cannot_switch_to_it(
+    on_amd: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends, "mkldnn", SimpleNamespace())
+
+    assert not precision.onednn_is_faster()
 
 
 def test_bf16_changes_vectors_and_scores_a_little(sentence_encoder: Path, bert: Path) -> None:
