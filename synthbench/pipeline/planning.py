@@ -28,7 +28,7 @@ from synthbench.pipeline.operations.auditing import AuditLabels
 from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, ReadOwnTask, ReadSource
 from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.generation import SOURCE, Generate, GenerateShard
-from synthbench.pipeline.operations.preparation import ApplyStep, Prepare
+from synthbench.pipeline.operations.preparation import ApplyStep, Prepare, PrepareShard
 from synthbench.pipeline.operations.training import DATA, PAUSED, Select, Train
 from synthbench.plugin_loading import component
 from synthbench.plugins import GeneratedData, Method, Need
@@ -206,7 +206,8 @@ class _Planner:
         inputs |= {AGAINST + name: self._source(name) for name in others if name not in self.absent}
         step = steps[0]
         if step.plugin.is_plain:
-            return self._add(Stage(Prepare(steps), inputs, address.label), address.key)
+            whole = Stage(Prepare(steps), inputs, address.label)
+            return self._in_shards(whole, PrepareShard, address.key, divided=bool(Prepare(steps).searching))
         for name, need in step.plugin.needs().items():
             learnt = {source: self._training_source(source, address) for source in others}
             inner = address.within(f"{step.name}.{name}", f"{name} of {step.name} for {address.label}")
@@ -234,22 +235,25 @@ class _Planner:
         operation = Generate(name, method, llm if method.needs_llm() else None, is_chained)
         whole = Stage(operation, inputs, f"{name} for {address.label}")
         key = f"{address.key}|generate.{name}"
-        shards = tuple(
-            self._add(shard, f"{key}.{number}") for number, shard in enumerate(self._shards(whole, operation))
-        )
-        return self._add(replace(whole, shards=shards), key)
+        return self._in_shards(whole, GenerateShard, key, divided=method.can_be_sharded())
 
-    def _shards(self, whole: Stage, operation: Generate) -> Iterator[Stage]:
-        """Yield the shards of a Generate stage, none if its work is not divided."""
-        of = self.experiment.runtime.shards
-        if of == 1 or not operation.plugin.can_be_sharded():
-            return
+    def _in_shards(
+        self, whole: Stage, kind: type[GenerateShard | PrepareShard], key: str, *, divided: bool
+    ) -> Stage:
+        """Add a stage, after as many shards of this kind as its work is divided into."""
+        of = self.experiment.runtime.shards if divided else 1
+        operation: Any = whole.operation
         given = {each.name: getattr(operation, each.name) for each in fields(operation)}
-        for number in range(of):
-            label = f"{whole.label}, shard {number + 1} of {of}"
-            yield Stage(
-                GenerateShard(**given, shard=Shard(number, of)), whole.inputs, label, paid_by=whole.identity
+        shards = []
+        for number in range(of if of > 1 else 0):
+            shard = Stage(
+                kind(**given, shard=Shard(number, of)),
+                whole.inputs,
+                f"{whole.label}, shard {number + 1} of {of}",
+                paid_by=whole.identity,
             )
+            shards.append(self._add(shard, f"{key}.{number}"))
+        return self._add(replace(whole, shards=tuple(shards)), key)
 
     def _need(
         self,

@@ -1,6 +1,7 @@
 """Steps that drop records for what their sentences are like."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -158,17 +159,21 @@ class DropOverlap(Step):
         """Return the sources that it compares with."""
         return self.sources
 
+    def can_be_sharded(self) -> bool:
+        """Each sentence is looked up by itself; a pair takes no time."""
+        return self.by != PAIR
+
     def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the records that have nothing in common with the sources."""
-        found = {name: context.source(name) for name in self.sources}
-        rows = {name: data.text_rows() for name, data in found.items() if data is not None}
         if self.by == PAIR:
-            index = TestIndex(rows, checks=())
+            index = TestIndex(_rows(self.sources, context), checks=())
             return [record for record in records if not index.has_pair(record.texts())]
-        texts = list(dict.fromkeys(text for record in records for text in record.texts()))
-        finder = TestIndex(rows, checks=(Check(self.by),)).finders[Check(self.by)]
-        known = {text for text, found in zip(texts, finder.find(texts), strict=True) if found}
+        known = context.found(self, distinct_texts(records))[self.by]
         return [record for record in records if known.isdisjoint(record.texts())]
+
+    def find(self, texts: Sequence[str], context: StepContext) -> Mapping[str, AbstractSet[str]]:
+        """Return the texts that are in the sources."""
+        return _found(TestIndex(_rows(self.sources, context), checks=(Check(self.by),)), texts)
 
 
 class DropContaminated(Step):
@@ -192,14 +197,37 @@ class DropContaminated(Step):
         """Return the test sets."""
         return self.sources
 
+    def can_be_sharded(self) -> bool:
+        """Each sentence is looked up by itself."""
+        return True
+
     def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the records without a sentence of the test sets."""
-        found = {name: context.source(name) for name in self.sources}
-        rows = {name: data.text_rows() for name, data in found.items() if data is not None}
-        texts = list(dict.fromkeys(text for record in records for text in record.texts()))
-        for check, finder in TestIndex(rows, near=self.near).finders.items():
-            known = {text for text, found in zip(texts, finder.find(texts), strict=True) if found}
+        for check, known in context.found(self, distinct_texts(records)).items():
             kept = [record for record in records if known.isdisjoint(record.texts())]
             context.count_dropped(check, len(records) - len(kept))
             records = kept
         return records
+
+    def find(self, texts: Sequence[str], context: StepContext) -> Mapping[str, AbstractSet[str]]:
+        """Return the texts that are in the test sets, by check."""
+        return _found(TestIndex(_rows(self.sources, context), near=self.near), texts)
+
+
+def distinct_texts(records: Iterable[Record]) -> tuple[str, ...]:
+    """Return the distinct sentences of records, in order."""
+    return tuple(dict.fromkeys(text for record in records for text in record.texts()))
+
+
+def _rows(sources: Sequence[str], context: StepContext) -> dict[str, list[tuple[str, ...]]]:
+    """Return the sentences of each source whose data are there."""
+    found = {name: context.source(name) for name in sources}
+    return {name: list(data.text_rows()) for name, data in found.items() if data is not None}
+
+
+def _found(index: TestIndex, texts: Sequence[str]) -> dict[str, AbstractSet[str]]:
+    """Return the texts that each of the index's checks finds."""
+    return {
+        check.value: {text for text, numbers in zip(texts, finder.find(texts), strict=True) if numbers}
+        for check, finder in index.finders.items()
+    }

@@ -4,9 +4,10 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from synthbench.api import (
     Runtime,
     ScoredPair,
     Sentence,
+    Step,
+    StepContext,
     SyntheticDataset,
     Triplet,
 )
@@ -138,6 +141,9 @@ class Context:
 
     def source(self, name: str) -> SyntheticDataset | None:
         return self.datasets.get(name)
+
+    def found(self, step: Step, texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
+        return step.find(texts, cast("StepContext", self))
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         self.counted[reason] = self.counted.get(reason, 0) + amount

@@ -12,8 +12,7 @@ from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.estimator import Estimate, Estimator
 from synthbench.pipeline.estimates.facts import Known, Piece, asked, expected
-from synthbench.pipeline.operations.asking import AskingOperation
-from synthbench.pipeline.operations.generation import SHARD_KEY
+from synthbench.pipeline.operations.asking import SHARD_KEY, AskingOperation
 from synthbench.plugins import Method
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from synthbench.models.work import BYTES, FORWARD, Expected, Work, Writing, read
 from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
-from synthbench.pipeline.operations.asking import LLM_KEY, NEED
+from synthbench.pipeline.operations.asking import LLM_KEY, NEED, SHARD_KEY
 from synthbench.pipeline.operations.data import ReadSource
-from synthbench.pipeline.operations.generation import SHARD_KEY, SOURCE
+from synthbench.pipeline.operations.generation import SOURCE
 from synthbench.pipeline.operations.preparation import RECIPE, Prepare
 from synthbench.pipeline.operations.training import DATA, PAUSED
 from synthbench.plugin_loading import component

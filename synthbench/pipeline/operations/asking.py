@@ -4,6 +4,7 @@ import math
 import socket
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -24,7 +25,7 @@ from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.plugin_calls import PluginOperation
-from synthbench.plugins import ChatModel, Component
+from synthbench.plugins import ChatModel, Component, Step
 from synthbench.runtime import Progress, Runtime, use_threads
 
 P = TypeVar("P", bound=Component)
@@ -32,6 +33,8 @@ NEED = "need:"
 AGAINST = "against:"
 LLM_KEY = "experiment.llm"
 """Where a configuration holds the LLM; no plug-in has a setting of this name."""
+SHARD_KEY = "experiment.shard"
+"""Where a configuration says which shard of a stage it is; no plug-in has a setting of this name."""
 SECONDS_TO_ANSWER = 5.0
 
 
@@ -41,6 +44,19 @@ class Shard:
 
     number: int
     of: int
+
+
+@dataclass(frozen=True)
+class Searched:
+    """The texts that shards have searched, and what each step found in them, by reason."""
+
+    texts: AbstractSet[str]
+    found: Mapping[str, Mapping[str, AbstractSet[str]]]
+
+
+def key_of(step: Step) -> str:
+    """Return a name for a step with these settings; equal steps find the same."""
+    return f"{type(step).__qualname__} {step.model_dump_json()}"
 
 
 @dataclass(frozen=True)
@@ -118,6 +134,7 @@ class Context:
     endpoint: Endpoint | None = None
     local: LocalModel | None = None
     shard: Shard | None = None
+    searched: Searched | None = None
     dropped: Counter[str] = field(default_factory=Counter)
     measured: dict[str, float] = field(default_factory=dict)
 
@@ -180,6 +197,16 @@ class Context:
         """Read a further source of a step; None if its data are missing."""
         folder = self.inputs.get(AGAINST + name)
         return None if folder is None else read_dataset(folder)
+
+    def found(self, step: Step, texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
+        """Return what a step finds in texts, from shards where they have searched them."""
+        found = {} if self.searched is None else self.searched.found.get(key_of(step), {})
+        if self.searched is None or not found:
+            return step.find(texts, self)
+        # A step before it may have made texts that no shard saw.
+        unseen = [text for text in texts if text not in self.searched.texts]
+        new = step.find(unseen, self) if unseen else {}
+        return {reason: known | new.get(reason, set()) for reason, known in found.items()}
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:
         """Count candidates that were dropped on purpose."""

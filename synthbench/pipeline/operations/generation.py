@@ -16,15 +16,13 @@ from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import dataset_folder, read_dataset
 from synthbench.pipeline.engine.stage import SHARD
 from synthbench.pipeline.engine.workspace import Journal, Workspace, as_line
-from synthbench.pipeline.operations.asking import AskingOperation, Context, Shard, from_entry
+from synthbench.pipeline.operations.asking import SHARD_KEY, AskingOperation, Context, Shard, from_entry
 from synthbench.pipeline.operations.plugin_calls import checked
 from synthbench.plugins import Method, Unit
 
 SOURCE = "source:"
 BARE_FILE = "bare.jsonl"
 UNITS_FILE, COUNTS_FILE = "units.jsonl", "counts.json"
-SHARD_KEY = "experiment.shard"
-"""Where a configuration says which shard of a stage it is; no plug-in has a setting of this name."""
 _REASONS_SHOWN = 5
 
 

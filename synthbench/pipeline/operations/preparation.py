@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,13 +10,22 @@ from synthbench.config.experiment import PrepareStep
 from synthbench.data.dataset import Manifest, SyntheticDataset
 from synthbench.data.records import Record
 from synthbench.errors import UserError
-from synthbench.pipeline.engine.artifacts import read_dataset, write_dataset
-from synthbench.pipeline.engine.stage import Operation
+from synthbench.pipeline.engine.artifacts import read_dataset, read_json, write_dataset, write_json
+from synthbench.pipeline.engine.stage import SHARD, Operation
 from synthbench.pipeline.engine.workspace import Workspace
-from synthbench.pipeline.operations.asking import AskingOperation, Context
+from synthbench.pipeline.operations.asking import (
+    SHARD_KEY,
+    AskingOperation,
+    Context,
+    Searched,
+    Shard,
+    key_of,
+)
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Step
+from synthbench.preparing.drops import distinct_texts
 
+FOUND_FILE = "found.json"
 RECIPE = "steps"
 """What a stage of plain steps is called, in place of a plug-in's name."""
 
@@ -38,9 +47,52 @@ class Prepare(Operation):
         """Return each step with its version."""
         return {"steps": [dict(step.identity()) for step in self.steps]}
 
+    @property
+    def searching(self) -> tuple[PrepareStep, ...]:
+        """The steps whose search can be shared."""
+        return tuple(step for step in self.steps if step.plugin.can_be_sharded())
+
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
-        """Apply the steps in order."""
-        write_dataset(apply_steps(read_dataset(inputs["data"]), self.steps, Context(inputs, work)), work)
+        """Apply the steps in order; shards, if there are any, have searched the texts."""
+        data = read_dataset(inputs["data"])
+        shards = [folder / FOUND_FILE for name, folder in inputs.items() if name.startswith(SHARD)]
+        searched = _together(map(read_json, shards), frozenset(distinct_texts(data))) if shards else None
+        write_dataset(apply_steps(data, self.steps, Context(inputs, work, searched=searched)), work)
+
+
+@dataclass(frozen=True)
+class PrepareShard(Prepare):
+    """Searches every n-th text for a Prepare stage, which has the same inputs."""
+
+    shard: Shard = field(kw_only=True)
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the steps that search, and which shard this is."""
+        steps = [dict(step.identity()) for step in self.searching]
+        return {"steps": steps, SHARD_KEY: asdict(self.shard)}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        """Write the texts that each step finds, by reason, in their order."""
+        context = Context(inputs, work, shard=self.shard)
+        texts = distinct_texts(read_dataset(inputs["data"]))
+        mine = [text for number, text in enumerate(texts) if context.is_mine(number)]
+        found = {key_of(step.plugin): step.plugin.find(mine, context) for step in self.searching}
+        rows = {
+            key: {reason: [text for text in mine if text in known] for reason, known in of_step.items()}
+            for key, of_step in found.items()
+        }
+        work.output.mkdir(parents=True, exist_ok=True)
+        write_json(work.output / FOUND_FILE, rows)
+
+
+def _together(shards: Iterable[Mapping[str, Mapping[str, Sequence[str]]]], texts: frozenset[str]) -> Searched:
+    """Return what all shards found."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for shard in shards:
+        for key, of_step in shard.items():
+            for reason, known in of_step.items():
+                found.setdefault(key, {}).setdefault(reason, set()).update(known)
+    return Searched(texts, found)
 
 
 @dataclass(frozen=True)
