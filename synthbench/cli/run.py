@@ -23,6 +23,7 @@ from synthbench.cli.options import (
     store_line,
 )
 from synthbench.cli.report import OutputFolder
+from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.pipeline.engine.runner import Report
@@ -48,7 +49,8 @@ def run(
         str | None, typer.Option(metavar="local|ray", help="What runs the stages [runtime.executor].")
     ] = None,
     address: Annotated[
-        str | None, typer.Option(help="Ray cluster: HOST:PORT, or auto [runtime.address].")
+        str | None,
+        typer.Option(help="Ray cluster, for --executor ray: HOST:PORT, or auto [runtime.address]."),
     ] = None,
     force: Annotated[
         list[str] | None, typer.Option(metavar="STAGE", help="Compute again: a kind, or a glob over stages.")
@@ -66,7 +68,7 @@ def run(
     progress.say(store_line())
     progress.say(f"reading {file}")
     allow_code_beside(file, allow_code)
-    where = {"runtime.executor": executor, "runtime.address": address}
+    where = {"runtime.executor": _executor(executor, address), "runtime.address": address}
     assignments = [*(assignments or []), *(f"{key}={value}" for key, value in where.items() if value)]
     invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))
     try:
@@ -74,6 +76,13 @@ def run(
     except INTERRUPTIONS as interruption:
         print(f"interrupted; finished work is kept. To resume: {_this_command()}", file=sys.stderr)
         raise typer.Exit(exit_code(interruption)) from None
+
+
+def _executor(executor: str | None, address: str | None) -> str | None:
+    """Return what runs the stages, as far as the command says; only Ray has an address."""
+    if address and executor == "local":
+        raise UserError(f"--address {address} is of a Ray cluster; leave out --executor local")
+    return executor or ("ray" if address else None)
 
 
 def _run(invocation: "Invocation", progress: "RunProgress", how: tuple[int, list[str]], output: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hub_cache import SENTENCES
 from small_experiment import Project
-from wording import worded
+from wording import refused, worded
 
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.operations.training import Train
@@ -273,3 +273,13 @@ def test_more_jobs_than_gpus_are_one_line_and_spend_nothing(
     worded(line, "--jobs 3", "2 GPUs", "use --jobs 2", "runtime.resources.", "0.5")
     assert not list((project.home / "store").glob("artifacts/*"))
     assert "side by side with --jobs, at most: " in project.call("plan", project.file, *on_gpus).out
+
+
+def test_an_address_without_a_cluster_is_refused_and_one_alone_means_ray() -> None:
+    from synthbench.cli.run import _executor
+
+    assert _executor(None, None) is None
+    assert _executor(None, "auto") == "ray"
+    assert _executor("ray", "auto") == "ray"
+    with refused("--address auto", "--executor local"):
+        _executor("local", "auto")

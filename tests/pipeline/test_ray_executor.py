@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +22,10 @@ from synthbench.pipeline.engine.ray_executor import (
     _carry_out,
     _Code,
     _faults,
+    _Found,
+    _look,
+    _marker,
+    _own_code,
     ray_cluster,
 )
 from synthbench.pipeline.engine.stage import Stage
@@ -79,14 +84,28 @@ def test_what_no_node_can_hold_is_refused_each_sort_once() -> None:
 
 def test_a_node_with_other_code_or_without_the_folder_is_named(tmp_path: Path) -> None:
     ours, theirs = _Code("1.0", "abcdefghijk", "3.11.7"), _Code("1.1", "zyxwvutsrq", "3.12.1")
-    assert list(_faults(SMALL, ours, ours, None)) == []
-    (other,) = _faults(SMALL, theirs, ours, None)
+    assert list(_faults(SMALL, _Found(ours), ours, None)) == []
+    (other,) = _faults(SMALL, _Found(theirs), ours, None)
     assert other == (
         "node alpha (10.0.0.1): has synthbench 1.1 (content zyxwvuts, Python 3.12.1), this machine 1.0"
         " (content abcdefgh, Python 3.11.7); install the same"
     )
-    (unseen,) = _faults(SMALL, ours, ours, tmp_path)
+    (unseen,) = _faults(SMALL, _Found(ours, sees=False), ours, tmp_path)
     assert f"does not see {tmp_path}; set SYNTHBENCH_HOME" in unseen
+
+
+def test_a_file_system_that_gives_a_lock_to_two_machines_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one without locks does, which says that it locked each time."""
+    ours = _own_code()
+    with _marker(tmp_path) as marker:
+        assert list(_faults(SMALL, _look(marker), ours, tmp_path)) == []
+        monkeypatch.setattr("filelock.FileLock", lambda *_, **__: nullcontext())
+        (line,) = _faults(SMALL, _look(marker), ours, tmp_path)
+    assert f"got a lock in {tmp_path} that this machine holds" in line
+    assert "SYNTHBENCH_STORE" in line
+    assert list(tmp_path.iterdir()) == []
 
 
 class Elsewhere(Work):

@@ -60,11 +60,12 @@ class CloudObjects(Objects):
 
     def create(self, key: str, content: bytes) -> bool:
         """Write an object, whole or not at all; False if there is one already."""
+        store = self._store
         from obstore.exceptions import AlreadyExistsError
 
         with self._errors(), self._no_bucket():
             try:
-                self._store.put(key, content, mode="create")
+                store.put(key, content, mode="create")
             except AlreadyExistsError:
                 # A retry after a lost reply finds what the first attempt wrote.
                 return self._has(key, content)

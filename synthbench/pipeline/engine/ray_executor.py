@@ -82,6 +82,15 @@ class _Code:
         return f"{self.synthbench} (content {self.content[:8]}, Python {self.python})"
 
 
+@dataclass(frozen=True)
+class _Found:
+    """What a node has: its code, and whether it sees the store's folder and gets a lock that is held."""
+
+    code: _Code
+    sees: bool = True
+    locks_too: bool = False
+
+
 @dataclass
 class _Sent:
     """A job that is with Ray, and how often its worker was lost."""
@@ -320,10 +329,7 @@ def _check_nodes(nodes: Sequence[Node], folder: Path | None) -> None:
     from ray.exceptions import GetTimeoutError, RayError, RayTaskError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    marker = None if folder is None else folder / f".seen-{os.getpid()}"
-    if marker is not None:
-        marker.touch()
-    try:
+    with _marker(folder) as marker:
         asked = {}
         for node in nodes:
             there = NodeAffinitySchedulingStrategy(node.identity, soft=False)
@@ -333,7 +339,7 @@ def _check_nodes(nodes: Sequence[Node], folder: Path | None) -> None:
         problems, ours = [], _own_code()
         for node, reference in asked.items():
             try:
-                code, sees = ray.get(reference, timeout=SECONDS_TO_ANSWER)
+                found = ray.get(reference, timeout=SECONDS_TO_ANSWER)
             except GetTimeoutError:
                 problems.append(f"node {node.name}: no answer within {SECONDS_TO_ANSWER:g} s")
                 continue
@@ -348,21 +354,37 @@ def _check_nodes(nodes: Sequence[Node], folder: Path | None) -> None:
                 if node.identity in {other.identity for other in _nodes()}:
                     problems.append(f"node {node.name}: no answer ({_first_sentence(error)})")
                 continue
-            problems += _faults(node, code, ours, None if sees else folder)
-    finally:
-        if marker is not None:
-            marker.unlink(missing_ok=True)
+            problems += _faults(node, found, ours, folder)
     if problems:
         raise UserError(*problems)
 
 
-def _faults(node: Node, code: _Code, ours: _Code, unseen: Path | None) -> Iterator[str]:
-    """Yield what is wrong with a node's code, and the folder that it does not see."""
-    if code != ours:
-        yield f"node {node.name}: has synthbench {code}, this machine {ours}; install the same"
-    if unseen is not None:
+@contextmanager
+def _marker(folder: Path | None) -> Iterator[Path | None]:
+    """Yield a file in the folder that this process has locked, None without a folder."""
+    if folder is None:
+        yield None
+        return
+    from filelock import FileLock
+
+    marker = folder / f".seen-{socket.gethostname()}-{os.getpid()}"
+    try:
+        with FileLock(marker):
+            yield marker
+    finally:
+        marker.unlink(missing_ok=True)
+
+
+def _faults(node: Node, found: "_Found", ours: _Code, folder: Path | None) -> Iterator[str]:
+    """Yield what is wrong with a node's code, and with the folder as it sees it."""
+    if found.code != ours:
+        yield f"node {node.name}: has synthbench {found.code}, this machine {ours}; install the same"
+    if not found.sees:
+        yield f"node {node.name}: does not see {folder}; set SYNTHBENCH_HOME to a folder that all nodes share"
+    elif found.locks_too:
         yield (
-            f"node {node.name}: does not see {unseen}; set SYNTHBENCH_HOME to a folder that all nodes share"
+            f"node {node.name}: got a lock in {folder} that this machine holds, so two runs could compute one"
+            " stage at once; set SYNTHBENCH_STORE to a folder or bucket, which needs no locks"
         )
 
 
@@ -378,9 +400,17 @@ def _own_code() -> _Code:
     return _Code(version("synthbench"), content_of_synthbench(), sys.version.split()[0])
 
 
-def _look(marker: Path | None) -> tuple[_Code, bool]:
-    """Return the code of the node that this runs on, and whether it sees a file, if one is given."""
-    return _own_code(), marker is None or marker.is_file()
+def _look(marker: Path | None) -> "_Found":
+    """Tell what the node that this runs on has; `marker` is a file that the driver has locked."""
+    if marker is None or not marker.is_file():
+        return _Found(_own_code(), sees=marker is None)
+    from filelock import FileLock, Timeout
+
+    try:
+        with FileLock(marker, timeout=0):
+            return _Found(_own_code(), locks_too=True)
+    except Timeout:
+        return _Found(_own_code())
 
 
 def _carry_out(sent: bytes) -> Outcome:
