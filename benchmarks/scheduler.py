@@ -1,9 +1,11 @@
-"""What the scheduler costs: seconds to run graphs of stages that do nothing.
+"""What planning and the scheduler cost: CPU seconds to plan an experiment, and to run stages that do nothing.
 
     python benchmarks/scheduler.py
 
-An experiment of n rows has four sources, then a generation, a training and an evaluation in each row. The
-executor reports each stage as done at once; identities and the look into an empty store are counted.
+Planned is experiments/quickstart.yaml with so many seeds: the file is read, each stage gets its identity and
+is looked up in an empty store. Scheduled is an experiment of n rows, with four sources, then a generation, a
+training and an evaluation in each row. The executor reports each stage as done at once; identities and the
+look into an empty store are counted.
 """
 
 import io
@@ -16,14 +18,19 @@ from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import ClassVar, cast
 
+from synthbench.config.load import load_experiment
+from synthbench.config.overrides import Overrides
 from synthbench.pipeline.engine.jobs import Job, Outcome
-from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.plan import Plan, statuses
 from synthbench.pipeline.engine.progress import PlainProgress
 from synthbench.pipeline.engine.runner import Runner
 from synthbench.pipeline.engine.stage import Operation, Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.planning import make_plan
 from synthbench.runtime import Runtime
+
+QUICKSTART = Path(__file__).parents[1] / "experiments" / "quickstart.yaml"
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,10 @@ class DoneAtOnce:
         """Take a job."""
         self._job = job
 
+    def fits(self, stage: Stage) -> bool:
+        """Any stage."""
+        return True
+
     def wait(self) -> list[tuple[Job, Outcome]]:
         """Return it as done."""
         job, self._job = self._job, None
@@ -75,8 +86,25 @@ def graph(num_rows: int) -> Plan:
     return cast("Plan", SimpleNamespace(targets=targets, stages=stages))
 
 
+def planned(num_seeds: int) -> tuple[int, float]:
+    """Return the number of stages of quickstart with so many seeds, and the CPU seconds of planning them."""
+    start = time.process_time()
+    experiment = load_experiment(QUICKSTART, Overrides(assignments=(f"seeds={list(range(num_seeds))}",)))
+    plan = make_plan(experiment)
+    with TemporaryDirectory() as folder:
+        found = statuses(plan, Store(Path(folder)))
+    return len(found), time.process_time() - start
+
+
+def shown(what: str, number: int, seconds: float) -> str:
+    """Return the figures in a line."""
+    return f"{number:,} stages {what}: {seconds:.2f} s CPU, {1000 * seconds / number:.2f} ms each"
+
+
 def main() -> None:
-    """Print the seconds for graphs of growing size."""
+    """Print the seconds for plans and graphs of growing size."""
+    for num_seeds in (3, 200):
+        print(shown("planned", *planned(num_seeds)))
     for num_rows in (250, 2000, 8000):
         plan = graph(num_rows)
         with TemporaryDirectory() as folder:
@@ -86,7 +114,7 @@ def main() -> None:
                 report = runner.run(plan)
             seconds = time.process_time() - start
         assert len(report.executed) == len(plan.stages)
-        print(f"{len(plan.stages):,} stages: {seconds:.2f} s CPU")
+        print(shown("scheduled", len(plan.stages), seconds))
 
 
 if __name__ == "__main__":
