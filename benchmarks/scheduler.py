@@ -54,10 +54,13 @@ class Nothing(Operation):
 class DoneAtOnce:
     """Computes nothing, and says that it did."""
 
-    capacity = 1
-
     def __init__(self) -> None:
         self._job: Job | None = None
+
+    @property
+    def capacity(self) -> int:
+        """One job at a time."""
+        return 0 if self._job else 1
 
     def submit(self, job: Job) -> None:
         """Take a job."""

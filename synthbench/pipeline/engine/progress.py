@@ -131,7 +131,7 @@ class RunMonitor:
     _estimator: Estimator | None = None
     _waiting: dict[str, Stage] = field(default_factory=dict)
     _running: dict[str, tuple[Sequence[Stage], float]] = field(default_factory=dict)
-    _missing: frozenset[str] | None = None
+    _missing: set[str] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, needed: Collection[Stage]) -> None:
@@ -141,7 +141,7 @@ class RunMonitor:
             self._estimator = estimator
             self._total = len(needed)
             self._waiting = {stage.identity: stage for stage in needed}
-            self._missing = frozenset(self._waiting)
+            self._missing = set(self._waiting)
 
     def started(self, stages: Sequence[Stage]) -> None:
         """Note that stages are being computed, together."""
@@ -156,7 +156,8 @@ class RunMonitor:
         """Note that stages ended, computed here or (`shared`) elsewhere, and learn how long they took."""
         with self._lock:
             self._running.pop(stages[0].identity, None)
-            self._missing = (self._missing or frozenset()) - {*executed, *shared}
+            if self._missing is not None:
+                self._missing.difference_update(executed, shared)
             for stage in stages:
                 if stage.identity in executed and self._estimator is not None:
                     self._estimator.learn(stage, seconds / len(executed))
@@ -183,7 +184,7 @@ class RunMonitor:
     def missing(self) -> frozenset[str] | None:
         """The identities of the stages that have no artifact yet; None before they are known."""
         with self._lock:
-            return self._missing
+            return None if self._missing is None else frozenset(self._missing)
 
     @property
     def now(self) -> str:
