@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -180,9 +179,6 @@ class GenerationContext(PluginContext, Protocol):
 class StepContext(PluginContext, Protocol):
     """What a step may use."""
 
-    def found(self, step: "Step", texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
-        """Return what `step.find` finds in the texts; other processes may have looked already."""
-
     def source(self, name: str) -> SyntheticDataset | None:
         """Return a source that `others` names; None if its data are missing, as an `if_found` task's may."""
 
@@ -279,17 +275,6 @@ class Step(Component, ABC):
     def needs_llm(self) -> bool:
         """Tell whether it asks an LLM with these settings."""
         return self.uses_llm
-
-    def can_be_sharded(self) -> bool:
-        """Tell whether several processes may share `find`, which `apply` asks for by `context.found`."""
-        return False
-
-    def find(self, texts: Sequence[str], context: "StepContext") -> Mapping[str, AbstractSet[str]]:
-        """Return which of the distinct texts the step looks for, by reason.
-
-        Whether a text is among them must depend on the text and the sources alone, not on other texts.
-        """
-        return {}
 
     def needs(self) -> Mapping[str, TrainedModel]:
         """Return the trained models that it uses, by name, as a method's; `data` are names in `others`."""

@@ -1,6 +1,6 @@
 """Steps that drop records for what their sentences are like."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Annotated, Literal, Self
 
@@ -12,6 +12,7 @@ from synthbench.data.records import Record, RecordKind
 from synthbench.data.refusals import looks_like_a_refusal
 from synthbench.errors import UserError
 from synthbench.plugins import Step, StepContext
+from synthbench.preparing.searching import SearchingStep
 
 
 class Length(Step):
@@ -137,7 +138,7 @@ class DropDuplicates(Step):
 PAIR = "pair"
 
 
-class DropOverlap(Step):
+class DropOverlap(SearchingStep):
     """Drop records that have a sentence, or a pair, in common with other sources, such as the test sets.
 
     Trained with it and without, a row shows what the overlap is worth (docs/data_quality.md).
@@ -168,7 +169,7 @@ class DropOverlap(Step):
         if self.by == PAIR:
             index = TestIndex(_rows(self.sources, context), checks=())
             return [record for record in records if not index.has_pair(record.texts())]
-        known = context.found(self, distinct_texts(records))[self.by]
+        known = self.found(records, context)[self.by]
         return [record for record in records if known.isdisjoint(record.texts())]
 
     def find(self, texts: Sequence[str], context: StepContext) -> Mapping[str, AbstractSet[str]]:
@@ -176,7 +177,7 @@ class DropOverlap(Step):
         return _found(TestIndex(_rows(self.sources, context), checks=(Check(self.by),)), texts)
 
 
-class DropContaminated(Step):
+class DropContaminated(SearchingStep):
     """Drop records with a sentence of named test sets, by every rule of `data contamination`.
 
     The rules, from the strictest on: equal but for white space at the ends; equal without case, punctuation
@@ -197,13 +198,9 @@ class DropContaminated(Step):
         """Return the test sets."""
         return self.sources
 
-    def can_be_sharded(self) -> bool:
-        """Each sentence is looked up by itself."""
-        return True
-
     def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return the records without a sentence of the test sets."""
-        for check, known in context.found(self, distinct_texts(records)).items():
+        for check, known in self.found(records, context).items():
             kept = [record for record in records if known.isdisjoint(record.texts())]
             context.count_dropped(check, len(records) - len(kept))
             records = kept
@@ -212,11 +209,6 @@ class DropContaminated(Step):
     def find(self, texts: Sequence[str], context: StepContext) -> Mapping[str, AbstractSet[str]]:
         """Return the texts that are in the test sets, by check."""
         return _found(TestIndex(_rows(self.sources, context), near=self.near), texts)
-
-
-def distinct_texts(records: Iterable[Record]) -> tuple[str, ...]:
-    """Return the distinct sentences of records, in order."""
-    return tuple(dict.fromkeys(text for record in records for text in record.texts()))
 
 
 def _rows(sources: Sequence[str], context: StepContext) -> dict[str, list[tuple[str, ...]]]:

@@ -20,11 +20,11 @@ from synthbench.api import (
     Runtime,
     ScoredPair,
     Sentence,
-    Step,
     StepContext,
     SyntheticDataset,
     Triplet,
 )
+from synthbench.preparing.searching import SearchingStep
 
 ENCODER = {"model": "sandbox/encoder"}
 TEXTS = (
@@ -142,7 +142,7 @@ class Context:
     def source(self, name: str) -> SyntheticDataset | None:
         return self.datasets.get(name)
 
-    def found(self, step: Step, texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
+    def found(self, step: SearchingStep, texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
         return step.find(texts, cast("StepContext", self))
 
     def count_dropped(self, reason: str, amount: int = 1) -> None:

@@ -26,6 +26,7 @@ from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, r
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.plugin_calls import PluginOperation
 from synthbench.plugins import ChatModel, Component, Step
+from synthbench.preparing.searching import SearchingStep
 from synthbench.runtime import Progress, Runtime, use_threads
 
 P = TypeVar("P", bound=Component)
@@ -198,7 +199,7 @@ class Context:
         folder = self.inputs.get(AGAINST + name)
         return None if folder is None else read_dataset(folder)
 
-    def found(self, step: Step, texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
+    def found(self, step: SearchingStep, texts: Sequence[str]) -> Mapping[str, AbstractSet[str]]:
         """Return what a step finds in texts, from shards where they have searched them."""
         found = {} if self.searched is None else self.searched.found.get(key_of(step), {})
         if self.searched is None or not found:

@@ -23,7 +23,7 @@ from synthbench.pipeline.operations.asking import (
 )
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Step
-from synthbench.preparing.drops import distinct_texts
+from synthbench.preparing.searching import SearchingStep, distinct_texts
 
 FOUND_FILE = "found.json"
 RECIPE = "steps"
@@ -48,9 +48,14 @@ class Prepare(Operation):
         return {"steps": [dict(step.identity()) for step in self.steps]}
 
     @property
-    def searching(self) -> tuple[PrepareStep, ...]:
+    def searching(self) -> tuple[tuple[PrepareStep, SearchingStep], ...]:
         """The steps whose search can be shared."""
-        return tuple(step for step in self.steps if step.plugin.can_be_sharded())
+        found = ((step, step.plugin) for step in self.steps)
+        return tuple(
+            (step, plugin)
+            for step, plugin in found
+            if isinstance(plugin, SearchingStep) and plugin.can_be_sharded()
+        )
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Apply the steps in order; shards, if there are any, have searched the texts."""
@@ -68,7 +73,7 @@ class PrepareShard(Prepare):
 
     def config(self) -> Mapping[str, Any]:
         """Return the steps that search, and which shard this is."""
-        steps = [dict(step.identity()) for step in self.searching]
+        steps = [dict(step.identity()) for step, _ in self.searching]
         return {"steps": steps, SHARD_KEY: asdict(self.shard)}
 
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
@@ -76,7 +81,7 @@ class PrepareShard(Prepare):
         context = Context(inputs, work, shard=self.shard)
         texts = distinct_texts(read_dataset(inputs["data"]))
         mine = [text for number, text in enumerate(texts) if context.is_mine(number)]
-        found = {key_of(step.plugin): step.plugin.find(mine, context) for step in self.searching}
+        found = {key_of(plugin): plugin.find(mine, context) for _, plugin in self.searching}
         rows = {
             key: {reason: [text for text in mine if text in known] for reason, known in of_step.items()}
             for key, of_step in found.items()
