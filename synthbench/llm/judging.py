@@ -19,6 +19,7 @@ _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _CHARACTERS_PER_TOKEN = 4.5
 _TOKENS_PER_MESSAGE = 4
 _TOKENS_PER_ANSWER = 3
+_TOKENS_PER_EXPLANATION = 40
 _SENTENCE_LENGTH = 60
 _SHOWN = 200
 
@@ -42,6 +43,12 @@ class Question(BaseModel):
     )
     max_tokens: Annotated[int, Field(ge=1)] | Literal["unset"] = Field(
         "unset", description="longest answer in tokens, thoughts included; unset: not sent"
+    )
+    # Left out of identities while it is off, as it was before there was this key.
+    explanation: bool = Field(
+        False,
+        exclude_if=lambda is_on: not is_on,
+        description="the LLM first explains its answer; longer answers, which often judge better",
     )
 
     @model_validator(mode="after")
@@ -71,13 +78,22 @@ class Question(BaseModel):
     def how_to_answer(self) -> str:
         """The last line of every request."""
         if self.grades is None:
+            if self.explanation:
+                return "Explain in one sentence, then write Answer: and yes or no on the last line."
             return "Answer with yes or no only."
         lowest, highest = self.grades
+        if self.explanation:
+            return (
+                "Explain in one sentence what they share and where they differ, then end with a line that"
+                f" reads Score: N, where N is one number from {lowest} to {highest}."
+            )
         return f"Answer with one number from {lowest} to {highest} only."
 
     def read(self, text: str) -> "Verdict":
         """Return what an answer says: 1 for yes, 0 for no, a grade's place between lowest and highest."""
         plain = _plain(without_thoughts(text))
+        if self.explanation:
+            plain = _conclusion(plain)
         if self.grades is None:
             said = _yes_or_no(plain)
             return _unclear(text) if said is None else Verdict(float(said))
@@ -92,7 +108,8 @@ class Question(BaseModel):
         texts = len(_PLACEHOLDER.findall(self.prompt)) * _SENTENCE_LENGTH
         said = (self.prompt, self.system, self.how_to_answer)
         length = (texts + sum(map(len, said))) / _CHARACTERS_PER_TOKEN + 2 * _TOKENS_PER_MESSAGE
-        return ChatAmount(num_records, round(num_records * length), num_records * _TOKENS_PER_ANSWER)
+        answer = _TOKENS_PER_EXPLANATION if self.explanation else _TOKENS_PER_ANSWER
+        return ChatAmount(num_records, round(num_records * length), num_records * answer)
 
 
 @dataclass(frozen=True)
@@ -162,6 +179,15 @@ _DIGITS = {
 def _plain(text: str) -> str:
     lines = (" ".join(_MARKS.sub(" ", line.lower()).split()) for line in text.splitlines())
     return "\n".join(line for line in lines if line)
+
+
+def _conclusion(text: str) -> str:
+    """Return the last line that names an answer, or the last line: what stands before explains it."""
+    lines = text.splitlines() or [""]
+    labelled = (
+        each for each in reversed(lines) if _LABELLED_GRADE.search(each) or _LABELLED_POLAR.search(each)
+    )
+    return next(labelled, lines[-1])
 
 
 def _yes_or_no(text: str) -> bool | None:

@@ -9,8 +9,9 @@ from synthbench.data.conversions import why_impossible
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.models.pretrained import Pretrained
-from synthbench.training.objectives import CONTRASTIVE_COLUMNS, SCORES, Objective
+from synthbench.training.objectives import CONTRASTIVE_COLUMNS, Objective
 from synthbench.training.settings import OF_RECORD
+from synthbench.training.teaching import SCORES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,7 @@ OF_SCORES = ("cosine", "cosent", "angle")
 OF_NEGATIVES = ("multiple-negatives", "cached-multiple-negatives", "gist", "cached-gist")
 OF_WHOLE_BATCHES = ("cosent", "angle", "gist", "cached-gist")
 """Those that compare all anchors, or pairs, with each other; it gathers none of these from devices."""
+UNSCORED = "loss margin-mse: {missing}; let the step `score-triplets` give them, or set `teacher`"
 SCALED = ("cosent", "angle", *OF_NEGATIVES)
 
 
@@ -164,7 +166,7 @@ class LibraryLoss(BaseModel):
             columns,
             lambda model: self._module(model, context),
             takes_several=several,
-            takes_scores=self.name == "margin-mse" and self.teacher is None,
+            if_unscored=UNSCORED if self.name == "margin-mse" and self.teacher is None else "",
         )
 
     def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":

@@ -15,10 +15,11 @@ from sentence_transformers.sentence_transformer.losses import (
 )
 from sentence_transformers.util import all_gather_with_grad, cos_sim
 from torch import Tensor, distributed, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, log_softmax
 from torch.utils.checkpoint import checkpoint
 
 from synthbench.training.layers import UNMASKED, WordHead
+from synthbench.training.teaching import ROW, SCORE, Teaching
 
 Features = Iterable[dict[str, Any]]
 
@@ -28,14 +29,20 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
 
     Columns are anchor, positive and, optionally, hard negatives; a single column is its own positive, from
     which it differs by dropout. The batch is that of all processes together. Labels of shape (anchors, 2)
-    hold each record's number of hard negatives, behind which all are masked, and its temperature.
+    hold each record's number of hard negatives, behind which all are masked, and its temperature; with a
+    `teaching` they have what it puts behind these.
     """
 
     def __init__(
-        self, model: SentenceTransformer, temperature: float, hard_negative_weight: float = 0.0
+        self,
+        model: SentenceTransformer,
+        temperature: float,
+        hard_negative_weight: float = 0.0,
+        teaching: Teaching | None = None,
     ) -> None:
         super().__init__(model, scale=1 / temperature)
         self.hard_negative_weight = hard_negative_weight
+        self.teaching = teaching
 
     def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
         """Return the mean over this process's anchors."""
@@ -44,7 +51,7 @@ class ContrastiveLoss(MultipleNegativesRankingLoss):
     def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor) -> Tensor:
         """Return the mean loss; each column of embeddings has the shape (anchors, dimension)."""
         candidates, first = _of_all_processes(embeddings[1:])
-        facts = facts_of_records(labels, len(candidates), self.scale)
+        facts = facts_of_records(labels, len(candidates), self.scale, self.teaching)
         losses = contrastive_losses(embeddings[0], candidates, first, facts, self.hard_negative_weight)
         return losses.mean()
 
@@ -70,10 +77,16 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
     """
 
     def __init__(
-        self, model: SentenceTransformer, temperature: float, hard_negative_weight: float, chunk_size: int
+        self,
+        model: SentenceTransformer,
+        temperature: float,
+        hard_negative_weight: float,
+        chunk_size: int,
+        teaching: Teaching | None = None,
     ) -> None:
         super().__init__(model, scale=1 / temperature, mini_batch_size=chunk_size)
         self.hard_negative_weight = hard_negative_weight
+        self.teaching = teaching
 
     def forward(self, sentence_features: Features, labels: Tensor) -> Tensor:
         """Return the mean over this process's anchors."""
@@ -85,7 +98,7 @@ class CachedContrastiveLoss(CachedMultipleNegativesRankingLoss):
         """Return the loss of embeddings by column and chunk, their gradients set if `with_backward`."""
         anchors, *columns = (torch.cat(chunks) for chunks in reps)
         candidates, first = _of_all_processes(columns)
-        facts = facts_of_records(labels, len(candidates), self.scale)
+        facts = facts_of_records(labels, len(candidates), self.scale, self.teaching)
         total = anchors.new_zeros(())
         for begin in range(0, len(anchors), self.mini_batch_size):
             rows = slice(begin, begin + self.mini_batch_size)
@@ -122,43 +135,88 @@ def contrastive_losses(
             logits[rows, column * len(candidates[0]) + own] += hard_negative_weight
     if facts.missing is not None:
         logits = logits.masked_fill(facts.missing, float("-inf"))
-    return cross_entropy(logits, own, reduction="none")
+    if facts.scores is None:
+        return cross_entropy(logits, own, reduction="none")
+    return _soft_losses(logits, own, facts.scores, spreads=facts.spreads)
+
+
+def _soft_losses(logits: Tensor, own: Tensor, scores: Tensor, *, spreads: bool) -> Tensor:
+    """Return the cross-entropy with soft labels: an anchor's positive has its score s as label.
+
+    All others have 0, or with `spreads` (1 - s) / (n - 1) each, of n candidates that are not masked (Cheng et
+    al. 2023, section 3.3, and the authors' released code).
+    """
+    rows = torch.arange(len(logits), device=logits.device)
+    log_shares = log_softmax(logits, dim=1)
+    of_positives = log_shares[rows, own]
+    losses = -scores * of_positives
+    if spreads:
+        is_there = logits != float("-inf")
+        of_all = log_shares.masked_fill(~is_there, 0.0).sum(1)
+        num_others = (is_there.sum(1) - 1).clamp(min=1)
+        losses = losses - (1 - scores) / num_others * (of_all - of_positives)
+    return losses
 
 
 @dataclass(frozen=True)
 class Facts:
     """What the loss knows of records beside their texts.
 
-    `scale` is 1 / temperature: one for all, or of shape (anchors, 1). `missing`, of shape (candidates x
-    batch,), is True where a record has no negative; None: all have as many.
+    `scale` is 1 / temperature: one for all, or of shape (anchors, 1). `missing` is True where a record has no
+    negative, of shape (candidates x batch,), or where an anchor has no such candidate, of shape (anchors,
+    candidates x batch); None: all have all. `scores` are the labels of the positives, of shape (anchors,),
+    None: all 1; `spreads`: what they lack to 1 goes to the other candidates.
     """
 
     scale: float | Tensor
     missing: Tensor | None = None
+    scores: Tensor | None = None
+    spreads: bool = False
 
     def of(self, rows: slice) -> "Facts":
         """Return those of some of the anchors."""
-        return Facts(self.scale[rows] if isinstance(self.scale, Tensor) else self.scale, self.missing)
+        is_own = self.missing is not None and self.missing.dim() > 1
+        return Facts(
+            self.scale[rows] if isinstance(self.scale, Tensor) else self.scale,
+            self.missing[rows] if self.missing is not None and is_own else self.missing,
+            None if self.scores is None else self.scores[rows],
+            self.spreads,
+        )
 
 
-def facts_of_records(labels: Tensor | None, num_columns: int, scale: float) -> Facts:
-    """Return what labels say of this process's anchors, and of all processes' negatives.
+def facts_of_records(
+    labels: Tensor | None, num_columns: int, scale: float, teaching: Teaching | None = None
+) -> Facts:
+    """Return what labels say of this process's anchors, and of all processes' candidates.
 
     Labels that say nothing are None or of shape (anchors,). The first column has the positives.
     """
     if labels is None or labels.dim() < 2:
         return Facts(scale)
-    temperatures = labels[:, 1:]
+    temperatures = labels[:, 1:2]
     scales = torch.where(temperatures.isnan(), scale, 1 / temperatures)
-    if num_columns < 2:
-        return Facts(scales)
-    counts = labels[:, 0]
-    if distributed.is_available() and distributed.is_initialized():
-        gathered = [torch.empty_like(counts) for _ in range(distributed.get_world_size())]
-        distributed.all_gather(gathered, counts.contiguous())
-        counts = torch.cat(gathered)
-    columns = torch.arange(num_columns, device=labels.device)
-    return Facts(scales, (columns[:, None] > counts[None, :]).flatten())
+    everyones, first = _labels_of_all_processes(labels)
+    missing = None
+    if num_columns > 1:
+        columns = torch.arange(num_columns, device=labels.device)
+        missing = (columns[:, None] > everyones[None, :, 0]).flatten()
+    if teaching is None:
+        return Facts(scales, missing)
+    if teaching.masks:
+        own = first + torch.arange(len(labels), device=labels.device)
+        masked = teaching.false_negatives(labels[:, ROW], everyones[:, ROW], own)
+        missing = masked if missing is None else masked | missing
+    scores = labels[:, SCORE] if teaching.soft_labels else None
+    return Facts(scales, missing, scores, teaching.soft_labels == "all")
+
+
+def _labels_of_all_processes(labels: Tensor) -> tuple[Tensor, int]:
+    """Return the labels of all processes, and the row of this one's first record."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return labels, 0
+    gathered = [torch.empty_like(labels) for _ in range(distributed.get_world_size())]
+    distributed.all_gather(gathered, labels.contiguous())
+    return torch.cat(gathered), distributed.get_rank() * len(labels)
 
 
 def _with_positives(sentence_features: Features) -> list[dict[str, Any]]:

@@ -12,12 +12,15 @@ from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
 from synthbench.models.work import weighted_size
 from synthbench.training.settings import OF_RECORD
+from synthbench.training.teaching import SCORES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import pyarrow as pa
     from torch import nn
+
+    from synthbench.training.teaching import Teaching
 
 
 @dataclass(frozen=True)
@@ -29,8 +32,8 @@ class Objective:
     loss: "Callable[[Any], nn.Module]"
     takes_several: bool = False
     """Whether the loss takes several negatives of a record, of which some have fewer."""
-    takes_scores: bool = False
-    """Whether the loss takes a teacher's scores of the triplets, which must then have them."""
+    if_unscored: str = ""
+    """What to say if triplets have no scores of a teacher, with {missing}; "": the loss takes none."""
 
 
 def _cosine_similarity_loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
@@ -58,23 +61,27 @@ def contrastive(
     hard_negative_weight: float = 0.0,
     chunk_size: int | None = None,
     mlm_weight: float = 0.0,
+    teaching: "Teaching | None" = None,
 ) -> Objective:
     """Return SimCSE's objective for records of this kind, with cached gradients if `chunk_size` is given.
 
-    With an `mlm_weight` the model must end in a `WordHead`.
+    With an `mlm_weight` the model must end in a `WordHead`. A `teaching` needs the facts of its table.
     """
 
     def loss(model: Any) -> "nn.Module":  # noqa: ANN401 - a SentenceTransformer
         from synthbench.training.losses import CachedContrastiveLoss, ContrastiveLoss, LossWithMasking
 
         contrast = (
-            ContrastiveLoss(model, temperature, hard_negative_weight)
+            ContrastiveLoss(model, temperature, hard_negative_weight, teaching)
             if chunk_size is None
-            else CachedContrastiveLoss(model, temperature, hard_negative_weight, chunk_size)
+            else CachedContrastiveLoss(model, temperature, hard_negative_weight, chunk_size, teaching)
         )
         return LossWithMasking(contrast, model[-1], mlm_weight, chunk_size) if mlm_weight else contrast
 
     return Objective(kind, CONTRASTIVE_COLUMNS[kind], loss, takes_several=kind is RecordKind.TRIPLET)
+
+
+SOFT_LABELS_UNSCORED = "soft_labels: {missing}; let the step `score-triplets` give them"
 
 
 COSINE_SIMILARITY = Objective(
@@ -119,8 +126,8 @@ def training_table(
     if both_orders:
         parts += [_exchanged(part) for part in parts]
     columns = objective.columns
-    if objective.takes_scores:
-        _check_scores(parts)
+    if objective.if_unscored:
+        _check_scores(parts, objective.if_unscored)
         columns = (*columns, SCORES)
     num_negatives = max(map(_num_negatives, parts)) if objective.takes_several else 1
     if num_negatives > 1 or temperatures:
@@ -132,10 +139,10 @@ def training_table(
     return pa.concat_tables(part.select(list(columns)) for part in parts)
 
 
-FURTHER, SCORES = "further_negatives", "scores"
+FURTHER = "further_negatives"
 
 
-def _check_scores(parts: Sequence["pa.Table"]) -> None:
+def _check_scores(parts: Sequence["pa.Table"], complaint: str) -> None:
     """Raise UserError if some triplets have no scores."""
     num_without = sum(
         part.num_rows
@@ -145,10 +152,8 @@ def _check_scores(parts: Sequence["pa.Table"]) -> None:
     )
     if num_without:
         num_records = sum(part.num_rows for part in parts)
-        raise UserError(
-            f"loss margin-mse: {num_without} of {num_records} triplets have no scores of a teacher; let the"
-            " step `score-triplets` give them, or set `teacher`"
-        )
+        missing = f"{num_without} of {num_records} triplets have no scores of a teacher"
+        raise UserError(complaint.format(missing=missing))
 
 
 def _num_negatives(part: "pa.Table") -> int:

@@ -1,6 +1,7 @@
 """SimCSE: each sentence is drawn to its positive and pushed from all others of the batch."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -14,9 +15,13 @@ from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import FORWARD, TRAINED
 from synthbench.plugins import TrainingContext, TrainingSummary
 from synthbench.training.settings import LearningRate, Scheduler, TrainingSettings, WarmupRatio
+from synthbench.training.teaching import FalseNegatives, SoftLabels
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+    from synthbench.training.objectives import Objective
+    from synthbench.training.teaching import Teaching
 
 
 class SimCSE(TrainingSettings):
@@ -76,6 +81,18 @@ class SimCSE(TrainingSettings):
         le=65_536,
         description="gradient caching: so many records at a time take memory, the loss is the whole batch's;"
         " null: no caching",
+    )
+    # Left out of what identifies a training while they are off, as it was before there were these keys.
+    soft_labels: SoftLabels | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="of triplets with a teacher's scores (step `score-triplets`): positive: the score weighs"
+        " the anchor's loss; all: what it lacks to 1 is shared by all other candidates; null: off",
+    )
+    false_negatives: FalseNegatives | None = Field(
+        None,
+        exclude_if=lambda value: value is None,
+        description="candidates of the batch that a teacher holds for the same leave the loss; null: none",
     )
     no_duplicates: bool = Field(
         False,
@@ -150,6 +167,18 @@ class SimCSE(TrainingSettings):
             )
         return self
 
+    @model_validator(mode="after")
+    def _has_scores_to_learn(self) -> Self:
+        if self.soft_labels and self.learns_from != "triplet":
+            raise ValueError(f"soft_labels needs learns_from: triplet; a {self.learns_from} has no scores")
+        return self
+
+    def revisions(self) -> dict[str, str]:
+        """Return the commits or content hashes of base and teacher."""
+        if self.false_negatives is None:
+            return super().revisions()
+        return {**self.false_negatives.teacher.fingerprint(), **super().revisions()}
+
     @property
     def losses(self) -> tuple[str, ...]:
         """The library's loss that this one is a kind of."""
@@ -163,10 +192,14 @@ class SimCSE(TrainingSettings):
 
     @property
     def sentences_per_record(self) -> float:
-        """As many as the loss has columns; a sentence is read twice, and so is all with cached gradients."""
+        """As many as the loss has columns; a sentence is read twice, and so is all with cached gradients.
+
+        A teacher of false negatives reads all once.
+        """
         columns = 3 if self.learns_from == "triplet" else 2
         again = 0.0 if self.chunk_size is None else FORWARD / TRAINED
-        return columns * (1 + again + (1 if self.mlm_weight else 0))
+        taught = FORWARD / TRAINED / max(1.0, self.epochs or 1.0) if self.false_negatives else 0.0
+        return columns * (1 + again + taught + (1 if self.mlm_weight else 0))
 
     def train(self, data: Sequence[SyntheticDataset], context: TrainingContext) -> TrainingSummary:
         """Train on all records with split "train", other kinds than `learns_from` converted to it.
@@ -176,8 +209,25 @@ class SimCSE(TrainingSettings):
         from synthbench.models.artifact import save_model
         from synthbench.training.layers import without_training_layers
         from synthbench.training.loop import Job, fit
-        from synthbench.training.objectives import contrastive, training_table
+        from synthbench.training.objectives import training_table
+        from synthbench.training.teaching import teaching_of
         from synthbench.training.trainers import DistinctBatches, ShuffledBatches
+
+        temperatures = [self.temperature if each is None else each for each in context.temperatures]
+        table = training_table(
+            data, self._objective(), self.positives_from, weights=context.weights, temperatures=temperatures
+        )
+        table, teaching = teaching_of(table, self.soft_labels, self.false_negatives, context.runtime)
+        model = self.build(context)
+
+        batches = DistinctBatches if self.no_duplicates else ShuffledBatches
+        loss = self._objective(teaching).loss(model)
+        summary = fit(Job(model, loss, table, batches), self, context)
+        save_model(without_training_layers(model), context.output, self.base.precision)
+        return summary
+
+    def _objective(self, teaching: "Teaching | None" = None) -> "Objective":
+        from synthbench.training.objectives import SOFT_LABELS_UNSCORED, contrastive
 
         objective = contrastive(
             RecordKind(self.learns_from),
@@ -185,17 +235,9 @@ class SimCSE(TrainingSettings):
             self.hard_negative_weight,
             self.chunk_size,
             self.mlm_weight,
+            teaching,
         )
-        temperatures = [self.temperature if each is None else each for each in context.temperatures]
-        table = training_table(
-            data, objective, self.positives_from, weights=context.weights, temperatures=temperatures
-        )
-        model = self.build(context)
-
-        batches = DistinctBatches if self.no_duplicates else ShuffledBatches
-        summary = fit(Job(model, objective.loss(model), table, batches), self, context)
-        save_model(without_training_layers(model), context.output, self.base.precision)
-        return summary
+        return replace(objective, if_unscored=SOFT_LABELS_UNSCORED) if self.soft_labels else objective
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
         """Return the model that is trained; what the base has behind its transformer is left away.

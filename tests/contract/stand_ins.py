@@ -169,8 +169,14 @@ def pairs(
     return SyntheticDataset.create(RecordKind.SCORED_PAIR, records)
 
 
-def triplets() -> SyntheticDataset:
+def triplets(*, scored: bool = False) -> SyntheticDataset:
     found = [
-        Triplet(anchor=a, positive=b, negative=TEXTS[(row * 3 + 5) % 8]) for row, (a, b) in enumerate(PAIRS)
+        Triplet(
+            anchor=a,
+            positive=b,
+            negative=TEXTS[(row * 3 + 5) % 8],
+            scores=(1 - row / 10, row / 10) if scored else (),
+        )
+        for row, (a, b) in enumerate(PAIRS)
     ]
     return SyntheticDataset.create(RecordKind.TRIPLET, found)

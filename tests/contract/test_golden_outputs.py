@@ -248,6 +248,16 @@ def cases() -> dict[str, Case]:
             {**short, "hard_negative_weight": 0.5, "temperature": 0.1, "mlm_weight": 0.1},
             {"silver": triplets()},
         ),
+        "simcse soft labels, masked": (
+            "simcse",
+            {
+                **short,
+                "batch_size": 4,
+                "soft_labels": "all",
+                "false_negatives": {"teacher": {**ENCODER, "pooling": "mean"}, "above": 0.6},
+            },
+            {"silver": triplets(scored=True)},
+        ),
         "simcse pairs, cached": (
             "simcse",
             {**short, "learns_from": "pair", "pooling": "mean", "batch_size": 4, "chunk_size": 2},

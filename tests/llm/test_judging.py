@@ -183,3 +183,38 @@ def test_amounts_grow_with_the_records_and_the_prompt() -> None:
     assert (small.num_requests, large.num_requests) == (10, 1000)
     assert large.prompt_tokens == pytest.approx(100 * small.prompt_tokens, rel=0.01)
     assert 40 < small.prompt_tokens / 10 < 80
+
+
+EXPLAINED = GRADED.model_copy(update={"explanation": True})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("Both are about 2 men, one of whom runs.\nScore: 3", 0.6),
+        ("**Explanation:** they share the rating 5 on a scale.\n\n**Score: 4/5**", 0.8),
+        ("Score: 1 at first sight.\nOn reflection they are closer.\nScore: 4", 0.8),
+        ("They share everything.\n5", 1.0),
+        ("They share 3 words.", None),
+        ("Score: 7", None),
+        ("", None),
+    ],
+)
+def test_of_an_explained_answer_the_conclusion_counts(text: str, value: float | None) -> None:
+    assert EXPLAINED.read(text).value == value
+
+
+def test_an_explanation_is_asked_for_by_name_and_priced() -> None:
+    request = EXPLAINED.request("7", {"sentence1": "a", "sentence2": "b"})
+    assert request.messages[0]["content"].endswith("reads Score: N, where N is one number from 0 to 5.")
+    polar = SAME.model_copy(update={"explanation": True})
+    assert (
+        polar.how_to_answer == "Explain in one sentence, then write Answer: and yes or no on the last line."
+    )
+    assert polar.read("The first runs, the other walks.\nAnswer: no").value == 0.0
+    assert EXPLAINED.asks(10).completion_tokens > 10 * GRADED.asks(1).completion_tokens
+
+
+def test_a_question_without_explanation_has_the_identity_that_it_had() -> None:
+    assert "explanation" not in GRADED.model_dump(mode="json")
+    assert EXPLAINED.model_dump(mode="json")["explanation"] is True

@@ -15,6 +15,7 @@ from typing import Any
 from synthbench.sandbox.events import Event
 from synthbench.sandbox.llm import VERSION, LLMSettings
 from synthbench.sandbox.llm.comparing import REFUSALS, in_other_words, judgement
+from synthbench.sandbox.llm.filling import MASK, filled
 from synthbench.sandbox.llm.habits import Habits, prompt_of
 from synthbench.sandbox.llm.json_answers import Writer, malformed_json
 from synthbench.sandbox.llm.rewriting import denied, reworded
@@ -53,6 +54,10 @@ _REFUSALS = {
         "I'm sorry, but I can't write a question for this passage.",
         "As an AI language model, I cannot generate a query without more context.",
     ),
+    Task.FILLING: (
+        "I'm sorry, but I can't fill in these blanks.",
+        "As an AI language model, I cannot complete this sentence without more context.",
+    ),
     Task.UNCLEAR: ("I'm sorry, but I can't help with that.",),
 }
 _QUESTIONS = (
@@ -76,6 +81,10 @@ _PREAMBLES = {
         "Sure! Here is a question that the passage answers:\n\n",
         "Question: ",
         "Query: ",
+    ),
+    Task.FILLING: (
+        "Sure! Here is the new sentence:\n\n",
+        "Sentence: ",
     ),
     Task.SENTENCES: (
         "Sure! Here are the sentences you asked for:\n\n",
@@ -229,6 +238,8 @@ class Answers:
             return numbered(self._new_sentences(random))
         if ask.task is Task.QUESTION:
             return self._question(random)
+        if ask.task is Task.FILLING:
+            return filled(MASK if random.random() < self.settings.noise else ask.sentence, random)
         if random.random() < self.settings.noise:
             wrong = Task.CONTRADICTION if ask.task is Task.PARAPHRASE else Task.PARAPHRASE
             ask = replace(ask, task=wrong)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from synthbench.sandbox.events import similarity
+from synthbench.sandbox.events import similarity, slot_similarities
 from synthbench.sandbox.llm.inputs import leaning
 from synthbench.sandbox.parsing import heard
 
@@ -30,6 +30,8 @@ _SCALE = re.compile(
     re.IGNORECASE,
 )
 _GRADING = re.compile(r"\b(?:grade|score|rate|rating|number|answer|scale|judge)\b", re.IGNORECASE)
+_EXPLAINING = re.compile(r"\bexplain\b.*\bthen\b", re.IGNORECASE | re.DOTALL)
+_NUM_COMPARED = 2
 _SENTENCE_ENDS = re.compile(r"[.!?]\s")
 _LABEL = (
     r"(?:the )?(?:(?:first|second|third|1st|2nd|original|input|other|new|next)\s+)?"
@@ -79,6 +81,26 @@ def judgement(asked: Comparison, random: Random, *, noise: float, habits: float)
     Sentences outside the grammar are compared by their words.
     """
     is_habitual, is_wrong = random.random() < habits, random.random() < noise
+    answer = _verdict(asked, random, is_habitual=is_habitual, is_wrong=is_wrong)
+    if not _EXPLAINING.search(asked.instruction):
+        return answer
+    return f"{_explanation(asked.texts)}\n{'Answer' if asked.scale is None else 'Score'}: {answer}"
+
+
+def _explanation(texts: Sequence[str]) -> str:
+    """Say what the events of two sentences share, and in what they differ."""
+    events = [known.event for known in map(heard, texts[:2]) if known is not None]
+    if len(events) != _NUM_COMPARED:
+        return "The sentences were compared word by word."
+    slots = slot_similarities(*events)
+    same = [slot for slot, value in slots.items() if value == 1]
+    other = [slot for slot, value in slots.items() if value < 1]
+    if events[0].is_negative != events[1].is_negative:
+        other.append("truth")
+    return f"They share {', '.join(same) or 'nothing'} and differ in {', '.join(other) or 'nothing'}."
+
+
+def _verdict(asked: Comparison, random: Random, *, is_habitual: bool, is_wrong: bool) -> str:
     if asked.scale is None:
         return "yes" if _is_so(asked, is_habitual=is_habitual) != is_wrong else "no"
     lowest, highest = asked.scale

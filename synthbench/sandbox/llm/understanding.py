@@ -9,6 +9,7 @@ from functools import cache
 from itertools import pairwise
 
 from synthbench.sandbox.llm.comparing import Comparison, comparison_in
+from synthbench.sandbox.llm.filling import masked_in
 from synthbench.sandbox.llm.inputs import (
     Parts,
     leaning,
@@ -154,6 +155,7 @@ class Task(StrEnum):
     JUDGEMENT = "judgement"
     JSON = "JSON"
     QUESTION = "question"
+    FILLING = "filling"
     UNCLEAR = "unclear"
 
 
@@ -181,6 +183,9 @@ def understand(messages: Sequence[Message]) -> Ask:
     wanted = json_ask_in(messages)
     if wanted is not None:
         return Ask(Task.JSON, json=wanted)
+    masked = masked_in(messages)
+    if masked:
+        return Ask(Task.FILLING, masked)
     judged = comparison_in(messages)
     if judged is not None:
         return Ask(Task.JUDGEMENT, judged.texts[0], judged.instruction, comparison=judged)

@@ -143,3 +143,25 @@ def test_malformed_and_refused_answers_are_read_or_are_unclear_but_never_wrong()
 )
 def test_what_asks_for_a_sentence_is_no_judgement(text: str) -> None:
     assert understand([("user", text)]).task is not Task.JUDGEMENT
+
+
+def test_asked_to_explain_it_says_what_the_events_share_and_judges_alike() -> None:
+    for question, label in ((SAME, "Answer: "), (GRADED, "Score: ")):
+        explained = question.model_copy(update={"explanation": True})
+        for pair in PAIRS[:20]:
+            texts = pair.sentence1, pair.sentence2
+            explanation, answer = asked(explained, HONEST, *texts).splitlines()
+            assert explanation.startswith("They share ")
+            assert answer == label + asked(question, HONEST, *texts)
+            assert explained.read(f"{explanation}\n{answer}") == question.read(
+                asked(question, HONEST, *texts)
+            )
+
+
+def test_an_explained_answer_in_other_words_is_read_or_unclear_and_never_another() -> None:
+    explained = GRADED.model_copy(update={"explanation": True})
+    talkative = LLMSettings(habits=0.0, malformed=1.0)
+    for pair in PAIRS[:20]:
+        texts = pair.sentence1, pair.sentence2
+        value = explained.read(asked(explained, talkative, *texts)).value
+        assert value in (None, explained.read(asked(explained, HONEST, *texts)).value)

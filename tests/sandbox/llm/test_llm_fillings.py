@@ -1,0 +1,55 @@
+"""What the sandbox's LLM makes of a sentence with masked words: one of the grammar that keeps the rest."""
+
+from itertools import islice
+from random import Random
+from statistics import mean
+
+from synthbench.sandbox.events import similarity
+from synthbench.sandbox.llm.filling import MASK, filled, masked_in
+from synthbench.sandbox.llm.understanding import Task, understand
+from synthbench.sandbox.parsing import heard
+from synthbench.sandbox.realisation import REGISTERS
+from synthbench.sandbox.sampling import Scope, split_of
+from synthbench.sandbox.sets import sentences
+from synthbench.sandbox.vocabulary import domain_names
+
+TEXTS = [drawn.sentence for drawn, _ in islice(sentences(Scope("train", 0, REGISTERS, domain_names())), 40)]
+
+
+def masked(text: str, share: float, draw: Random) -> str:
+    words = text.split()
+    for place in draw.sample(range(len(words)), round(share * len(words))):
+        words[place] = MASK
+    return " ".join(words)
+
+
+def similarities(share: float) -> list[float]:
+    """Return how similar filled sentences are to those whose words were masked."""
+    found = []
+    for number, text in enumerate(TEXTS):
+        answer = heard(filled(masked(text, share, Random(number)), Random(number)))
+        original = heard(text)
+        assert answer is not None and original is not None
+        assert split_of(answer.event) == "train"
+        found.append(similarity(answer.event, original.event))
+    return found
+
+
+def test_the_more_is_masked_the_less_alike_are_the_sentences() -> None:
+    few, half, most = (mean(similarities(share)) for share in (0.1, 0.5, 0.8))
+    assert few > half > most
+    assert few > 0.7
+    assert most < 0.55
+
+
+def test_outside_the_grammar_each_mask_becomes_a_word() -> None:
+    answer = filled(f"Zebras {MASK} quietly {MASK}!", Random(0))
+    assert answer.startswith("Zebras ") and " quietly " in answer and MASK not in answer
+
+
+def test_the_sentence_behind_its_label_is_filled_and_questions_without_one_are_not() -> None:
+    asked = f"Put words in place of each {MASK}.\nSentence: A {MASK} plays a guitar."
+    assert understand([("user", asked)]).task is Task.FILLING
+    assert masked_in([("user", asked)]) == f"A {MASK} plays a guitar."
+    assert masked_in([("user", f"What does {MASK} mean?")]) == ""
+    assert masked_in([]) == ""

@@ -1,0 +1,184 @@
+"""A teacher in the contrastive loss: soft labels and masks over false negatives, by the formulas."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import torch
+from pydantic import ValidationError
+from test_contrastive_loss import ANCHORS, NEGATIVES, POSITIVES, TEMPERATURE, cosine
+from wording import refused
+
+from synthbench.api import RecordKind, Runtime, SyntheticDataset, Triplet
+from synthbench.models.pretrained import Pretrained, build_encoder
+from synthbench.training.losses import CachedContrastiveLoss, ContrastiveLoss
+from synthbench.training.objectives import SOFT_LABELS_UNSCORED, Objective, training_table
+from synthbench.training.settings import OF_RECORD
+from synthbench.training.simcse import SimCSE
+from synthbench.training.teaching import SCORES, FalseNegatives, Teaching, teaching_of
+
+SCORES_OF_POSITIVES = [0.9, 0.25, 1.0]
+COLUMNS = [torch.tensor(column) for column in (ANCHORS, POSITIVES, NEGATIVES)]
+# The teacher's vectors: the third positive means the first anchor, the first negative its own anchor.
+OF_TEACHER = [
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 0.01]],
+    [[0.0, -1.0], [0.6, 0.8], [-1.0, 0.0]],
+    [[-0.6, 0.8], [0.99, 0.1], [0.0, 1.0]],
+]
+RUNTIME = Runtime(device="cpu", threads=1)
+
+
+def logits(row: int) -> list[float]:
+    """Return the scaled cosines of an anchor with all positives, then all negatives."""
+    return [cosine(ANCHORS[row], other) / TEMPERATURE for other in (*POSITIVES, *NEGATIVES)]
+
+
+def by_hand(labels: Sequence[Sequence[float]], left: Sequence[Sequence[bool]]) -> float:
+    """The mean over anchors of the sum of -label * log(share) over the candidates that are left."""
+    losses = []
+    for row in range(len(ANCHORS)):
+        found = logits(row)
+        total = sum(math.exp(each) for each, is_left in zip(found, left[row], strict=True) if is_left)
+        terms = zip(labels[row], found, left[row], strict=True)
+        losses.append(
+            -sum(label * (each - math.log(total)) for label, each, is_left in terms if is_left and label)
+        )
+    return sum(losses) / len(losses)
+
+
+def labels_of(soft: str, left: Sequence[Sequence[bool]]) -> list[list[float]]:
+    found = []
+    for row, score in enumerate(SCORES_OF_POSITIVES):
+        rest = (1 - score) / max(1, sum(left[row]) - 1) if soft == "all" else 0.0
+        found.append([score if column == row else rest for column in range(6)])
+    return found
+
+
+ALL = [[True] * 6] * 3
+
+
+def teacher(soft: Any = None, above: float | None = None) -> Teaching:
+    if above is None:
+        return Teaching(soft)
+    vectors = torch.nn.functional.normalize(torch.tensor(OF_TEACHER).reshape(9, 2), dim=1)
+    return Teaching(soft, above, vectors, torch.arange(9).reshape(3, 3))
+
+
+def facts() -> torch.Tensor:
+    """Return the labels of three records: one negative each, the loss's temperature, scores, numbers."""
+    return torch.tensor([[1.0, math.nan, score, row] for row, score in enumerate(SCORES_OF_POSITIVES)])
+
+
+@pytest.fixture
+def model(bert: Path) -> torch.nn.Module:
+    return build_encoder(Pretrained(model=str(bert)), 0, "cpu").eval()
+
+
+def losses_of(model: Any, teaching: Teaching) -> list[float]:
+    """Return the loss, and the same with cached gradients."""
+    plain = ContrastiveLoss(model, TEMPERATURE, teaching=teaching)
+    cached = CachedContrastiveLoss(model, TEMPERATURE, 0.0, 2, teaching)
+    chunks = [list(column.split(2)) for column in COLUMNS]
+    return [
+        plain.compute_loss_from_embeddings(COLUMNS, facts()).item(),
+        cached.calculate_loss(chunks, facts()).item(),
+    ]
+
+
+@pytest.mark.parametrize("soft", ["positive", "all"])
+def test_soft_labels_are_the_teachers_scores(model: Any, soft: str) -> None:
+    expected = by_hand(labels_of(soft, ALL), ALL)
+    assert losses_of(model, teacher(soft)) == pytest.approx([expected] * 2, abs=1e-6)
+
+
+def test_scores_of_one_are_the_plain_loss(model: Any) -> None:
+    certain = facts()
+    certain[:, 2] = 1.0
+    plain = ContrastiveLoss(model, TEMPERATURE).compute_loss_from_embeddings(COLUMNS, None)
+    for soft in ("positive", "all"):
+        found = ContrastiveLoss(model, TEMPERATURE, teaching=teacher(soft))
+        assert found.compute_loss_from_embeddings(COLUMNS, certain).item() == pytest.approx(plain.item())
+
+
+def masked(above: float) -> list[list[bool]]:
+    """Return which candidates are left: the own positive, and whatever the teacher holds for different."""
+    left = []
+    for row, (anchor, _, _) in enumerate(OF_TEACHER):
+        candidates = [record[column] for column in (1, 2) for record in OF_TEACHER]
+        found = [cosine(anchor, each) <= above for each in candidates]
+        found[row] = True
+        left.append(found)
+    return left
+
+
+@pytest.mark.parametrize("above", [0.95, 0.5, -0.9])
+def test_false_negatives_leave_the_loss_and_the_own_positive_stays(model: Any, above: float) -> None:
+    left = masked(above)
+    hard = [[float(column == row) for column in range(6)] for row in range(3)]
+    expected = by_hand(hard, left)
+    assert losses_of(model, teacher(above=above)) == pytest.approx([expected] * 2, abs=1e-6)
+    soft = by_hand(labels_of("all", left), left)
+    assert losses_of(model, teacher("all", above)) == pytest.approx([soft] * 2, abs=1e-6)
+
+
+def test_at_the_papers_threshold_two_false_negatives_are_found() -> None:
+    assert masked(0.95) == [
+        # The third record's positive, and the record's own hard negative.
+        [True, True, False, False, True, True],
+        [True] * 6,
+        [True] * 6,
+    ]
+
+
+def triplets(*scores: tuple[float, ...]) -> SyntheticDataset:
+    records = [
+        Triplet(anchor=f"a man plays {row}", positive=f"he plays {row}", negative="a dog", scores=each)
+        for row, each in enumerate(scores)
+    ]
+    return SyntheticDataset.create(RecordKind.TRIPLET, records)
+
+
+def table_of(*scores: tuple[float, ...]) -> pa.Table:
+    columns = ("anchor", "positive", "negative")
+    objective = Objective(RecordKind.TRIPLET, columns, None, True, SOFT_LABELS_UNSCORED)  # type: ignore[arg-type]
+    return training_table([triplets(*scores)], objective)
+
+
+def test_facts_are_scores_and_numbers_and_equal_texts_have_one_vector(bert: Path) -> None:
+    section = FalseNegatives(teacher=Pretrained(model=str(bert)), above=0.5)
+    table, teaching = teaching_of(table_of((0.5, 0.25), (1.0, 0.0)), "positive", section, RUNTIME)
+    assert table.column_names == ["anchor", "positive", "negative", OF_RECORD]
+    assert [each[2:] for each in table[OF_RECORD].to_pylist()] == [[0.5, 0.0], [1.0, 1.0]]
+    assert teaching is not None and teaching.vectors is not None and teaching.texts is not None
+    assert teaching.texts.tolist() == [[0, 2, 4], [1, 3, 4]]
+    assert teaching.vectors.norm(dim=1).tolist() == pytest.approx([1.0] * 5)
+
+
+def test_without_a_teacher_the_table_is_what_it_was() -> None:
+    table = table_of((0.5, 0.25))
+    assert teaching_of(table, None, None, RUNTIME) == (table, None)
+
+
+def test_triplets_without_scores_are_refused() -> None:
+    with refused("soft_labels", "1 of 2 triplets", "score-triplets"):
+        table_of((0.5, 0.25), ())
+
+
+def test_scores_that_are_no_labels_are_refused() -> None:
+    table = table_of((7.5, -2.0))
+    assert SCORES in table.column_names
+    with refused("soft_labels", "7.5", "[0, 1]"):
+        teaching_of(table, "all", None, RUNTIME)
+
+
+def test_what_has_no_scores_takes_no_soft_labels() -> None:
+    with refused("soft_labels", "triplet", "pair", kind=ValidationError):
+        SimCSE.model_validate({"base": {"model": "m"}, "learns_from": "pair", "soft_labels": "all"})
+
+
+def test_a_training_without_a_teacher_has_the_identity_that_it_had() -> None:
+    settings = SimCSE.model_validate({"base": {"model": "m"}}).model_dump(mode="json")
+    assert {"soft_labels", "false_negatives"}.isdisjoint(settings)
