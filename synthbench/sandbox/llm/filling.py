@@ -21,6 +21,8 @@ _CONTENT = re.compile(
     r"\b(?!(?:being|couple|does|from|group|near|pair|several|some|there|three|with)\b)[^\W\d_]{4,}"
 )
 _NEGATION = re.compile(r"\b(?:not|no)\b|n't\b")
+_MANY = 3
+"""So many words, of which the grammar has none, belong to a sentence that it does not have."""
 _NUM_DRAWS = 40
 _FILLERS = ("new", "small", "old", "good", "whole", "other", "next", "long")
 
@@ -41,7 +43,7 @@ def filled(masked: str, random: Random) -> str:
     register: Register = "captions" if masked.rstrip().endswith((".", MASK)) else "headlines"
     known = {name: _known(name, left) for name in domain_names()}
     most = max(map(len, known.values()))
-    if not most and _CONTENT.search(left):
+    if not most and len(_CONTENT.findall(left)) >= _MANY:
         return re.sub(re.escape(MASK), lambda _: random.choice(_FILLERS), masked)
     name = random.choice([each for each, slots in known.items() if len(slots) == most])
     drawn = (_event(name, known[name], left, random) for _ in range(_NUM_DRAWS))
@@ -84,7 +86,7 @@ def _mentioned(concepts: Concepts, left: str) -> str | None:
     found = [
         (len(word), name)
         for name, concept in concepts.items()
-        for word in concept.words
+        for word in (*concept.words, *concept.nouns)
         if _pattern(word).search(left)
     ]
     return max(found)[1] if found else None
