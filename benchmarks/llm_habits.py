@@ -21,13 +21,13 @@ from random import Random
 from statistics import fmean
 from typing import Any
 
+from synthbench.llm.answered import sentences_in
 from synthbench.sandbox.llm import LLMSettings
 from synthbench.sandbox.llm.answering import Answers
 from synthbench.sandbox.llm.habits import changed_slots
 from synthbench.sandbox.parsing import heard
 from synthbench.sources.description import Roots
 from synthbench.sources.models import WorldSource
-from synthbench_syncse.answers import sentences_in
 from synthbench_syncse.pools import negative_pool, positive_pool, sentence_pool
 from synthbench_syncse.requests import Chat, LabelChats, SentenceChats
 

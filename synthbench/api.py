@@ -21,7 +21,8 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
-from synthbench.labellers import Labeller, scored_batches, trained_on_gold
+from synthbench.labellers import Judge, Labeller, scored_batches, trained_on_gold
+from synthbench.llm.answered import sentence_in, sentences_in
 from synthbench.llm.asking import (
     AS_SENT,
     ChatSampling,
@@ -92,6 +93,7 @@ __all__ = [
     "GenerationContext",
     "GivenName",
     "Job",
+    "Judge",
     "Labeller",
     "LanguageModel",
     "MaskedLanguageModel",
@@ -152,6 +154,8 @@ __all__ = [
     "read_settings",
     "reading",
     "scored_batches",
+    "sentence_in",
+    "sentences_in",
     "spearman_influence",
     "symmetric_scores",
     "trained_on_gold",

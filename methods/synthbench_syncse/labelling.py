@@ -15,8 +15,8 @@ from synthbench.api import (
     Sentence,
     Triplet,
     Unit,
+    sentence_in,
 )
-from synthbench_syncse.answers import sentence_in
 from synthbench_syncse.pools import negative_pool, positive_pool
 from synthbench_syncse.requests import LabelChats, amount
 from synthbench_syncse.settings import WithLabels, pool_path, provenance

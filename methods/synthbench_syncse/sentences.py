@@ -20,8 +20,8 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     UserError,
+    sentences_in,
 )
-from synthbench_syncse.answers import sentences_in
 from synthbench_syncse.pools import sentence_pool
 from synthbench_syncse.requests import SENTENCES_PER_REQUEST, SentenceChats, amount
 from synthbench_syncse.settings import (

@@ -85,6 +85,17 @@ def _cases() -> dict[str, MethodCase]:
         ),
         "brainstorm": ("brainstorm", {"size": 10, "seed": 2}, tasks, in_json),
         "brainstorm-tasks": ("brainstorm-tasks", {"category": "short-long", "size": 90}, {}, in_json),
+        "claif-pairs": (
+            "claif-pairs",
+            {"mask_rates": [0.0, 0.3, 0.7], "generations": 2, "seed": 2},
+            {"sentences": sentences(*TEXTS[:2])},
+        ),
+        "claif": (
+            "claif",
+            {"judge": {"explanation": True}, "mask_rates": [0.2, 0.5]},
+            {"sentences": sentences(*TEXTS[:3]), "pairs": pairs(6)},
+            graded,
+        ),
         "contextual-substitution": (
             "contextual-substitution",
             {"language_model": ENCODER, "top_k": 20, "copies": 2},
@@ -122,6 +133,13 @@ def _cases() -> dict[str, MethodCase]:
             "gpl-queries",
             {"total_queries": 10, "prompt": "few-shot"},
             {"passages": sentences(*TEXTS[:3])},
+        ),
+        "multicsr-triplets": ("multicsr-triplets", {"seed": 2}, {"sentences": sentences(*TEXTS[:3])}),
+        "multicsr": (
+            "multicsr",
+            {"positive_from": 1.0, "negative_to": 4.0, "gap": 0.0},
+            {"sentences": sentences(*TEXTS[:4]), "triplets": triplets()},
+            graded,
         ),
         "syncse-partial": ("syncse-partial", {"seed": 2}, {"sentences": sentences(*TEXTS[:3])}),
         "syncse-scratch": ("syncse-scratch", {"size": 30}, written),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synthbench.api import looks_like_a_refusal
-from synthbench_syncse.answers import sentence_in, sentences_in
+from synthbench.llm.answered import sentence_in, sentences_in
 from synthbench_syncse.requests import numbered
 
 THREE = ["Bees sleep.", "Why did 2 men sing?", "Stop: don't go!"]

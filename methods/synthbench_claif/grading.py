@@ -1,0 +1,90 @@
+"""CLAIF whole: pairs by filling masks, with the similarity that the LLM gives them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from synthbench.api import (
+    ChatAmount,
+    Expected,
+    Failure,
+    GeneratedData,
+    GenerationContext,
+    Judge,
+    Method,
+    Need,
+    RecordKind,
+    ScoredPair,
+    SyntheticDataset,
+    Unit,
+    Verdict,
+    verdicts,
+)
+from synthbench_claif.pairs import SENTENCES, CLAIFPairs, Filling
+
+PAIRS = "pairs"
+
+
+class CLAIF(Filling, Method):
+    """Pairs by filling masked sentences, which the LLM grades with an explanation (Cheng et al. 2023)."""
+
+    version = 1
+    record_kind = RecordKind.SCORED_PAIR
+    uses_llm = True
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
+
+    judge: Judge = Field(
+        Judge(grades=(0, 10), explanation=True),
+        description="what the LLM is asked about each pair; the grade becomes the score",
+    )
+
+    def can_be_sharded(self) -> bool:
+        """Questions do not depend on each other."""
+        return True
+
+    def needs(self) -> Mapping[str, Need]:
+        """Return the pairs, which rows with other questions share."""
+        settings = self.model_dump(mode="json", include=set(CLAIFPairs.model_fields))
+        return {PAIRS: GeneratedData("claif-pairs", settings, {SENTENCES: SENTENCES})}
+
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
+        """Return the requests and tokens of the grades; the pairs count their own."""
+        number = self._num_graded(num_records)
+        return None if number is None else self.judge.asks(number)
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return at most one record for each pair."""
+        return Expected(self._num_graded(num_records))
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit for each pair."""
+        pairs = [record for record in context.dataset(PAIRS) if isinstance(record, ScoredPair)]
+        due = (
+            (str(index), {"sentence1": pair.sentence1, "sentence2": pair.sentence2})
+            for index, pair in enumerate(pairs)
+            if context.is_mine(index) and pair.id not in context.finished_units
+        )
+        with context.progress.task("asking for grades", sum(map(context.is_mine, range(len(pairs))))) as bar:
+            bar.advance(len(context.finished_units))
+            for key, verdict in verdicts(self.judge, due, context.chat()):
+                yield self._unit(int(key), pairs[int(key)], verdict)
+                bar.advance()
+
+    def _num_graded(self, num_records: Mapping[str, int]) -> int | None:
+        return num_records.get(PAIRS, self.num_pairs(num_records))
+
+    def _unit(self, index: int, pair: ScoredPair, verdict: Verdict) -> Unit:
+        if verdict.value is None:
+            failed = Failure(
+                reason=verdict.reason,
+                raw_text=verdict.answered,
+                method="claif",
+                generator=pair.generator,
+                source_id=pair.source_id,
+                instruction=pair.instruction,
+                seed=self.seed,
+            )
+            return Unit(pair.id, index, (failed,))
+        return Unit(pair.id, index, (replace(pair, id="", score=verdict.value, method="claif"),))

@@ -1,0 +1,135 @@
+"""Stage 2, self-curation: the LLM grades both pairs of a triplet, and poor triplets go."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from synthbench.api import (
+    ChatAmount,
+    Expected,
+    Failure,
+    GeneratedData,
+    GenerationContext,
+    Judge,
+    Method,
+    Need,
+    RecordKind,
+    SyntheticDataset,
+    Triplet,
+    Unit,
+    Verdict,
+    verdicts,
+)
+from synthbench_multicsr.writing import NEGATIVE, POSITIVE, SENTENCES, MultiCSRTriplets, Writing
+
+TRIPLETS = "triplets"
+ROUNDING = 1e-9
+
+
+class MultiCSR(Writing, Method):
+    """Triplets that the LLM writes and curates by its own grades, which stay as `scores` (Wang et al. 2023).
+
+    A triplet whose contradiction has the higher grade is turned round before it is curated.
+    """
+
+    version = 1
+    record_kind = RecordKind.TRIPLET
+    uses_llm = True
+    source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
+
+    judge: Judge = Field(Judge(), description="what the LLM is asked about each pair of a triplet")
+    positive_from: float = Field(3.0, description="least grade of the positive")
+    negative_to: float = Field(3.0, description="highest grade of the negative")
+    gap: float = Field(1.0, ge=0, description="least difference of the two grades")
+
+    @model_validator(mode="after")
+    def _is_graded(self) -> Self:
+        if self.judge.grades is None:
+            raise ValueError("judge.grades: curation compares grades, such as [0, 5]; yes or no are none")
+        return self
+
+    def can_be_sharded(self) -> bool:
+        """Triplets do not depend on each other."""
+        return True
+
+    def needs(self) -> Mapping[str, Need]:
+        """Return the triplets of stage 1, which rows with other curation share."""
+        settings = self.model_dump(mode="json", include=set(MultiCSRTriplets.model_fields))
+        return {TRIPLETS: GeneratedData("multicsr-triplets", settings, {SENTENCES: SENTENCES})}
+
+    def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
+        """Return the requests and tokens of the grades: two for each triplet."""
+        number = num_records.get(TRIPLETS, num_records.get(SENTENCES))
+        return None if number is None else self.judge.asks(2 * number)
+
+    def expected(self, num_records: Mapping[str, int]) -> Expected:
+        """Return at most one triplet for each of stage 1."""
+        return Expected(num_records.get(TRIPLETS, num_records.get(SENTENCES)))
+
+    def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
+        """Yield one unit for each triplet of stage 1."""
+        triplets = [record for record in context.dataset(TRIPLETS) if isinstance(record, Triplet)]
+        waiting: dict[int, dict[str, Verdict]] = {}
+        due = (
+            (f"{kind}|{index}", {"sentence1": triplet.anchor, "sentence2": text})
+            for index, triplet in enumerate(triplets)
+            if context.is_mine(index) and triplet.id not in context.finished_units
+            for kind, text in ((POSITIVE, triplet.positive), (NEGATIVE, triplet.negative))
+        )
+        with context.progress.task(
+            "asking for grades", sum(map(context.is_mine, range(len(triplets))))
+        ) as bar:
+            bar.advance(len(context.finished_units))
+            for key, verdict in verdicts(self.judge, due, context.chat()):
+                kind, _, number = key.partition("|")
+                found = waiting.setdefault(int(number), {})
+                found[kind] = verdict
+                if len(found) == len((POSITIVE, NEGATIVE)):
+                    del waiting[int(number)]
+                    yield self._unit(int(number), triplets[int(number)], found)
+                    bar.advance()
+
+    def _unit(self, index: int, triplet: Triplet, found: Mapping[str, Verdict]) -> Unit:
+        for kind in (POSITIVE, NEGATIVE):
+            if found[kind].value is None:
+                failed = Failure(
+                    reason=f"{kind}: {found[kind].reason}",
+                    raw_text=found[kind].answered,
+                    method="multicsr",
+                    generator=triplet.generator,
+                    source_id=triplet.source_id,
+                    seed=self.seed,
+                )
+                return Unit(triplet.id, index, (failed,))
+        graded = replace(
+            triplet,
+            id="",
+            method="multicsr",
+            scores=(found[POSITIVE].value or 0.0, found[NEGATIVE].value or 0.0),
+        )
+        if graded.scores[0] < graded.scores[1]:
+            graded = replace(
+                graded,
+                positive=graded.negative,
+                negative=graded.positive,
+                scores=graded.scores[::-1],
+                label="turned",
+            )
+        reason = self._fault(*map(self._grade, graded.scores))
+        return Unit(triplet.id, index, (), {reason: 1}) if reason else Unit(triplet.id, index, (graded,))
+
+    def _grade(self, score: float) -> float:
+        lowest, highest = self.judge.grades or (0, 1)
+        return lowest + score * (highest - lowest)
+
+    def _fault(self, positive: float, negative: float) -> str:
+        """Return why a triplet with these grades goes, "" if it stays."""
+        if positive < self.positive_from - ROUNDING:
+            return "the positive's grade is too low"
+        if negative > self.negative_to + ROUNDING:
+            return "the negative's grade is too high"
+        if positive - negative < self.gap - ROUNDING:
+            return "both grades are too near"
+        return ""
