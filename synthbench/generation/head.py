@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from synthbench.generation.language_model import CausalModel
 from synthbench.generation.memory import is_exhausted
+from synthbench.models.precision import fast_products
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,8 +42,9 @@ class Head:
         if self._is_mixed:
             return torch.mm(hidden, self._parts[0].T, torch.float32, out=logits)
         columns = logits.split([len(part) for part in self._parts], dim=1)  # type: ignore[no-untyped-call]
-        for part, out in zip(self._parts, columns, strict=True):
-            torch.mm(hidden.float(), part.T, out=out)
+        with fast_products(hidden.device):
+            for part, out in zip(self._parts, columns, strict=True):
+                torch.mm(hidden.float(), part.T, out=out)
         return logits
 
     def kept(self, logits: "Tensor") -> "Tensor":

@@ -67,9 +67,23 @@ def reading_in(precision: str, model: "nn.Module", device: "torch.device") -> It
 
 
 @contextmanager
+def fast_products(device: "torch.device") -> Iterator[None]:
+    """Let oneDNN multiply fp32 matrices within the block, if the device is a CPU on which it is faster."""
+    if device.type != "cpu" or not onednn_is_faster():
+        yield
+        return
+    _switch(on=True)
+    try:
+        yield
+    finally:
+        _switch(on=False)
+
+
+@contextmanager
 def _linear_layers_by_onednn(model: "nn.Module") -> Iterator[None]:
     """Let oneDNN multiply in the model's linear layers, and there alone: attention is slower by it."""
     from torch import nn
+    from transformers.pytorch_utils import Conv1D
 
     def by_onednn(*_: object) -> None:
         _switch(on=True)
@@ -79,7 +93,7 @@ def _linear_layers_by_onednn(model: "nn.Module") -> Iterator[None]:
 
     with ExitStack() as stack:
         for layer in model.modules():
-            if isinstance(layer, nn.Linear):
+            if isinstance(layer, nn.Linear | Conv1D):
                 stack.callback(layer.register_forward_pre_hook(by_onednn).remove)
                 stack.callback(layer.register_forward_hook(as_before, always_call=True).remove)
         yield

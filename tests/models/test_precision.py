@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import torch
 from hub_cache import SENTENCES
 from pydantic import ValidationError
 from sentence_transformers import SentenceTransformer
+from transformers.pytorch_utils import Conv1D
 from wording import refused
 
 from synthbench.config.load import load_experiment
@@ -80,6 +82,33 @@ def test_onednn_multiplies_in_the_linear_layers_alone(
 
     assert by_function == {"linear": {"bf16"}, "attention": {"none"}}
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in encoder.modules())
+
+
+@pytest.mark.parametrize(
+    ("device", "is_faster", "inside"),
+    [("cpu", True, "bf16"), ("cpu", False, "none"), ("cuda", True, "none")],
+)
+def test_a_block_of_products_is_by_onednn_where_that_is_faster(
+    monkeypatch: pytest.MonkeyPatch, device: str, is_faster: bool, inside: str
+) -> None:
+    monkeypatch.setattr(precision, "onednn_is_faster", lambda: is_faster)
+    with suppress(ZeroDivisionError), precision.fast_products(torch.device(device)):
+        assert products_by() == inside
+        raise ZeroDivisionError
+    assert products_by() == "none"
+
+
+def test_a_language_models_layers_are_multiplied_by_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "onednn_is_faster", lambda: True)
+    layer = Conv1D(3, 2)
+    model = torch.nn.Sequential(layer)
+    with precision.reading_in("fp32", model, torch.device("cpu")):
+        inside = set[str]()
+        watched = layer.register_forward_pre_hook(lambda *_: inside.add(products_by()))
+        model(torch.ones(1, 2))
+        watched.remove()
+    assert inside == {"bf16"}
+    assert products_by() == "none"
 
 
 def test_products_are_made_as_before_after_a_failure(
