@@ -1,0 +1,43 @@
+"""CLAIF's masks and MultiCSR's curation, worked out by hand."""
+
+import pytest
+from contract.stand_ins import Context
+
+from synthbench.api import RecordKind, SyntheticDataset, Triplet, Unit
+from synthbench_claif.masking import MASK, masked
+from synthbench_multicsr import MultiCSR
+
+WORDS = "one two three four five six seven eight nine ten"
+
+
+@pytest.mark.parametrize(("rate", "number"), [(0.1, 1), (0.3, 3), (0.35, 4), (0.8, 8), (1.0, 10)])
+def test_so_many_words_are_masked_rounded_up_and_the_others_stay(rate: float, number: int) -> None:
+    words = masked(WORDS, rate, 0.0, 7, "id").split()
+    assert words.count(MASK) == number
+    assert all(word in (MASK, old) for word, old in zip(words, WORDS.split(), strict=True))
+
+
+def test_masks_in_a_row_become_one() -> None:
+    assert masked(WORDS, 1.0, 1.0, 7, "id") == MASK
+
+
+@pytest.mark.parametrize(
+    ("grades", "kept"),
+    [((5, 1), "b"), ((3, 2), "b"), ((1, 5), "c"), ((3, 3), ""), ((2, 0), ""), ((5, 4), "")],
+)
+def test_grades_turn_a_triplet_round_or_drop_it(grades: tuple[int, int], kept: str) -> None:
+    triplet = Triplet(anchor="a", positive="b", negative="c")
+    data = {"triplets": SyntheticDataset.create(RecordKind.TRIPLET, [triplet])}
+    answers = {"Sentence 2: b": grades[0], "Sentence 2: c": grades[1]}
+
+    def reply(request: object) -> str:
+        text = request.messages[-1]["content"]  # type: ignore[attr-defined]
+        return next(str(grade) for line, grade in answers.items() if line in text)
+
+    (unit,) = MultiCSR().generate({}, Context(data, reply))  # type: ignore[arg-type]
+    assert isinstance(unit, Unit)
+    assert [getattr(record, "positive", "") for record in unit.records] == ([kept] if kept else [])
+    assert sum(unit.dropped.values()) == (not kept)
+    for record in unit.records:
+        assert isinstance(record, Triplet)
+        assert record.scores == (max(grades) / 5, min(grades) / 5)
