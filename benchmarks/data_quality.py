@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"), "1"))
 
@@ -29,10 +30,13 @@ from synthbench.cli.suites import find_tasks
 from synthbench.data.contamination import TestIndex, search
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.inspect import describe
-from synthbench.data.likeness import NUM_PERMUTATIONS, Encode, bare
+from synthbench.data.likeness import NUM_PERMUTATIONS, bare
 from synthbench.data.quality import examine
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.data.streaming import AT_ONCE, text_batches
+
+if TYPE_CHECKING:
+    from synthbench.data.likeness import Encode
 
 GOALS = {"search": 600, "inspect": 60}
 PEER_SENTENCES = 2_000
@@ -106,7 +110,7 @@ def compare_with_datasketch(texts: Sequence[str], seconds: float) -> None:
     print(f"datasketch, the sketches alone: {peer:.0f} s a million; {peer / seconds:.1f}x of all of ours")
 
 
-def inspection(folder: Path, number: int, encode: Encode) -> float:
+def inspection(folder: Path, number: int, encode: "Encode") -> float:
     """Print and return the seconds of inspecting the data set in a folder."""
     dataset = SyntheticDataset.read(folder)
     whole = timed(lambda: describe(dataset))
@@ -129,7 +133,7 @@ def at_a_million(number: int, seconds: float, of_fewer: float) -> float:
 def main() -> int:
     """Measure and print."""
     options = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    options.add_argument("--sentences", type=int, default=1_000_000)
+    options.add_argument("--sentences", type=int, default=1_000_000, help="100,000 or more: samples fill up")
     number = options.parse_args().sentences
     one_thread()
     data = data_folder()
