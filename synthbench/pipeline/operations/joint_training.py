@@ -5,6 +5,7 @@ import os
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -119,6 +120,10 @@ def _train(share: _Share, sender: "Connection[Any, Any]") -> None:
         output.mkdir()
         # All would warn of the same things.
         sys.stderr = io.StringIO()
+    # Of torch's and accelerate's own calls of each other.
+    warnings.simplefilter("ignore", FutureWarning)
+    # accelerate sets the number of threads where this variable is not.
+    os.environ.setdefault("OMP_NUM_THREADS", str(work.runtime.threads))
     if is_gpu:
         torch.cuda.set_device(share.rank)
     meeting = share.scratch / "meeting"
