@@ -11,6 +11,7 @@ from synthbench.errors import UserError
 from synthbench.home import home
 
 if TYPE_CHECKING:
+    from synthbench.reporting.model.sections import Section
     from synthbench.reporting.results import ExperimentResult
 
 WHICH = "Experiment file, or an experiment's name: its result tracked last. NAME~1: the result before."
@@ -19,6 +20,9 @@ WHICH = "Experiment file, or an experiment's name: its result tracked last. NAME
 def compare(
     first: Annotated[str, typer.Argument(metavar="A", help=WHICH)],
     second: Annotated[str, typer.Argument(metavar="B", help="As A.")],
+    page: Annotated[
+        Path | None, typer.Option(help="Write a page with both side by side to this new HTML file.")
+    ] = None,
 ) -> None:
     """Compare two experiments, or two results of one: the rows of B minus the same rows of A.
 
@@ -34,6 +38,8 @@ def compare(
     section = comparison_section(comparison_of(*results))
     if section is None:
         raise UserError(f"{first} and {second}: no row with scores is in both")
+    if page is not None:
+        _write(page, *results, section)
     for label, result in zip("AB", results, strict=True):
         print(f"{label}: {result.title} ({result.identity[:12]})")
     output = console()
@@ -43,6 +49,18 @@ def compare(
             print(f"only in {label}: {', '.join(rows)}")
     for line in differing_settings(*results):
         print(f"set otherwise: {line}")
+
+
+def _write(page: Path, first: "ExperimentResult", second: "ExperimentResult", section: "Section") -> None:
+    """Write the page; raises UserError if the file exists or can't be written."""
+    from synthbench.reporting.render.html.beside import beside_page
+
+    text = beside_page(first, second, section)
+    try:
+        with page.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UserError(f"--page {page}: {error.strerror or error}; name a new file") from error
 
 
 def _result(named: str) -> "ExperimentResult":
