@@ -1,5 +1,6 @@
 """The wheel holds all that an installation needs, and works outside the clone."""
 
+import csv
 import os
 import subprocess
 import sys
@@ -96,6 +97,53 @@ def test_a_new_study_runs_at_once(installation: Installation) -> None:
     assert ran.code == 0, ran.err
     for row in ("gold-only", "untrained", "augsbert", "syncse"):
         assert row in ran.out
+
+
+SCORED_BY_MTEB = """
+import json, sys
+from pathlib import Path
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+import mteb
+from mteb.cache import ResultCache
+from synthbench.data.dataset import SyntheticDataset
+
+model, home, results = map(Path, sys.argv[1:])
+stages = [(json.loads(file.read_text()), file.parent) for file in home.glob("store/artifacts/*/*/stage.json")]
+(test,) = [folder for stage, folder in stages if stage["label"] == "source test"]
+pairs = list(SyntheticDataset.read(test / "dataset"))
+columns = {name: [getattr(pair, name) for pair in pairs] for name in ("sentence1", "sentence2", "score")}
+task = mteb.get_task("STS12")
+task.dataset = {"test": Dataset.from_dict(columns)}
+task.data_loaded = True
+found = mteb.evaluate(
+    SentenceTransformer(str(model), device="cpu"), task, cache=ResultCache(results), co2_tracker=False
+)
+print(len(pairs), found.task_results[0].scores["test"][0]["main_score"])
+"""
+
+
+@pytest.mark.experiments
+def test_a_trained_model_leaves_and_mteb_s_own_runner_gives_the_table_s_figure(
+    installation: Installation,
+) -> None:
+    assert installation.call("synthbench", "init", "leaving").code == 0
+    how = ("leaving/study.yaml", "--profile", "sandbox", "--seeds", "0")
+    assert installation.call("synthbench", "run", *how, "--output", "out").code == 0
+    exported = installation.call("synthbench", "export", "model", how[0], "syncse", *how[1:], "--to", "model")
+    assert exported.code == 0, exported.err
+    arguments = (str(installation.folder / name) for name in ("model", ".synthbench", "mteb"))
+    scored = installation.call("python", "-c", SCORED_BY_MTEB, *arguments)
+    assert scored.code == 0, scored.err
+    number, score = scored.out.split()[-2:]
+    (table,) = (installation.folder / "out").glob("*/*/table.csv")
+    (line,) = [
+        line for line in csv.DictReader(table.read_text("utf-8").splitlines()) if line["row"] == "syncse"
+    ]
+    assert (int(number), 100 * float(score)) == (
+        int(line["n_items"]),
+        pytest.approx(float(line["mean"]), abs=1e-4),
+    )
 
 
 @pytest.mark.experiments
