@@ -23,9 +23,10 @@ import numpy as np
 from measure import interleave
 from rank_bm25 import BM25Okapi
 
+from synthbench.bm25 import words_between_spaces as tokens
+from synthbench.bm25.index import BM25Index
 from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
-from synthbench_augsbert.bm25 import BM25Index, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable

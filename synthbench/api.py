@@ -1,5 +1,6 @@
 """All that a plug-in may import."""
 
+from synthbench.bm25 import nearest_by_words
 from synthbench.data.conversions import convert
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.quality import kl_divergence
@@ -21,6 +22,7 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
+from synthbench.greatest import greatest
 from synthbench.labellers import Judge, Labeller, scored_batches, trained_on_gold
 from synthbench.llm.answered import sentence_in, sentences_in
 from synthbench.llm.asking import (
@@ -141,12 +143,14 @@ __all__ = [
     "drawn",
     "estimated_amount",
     "finite_scores",
+    "greatest",
     "hashed_number",
     "kl_divergence",
     "length_sorted_units",
     "load_yaml",
     "located_key",
     "looks_like_a_refusal",
+    "nearest_by_words",
     "of_passages",
     "parsed_settings",
     "path_of",

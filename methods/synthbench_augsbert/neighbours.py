@@ -4,17 +4,16 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from synthbench.api import greatest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-Number = TypeVar("Number", bound="np.floating[Any]")
-
-GROUPS = 128  # per row, the least number of score maxima from which the k-th best score is bounded
 DECIMALS = 6  # further decimals of single-precision vectors are noise, and would order equal ones at random
 MARGIN = np.float32(10.0**-DECIMALS)  # cosines farther apart keep their order when rounded
 TILE = 2048  # rows and columns of a product, which then fits into the processor's cache
@@ -103,7 +102,7 @@ class _Top:
     def begin(self, tile: slice, cosines: "NDArray[np.float32]") -> None:
         """Compare the vectors of a tile with each other, before they are compared with any else."""
         np.fill_diagonal(cosines, -np.inf)
-        ids, values = best(np.round(cosines, DECIMALS), self.k)
+        ids, values = greatest(np.round(cosines, DECIMALS), self.k)
         self.indices[tile], self._cosines[tile] = ids + tile.start, values
 
     def add(self, tile: slice, first: int, cosines: "NDArray[np.float32]", axis: int = 0) -> None:
@@ -143,7 +142,7 @@ def _exact_block(
 ) -> "tuple[NDArray[np.intp], NDArray[np.float32]]":
     cosines = np.round(units[queries] @ units.T, DECIMALS)
     cosines[np.arange(len(queries)), queries] = -np.inf
-    return best(cosines, k)
+    return greatest(cosines, k)
 
 
 class _Approximate:
@@ -245,51 +244,3 @@ def _faiss_threads(threads: int | None) -> Iterator[None]:
         yield
     finally:
         faiss.omp_set_num_threads(before)
-
-
-def best(scores: "NDArray[Number]", k: int) -> "tuple[NDArray[np.intp], NDArray[Number]]":
-    """Return columns and values of each row's k greatest scores, of equal ones the lower column first."""
-    bound = lower_bound(scores, k)
-    rows, columns = np.divmod(np.flatnonzero(scores >= bound), scores.shape[1])
-    values = scores[rows, columns]
-    at_bound = values == bound[rows, 0]
-    # Where few sentences share a word, thousands score alike: leave out those that can't be among the k.
-    needed = ~at_bound | (_count_in_row(at_bound, rows) <= k)
-    return first_of_each(rows[needed], columns[needed], values[needed], k)
-
-
-def first_of_each(
-    rows: "NDArray[np.intp]", columns: "NDArray[np.intp]", values: "NDArray[Number]", k: int
-) -> "tuple[NDArray[np.intp], NDArray[Number]]":
-    """Return columns and values of the k greatest of each row's candidates, of equal ones the lower column.
-
-    The sorted `rows` name every row, each at least k times.
-    """
-    order = np.lexsort((columns, -values, rows))
-    chosen = order[_starts(rows)[:, None] + np.arange(k)]
-    return columns[chosen], values[chosen]
-
-
-def _count_in_row(marked: "NDArray[np.bool_]", rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return for each element how many are marked from the beginning of its row up to itself."""
-    counted: NDArray[np.intp] = np.concatenate([[0], np.cumsum(marked)])
-    return counted[1:] - counted[_starts(rows)][rows]
-
-
-def _starts(rows: "NDArray[np.intp]") -> "NDArray[np.intp]":
-    """Return where each row begins in the sorted `rows`, which names every row."""
-    starts: NDArray[np.intp] = np.searchsorted(rows, np.arange(rows[-1] + 1))
-    return starts
-
-
-def lower_bound(scores: "NDArray[Number]", k: int) -> "NDArray[Number]":
-    """Return for each row a value that at least k of its scores reach and few exceed, shape (rows, 1).
-
-    It is the k-th greatest of the maxima of at least k disjoint groups of columns, and so itself a score.
-    """
-    rows, width = scores.shape
-    num_groups = min(max(GROUPS, 4 * k), width)
-    depth = width // num_groups
-    maxima = scores[:, : depth * num_groups].reshape(rows, depth, num_groups).max(axis=1)
-    bound: NDArray[Number] = np.partition(maxima, num_groups - k, axis=1)[:, num_groups - k, None]
-    return bound

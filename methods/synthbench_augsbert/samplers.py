@@ -18,6 +18,7 @@ from synthbench.api import (
     Records,
     SyntheticDataset,
     UserError,
+    nearest_by_words,
     trained_on_gold,
 )
 from synthbench_augsbert.gold import IndexPair, SentencePool
@@ -200,10 +201,8 @@ class BM25Sampler(SamplerConfig):
         Nothing is drawn, so `seed` changes nothing.
         Raises UserError as `check` does.
         """
-        from synthbench_augsbert.bm25 import BM25Index
-
         self.check(pool)
-        neighbours, _ = BM25Index(pool.texts).nearest(self.k)
+        neighbours, _ = nearest_by_words(pool.texts, self.k)
         return new_pairs(unordered(neighbours.tolist()), pool)
 
     def most_pairs(self, num_sentences: int) -> int:

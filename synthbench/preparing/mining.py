@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from synthbench.data.draws import digest
 from synthbench.data.likeness import directions
@@ -29,18 +29,25 @@ AT_ONCE = 1024
 
 
 class MineNegatives(Step):
-    """Give each pair hard negatives: other records' positives that an encoder finds near its anchor.
+    """Give each pair hard negatives: other records' positives that a miner finds near its anchor.
 
-    sentence-transformers' miner finds them. Pairs become triplets, with further negatives if `number` is more
-    than 1; triplets get new negatives instead of their own. A record without any goes.
+    The miner is an encoder, with sentence-transformers' search, or BM25, whose negatives share a word with
+    the anchor. Pairs become triplets, with further negatives if `number` is more than 1; triplets get new
+    negatives instead of their own. A record without any goes.
     """
 
     version = 1
     kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
 
-    encoder: dict[str, Any] = Field(
+    encoder: dict[str, Any] | None = Field(
+        None,
         description="the miner's encoder: the settings of the trainer `none`, such as `base: {model: ...}`;"
-        " not the one under test"
+        " not the one under test; null: with `miner: bm25` only",
+    )
+    miner: Literal["encoder", "bm25"] = Field(
+        "encoder",
+        exclude_if=lambda miner: miner == "encoder",
+        description="what finds them: `encoder`, or bm25, by the words without punctuation",
     )
     number: int = Field(1, ge=1, le=64, description="most negatives of a record")
     skip: int = Field(
@@ -61,9 +68,21 @@ class MineNegatives(Step):
         description="least difference of the cosines with the positive and with a negative; null: any",
     )
 
+    @model_validator(mode="after")
+    def _has_what_the_miner_takes(self) -> Self:
+        if self.miner == "encoder":
+            if self.encoder is None:
+                raise ValueError("needs `encoder`, such as {base: {model: ...}}, or `miner: bm25`")
+            return self
+        of_cosines = {"max_score": self.max_score, "margin": self.margin}
+        for name, value in {"encoder": self.encoder, **of_cosines}.items():
+            if value is not None:
+                raise ValueError(f"miner: bm25 takes no `{name}`; leave it out")
+        return self
+
     def needs(self) -> Mapping[str, TrainedModel]:
-        """Return the encoder."""
-        return {ENCODER: TrainedModel("none", self.encoder, (), 0)}
+        """Return the encoder, if that is the miner."""
+        return {} if self.encoder is None else {ENCODER: TrainedModel("none", self.encoder, (), 0)}
 
     def kind_after(self, kind: RecordKind) -> RecordKind:
         """Return triplets."""
@@ -71,12 +90,12 @@ class MineNegatives(Step):
 
     def bases_apart(self) -> tuple[Mapping[str, Any], ...]:
         """Return the miner's encoder: the one under test would choose what it is trained against."""
-        base = self.encoder.get("base")
+        base = (self.encoder or {}).get("base")
         return (base,) if isinstance(base, Mapping) else ()
 
     def work(self, num_records: int) -> Work | None:
-        """Return None: the encoder's size is known once it is loaded."""
-        return None
+        """Return None: the encoder's size is known once it is loaded; BM25 is quick."""
+        return super().work(num_records) if self.encoder is None else None
 
     def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
         """Return triplets, in the order of the records."""
@@ -98,26 +117,52 @@ class MineNegatives(Step):
         self, pairs: Sequence[tuple[str, str]], context: StepContext
     ) -> dict[tuple[str, str], list[str]]:
         """Return the negatives of each pair, the nearest first."""
+        num_positives = len({positive for _, positive in pairs})
+        if num_positives <= self.skip + 1:
+            raise UserError(
+                f"mine-negatives: {num_positives} different positives leave no negative; needed: more"
+                f" than {self.skip + 1}"
+            )
+        if self.encoder is None:
+            return self._mined_by_words(pairs)
+        return self._mined_by_cosines(pairs, num_positives, context.encoder(ENCODER))
+
+    def _mined_by_words(self, pairs: Sequence[tuple[str, str]]) -> dict[tuple[str, str], list[str]]:
+        from synthbench.bm25 import nearest_by_words, words_alone
+
+        positives_of: dict[str, set[str]] = defaultdict(set)
+        for anchor, positive in pairs:
+            positives_of[anchor].add(positive)
+        anchors, texts = list(positives_of), sorted({positive for _, positive in pairs})
+        most_own = max(map(len, positives_of.values()))
+        k = min(self.number + self.skip + most_own, len(texts))
+        rows, scores = nearest_by_words(texts, k, anchors, words_alone)
+        found: dict[tuple[str, str], list[str]] = {}
+        for anchor, row, values in zip(anchors, rows.tolist(), scores.tolist(), strict=True):
+            near = [texts[index] for index, value in zip(row, values, strict=True) if value > 0]
+            others = [text for text in near if text not in positives_of[anchor]]
+            chosen = others[self.skip : self.skip + self.number]
+            found.update(((anchor, positive), chosen) for positive in positives_of[anchor] if chosen)
+        return found
+
+    def _mined_by_cosines(
+        self, pairs: Sequence[tuple[str, str]], num_positives: int, encoder: Encoder
+    ) -> dict[tuple[str, str], list[str]]:
         from datasets import Dataset
         from sentence_transformers.util import mine_hard_negatives
 
         anchors, positives = zip(*pairs, strict=True)
-        if len(set(positives)) <= self.skip + 1:
-            raise UserError(
-                f"mine-negatives: {len(set(positives))} different positives leave no negative; needed: more"
-                f" than {self.skip + 1}"
-            )
         data = Dataset.from_dict({"anchor": list(anchors), "positive": list(positives)})
         with contextlib.redirect_stderr(io.StringIO()):
             mined = mine_hard_negatives(
                 data,
-                _Miner(context.encoder(ENCODER)),  # type: ignore[arg-type] # all that the miner asks of a model
+                _Miner(encoder),  # type: ignore[arg-type] # all that the miner asks of a model
                 anchor_column_name="anchor",
                 positive_column_name="positive",
                 range_min=self.skip,
                 max_score=self.max_score,
                 absolute_margin=self.margin,
-                num_negatives=min(self.number, len(set(positives)) - self.skip - 1),
+                num_negatives=min(self.number, num_positives - self.skip - 1),
                 sampling_strategy="top",
                 faiss_batch_size=AT_ONCE,
                 output_format="triplet",

@@ -1,9 +1,12 @@
 """The step that mines hard negatives by sentence-transformers' miner."""
 
 import random
+import re
 
 import pytest
 from applying import Sources, apply_steps
+from pydantic import ValidationError
+from rank_bm25 import BM25Okapi
 from wording import refused
 
 from synthbench.data.dataset import SyntheticDataset
@@ -91,6 +94,72 @@ def test_the_order_of_records_makes_no_difference() -> None:
     random.Random(1).shuffle(shuffled)
     expected = {one.id: one.negatives for one in mined(data(), number=2)}
     assert {one.id: one.negatives for one in mined(data().with_records(shuffled), number=2)} == expected
+
+
+WORDY = [
+    ("what is the red dog doing?", "The red dog sleeps."),
+    ("where does a dog sleep?", "A dog sleeps in the yard."),
+    ("who saw the red kite?", "Anna saw the red kite!"),
+    ("who saw the red kite?", "It was Anna."),
+    ("how old is Ben?", "Ten."),
+]
+
+
+def mined_by_words(**options: object) -> dict[str, tuple[str, ...]]:
+    records = [
+        Pair(id=str(number), anchor=anchor, positive=positive)
+        for number, (anchor, positive) in enumerate(WORDY)
+    ]
+    step = MineNegatives.model_validate({"miner": "bm25", **options})
+    return {
+        one.id: one.negatives
+        for one in apply_steps(SyntheticDataset.create(RecordKind.PAIR, records), [step])
+    }
+
+
+def test_bm25_finds_the_passages_with_the_rarest_common_words_whatever_their_punctuation() -> None:
+    expected = {}
+    texts = sorted({positive for _, positive in WORDY})
+    plain = [re.findall(r"\w+", text.lower()) for text in texts]
+    okapi = BM25Okapi(plain)
+    for number, (anchor, _) in enumerate(WORDY):
+        scores = okapi.get_scores(re.findall(r"\w+", anchor.lower()))
+        own = {positive for other, positive in WORDY if other == anchor}
+        ranked = sorted(zip(-scores, texts, strict=True))
+        expected[str(number)] = tuple(text for score, text in ranked if score < 0 and text not in own)
+
+    found = mined_by_words(number=5)
+
+    assert found == {key: texts for key, texts in expected.items() if texts}
+    assert found["2"] == found["3"] == ("The red dog sleeps.", "A dog sleeps in the yard.")[: len(found["2"])]
+    assert "4" not in found  # no other passage has a word of its question
+
+
+def test_bm25_passes_over_the_nearest_and_needs_no_encoder() -> None:
+    every = mined_by_words(number=5)
+    passed = {key: texts[1:3] for key, texts in every.items() if texts[1:3]}
+    assert passed
+    assert mined_by_words(number=2, skip=1) == passed
+    assert MineNegatives.model_validate({"miner": "bm25"}).is_plain
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [
+        ({}, ("encoder", "miner: bm25")),
+        ({"miner": "bm25", "encoder": ENCODER}, ("bm25", "encoder")),
+        ({"miner": "bm25", "max_score": 0.9}, ("bm25", "max_score")),
+        ({"miner": "bm25", "margin": 0.1}, ("bm25", "margin")),
+    ],
+)
+def test_each_miner_takes_its_own_settings(options: dict[str, object], facts: tuple[str, ...]) -> None:
+    with refused(*facts, kind=ValidationError):
+        MineNegatives.model_validate(options)
+
+
+def test_the_miner_is_in_the_identity_only_where_it_is_bm25() -> None:
+    assert "miner" not in MineNegatives(encoder=ENCODER).model_dump()
+    assert MineNegatives(miner="bm25").model_dump()["miner"] == "bm25"
 
 
 def test_too_few_texts_are_one_line() -> None:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 from wording import refused
 
-from synthbench_augsbert import bm25
-from synthbench_augsbert.bm25 import BM25Index
+from synthbench.bm25 import index as bm25
+from synthbench.bm25 import nearest_by_words
+from synthbench.bm25.index import BM25Index
 
 WORDS = ["a", "b", "c", "d", "e", "the", "the", "the", "The", "is"]
 SENTENCES = st.lists(
@@ -112,7 +113,7 @@ def test_scores_are_the_same_bits_however_the_words_are_split_and_the_queries_bl
 @given(SENTENCES)
 def test_single_precision_scores_are_within_their_bound(sentences: list[str]) -> None:
     index = BM25Index(sentences)
-    rough = bm25._Scorer(index._counts, index._weights, np.float32).scores(np.arange(len(sentences)))
+    rough = index.scorer(np.float32).scores(np.arange(len(sentences)))
 
     errors = np.abs(rough.astype(np.float64) - index.scores(0, len(sentences)))
 
@@ -154,6 +155,23 @@ def test_many_more_ties_than_neighbours_still_give_the_lowest_indices() -> None:
     assert ids[1].tolist() == [0, 2, 3]
     assert ids[699].tolist() == [0, 1, 2]
     assert not scores.any()
+
+
+@given(SENTENCES, SENTENCES, st.data())
+def test_other_texts_as_queries_find_the_best_sentences(
+    sentences: list[str], queries: list[str], data: st.DataObject
+) -> None:
+    k = data.draw(st.integers(1, len(sentences)))
+    okapi = BM25Okapi([sentence.lower().split() for sentence in sentences])
+    queries = [*queries, "unknown words alone", "a " * 40]
+
+    ids, scores = nearest_by_words(sentences, k, queries)
+
+    for query, found, values in zip(queries, ids.tolist(), scores, strict=True):
+        expected = okapi.get_scores(query.lower().split())
+        assert len(set(found)) == k
+        np.testing.assert_allclose(values, np.sort(expected)[::-1][:k], rtol=0, atol=1e-11)
+        np.testing.assert_allclose(expected[found], values, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("k", [0, 3])

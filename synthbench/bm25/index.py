@@ -1,6 +1,7 @@
-"""The nearest sentences of every sentence by BM25, scored as rank-bm25's Okapi does, but in blocks."""
+"""The texts nearest to every query by BM25, scored as rank-bm25's Okapi does, but in blocks."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -10,7 +11,8 @@ from rank_bm25 import BM25Okapi
 from scipy import sparse
 from scipy.linalg.blas import dgemm, sgemm
 
-from synthbench_augsbert.neighbours import best, first_of_each, lower_bound
+from synthbench.bm25 import Splitter, words_between_spaces
+from synthbench.greatest import first_of_each, greatest, lower_bound
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,13 +26,10 @@ GROUP_ROWS = 2048  # queries whose candidates get their exact scores at once
 CROWD = 64  # with more candidates than this for each neighbour, a query's scores are all computed exactly
 
 
-def tokens(sentence: str) -> list[str]:
-    """Return the lower-cased words between white space."""
-    return sentence.lower().split()
-
-
 class BM25Index:
-    """Scores sentences against each other by BM25Okapi (k1 1.5, b 0.75, negative idf: 0.25 x the mean idf).
+    """Scores sentences for queries by BM25Okapi (k1 1.5, b 0.75, negative idf: 0.25 x the mean idf).
+
+    Queries are the sentences themselves, each of which is no neighbour of its own, or other texts.
 
     rank-bm25 counts words and computes idf; only its scoring, one word of one query at a time, is replaced.
     Weights are rounded to multiples of one power of two, so that every sum fits float64's 53 bits. Sums are
@@ -38,32 +37,42 @@ class BM25Index:
     is off by at most 2^-52 of the index's greatest possible score for each word of the query.
     """
 
-    def __init__(self, sentences: Sequence[str]) -> None:
-        """Index `sentences`: at least one, none of them blank."""
-        okapi = BM25Okapi([tokens(sentence) for sentence in sentences])
+    def __init__(
+        self,
+        sentences: Sequence[str],
+        queries: Sequence[str] | None = None,
+        split: Splitter = words_between_spaces,
+    ) -> None:
+        """Index `sentences`: at least one, none of them without a word. `queries` None: the sentences."""
+        okapi = BM25Okapi([split(sentence) for sentence in sentences])
         self.num_sentences = len(sentences)
-        self._counts = _word_counts(okapi)
-        weights = _weights(okapi, self._counts)
-        greatest = self._counts @ _greatest_weights(weights)
-        self._weights = _exactly_summable(weights, greatest.max())
-        self._errors = _largest_errors(self._counts, greatest)
+        self._is_own = queries is None
+        self._sentences = _counts_in([dict(each) for each in okapi.doc_freqs], okapi.idf)
+        counted = None if queries is None else [Counter(split(query)) for query in queries]
+        self._counts = self._sentences if counted is None else _counts_in(counted, okapi.idf)
+        weights = _weights(okapi, self._sentences)
+        most = self._counts @ _greatest_weights(weights)
+        self._weights = _exactly_summable(weights, most.max())
+        self._errors = _largest_errors(self._counts, most)
 
     def scores(self, start: int, stop: int) -> "NDArray[np.float64]":
-        """Return the scores of sentences start..stop-1 as queries, shape (stop - start, num_sentences)."""
+        """Return all sentences' scores for queries start..stop-1, shape (stop - start, num_sentences)."""
         return self._exact.scores(np.arange(start, stop)).copy()
 
     def nearest(self, k: int) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
-        """Return indices and scores of the k best other sentences of every sentence, each (num_sentences, k).
+        """Return indices and scores of the k best sentences of every query, each of shape (queries, k).
 
         Best first; of equal scores the lower index first. Sentences without a common word score 0 and are
-        returned where nothing better is left. Raises ValueError unless 1 <= k < num_sentences.
+        returned where nothing better is left. Raises ValueError unless 1 <= k < num_sentences; of other
+        texts as queries, k may be num_sentences.
         """
-        if not 1 <= k < self.num_sentences:
+        if not 1 <= k <= self.num_sentences - self._is_own:
             raise ValueError(f"k = {k} of {self.num_sentences} sentences")
-        ids = np.empty((self.num_sentences, k), np.intp)
-        scores = np.empty((self.num_sentences, k))
-        rough = _Scorer(self._counts, self._weights, np.float32)
-        for group in _blocks(np.arange(self.num_sentences), GROUP_ROWS):
+        num_queries = self._counts.shape[0]
+        ids = np.empty((num_queries, k), np.intp)
+        scores = np.empty((num_queries, k))
+        rough = self.scorer(np.float32)
+        for group in _blocks(np.arange(num_queries), GROUP_ROWS):
             blocks = [self._candidates(rough, block, k) for block in _blocks(group, self._num_rows())]
             queries, others = (np.concatenate(column) for column in zip(*blocks, strict=True))
             few, positions = np.unique(queries, return_inverse=True)
@@ -71,12 +80,16 @@ class BM25Index:
                 values = self._scores_of(queries, others)
                 ids[few], scores[few] = first_of_each(positions, others, values, k)
             for block in _blocks(np.setdiff1d(group, few), self._num_rows()):
-                ids[block], scores[block] = best(_without_self(self._exact.scores(block), block), k)
+                ids[block], scores[block] = greatest(self._of_others(self._exact.scores(block), block), k)
         return ids, scores
+
+    def scorer(self, number: type[Number]) -> "_Scorer[Number]":
+        """Return what computes all scores in one precision."""
+        return _Scorer(self._counts, self._weights, number)
 
     @cached_property
     def _exact(self) -> "_Scorer[np.float64]":
-        return _Scorer(self._counts, self._weights, np.float64)
+        return self.scorer(np.float64)
 
     def _num_rows(self) -> int:
         return max(FEWEST_ROWS, min(MOST_ROWS, BLOCK_CELLS // self.num_sentences))
@@ -85,7 +98,7 @@ class BM25Index:
         self, rough: "_Scorer[np.float32]", queries: "NDArray[np.intp]", k: int
     ) -> "tuple[NDArray[np.intp], NDArray[np.intp]]":
         """Return pairs of a query and each sentence that can be among its k best; none of a crowded query."""
-        scores = _without_self(rough.scores(queries), queries)
+        scores = self._of_others(rough.scores(queries), queries)
         # At least k sentences reach the bound, so each of the k best reaches it but for the two's errors.
         least = lower_bound(scores, k) - 2 * self._errors[queries, None]
         reached = scores >= np.nextafter(least.astype(np.float32), np.float32(-np.inf))
@@ -94,8 +107,14 @@ class BM25Index:
         return queries[rows[few]], others[few]
 
     def _scores_of(self, queries: "NDArray[np.intp]", others: "NDArray[np.intp]") -> "NDArray[np.float64]":
-        """Return the exact score of each pair."""
+        """Return the exact score of each pair of a query and a sentence."""
         scores: NDArray[np.float64] = self._counts[queries].multiply(self._weights[others]).sum(axis=1)
+        return scores
+
+    def _of_others(self, scores: "NDArray[Number]", queries: "NDArray[np.intp]") -> "NDArray[Number]":
+        """Return the scores, the least possible where a query is the sentence itself."""
+        if self._is_own:
+            scores[np.arange(len(queries)), queries] = -np.inf
         return scores
 
 
@@ -103,15 +122,15 @@ class _Scorer(Generic[Number]):
     """Scores in one precision: frequent words by a dense product, rare ones by adding their postings."""
 
     def __init__(self, counts: sparse.csr_array, weights: sparse.csr_array, number: type[Number]) -> None:
-        document_frequency = np.bincount(counts.indices, minlength=counts.shape[1])
-        frequent = document_frequency > FREQUENT * counts.shape[0]
+        document_frequency = np.bincount(weights.indices, minlength=weights.shape[1])
+        frequent = document_frequency > FREQUENT * weights.shape[0]
         self._number: type[Number] = number
         self._product = sgemm if number is np.float32 else dgemm
         self._frequent_counts = counts[:, frequent].toarray().astype(number)
         self._frequent_weights = weights[:, frequent].toarray().astype(number, order="F")
         self._rare_counts = counts[:, ~frequent].astype(np.intp)
         self._postings = weights[:, ~frequent].T.tocsr().astype(number)
-        self._buffer: NDArray[Number] = np.empty((0, counts.shape[0]), number)
+        self._buffer: NDArray[Number] = np.empty((0, weights.shape[0]), number)
 
     def scores(self, queries: "NDArray[np.intp]") -> "NDArray[Number]":
         """Return all sentences' scores for each query, shape (len(queries), number of sentences).
@@ -142,20 +161,14 @@ def _blocks(indices: "NDArray[np.intp]", size: int) -> "Iterator[NDArray[np.intp
         yield indices[start : start + size]
 
 
-def _without_self(scores: "NDArray[Number]", queries: "NDArray[np.intp]") -> "NDArray[Number]":
-    scores[np.arange(len(queries)), queries] = -np.inf
-    return scores
-
-
-def _word_counts(okapi: BM25Okapi) -> sparse.csr_array:
-    """Return how often each word (column, in order of first appearance) occurs in each sentence (row)."""
-    column = {word: index for index, word in enumerate(okapi.idf)}
-    lengths = [len(frequencies) for frequencies in okapi.doc_freqs]
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    columns = np.fromiter(map(column.__getitem__, chain.from_iterable(okapi.doc_freqs)), dtype=np.int32)
-    values = np.fromiter(chain.from_iterable(map(dict.values, okapi.doc_freqs)), dtype=np.float64)
-    shape = (okapi.corpus_size, len(column))
-    counts = sparse.csr_array((values, columns, starts), shape=shape)
+def _counts_in(texts: Sequence[Mapping[str, int]], vocabulary: Iterable[str]) -> sparse.csr_array:
+    """Return how often each word of the vocabulary (column, in its order) occurs in each text (row)."""
+    column = {word: index for index, word in enumerate(vocabulary)}
+    known = [{column[word]: number for word, number in text.items() if word in column} for text in texts]
+    starts = np.concatenate([[0], np.cumsum([len(text) for text in known])])
+    columns = np.fromiter(chain.from_iterable(known), dtype=np.int32)
+    values = np.fromiter(chain.from_iterable(map(dict.values, known)), dtype=np.float64)
+    counts = sparse.csr_array((values, columns, starts), shape=(len(texts), len(column)))
     counts.sort_indices()
     return counts
 
