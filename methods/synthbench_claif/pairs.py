@@ -63,6 +63,10 @@ class Filling(Component):
             raise ValueError(f"each rate once, is {list(rates)}; `generations` asks for several of each")
         return rates
 
+    def table_notes(self) -> tuple[str, ...]:
+        """Say whose prompts were used."""
+        return ("Prompts that fill masks: reconstructed prompts, in our own words.",)
+
     def num_pairs(self, num_records: Mapping[str, int]) -> int | None:
         """Return how many pairs are asked for, None if the number of sentences is unknown."""
         number = num_records.get(SENTENCES)

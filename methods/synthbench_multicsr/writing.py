@@ -59,6 +59,10 @@ class Writing(Component):
     top_p: float = Field(0.9, gt=0, le=1, description="of the LLM when it writes, as the API has it")
     seed: int = Field(0, ge=0, lt=2**32, description="of the LLM's answers")
 
+    def table_notes(self) -> tuple[str, ...]:
+        """Say whose prompts were used."""
+        return ("Prompts for positives and hard negatives: reconstructed prompts, in our own words.",)
+
 
 class MultiCSRTriplets(Writing, Method):
     """Stage 1 of MultiCSR: sentences with an entailed and a contradicting one that the LLM writes."""

@@ -46,11 +46,11 @@ Path_ = tuple[str, ...]
 
 
 def add_models(hub_cache: HubCache, document: Mapping[str, Any]) -> None:
-    """Put every model with a commit into the cache."""
+    """Put every model into the cache: at its commit, or at the newest where the file gives none."""
     named = {
-        (str(value["model"]), str(value["revision"]))
+        (str(value["model"]), str(value.get("revision", NEWEST)))
         for _, value in _walk(document)
-        if isinstance(value, dict) and "revision" in value and "model" in value
+        if isinstance(value, dict) and "model" in value and "base_url" not in value
     }
     for model, revision in named:
         build = next(build for part, build in BUILDERS.items() if part in model)
