@@ -1,10 +1,13 @@
 """An LLM that outlives the runs which ask it, and the ledger held against its own count."""
 
 import json
+import os
 import re
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,12 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_experiment import Project
+from small_experiment import Project, finished
 
 from synthbench.llm.cache import FILE
 from synthbench.llm.ledger import Amount, Entry, entries
 
 KILLED = "ended before the answer"
+CONCURRENCY = 16
+"""Requests that a project which is killed has under way at most."""
 
 
 @dataclass(frozen=True)
@@ -164,3 +169,32 @@ def check_against_the_servers_count(
     print(f"ledger: answered {answered}; in doubt {in_doubt}")
     print(f"in doubt and not billed: {Counter(outcomes.get(each.name, 'never came') for each in unbilled)}")
     print(f"the server's count: {server.usage()}, billed {server.billed()}")
+
+
+def kill_when(project: Project, is_time: Callable[[], bool], and_then: float) -> None:
+    """Run, and kill so many seconds after it is time."""
+    process = project.start("run", project.file.name, "--jobs", "1")
+    while process.poll() is None and not is_time():
+        time.sleep(0.002)
+    time.sleep(and_then)
+    assert process.poll() is None, finished(process).err
+    os.killpg(process.pid, signal.SIGKILL)
+    finished(process)
+
+
+def check_what_is_asked_again(project: Project, kills: list[list[Attempt]]) -> None:
+    """No answer is asked for again; but for refused attempts, only what a kill or the server cut off is."""
+    noted = attempts(project)
+    under_way: set[str] = set()
+    for before in kills:
+        answered = {each.key for each in before if each.state == "answered"}
+        last = max((each.number for each in before), default=0)
+        assert not answered & {each.key for each in noted if each.number > last}
+        cut_off = {each.name for each in before if each.state == "sent"}
+        assert len(cut_off) <= CONCURRENCY
+        under_way |= cut_off
+    assert {each.name for each in noted if each.reason == KILLED} == under_way
+    assert {each.state for each in noted} == {"answered", "refused", "in doubt"}
+    last_of = {each.key: each for each in noted}
+    assert all(each.state == "answered" for each in last_of.values())
+    assert len(last_of) == sum(each.state == "answered" for each in noted)

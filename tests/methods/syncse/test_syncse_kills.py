@@ -5,27 +5,24 @@ id, so that the ledger can be held against it attempt by attempt.
 """
 
 import json
-import os
 import random
 import shutil
-import signal
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from served_llms import (
-    KILLED,
-    Attempt,
+    CONCURRENCY,
     Served,
     attempts,
     check_against_the_servers_count,
+    check_what_is_asked_again,
+    kill_when,
     num_answers,
     serving,
 )
-from small_experiment import Project, artifact, finished
+from small_experiment import Project, artifact
 
-CONCURRENCY = 16
 NUM_KILLS = 10
 CONTENT = ("--refusals", "0.1", "--malformed", "0.1", "--latency", "0.01")
 FAULTS = ("--rate-limited", "0.07", "--retry-after", "0", "--server-errors", "0.07", "--drops", "0.06")
@@ -35,7 +32,7 @@ llm:
   name: faulty
   base_url: {base_url}
   model: sandbox/llm
-  concurrency: 16
+  concurrency: {concurrency}
   price: {{input: 1, output: 2, date: "2026-11-21"}}
 defaults:
   data:
@@ -54,7 +51,9 @@ PRICE = (1, 2)
 def new_project(folder: Path, empty_database: Path, server: Served) -> Project:
     project = Project(folder / "experiment", folder / "home")
     project.folder.mkdir(parents=True)
-    project.file.write_text(EXPERIMENT.format(base_url=server.base_url), encoding="utf-8")
+    project.file.write_text(
+        EXPERIMENT.format(base_url=server.base_url, concurrency=CONCURRENCY), encoding="utf-8"
+    )
     project.home.mkdir()
     shutil.copyfile(empty_database, project.home / "mlflow.db")
     return project
@@ -74,17 +73,6 @@ def has_sentences(project: Project) -> bool:
     return any(json.loads(file.read_text("utf-8"))["label"] == SENTENCES for file in stages)
 
 
-def kill_when(project: Project, is_time: Callable[[], bool], and_then: float) -> None:
-    """Run, and kill so many seconds after it is time."""
-    process = project.start("run", "small.yaml", "--jobs", "1")
-    while process.poll() is None and not is_time():
-        time.sleep(0.002)
-    time.sleep(and_then)
-    assert process.poll() is None, finished(process).err
-    os.killpg(process.pid, signal.SIGKILL)
-    finished(process)
-
-
 def moments(project: Project, num_answers_in_all: int) -> Iterator[tuple[str, Callable[[], bool], float]]:
     """Yield ten moments: their names, how to tell that they have come, and seconds to wait from then on."""
     draw = random.Random(5)
@@ -100,24 +88,6 @@ def moments(project: Project, num_answers_in_all: int) -> Iterator[tuple[str, Ca
     for _ in range(5):
         yield "among labels", after_more(draw.randint(100, 650)), draw.uniform(0, 0.05)
     yield "when all is answered", lambda: num_answers(project) == num_answers_in_all, 0.0
-
-
-def check_what_is_asked_again(project: Project, kills: list[list[Attempt]]) -> None:
-    """No answer is asked for again; but for refused attempts, only what a kill or the server cut off is."""
-    noted = attempts(project)
-    under_way: set[str] = set()
-    for before in kills:
-        answered = {each.key for each in before if each.state == "answered"}
-        last = max((each.number for each in before), default=0)
-        assert not answered & {each.key for each in noted if each.number > last}
-        cut_off = {each.name for each in before if each.state == "sent"}
-        assert len(cut_off) <= CONCURRENCY
-        under_way |= cut_off
-    assert {each.name for each in noted if each.reason == KILLED} == under_way
-    assert {each.state for each in noted} == {"answered", "refused", "in doubt"}
-    last_of = {each.key: each for each in noted}
-    assert all(each.state == "answered" for each in last_of.values())
-    assert len(last_of) == sum(each.state == "answered" for each in noted)
 
 
 @pytest.mark.experiments
