@@ -8,7 +8,7 @@ TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 LOWEST := .venv-lowest/bin
 NEWEST := .venv-newest/bin
 
-.PHONY: test-lowest test-newest quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs constraints clean
+.PHONY: test-lowest test-newest quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs site constraints clean
 
 ## quickstart: set everything up and compare the methods on a small generated world
 quickstart: $(INSTALLED)
@@ -84,9 +84,15 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/intervals.py
 	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_memory.py
 
-## docs: renew the tables of keys in docs/experiment_files.md
+## docs: renew the tables of keys, the lists of reports and names, and the outputs that pages show (minutes)
 docs: $(INSTALLED)
 	$(BIN)/python -m synthbench.cli.reference docs/experiment_files.md
+	$(TEST_ENV) $(BIN)/python website/renew.py --heavy
+
+## site: build the docs site into site/
+site: $(INSTALLED)
+	$(BIN)/python website/stage.py
+	$(BIN)/zensical build --strict --clean
 
 ## constraints: write down the versions that are installed now
 constraints: $(INSTALLED)
@@ -100,4 +106,4 @@ $(INSTALLED): pyproject.toml constraints.txt
 ## clean: remove everything that make and the experiments made, the results too, but no file that git keeps
 clean:
 	-git clean -fdXq -- reports
-	rm -rf .venv .venv-lowest .venv-newest .synthbench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf site build/pages .cache .venv .venv-lowest .venv-newest .synthbench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

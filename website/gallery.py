@@ -1,0 +1,43 @@
+"""The list of reports in docs/gallery.md, made of reports/ and the experiments' own descriptions."""
+
+import re
+from pathlib import Path
+
+from synthbench.yaml_loading import load_yaml
+
+ROOT = Path(__file__).parents[1]
+_BLOCK = re.compile(r"(<!-- reports(?: of (\S+))? -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def with_reports(text: str, root: Path = ROOT) -> str:
+    """Return the page with a fresh list between each `<!-- reports of PATTERN -->` and `<!-- end -->`."""
+    return _BLOCK.sub(lambda found: f"{found[1]}{_reports(found[2], root)}{found[3]}", text)
+
+
+def _reports(pattern: str, root: Path) -> str:
+    folders = [table.parent for table in sorted(root.glob("reports/*/table.md"))]
+    chosen = [each for each in folders if re.fullmatch(pattern, each.name)]
+    return "".join(_report(each, root) for each in chosen)
+
+
+def _report(folder: Path, root: Path) -> str:
+    """Return one report's section: what was compared, its figures, and how to make it again."""
+    name = folder.name
+    experiment = root / "experiments" / f"{name}.yaml"
+    text = experiment.read_text(encoding="utf-8")
+    described = str(load_yaml(text, experiment.name)["description"]).rstrip(".")
+    links = [f"[table](../reports/{name}/table.md)"]
+    if (folder / "comparisons.md").is_file():
+        links.append(f"[comparisons](../reports/{name}/comparisons.md)")
+    links.append(f"[experiment](../experiments/{experiment.name})")
+    figures = sorted(folder.glob("*.png"), key=lambda file: (file.stem != "scores", file.stem))
+    pictures = "".join(
+        f"![{name}: {file.stem.replace('_', ' ')}](../reports/{name}/{file.name})\n\n" for file in figures
+    )
+    return f"### {name}\n\n{described}. {' · '.join(links)}\n\n```\n{_command(name, text)}\n```\n\n{pictures}"
+
+
+def _command(name: str, text: str) -> str:
+    """Return the command that the experiment file's head states."""
+    found = re.search(rf"^#\s+(synthbench run \S*{name}\.yaml.*?)(?:\s{{2,}}\(.*)?$", text, re.MULTILINE)
+    return found[1] if found else f"synthbench run experiments/{name}.yaml"

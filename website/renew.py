@@ -1,0 +1,32 @@
+"""Renew what pages of docs/ show: `python website/renew.py [--heavy]` runs commands and makes tables and lists anew."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from api_pages import with_tables
+from commands import blocks_of, prepare, renewed
+from gallery import with_reports
+
+ROOT = Path(__file__).parents[1]
+
+
+def renew(page: Path, *, with_heavy: bool) -> bool:
+    """Write a page anew if what it shows is no longer so, and tell whether it was."""
+    text = page.read_text(encoding="utf-8")
+    fresh = with_reports(with_tables(text))
+    blocks = blocks_of(text)
+    if blocks:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary).resolve() / "clone"
+            prepare(folder)
+            fresh = renewed(fresh, folder, with_heavy=with_heavy)
+    if fresh != text:
+        page.write_text(fresh, encoding="utf-8")
+    return fresh != text
+
+
+if __name__ == "__main__":
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        if renew(page, with_heavy="--heavy" in sys.argv):
+            print(f"renewed {page.relative_to(ROOT)}")
