@@ -79,7 +79,7 @@ def test_outputs_are_renewed_where_they_differ(tmp_path: Path) -> None:
 
 
 def test_a_command_without_output_must_succeed(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match="cat new.txt"):
+    with pytest.raises(RuntimeError, match=r"cat new\.txt"):
         renewed(PAGE.replace("<!-- append", "<!-- no"), tmp_path, with_heavy=True)
 
 

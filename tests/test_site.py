@@ -38,8 +38,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built strictly: a dead link or anchor, or a page that is not there, fails."""
     folder = tmp_path_factory.mktemp("website")
     stage(folder / "build" / "pages")
-    settings = CONFIGURATION.replace("mkdocstrings:\n", "mkdocstrings:\n      default_handler: python\n")
-    (folder / "mkdocs.yml").write_text(settings, encoding="utf-8")
+    (folder / "mkdocs.yml").write_text(CONFIGURATION, encoding="utf-8")
     command = [str(Path(sys.executable).parent / "zensical"), "build", "--strict"]
     built = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert built.returncode == 0, built.stdout + built.stderr

@@ -1,4 +1,4 @@
-"""Renew what pages of docs/ show: `python website/renew.py [--heavy]` runs commands and makes tables and lists anew."""
+"""Renew the outputs, tables and lists that pages show: `python website/renew.py [--heavy]`."""
 
 import sys
 import tempfile

@@ -1,7 +1,7 @@
-"""Write the pages of the docs site: `python website/stage.py` fills build/pages from docs/ and what it links to.
+"""Write the docs site's pages: `python website/stage.py` fills build/pages from docs/ and what it links to.
 
-Pages stay as they read on the repository's site. What they link to outside docs/ (tables, figures, experiment files)
-becomes a page or a picture of the site; code becomes a page with its text.
+What pages link to outside docs/ (tables, figures, experiment files) becomes a page or a picture of the site; code
+becomes a page with its text. Links are changed to fit.
 """
 
 import os
@@ -72,7 +72,7 @@ def _write(file: str, root: Path, folder: Path) -> list[str]:
 
 
 def site_path(file: str) -> str:
-    """Return where a file of the repository lies on the site: docs/ is its root; code gets a page of its own."""
+    """Return where a file of the repository lies on the site: docs/ is its root, code gets a page."""
     path = file.removeprefix("docs/")
     if PurePosixPath(path).suffix in {".md", *_PICTURES}:
         return "readme.md" if path == "README.md" else re.sub(r"README\.md$", "index.md", path)
