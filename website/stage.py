@@ -1,7 +1,7 @@
 """Write the docs site's pages: `python website/stage.py` fills build/pages from docs/ and what it links to.
 
-What pages link to outside docs/ (tables, figures, experiment files) becomes a page or a picture of the site; code
-becomes a page with its text. Links are changed to fit.
+What pages link to outside docs/ (tables, figures, experiment files) becomes a page or a picture of the site;
+code becomes a page with its text. Links are changed to fit.
 """
 
 import os
