@@ -1,9 +1,10 @@
 """Run the commands that pages mark, and compare or renew the outputs that the pages show.
 
-A block of code after `<!-- run -->` is run; `<!-- run: heavy -->` marks minutes of work. After `$ ` a line is
-a command, and what follows is its standard output; "..." stands for any lines. A block without `$` is a list
-of commands that must succeed. `<!-- append to FILE -->` appends a block to a file. All blocks of a page act one
-after another in one folder, which has the repository's experiments, examples and published tables.
+A block of code after `<!-- run -->` is run; `<!-- run: heavy -->` marks minutes of work. After `$ ` a
+line is a command, and what follows is its standard output; "..." stands for any lines. A block without
+`$` is a list of commands that must succeed. `<!-- append to FILE -->` appends a block to a file. All
+blocks of a page act one after another in one folder, which has the repository's experiments, examples
+and published tables.
 """
 
 import os
