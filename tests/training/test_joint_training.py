@@ -82,6 +82,20 @@ def test_the_losses_are_those_of_one_process_with_the_whole_batch(
     assert (two.progress.done, two.progress.total) == (6, 6)
 
 
+@pytest.mark.experiments
+def test_a_teacher_masks_the_same_false_negatives_of_the_whole_batch(sober: Path, tmp_path: Path) -> None:
+    curves = {}
+    for above in (0.9, 0.999):
+        mask = {"teacher": {"model": str(sober)}, "above": above}
+        given = settings_of(sober, false_negatives=mask)
+        one, two = workspace(tmp_path / f"one {above}"), workspace(tmp_path / f"two {above}")
+        Toy("simcse", given)({}, one, one.output)
+        train_together(Toy("simcse", {**given, "devices": 2}), 2, {}, two)
+        curves[above] = curve(one)
+        assert curve(two) == pytest.approx(curve(one), rel=1e-5)
+    assert curves[0.9] != pytest.approx(curves[0.999], rel=1e-3)  # it does mask
+
+
 def test_a_kill_loses_no_checkpoint_and_the_resumed_training_ends_as_an_undisturbed_one(
     bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
