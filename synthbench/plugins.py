@@ -175,6 +175,9 @@ class GenerationContext(PluginContext, Protocol):
     def records(self, name: str) -> Records:
         """Return the same data set, read as its records are used: it may not fit into memory."""
 
+    def shared(self) -> SyntheticDataset | None:
+        """Return what the method's `shared_by_shards` made; None where `generate` makes it itself."""
+
 
 class StepContext(PluginContext, Protocol):
     """What a step may use."""
@@ -207,6 +210,14 @@ class Method(Component, ABC):
         not the context's (`is_mine`), and yield Units only, the same ones whoever makes them.
         """
         return False
+
+    def shared_by_shards(self) -> "Method | None":
+        """Return a method that makes what each shard would make alike, such as a search; None: nothing.
+
+        With `runtime.shards` a stage of its own runs it before the shards, on the same sources, which read it
+        by the context's `shared`. Its data must tell all that `generate` would count and measure.
+        """
+        return None
 
     def needs(self) -> Mapping[str, Need]:
         """Return the dependencies, by name: models and data sets that are made before `generate`.

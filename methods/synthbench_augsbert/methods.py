@@ -11,6 +11,7 @@ from synthbench.api import (
     GenerationContext,
     Method,
     Need,
+    Pair,
     Record,
     RecordKind,
     ScoredPair,
@@ -76,6 +77,12 @@ class AugSBERT(WithLabeller, Method):
         """Pairs are labelled batch by batch; selecting among labelled ones takes seconds."""
         return not isinstance(self.sampler, SelectingSampler)
 
+    def shared_by_shards(self) -> "FoundPairs | None":
+        """Semantic search encodes all sentences: a tenth of the work of labelling what it finds."""
+        if isinstance(self.sampler, SemanticSearchSampler):
+            return FoundPairs(sampler=self.sampler, seed=self.seed)
+        return None
+
     def _data_of(self, sampler: Mapping[str, Any]) -> GeneratedData:
         settings = {**self.model_dump(mode="json"), "sampler": sampler}
         return GeneratedData(
@@ -136,12 +143,8 @@ class AugSBERT(WithLabeller, Method):
         return self.labelled(to_label, context)
 
     def _sample(self, pool: SentencePool, sampler: Sampler, context: GenerationContext) -> Candidates:
-        candidates = sampler.sample(pool, self.seed, context)
-        for reason, amount in candidates.dropped.items():
-            context.count_dropped(reason, amount)
-        if not candidates.pairs:
-            raise UserError(f"augsbert: sampler {sampler.description}: every pair found is a gold pair")
-        return candidates
+        found = context.shared()
+        return _sampled(pool, sampler, self.seed, context) if found is None else _as_found(found, context)
 
     def _record(self, pool: SentencePool, pair: IndexPair, score: float) -> ScoredPair:
         first, second = pair
@@ -155,6 +158,51 @@ class AugSBERT(WithLabeller, Method):
             instruction=self.sampler.description,
             seed=self.seed,
         )
+
+
+class FoundPairs(Method):
+    """The pairs that semantic search finds, unlabelled: what all shards of AugSBERT's labelling read."""
+
+    version = 1
+    record_kind = RecordKind.PAIR
+    source_roles: ClassVar[Mapping[str, RecordKind]] = AugSBERT.source_roles
+    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = AugSBERT.optional_source_roles
+
+    sampler: SemanticSearchSampler
+    seed: int
+
+    def needs(self) -> Mapping[str, Need]:
+        """Return the bi-encoder that searches."""
+        return self.sampler.needs(self.seed)
+
+    def generate(
+        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
+    ) -> Iterator[Record | Unit]:
+        """Yield the pairs in the sampler's order, each with the numbers of its sentences as `source_id`."""
+        pool = SentencePool.of_sources(sources)
+        for first, second in _sampled(pool, self.sampler, self.seed, context).pairs:
+            numbers = f"{first}-{second}"
+            yield Pair(anchor=pool.texts[first], positive=pool.texts[second], source_id=numbers)
+
+
+def _sampled(pool: SentencePool, sampler: Sampler, seed: int, context: GenerationContext) -> Candidates:
+    """Return the pairs that a sampler finds; count those that it drops."""
+    candidates = sampler.sample(pool, seed, context)
+    for reason, amount in candidates.dropped.items():
+        context.count_dropped(reason, amount)
+    if not candidates.pairs:
+        raise UserError(f"augsbert: sampler {sampler.description}: every pair found is a gold pair")
+    return candidates
+
+
+def _as_found(found: SyntheticDataset, context: GenerationContext) -> Candidates:
+    """Return the pairs that `FoundPairs` made; count and measure what it did."""
+    for reason, amount in found.manifest.dropped.items():
+        context.count_dropped(reason, amount)
+    for name, value in found.manifest.measured.items():
+        context.measure(name, value)
+    numbers = (pair.source_id.split("-") for pair in found)
+    return Candidates(tuple((int(first), int(second)) for first, second in numbers), {})
 
 
 SHARED = "shares a sentence with the source domain"

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
+from types import MappingProxyType
 from typing import Any
 
 from synthbench.config.experiment import (
@@ -23,7 +24,7 @@ from synthbench.errors import NotAtHandError, UserError
 from synthbench.own_tasks import TaskProvider
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.operations.asking import AGAINST, NEED, Shard
+from synthbench.pipeline.operations.asking import AGAINST, NEED, SHARED, Shard
 from synthbench.pipeline.operations.auditing import AuditLabels
 from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, ReadOwnTask, ReadSource
 from synthbench.pipeline.operations.evaluation import Evaluate
@@ -234,13 +235,26 @@ class _Planner:
             inputs[NEED + need_name] = self._need(need, roles, inner, llm=llm, is_chained=is_chained)
         operation = Generate(name, method, llm if method.needs_llm() else None, is_chained)
         whole = Stage(operation, inputs, f"{name} for {address.label}")
-        key = f"{address.key}|generate.{name}"
-        return self._in_shards(whole, GenerateShard, key, divided=method.can_be_sharded())
+        key, divided = f"{address.key}|generate.{name}", method.can_be_sharded()
+        shared = method.shared_by_shards() if divided and self.experiment.runtime.shards > 1 else None
+        before = {}
+        if shared is not None:
+            before[SHARED] = self._generate(f"{name}-shared", shared, roles, address, is_chained=is_chained)
+        return self._in_shards(whole, GenerateShard, key, divided=divided, before=before)
 
     def _in_shards(
-        self, whole: Stage, kind: type[GenerateShard | PrepareShard], key: str, *, divided: bool
+        self,
+        whole: Stage,
+        kind: type[GenerateShard | PrepareShard],
+        key: str,
+        *,
+        divided: bool,
+        before: Mapping[str, Stage] = MappingProxyType({}),
     ) -> Stage:
-        """Add a stage, after as many shards of this kind as its work is divided into."""
+        """Add a stage, after as many shards of this kind as its work is divided into.
+
+        `before` are what the shards alone read.
+        """
         of = self.experiment.runtime.shards if divided else 1
         operation: Any = whole.operation
         given = {each.name: getattr(operation, each.name) for each in fields(operation)}
@@ -248,7 +262,7 @@ class _Planner:
         for number in range(of if of > 1 else 0):
             shard = Stage(
                 kind(**given, shard=Shard(number, of)),
-                whole.inputs,
+                {**whole.inputs, **before},
                 f"{whole.label}, shard {number + 1} of {of}",
                 paid_by=whole.identity,
             )

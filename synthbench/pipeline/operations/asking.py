@@ -34,6 +34,8 @@ NEED = "need:"
 AGAINST = "against:"
 LLM_KEY = "experiment.llm"
 """Where a configuration holds the LLM; no plug-in has a setting of this name."""
+SHARED = "shared"
+"""The input of a shard that holds what all shards need alike."""
 SHARD_KEY = "experiment.shard"
 """Where a configuration says which shard of a stage it is; no plug-in has a setting of this name."""
 SECONDS_TO_ANSWER = 5.0
@@ -193,6 +195,10 @@ class Context:
     def records(self, need: str) -> StoredRecords:
         """Open the data set generated for the method."""
         return StoredRecords(self.inputs[NEED + need] / DATASET_FOLDER)
+
+    def shared(self) -> SyntheticDataset | None:
+        """Read what was made once for all shards, if there is something."""
+        return read_dataset(self.inputs[SHARED]) if SHARED in self.inputs else None
 
     def source(self, name: str) -> SyntheticDataset | None:
         """Read a further source of a step; None if its data are missing."""
