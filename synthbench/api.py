@@ -36,7 +36,7 @@ from synthbench.llm.asking import (
     hashed_number,
 )
 from synthbench.llm.client import ChatClient
-from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.endpoint import ChatAmount, ChatModel
 from synthbench.llm.judging import Question, Verdict, verdicts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 from synthbench.models.batching import length_sorted_units
@@ -52,7 +52,6 @@ from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Expected, Work, reading
 from synthbench.own_tasks import TaskProvider
 from synthbench.plugins import (
-    ChatModel,
     Component,
     Evaluation,
     Evaluator,

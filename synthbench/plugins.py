@@ -12,7 +12,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import did_you_mean
 from synthbench.llm.client import ChatClient
-from synthbench.llm.endpoint import ChatAmount
+from synthbench.llm.endpoint import ChatAmount, ChatModel
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.work import Expected, Work
 from synthbench.runtime import Progress, Runtime
@@ -86,15 +86,6 @@ class Unit:
     position: int
     records: tuple[Record, ...]
     dropped: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class ChatModel:
-    """A chat model behind OpenAI's chat-completions API: its declared name, address and model id there."""
-
-    name: str
-    base_url: str
-    model: str
 
 
 class Records(Protocol):

@@ -24,6 +24,7 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.endpoint import (
     BATCHES_AT_ONCE,
     AnswerOptions,
+    ChatModel,
     CommonPacing,
     Endpoint,
     LocalChat,
@@ -31,7 +32,6 @@ from synthbench.llm.endpoint import (
     price_of,
 )
 from synthbench.models import reference
-from synthbench.plugins import ChatModel
 from synthbench.user_files import GivenName
 from synthbench.worlds import NAME, WorldName
 from synthbench.worlds.settings import LLM_MODEL, LLMSettings

@@ -14,10 +14,9 @@ from synthbench.config.problems import COMMIT_PATTERN
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm import server_programs as programs
-from synthbench.llm.endpoint import AnswerOptions, CommonPacing, Endpoint, Pacing, Served
+from synthbench.llm.endpoint import AnswerOptions, ChatModel, CommonPacing, Endpoint, Pacing, Served
 from synthbench.llm.server_door import ServerDoor
 from synthbench.models import reference
-from synthbench.plugins import ChatModel
 from synthbench.user_files import NO_FILE, GivenName, path_of, read_json_object, why_no_file
 
 PROGRAMS = (programs.VLLM, programs.TRANSFORMERS)

@@ -17,6 +17,15 @@ BATCHES_AT_ONCE = 4
 """A local model gets requests for this many batches at once, to group prompts of similar length."""
 
 
+@dataclass(frozen=True)
+class ChatModel:
+    """A chat model behind OpenAI's chat-completions API: its declared name, address and model id there."""
+
+    name: str
+    base_url: str
+    model: str
+
+
 class Price(BaseModel):
     """US dollars per million tokens, as of a date."""
 

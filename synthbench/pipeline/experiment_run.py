@@ -13,6 +13,7 @@ from synthbench.config.served_llm import ServedLLM
 from synthbench.durability import DamagedFileError
 from synthbench.errors import UserError
 from synthbench.home import home, make_store_folder
+from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.server import Servers
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.bars import RichProgress
@@ -32,7 +33,6 @@ from synthbench.pipeline.planning import make_plan
 from synthbench.pipeline.results.audits import deliver_sheet
 from synthbench.pipeline.results.collect import collect, request
 from synthbench.pipeline.results.so_far import runs_so_far
-from synthbench.plugins import ChatModel
 from synthbench.processes import threads_each
 from synthbench.reporting.files import (
     current_report,

@@ -20,7 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from synthbench.errors import PendingError, UserError
-from synthbench.llm.endpoint import Account
+from synthbench.llm.endpoint import Account, ChatModel
 from synthbench.models.warm import keep_models
 from synthbench.pipeline.engine.artifacts import fetch
 from synthbench.pipeline.engine.devices import VISIBLE, Devices, Lease, with_leased
@@ -29,7 +29,6 @@ from synthbench.pipeline.engine.progress import PlainProgress, about
 from synthbench.pipeline.engine.stage import GroupMember, Stage
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, disk_errors
 from synthbench.pipeline.engine.workspace import ChatAccess, Workspace
-from synthbench.plugins import ChatModel
 from synthbench.processes import follow_parent
 from synthbench.runtime import Progress, Runtime
 

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from synthbench.config.llm import NamedLLM
 from synthbench.errors import UserError, did_you_mean
+from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.endpoint_check import check_endpoint
 from synthbench.pipeline.engine.artifacts import Artifacts, fetch
 from synthbench.pipeline.engine.jobs import Job, Outcome
@@ -18,7 +19,6 @@ from synthbench.pipeline.engine.progress import RunMonitor
 from synthbench.pipeline.engine.schedule import Schedule
 from synthbench.pipeline.engine.stage import Stage, to_compute
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
-from synthbench.plugins import ChatModel
 from synthbench.runtime import Progress, Runtime
 
 SECONDS_BETWEEN_ATTEMPTS = 0.3

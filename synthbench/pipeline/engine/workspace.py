@@ -10,8 +10,7 @@ from typing import Any
 
 from synthbench.durability import sync_file
 from synthbench.errors import UserError
-from synthbench.llm.endpoint import Account
-from synthbench.plugins import ChatModel
+from synthbench.llm.endpoint import Account, ChatModel
 from synthbench.runtime import Progress, Runtime
 
 _PREFIX, _SUFFIX = b'{"check": "%b", "entry": ', b"}\n"

@@ -18,14 +18,14 @@ from synthbench.data.dataset import StoredRecords, SyntheticDataset
 from synthbench.data.records import Record, RecordKind, from_row
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.client import ChatClient
-from synthbench.llm.endpoint import Endpoint
+from synthbench.llm.endpoint import ChatModel, Endpoint
 from synthbench.llm.ledger import entries
 from synthbench.llm.local_model import LocalModel
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.plugin_calls import PluginOperation
-from synthbench.plugins import ChatModel, Component, Step
+from synthbench.plugins import Component, Step
 from synthbench.preparing.searching import SearchingStep
 from synthbench.runtime import Progress, Runtime, use_threads
 
