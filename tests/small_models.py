@@ -75,6 +75,29 @@ def random_model(architecture: str, folder: Path) -> None:
         transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
 
 
+def random_t5(folder: Path) -> None:
+    """Write a random T5 with a byte-level tokenizer: it stands for models that write a text for a text."""
+    tiny_gpt2(folder)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, pad_token=_END)
+    tokenizer.save_pretrained(folder)
+    config = transformers.T5Config(
+        vocab_size=len(tokenizer),
+        d_model=32,
+        d_kv=8,
+        num_heads=4,
+        num_layers=2,
+        d_ff=64,
+        initializer_factor=0.7,
+        dropout_rate=0.0,
+        decoder_start_token_id=0,
+        eos_token_id=0,
+        pad_token_id=0,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+
+
 def scripted_model(follows: Mapping[str, Mapping[str, float]], folder: Path) -> None:
     """Write a model whose next byte depends on the latest byte only: `follows[latest][next]` is its chance.
 

@@ -1,13 +1,13 @@
-"""The method: an LLM writes queries for each passage of a corpus."""
+"""The method: an LLM or a sequence-to-sequence model writes queries for each passage of a corpus."""
 
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.api import (
     ChatAmount,
@@ -21,16 +21,21 @@ from synthbench.api import (
     Record,
     RecordKind,
     Sentence,
+    Seq2SeqLanguageModel,
+    Seq2SeqModel,
     SyntheticDataset,
     Unit,
+    length_sorted_units,
 )
 from synthbench_gpl.answers import REPEATED, fault_of, query_in
 from synthbench_gpl.prompts import PromptName, messages
 
-PASSAGES, NAME = "passages", "gpl-queries"
+PASSAGES, NAME, SEQ2SEQ = "passages", "gpl-queries", "seq2seq"
 LEAST_QUERIES = 3
 """GPL's queries for each passage of a large corpus."""
 _CHARACTERS_PER_TOKEN, _TOKENS_PER_QUERY = 4.5, 14
+AT_ONCE, CHUNK = 256, 8
+"""Queries that a sequence-to-sequence model writes at once; most queries of a passage among them."""
 _TYPICAL = "A passage of about fifty words, as those of MS MARCO are. " * 5
 
 
@@ -45,7 +50,7 @@ class QuerySampling(BaseModel):
 
 
 class GPLQueries(Method):
-    """Queries that an LLM writes for each passage; a pair is a query and its passage.
+    """Queries that an LLM, or `seq2seq`, writes for each passage; a pair is a query and its passage.
 
     GPL goes on with `mine-negatives`, `draw-negatives`, `score-triplets` and the loss `margin-mse`; InPars
     keeps the best queries (`keep-consistent`) and trains on them.
@@ -69,15 +74,36 @@ class GPLQueries(Method):
         "instruction", description="an instruction alone; few-shot: after three exemplars, as InPars"
     )
     sampling: QuerySampling = Field(QuerySampling(), description="how the LLM samples")
+    seq2seq: Seq2SeqLanguageModel | None = Field(
+        None,
+        exclude_if=lambda model: model is None,
+        description="writes the queries instead of the LLM: a model that reads a passage and writes a query,"
+        " such as GPL's T5",
+    )
     seed: int = Field(0, ge=0, lt=2**32, description="another seed asks for other queries")
 
+    @model_validator(mode="after")
+    def _settings_are_the_writers(self) -> Self:
+        unused = sorted({"prompt", "sampling"} & self.model_fields_set) if self.seq2seq else []
+        if unused:
+            raise ValueError(f"{unused[0]} is the LLM's; with `seq2seq` leave it out (seq2seq.top_p ...)")
+        return self
+
+    def needs_llm(self) -> bool:
+        """Tell whether the LLM writes."""
+        return self.seq2seq is None
+
+    def revisions(self) -> Mapping[str, str]:
+        """Return the content hash or commit of the sequence-to-sequence model, if there is one."""
+        return {} if self.seq2seq is None else self.seq2seq.fingerprint()
+
     def can_be_sharded(self) -> bool:
-        """Requests do not depend on each other."""
+        """Requests, and batches of passages, do not depend on each other."""
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return requests and tokens."""
-        if PASSAGES not in num_records:
+        """Return requests and tokens; None without the LLM."""
+        if PASSAGES not in num_records or self.seq2seq is not None:
             return None
         num_requests = num_records[PASSAGES] * self.number(num_records[PASSAGES])
         characters = sum(len(message["content"]) for message in messages(self.prompt, _TYPICAL))
@@ -85,9 +111,17 @@ class GPLQueries(Method):
         return ChatAmount(num_requests, tokens, num_requests * _TOKENS_PER_QUERY)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most so many pairs."""
+        """Return at most so many pairs, and what a sequence-to-sequence model computes."""
         num_passages = num_records.get(PASSAGES)
-        return Expected(None if num_passages is None else num_passages * self.number(num_passages))
+        if num_passages is None:
+            return Expected()
+        number = self.number(num_passages)
+        if self.seq2seq is None:
+            return Expected(num_passages * number)
+        passage_tokens = round(len(_TYPICAL) / _CHARACTERS_PER_TOKEN)
+        times_read = math.ceil(number / CHUNK)
+        work = self.seq2seq.work(num_passages, passage_tokens * times_read, number, _TOKENS_PER_QUERY)
+        return Expected(num_passages * number, work, num_passages * number * _TOKENS_PER_QUERY)
 
     def number(self, num_passages: int) -> int:
         """Return the queries for each passage."""
@@ -98,6 +132,43 @@ class GPLQueries(Method):
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each passage: its queries, or the failures instead."""
         passages: list[Sentence] = list(sources[PASSAGES])
+        if self.seq2seq is None:
+            return self._asked(passages, context)
+        return self._written(passages, self.seq2seq, context)
+
+    def _written(
+        self, passages: list[Sentence], writer: Seq2SeqLanguageModel, context: GenerationContext
+    ) -> Iterator[Unit]:
+        """Yield the units of batches of like length; a batch that is not wholly done is written whole."""
+        number = self.number(len(passages))
+        size = max(1, AT_ONCE // min(number, CHUNK))
+        model: Seq2SeqModel | None = None
+        with context.progress.task("writing queries", len(passages)) as bar:
+            lengths = [len(passage.sentence) for passage in passages]
+            for piece, batch in enumerate(length_sorted_units(lengths, size)):
+                left = [index for index in batch if passages[index].id not in context.finished_units]
+                if context.is_mine(piece) and left:
+                    model = model or writer.load(context.runtime)
+                    texts = self._queries([passages[index] for index in batch], number, model)
+                    for index, queries in zip(batch, texts, strict=True):
+                        if index in left:
+                            yield self._unit(passages[index], index, queries, writer.model)
+                bar.advance(len(batch))
+
+    def _queries(
+        self, passages: list[Sentence], number: int, model: Seq2SeqModel
+    ) -> "list[list[tuple[str, str]]]":
+        """Return the queries of each passage, some at a time: their keys and values take memory."""
+        queries: list[list[tuple[str, str]]] = [[] for _ in passages]
+        texts = [" ".join(passage.sentence.split()) for passage in passages]
+        for start in range(0, number, CHUNK):
+            numbers = range(start, min(start + CHUNK, number))
+            keys = [[f"{passage.id}|{index}" for index in numbers] for passage in passages]
+            for known, written in zip(queries, model.texts(texts, keys, self.seed), strict=True):
+                known.extend((text, "") for text in written)
+        return queries
+
+    def _asked(self, passages: list[Sentence], context: GenerationContext) -> Iterator[Unit]:
         number, generator = self.number(len(passages)), context.llm.model
         asked: dict[str, _Asked] = {}
         with context.progress.task(
@@ -110,7 +181,7 @@ class GPLQueries(Method):
                 about.answers[int(index)] = answer
                 if len(about.answers) == number:
                     del asked[key]
-                    yield self._unit(about, generator)
+                    yield self._unit(about.passage, about.position, about.texts(), generator)
                     bar.advance()
 
     def _requests(
@@ -129,34 +200,35 @@ class GPLQueries(Method):
                 sample = _number(self.seed, index)
                 yield ChatRequest(f"{index}|{passage.id}", texts, self.sampling.model_dump(), sample)
 
-    def _unit(self, about: "_Asked", generator: str) -> Unit:
-        passage = about.passage
+    def _unit(
+        self, passage: Sentence, position: int, texts: Sequence[tuple[str | None, str]], generator: str
+    ) -> Unit:
+        """Return the unit of a passage with what was written: a text, or None and why there is none."""
         columns: dict[str, Any] = {
             "method": NAME,
             "generator": generator,
             "seed": self.seed,
             "label": passage.label,
             "source_id": passage.id,
-            "instruction": self.prompt,
+            "instruction": self.prompt if self.seq2seq is None else SEQ2SEQ,
         }
         records: list[Record] = []
         dropped: Counter[str] = Counter()
         known: set[str] = set()
-        for index in sorted(about.answers):
-            answer = about.answers[index]
-            if answer.text is None:
-                records.append(Failure(reason=answer.failure, **columns))
+        for text, failure in texts:
+            if text is None:
+                records.append(Failure(reason=failure, **columns))
                 continue
-            query = query_in(answer.text)
+            query = query_in(text)
             fault = fault_of(query, passage.sentence)
             if fault:
-                records.append(Failure(reason=fault, raw_text=answer.text, **columns))
+                records.append(Failure(reason=fault, raw_text=text, **columns))
             elif query.lower() in known:
                 dropped[REPEATED] += 1
             else:
                 known.add(query.lower())
                 records.append(Pair(anchor=query, positive=passage.sentence, **columns))
-        return Unit(passage.id, about.position, tuple(records), dropped)
+        return Unit(passage.id, position, tuple(records), dropped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +238,11 @@ class _Asked:
     position: int
     passage: Sentence
     answers: dict[int, ChatAnswer] = field(default_factory=dict)
+
+    def texts(self) -> list[tuple[str | None, str]]:
+        """Return each answer's text, or None and why there is none, in the order of the requests."""
+        ordered = [self.answers[index] for index in sorted(self.answers)]
+        return [(answer.text, "" if answer.text is not None else answer.failure) for answer in ordered]
 
 
 def _number(seed: int, index: int) -> int:

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
 LENGTH_LIMITS = ("max_position_embeddings", "sliding_window", "window_size")
-ARCHITECTURES = {"causal": "AutoModelForCausalLM", "masked": "AutoModelForMaskedLM"}
+ARCHITECTURES = {
+    "causal": "AutoModelForCausalLM",
+    "masked": "AutoModelForMaskedLM",
+    "seq2seq": "AutoModelForSeq2SeqLM",
+}
 DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
@@ -61,7 +65,7 @@ class NamedLanguageModel(BaseModel):
             )
 
     def _loaded(self, runtime: "Runtime", kind: str, dtype: str) -> "tuple[Any, PreTrainedTokenizerBase]":
-        """Load a "causal" or "masked" model, ready to compute on the runtime's device, and its tokenizer.
+        """Load a model of `ARCHITECTURES`, ready to compute on the runtime's device, and its tokenizer.
 
         Raises UserError if the model can't be found or loaded, or has no tokenizer.
         """

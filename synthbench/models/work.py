@@ -92,7 +92,7 @@ def shape_of(model: str, revision: str | None = None) -> Shape | None:
         return None
     size = _first(config, "head_dim") or width // heads
     key_width = (_first(config, "num_key_value_heads") or heads) * size
-    inner = _first(config, "intermediate_size", "n_inner", "ffn_dim", "hidden_dim") or 4 * width
+    inner = _first(config, "intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "d_ff") or 4 * width
     is_gated = str(config.get("hidden_act", "")) in ("silu", "swiglu")
     return Shape(layers, width, key_width, inner, vocabulary, is_gated)
 
