@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RECORD_TYPES, Record, RecordKind
+from synthbench.data.records import RECORD_TYPES, SHARED_COLUMNS, Record, RecordKind
 from synthbench.errors import did_you_mean
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount, ChatModel
@@ -259,10 +259,6 @@ class Method(Component, ABC):
         """Yield records, failures included; yield Units to be resumable in the middle."""
 
 
-SHARED_COLUMNS = ("split", "subset", "label", "source_id", "method", "generator", "instruction")
-"""Columns that records of every kind have."""
-
-
 class Step(Component, ABC):
     """Prepares data for training: drops, adds or changes records. `prepare: [{step: NAME, ...}]` applies it.
 
@@ -273,6 +269,8 @@ class Step(Component, ABC):
     """Kinds of records that it can be applied to."""
     uses_llm: ClassVar[bool] = False
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
+    scores_triplets: ClassVar[bool | None] = None
+    """Whether its triplets have a teacher's scores (True) or none (False); None: as before it, or unknown."""
 
     def needs_llm(self) -> bool:
         """Tell whether it asks an LLM with these settings."""
@@ -401,8 +399,8 @@ class Trainer(Component, ABC):
     def num_devices(self) -> int:
         """How many GPUs, or processes of a CPU, share a training.
 
-        If there are several, `train` is called in as many processes, which torch.distributed has joined. The
-        model and the summary of the first one count; all write checkpoints into one folder.
+        If several, `train` is called in as many processes, which torch.distributed has joined. The first
+        one's model and summary count; all write checkpoints into one folder.
         """
         return 1
 
@@ -413,6 +411,10 @@ class Trainer(Component, ABC):
 
     def obstacle(self, kind: RecordKind) -> str:
         """Return why it can't learn from records of this kind, with what can; "" if it can."""
+        return ""
+
+    def if_unscored(self) -> str:
+        """Return what to say, with {missing}, if triplets lack the scores it needs; "" if it needs none."""
         return ""
 
     def work(self, num_records: int | None, num_dev: int | None) -> Work | None:

@@ -195,8 +195,25 @@ class ComponentParser:
                 )
             kind = self.kind_of(raw)
             obstacle = "" if kind is None else trainer.obstacle(kind)
+            if not obstacle and kind and trainer.if_unscored() and self._is_unscored(raw):
+                obstacle = trainer.if_unscored().format(missing=f"the triplets of '{name}' have no scores")
             if obstacle:
                 self.problems.add(document, ("data", name), obstacle)
+
+    def _is_unscored(self, part: Mapping[str, Any]) -> bool:
+        """Tell whether a part's triplets have no teacher's scores for sure, whatever its records are."""
+        kind = self.kind_of(part, prepared=False)
+        is_scored = None if kind == RecordKind.TRIPLET else False
+        steps = part.get("prepare")
+        for raw in steps if isinstance(steps, list) else ():
+            plugin = self.known("steps", raw.get("step") if isinstance(raw, dict) else None)
+            if plugin is None or kind is None:
+                return False
+            after = self._kind_after([raw], kind)
+            becomes = plugin.scores_triplets
+            is_scored = becomes if becomes is not None or after != kind else is_scored
+            kind = after
+        return is_scored is False
 
     def check_bases_apart(self, document: Document, train: Mapping[str, Any]) -> None:
         """Require that no step chooses training data with the model that is then under test."""

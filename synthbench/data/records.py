@@ -268,3 +268,7 @@ def schema(kind: RecordKind, *, with_optional: bool = False) -> "pa.Schema":
     names = (*RECORD_TYPES[kind].own_fields(), *(field.name for field in fields(Record)))
     names += RECORD_TYPES[kind].optional_fields if with_optional else ()
     return pa.schema([(name, types.get(name, pa.string())) for name in names])
+
+
+SHARED_COLUMNS = ("split", "subset", "label", "source_id", "method", "generator", "instruction")
+"""Columns that records of every kind have."""

@@ -124,6 +124,7 @@ class ScoreTriplets(LabelledStep):
 
     version = 1
     kinds = frozenset({RecordKind.TRIPLET})
+    scores_triplets = True
 
     scale: Literal["own", "logit"] = Field(
         "own",

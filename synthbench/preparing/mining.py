@@ -38,6 +38,7 @@ class MineNegatives(Step):
 
     version = 1
     kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
+    scores_triplets = False
 
     encoder: dict[str, Any] | None = Field(
         None,

@@ -59,6 +59,10 @@ class BiEncoder(TrainingSettings):
         """Return why the loss can't learn from records of this kind, "" if it can."""
         return "" if self.loss is None else self.loss.obstacle(kind)
 
+    def if_unscored(self) -> str:
+        """Return what to say if triplets lack the scores that the loss needs."""
+        return "" if self.loss is None else self.loss.if_unscored
+
     @property
     def losses(self) -> tuple[str, ...]:
         """The library's loss, and the one that wraps it."""

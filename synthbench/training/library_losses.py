@@ -148,6 +148,11 @@ class LibraryLoss(BaseModel):
         fit = [name for name, each in wanted.items() if not why_impossible(kind, each)]
         return f"loss {self.name}: {why}; losses that fit {kind} records: {', '.join(fit)}"
 
+    @property
+    def if_unscored(self) -> str:
+        """What to say, with {missing}, if triplets have no scores; "" where none are needed."""
+        return UNSCORED if self.name == "margin-mse" and self.teacher is None else ""
+
     def revisions(self) -> dict[str, str]:
         """Return the commits or content hashes of guide and teacher."""
         models = [model for model in (self.guide, self.teacher) if model is not None]
@@ -166,7 +171,7 @@ class LibraryLoss(BaseModel):
             columns,
             lambda model: self._module(model, context),
             takes_several=several,
-            if_unscored=UNSCORED if self.name == "margin-mse" and self.teacher is None else "",
+            if_unscored=self.if_unscored,
         )
 
     def labelled(self, table: "pa.Table", context: "TrainingContext") -> "pa.Table":

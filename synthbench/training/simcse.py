@@ -173,6 +173,10 @@ class SimCSE(TrainingSettings):
             raise ValueError(f"soft_labels needs learns_from: triplet; a {self.learns_from} has no scores")
         return self
 
+    def if_unscored(self) -> str:
+        """Return what to say if triplets lack the scores that soft labels are."""
+        return "soft_labels: {missing}; let the step `score-triplets` give them" if self.soft_labels else ""
+
     def revisions(self) -> dict[str, str]:
         """Return the commits or content hashes of base and teacher."""
         if self.false_negatives is None:
@@ -227,7 +231,7 @@ class SimCSE(TrainingSettings):
         return summary
 
     def _objective(self, teaching: "Teaching | None" = None) -> "Objective":
-        from synthbench.training.objectives import SOFT_LABELS_UNSCORED, contrastive
+        from synthbench.training.objectives import contrastive
 
         objective = contrastive(
             RecordKind(self.learns_from),
@@ -237,7 +241,7 @@ class SimCSE(TrainingSettings):
             self.mlm_weight,
             teaching,
         )
-        return replace(objective, if_unscored=SOFT_LABELS_UNSCORED) if self.soft_labels else objective
+        return replace(objective, if_unscored=self.if_unscored())
 
     def build(self, context: TrainingContext) -> "SentenceTransformer":
         """Return the model that is trained; what the base has behind its transformer is left away.

@@ -78,6 +78,23 @@ LATER = "  train:\n    trainer: simcse"
             "triplets:",
             ("data.triplets", "loss cosine", "sentence", "losses that fit sentence records"),
         ),
+        (
+            {
+                "    pooling: mean\n": "",
+                TRAINER: "trainer: bi-encoder\n    loss: {name: margin-mse}",
+                STEPS: "prepare: [{step: mine-negatives, miner: bm25}, {step: draw-negatives}]",
+            },
+            "triplets:",
+            ("data.triplets", "margin-mse", "'triplets' have no scores", "score-triplets"),
+        ),
+        (
+            {
+                TRAINER: f"{TRAINER}\n    soft_labels: all",
+                STEPS: "prepare: [{step: mine-negatives, miner: bm25}]",
+            },
+            "triplets:",
+            ("data.triplets", "soft_labels", "'triplets' have no scores", "score-triplets"),
+        ),
     ],
 )
 def test_bad_input_is_one_line_with_file_line_and_key(
@@ -94,3 +111,18 @@ def test_bad_input_is_one_line_with_file_line_and_key(
     assert called.code == 2
     (error,) = called.errors
     worded(error, f"small.yaml:{number}: ", *facts)
+
+
+SCORED = "{step: score-triplets, labeller: {encoder: {base: {model: sandbox/encoder}}}}"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [f"{{step: mine-negatives, miner: bm25}}, {SCORED}", f"{SCORED}, {{step: draw-negatives}}", ""],
+)
+def test_scored_triplets_and_those_that_may_have_scores_are_taken(steps: str, tmp_path: Path) -> None:
+    project = Project(tmp_path, tmp_path / "home")
+    text = FILE.replace(TRAINER, "trainer: bi-encoder\n    loss: {name: margin-mse}")
+    text = text.replace("    pooling: mean\n", "").replace(STEPS, f"prepare: [{steps}]")
+    project.file.write_text(text, encoding="utf-8")
+    assert project.call("validate", "small.yaml").code == 0

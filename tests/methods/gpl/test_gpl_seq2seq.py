@@ -14,11 +14,6 @@ from synthbench_gpl import GPLQueries, method
 from synthbench_gpl.method import SEQ2SEQ
 
 PASSAGES = ("The Danube rises in the Black Forest.", "Rain falls.", "A dog runs at noon.", "Ten.")
-    "The Danube rises in the Black Forest.",
-    "Rain falls.",
-    "A dog runs on the beach at noon.",
-    "Ten.",
-)
 
 
 @pytest.fixture(scope="module")
