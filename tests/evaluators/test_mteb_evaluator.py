@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from wording import refused
 
-from synthbench.api import RecordKind, SyntheticDataset
+from synthbench.api import RecordKind, RetrievalText, SyntheticDataset
 from synthbench.models.artifact import open_model
 from synthbench.models.encoder import CachingEncoder
 from synthbench.models.pair_scorer import CosineScorer
@@ -24,6 +24,7 @@ from synthbench.sources.models import TaskSource
 from synthbench.sources.tasks import TASKS
 from synthbench_mteb import MTEB
 from synthbench_mteb.local_data import folder_hash
+from synthbench_retrieval import MEASURES, Retrieval
 from synthbench_sts import STS
 
 mteb = pytest.importorskip("mteb")
@@ -122,6 +123,51 @@ def test_item_scores_average_to_the_main_score_and_their_influence_to_nothing(na
     influence = evaluator.influence(items, found.scores)
     assert influence == pytest.approx(items["value"] - items["value"].mean())
     assert len(set(items["id"])) == found.num_items == len(items["id"])
+
+
+counted = bags
+
+
+def without_ties(texts: list[str]) -> Array:
+    """Return counts of words and a little of each text's own: the last bits of equal cosines are noise."""
+    own = [np.random.default_rng(zlib.crc32(text.encode())).normal(size=64) for text in texts]
+    return (counted(texts) + 0.1 * np.array(own)).astype(np.float32)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_our_retrieval_evaluator_gives_the_figures_of_their_runner(
+    similarity: str, tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pyarrow.parquet as pq
+
+    def rows(name: str) -> list[dict[str, Any]]:
+        return list(pq.read_table(tasks / "NFCorpus" / f"{name}.parquet").to_pylist())
+
+    graded: dict[str, dict[str, float]] = {}
+    for row in rows("default"):
+        graded.setdefault(row["query-id"], {})[row["corpus-id"]] = float(row["score"])
+    passages = [RetrievalText(id=row["_id"], text=row["text"], split="test") for row in rows("corpus")]
+    queries = [
+        RetrievalText(
+            id=row["_id"],
+            text=row["text"],
+            judged=tuple(graded[row["_id"]]),
+            grades=tuple(graded[row["_id"]].values()),
+            split="test",
+        )
+        for row in rows("queries")
+    ]
+    data = SyntheticDataset.create(RecordKind.RETRIEVAL, [*passages, *queries], config={"task": "NFCorpus"})
+    if similarity == "dot":
+        dot = staticmethod(mteb.similarity_functions.dot_score)
+        monkeypatch.setattr(TheirBags, "similarity", dot)
+    monkeypatch.setattr(f"{__name__}.bags", without_ties)
+
+    found = Retrieval.model_validate({"similarity": similarity}).evaluate(Bags(), data)
+
+    (scores,) = by_their_runner("NFCorpus", tasks / "NFCorpus", TheirBags()).scores["test"]
+    assert 0 < found.scores["ndcg_at_10"] < 1
+    assert {name: scores[name] for name in MEASURES} == pytest.approx(found.scores, abs=1e-5)
 
 
 def test_pairs_of_similarity_have_gold_and_prediction_as_our_own_evaluator_has(tasks: Path) -> None:
