@@ -336,10 +336,7 @@ class Step(Component, ABC):
 
     @abstractmethod
     def apply(self, records: Sequence[Record], context: StepContext) -> Sequence[Record]:
-        """Return the records that go on, in order; those whose id is missing count as dropped.
-
-        A record that a step adds needs an id that no other has.
-        """
+        """Return the records that go on, in order. A missing id counts as dropped; an added one is new."""
 
 
 @dataclass(frozen=True)
