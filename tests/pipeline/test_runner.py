@@ -379,7 +379,7 @@ def is_running(pid: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc, which Linux has")
 def test_workers_end_with_a_parent_that_is_killed(store: Store, tmp_path: Path, work_log: Path) -> None:
     parent = in_process(run_with_workers, store.root)
-    end = time.monotonic() + 30
+    end = time.monotonic() + 120
     while len(work_done(work_log)) < 2 and time.monotonic() < end:
         time.sleep(0.05)
     children = [child.pid for child in psutil.Process(parent.pid).children(recursive=True)]

@@ -394,7 +394,7 @@ def test_there_are_the_papers_tables() -> None:
     dino = {f"dino_table{number}" for number in (1, 2, 3, 5)}
     augsbert = {f"augsbert_table{number}" for number in (1, 4, 5, 6, 9, 10, 11, 12, 13)}
     syncse = {f"syncse_table{number}" for number in (*range(2, 10), 13, 14)}
-    assert dino | augsbert | syncse == {file.stem for file in PUBLISHED}
+    assert dino | augsbert | syncse | {"claif_readme"} == {file.stem for file in PUBLISHED}
 
 
 def published(name: str) -> tuple[PublishedValue, ...]:

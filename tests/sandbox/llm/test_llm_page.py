@@ -40,7 +40,6 @@ def test_what_is_refused_is_named(parameter: str) -> None:
 @pytest.mark.parametrize(
     ("parameter", "nothing", "something"),
     [
-        ("response_format", {"type": "text"}, {"type": "json_object"}),
         ("logprobs", False, True),
         ("stream", False, True),
     ],

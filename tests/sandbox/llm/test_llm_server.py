@@ -150,7 +150,7 @@ def test_it_does_not_stream(client: openai.OpenAI) -> None:
         ({"seed": 1.5}, "seed"),
         ({"temprature": 1}, "temprature"),
         ({"tools": []}, "tools"),
-        ({"response_format": {"type": "json_object"}}, "response_format.type"),
+        ({"response_format": {"type": "xml"}}, "response_format.type"),
         ({"messages": []}, "messages"),
         ({"messages": None}, "messages"),
         ({"messages": [{"role": "boss", "content": "x"}]}, "messages[0].role"),
