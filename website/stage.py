@@ -113,6 +113,7 @@ def _with_heading(file: str, text: str, root: Path) -> str:
     ]
     if (root / "experiments" / f"{path.parent.name}.yaml").is_file():
         links.append(f"[the experiment](../../experiments/{path.parent.name}.yaml)")
+        links.append("[all reports](../../docs/gallery.md)")
     pieces.append("See also: " + ", ".join(links) + "." if links else "")
     if path.stem == "table" and (root / path.parent / "scores.png").is_file():
         pieces.append("![Scores with 95 % intervals over seeds](scores.png)")
