@@ -100,3 +100,11 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     commits |= {str(value) for path, value in settings if path.endswith(".revision") and value}
     specs = [spec.read_text("utf-8") for spec in (project.home / "store").glob("artifacts/*/*/stage.json")]
     assert {commit for commit in commits if not any(commit in spec for spec in specs)} == set()
+
+
+@pytest.mark.experiments
+def test_gpl_on_scifact_runs_to_its_end_in_the_sandbox(tmp_path: Path, home: Path) -> None:
+    project = Project(tmp_path, home)
+    file = EXPERIMENTS / "gpl_scifact.yaml"
+    called = finished(project.start("run", str(file), "--profile", "sandbox", "--seeds", "0"))
+    assert (called.code, called.errors) == (0, [])
