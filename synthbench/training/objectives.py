@@ -81,6 +81,8 @@ def contrastive(
     return Objective(kind, CONTRASTIVE_COLUMNS[kind], loss, takes_several=kind is RecordKind.TRIPLET)
 
 
+SOFT_LABELS_UNSCORED = "soft_labels: {missing}; let the step `score-triplets` give them"
+
 COSINE_SIMILARITY = Objective(
     RecordKind.SCORED_PAIR, ("sentence1", "sentence2", "score"), _cosine_similarity_loss
 )

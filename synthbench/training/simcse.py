@@ -175,7 +175,9 @@ class SimCSE(TrainingSettings):
 
     def if_unscored(self) -> str:
         """Return what to say if triplets lack the scores that soft labels are."""
-        return "soft_labels: {missing}; let the step `score-triplets` give them" if self.soft_labels else ""
+        from synthbench.training.objectives import SOFT_LABELS_UNSCORED
+
+        return SOFT_LABELS_UNSCORED if self.soft_labels else ""
 
     def revisions(self) -> dict[str, str]:
         """Return the commits or content hashes of base and teacher."""
