@@ -156,8 +156,7 @@ class GenerationContext(PluginContext, Protocol):
     def llm(self) -> ChatModel:
         """The LLM that the experiment names, for methods with `uses_llm`.
 
-        Let connection errors through once retries are used up: the run then says what to do, and resumes
-        after the last finished unit.
+        Let connection errors through once retries are used up: the run resumes after the last finished unit.
         """
 
     def dataset(self, name: str) -> SyntheticDataset:
