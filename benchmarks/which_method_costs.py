@@ -1,12 +1,12 @@
-"""What each row of experiments/which_method.yaml cost, and the factor by which its amount would meet its budget.
+"""What each row of which_method.yaml cost, and the factor by which its amount would meet its budget.
 
 Reads the tracked results of the file, which is to be run first, if only with one seed:
 
     synthbench run experiments/which_method.yaml --jobs 2 --seeds 0
     python benchmarks/which_method_costs.py --seeds 0
 
-LLM dollars grow with the amount; seconds hardly do, since training and evaluation take most of them. So the factor is
-what the seconds leave of the budget, divided by the LLM's dollars. Rows that ask no LLM have no factor.
+LLM dollars grow with the amount; seconds hardly do, since training and evaluation take most of them. So the
+factor is what the seconds leave of the budget, divided by the LLM's dollars. Rows without an LLM have none.
 """
 
 import argparse
