@@ -61,7 +61,7 @@ def in_browser(
     has_scripts: bool = True,
 ) -> None:
     """Open a page in a window of this size and look at it."""
-    with tempfile.TemporaryDirectory() as profile:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         command = [
             str(CHROMIUM),
             "--headless=new",
