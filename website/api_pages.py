@@ -34,7 +34,7 @@ def _names(listed: str) -> list[str]:
 
 def _table(module: str, names: list[str]) -> str:
     rows = [f"| `{name}` | {_summary(getattr(importlib.import_module(module), name))} |" for name in names]
-    return "\n".join(["| name | what it is |", "| --- | --- |", *rows]) + "\n"
+    return "\n".join(["| name | description |", "| --- | --- |", *rows]) + "\n"
 
 
 def _summary(value: object) -> str:

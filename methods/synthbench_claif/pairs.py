@@ -19,6 +19,7 @@ from synthbench.api import (
     ScoredPair,
     SyntheticDataset,
     Unit,
+    estimated_amount,
     looks_like_a_refusal,
     sentence_in,
 )
@@ -35,9 +36,7 @@ PARAPHRASE = (
     " nothing else.\nSentence: {sentence}"
 )
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-_CHARACTERS_PER_TOKEN = 4.5
 _SENTENCE_LENGTH = 60
-_TOKENS_PER_MESSAGE = 4
 _TOKENS_PER_SENTENCE = 18
 _ENDS = " .!?\"'“”"
 
@@ -90,8 +89,8 @@ class CLAIFPairs(Filling, Method):
         number = self.num_pairs(num_records)
         if number is None:
             return None
-        length = (len(FILL) + _SENTENCE_LENGTH) / _CHARACTERS_PER_TOKEN + _TOKENS_PER_MESSAGE
-        return ChatAmount(number, round(number * length), number * _TOKENS_PER_SENTENCE)
+        typical = ({"content": FILL + "x" * _SENTENCE_LENGTH},)
+        return estimated_amount(number, [typical], _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return at most one pair for each request."""

@@ -19,6 +19,7 @@ from synthbench.api import (
     SyntheticDataset,
     Triplet,
     Unit,
+    estimated_amount,
     looks_like_a_refusal,
     sentence_in,
 )
@@ -45,9 +46,7 @@ EXEMPLARS = {
         ),
     ),
 }
-_CHARACTERS_PER_TOKEN = 4.5
 _SENTENCE_LENGTH = 60
-_TOKENS_PER_MESSAGE = 4
 _TOKENS_PER_SENTENCE = 18
 _ENDS = " .!?\"'“”"
 
@@ -82,12 +81,7 @@ class MultiCSRTriplets(Writing, Method):
             return None
         number = 2 * num_records[SENTENCES]
         chats = [_messages(kind, "x" * _SENTENCE_LENGTH) for kind in INSTRUCTIONS]
-        length = sum(
-            len(message["content"]) / _CHARACTERS_PER_TOKEN + _TOKENS_PER_MESSAGE
-            for chat in chats
-            for message in chat
-        ) / len(chats)
-        return ChatAmount(number, round(number * length), number * _TOKENS_PER_SENTENCE)
+        return estimated_amount(number, chats, _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
         """Return at most one triplet for each sentence."""

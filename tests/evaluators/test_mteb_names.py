@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from importlib.metadata import version
-from importlib.util import find_spec
 
 import pytest
 from mteb_folders import write_tasks
@@ -13,7 +12,6 @@ from wording import refused, worded
 from synthbench.config.load import load_experiment
 from synthbench_mteb import MTEB, catalogue
 
-pytestmark = pytest.mark.skipif(find_spec("mteb") is None, reason="the extra mteb is not installed")
 OWN = "sts: {evaluator: sts, tasks: [test], exclude: [gold]}"
 ENGLISH = "MTEB(eng, v2)"
 

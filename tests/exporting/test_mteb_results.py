@@ -1,7 +1,6 @@
 """Results in mteb's layout: what its own loader reads back, and what is refused."""
 
 import csv
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from synthbench.sources.description import Roots
 from synthbench.sources.models import TaskSource
 from synthbench.sources.tasks import TASKS
 
-pytestmark = pytest.mark.skipif(find_spec("mteb") is None, reason="the extra mteb is not installed")
 EXPERIMENT = """\
 experiment: leaving
 {sources}
