@@ -1,0 +1,97 @@
+"""`.eval_results` of an exported model: what huggingface_hub's own parser reads back, and what stays out."""
+
+from typing import Any
+
+import pytest
+from huggingface_hub import EvalResultEntry, parse_eval_result_entries
+from small_experiment import Project
+
+from synthbench.config.load import load_experiment
+from synthbench.exporting.evaluation_results import evaluation_results
+from synthbench.exporting.facts import scores
+from synthbench.exporting.subject import Subject, find_subject
+from synthbench.pipeline.engine.store import Store
+from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
+from synthbench.yaml_loading import load_yaml
+
+EXPERIMENT = """\
+experiment: measured
+sources:
+  sts: {{task: STS12, origin: {origin}{more}}}
+  reranking: {{task: SciDocsRR, origin: hub}}
+  spanish: {{task: STS17-es-es, origin: folder}}
+  own: {{file: test.tsv, kind: scored_pair}}
+seeds: [0]
+defaults:
+  train: {{trainer: none, base: {{model: "{bert}", static: true, static_dimension: 8}}}}
+  evaluate:
+    similarity: {{evaluator: sts, tasks: [sts, spanish, own]}}
+    ranking: {{evaluator: reranking, tasks: [reranking]}}
+baseline: small
+"""
+MEASURED = {"sts": "spearman_all", "spanish": "spearman_all", "own": "spearman_all", "reranking": "map_mixed"}
+
+
+def subject_of(project: Project, origin: str = "hub", more: str = "", **measured: Any) -> Subject:
+    """Return a run of the experiment; its score on each test set is 0.5."""
+    bert = project.file.read_text(encoding="utf-8").partition('base: {model: "')[2].partition('"')[0]
+    project.file.write_text(EXPERIMENT.format(origin=origin, more=more, bert=bert), encoding="utf-8")
+    of_tasks = tuple(
+        TaskScores(
+            **{
+                "task": task,
+                "evaluator": "reranking" if task == "reranking" else "sts",
+                "main_score": name,
+                "scores": {name: 0.8123456},
+                "num_items": 3108,
+                "split": "test",
+                "stage": "0" * 64,
+                **(measured if task == "sts" else {}),
+            }
+        )
+        for task, name in MEASURED.items()
+    )
+    run = RunResult(variant="small", seed=0, identity="run", is_seeded=False, scores=of_tasks)
+    result = ExperimentResult(
+        experiment="measured", identity="one", runs=(run,), environment={"synthbench": "1.2"}
+    )
+    return find_subject(load_experiment(project.file), result, "small", "0", Store(project.home / "store"))
+
+
+def read_back(subject: Subject) -> dict[str, EvalResultEntry]:
+    """Return what the hub's library reads of each file."""
+    found = {}
+    for file, text in evaluation_results(subject, tuple(scores(subject))):
+        (found[file],) = parse_eval_result_entries(load_yaml(text, file, "safe"))
+    return found
+
+
+def test_the_hubs_parser_reads_score_task_and_commit(project: Project) -> None:
+    found = read_back(subject_of(project))
+    assert found.keys() == {"STS12.yaml", "SciDocsRR.yaml"}
+    entry = found["STS12.yaml"]
+    assert (entry.dataset_id, entry.task_id) == ("mteb/sts12-sts", "STS12")
+    assert entry.dataset_revision == "a0d554a64d88156834ff5ae9920b964011b16384"
+    assert entry.value == pytest.approx(81.23456, abs=1e-5)
+    assert entry.notes == "synthbench 1.2, spearman_all, 3,108 items"
+    assert found["SciDocsRR.yaml"].dataset_id == "mteb/scidocs-reranking"
+
+
+def test_of_data_from_a_folder_no_commit_is_claimed(project: Project) -> None:
+    entry = read_back(subject_of(project, "folder"))["STS12.yaml"]
+    assert (entry.dataset_id, entry.dataset_revision) == ("mteb/sts12-sts", None)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        {"split": "train"},
+        {"drawn": "100 of 3,108"},
+        {"num_dropped": 1},
+        {"main_score": "pearson_all", "scores": {"pearson_all": 0.5}},
+        {"more": ", expected_size: 0"},
+    ],
+    ids=["another split", "a sample", "items left out", "another measure", "another size"],
+)
+def test_a_score_that_is_not_the_published_one_stays_out(project: Project, case: dict[str, Any]) -> None:
+    assert read_back(subject_of(project, **case)).keys() == {"SciDocsRR.yaml"}
