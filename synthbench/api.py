@@ -25,7 +25,7 @@ from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
 from synthbench.generation.writer import Writer
 from synthbench.greatest import greatest
 from synthbench.labellers import Judge, Labeller, scored_batches, trained_on_gold
-from synthbench.llm.answered import sentence_in, sentences_in
+from synthbench.llm.answered import sentence_in, sentences_in, why_unusable
 from synthbench.llm.asking import (
     AS_SENT,
     ChatSampling,
@@ -166,4 +166,5 @@ __all__ = [
     "symmetric_scores",
     "trained_on_gold",
     "verdicts",
+    "why_unusable",
 ]

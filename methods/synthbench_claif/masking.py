@@ -22,11 +22,6 @@ def masked(sentence: str, rate: float, merge: float, *of: object) -> str:
     return " ".join(left)
 
 
-def sample_of(*of: object) -> int:
-    """Return a number of 31 bits, a function of the arguments alone."""
-    return int(_number(*of) * 2**31)
-
-
 def _number(*of: object) -> float:
     """Return a number in [0, 1)."""
     content = "\x1f".join(map(str, of)).encode(errors="surrogatepass")

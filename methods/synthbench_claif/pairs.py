@@ -20,10 +20,11 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     estimated_amount,
-    looks_like_a_refusal,
+    hashed_number,
     sentence_in,
+    why_unusable,
 )
-from synthbench_claif.masking import MASK, masked, sample_of
+from synthbench_claif.masking import MASK, masked
 
 SENTENCES = "sentences"
 FILL = (
@@ -38,7 +39,6 @@ PARAPHRASE = (
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 _SENTENCE_LENGTH = 60
 _TOKENS_PER_SENTENCE = 18
-_ENDS = " .!?\"'“”"
 
 
 class Filling(Component):
@@ -130,7 +130,7 @@ class CLAIFPairs(Filling, Method):
             content = PARAPHRASE.replace("{sentence}", piece.sentence)
         sampling = {"temperature": self.temperature, "top_p": self.top_p}
         return ChatRequest(
-            str(index), ({"role": "user", "content": content},), sampling, sample_of(*of, piece.rate)
+            str(index), ({"role": "user", "content": content},), sampling, hashed_number(*of, piece.rate)
         )
 
     def _unit(self, index: int, piece: "_Piece", answer: ChatAnswer, generator: str) -> Unit:
@@ -168,12 +168,4 @@ class _Piece:
 
 def _reason(filled: str, sentence: str) -> str:
     """Return why an answer is dropped, "" if it is not."""
-    if not any(letter.isalnum() for letter in filled):
-        return "empty"
-    if looks_like_a_refusal(filled):
-        return "refusal"
-    if MASK in filled:
-        return "a mask is left"
-    if filled.casefold().strip(_ENDS) == sentence.casefold().strip(_ENDS):
-        return "identical"
-    return ""
+    return why_unusable(filled, (sentence,)) or ("a mask is left" if MASK in filled else "")

@@ -1,6 +1,5 @@
 """Stage 1: for each sentence one that follows from it, and one that contradicts it."""
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -20,8 +19,9 @@ from synthbench.api import (
     Triplet,
     Unit,
     estimated_amount,
-    looks_like_a_refusal,
+    hashed_number,
     sentence_in,
+    why_unusable,
 )
 
 SENTENCES = "sentences"
@@ -48,7 +48,6 @@ EXEMPLARS = {
 }
 _SENTENCE_LENGTH = 60
 _TOKENS_PER_SENTENCE = 18
-_ENDS = " .!?\"'“”"
 
 
 class Writing(Component):
@@ -114,8 +113,7 @@ class MultiCSRTriplets(Writing, Method):
                     bar.advance()
 
     def _request(self, index: int, kind: str, ids: list[str], texts: list[str]) -> ChatRequest:
-        content = "\x1f".join((str(self.seed), kind, ids[index])).encode(errors="surrogatepass")
-        sample = int.from_bytes(hashlib.sha256(content).digest()[:4]) >> 1
+        sample = hashed_number(self.seed, kind, ids[index])
         sampling = {"temperature": self.temperature, "top_p": self.top_p}
         return ChatRequest(
             f"{kind}|{index}", _messages(kind, " ".join(texts[index].split())), sampling, sample
@@ -136,7 +134,7 @@ class MultiCSRTriplets(Writing, Method):
             if text is None:
                 return Unit(identity, index, (Failure(reason=f"{kind}: {answers[kind].failure}", **columns),))
             written = sentence_in(text)
-            reason = _reason(written, (sentence, *found.values()))
+            reason = why_unusable(written, (sentence, *found.values()))
             if reason:
                 failed = Failure(reason=f"{kind}: {reason}", raw_text=text, **columns)
                 return Unit(identity, index, (failed,), {f"{kind}: {reason}": 1})
@@ -163,14 +161,3 @@ def _messages(kind: str, sentence: str) -> tuple[dict[str, str], ...]:
         *turns,
         {"role": "user", "content": f"Input: {sentence}"},
     )
-
-
-def _reason(written: str, known: tuple[str, ...]) -> str:
-    """Return why an answer is dropped, "" if it is not; it must not repeat what is known."""
-    if not any(letter.isalnum() for letter in written):
-        return "empty"
-    if looks_like_a_refusal(written):
-        return "refusal"
-    if written.casefold().strip(_ENDS) in {text.casefold().strip(_ENDS) for text in known}:
-        return "identical"
-    return ""

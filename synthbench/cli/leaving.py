@@ -1,20 +1,35 @@
 """What the exports of models and data sets share: their options, the folder, and the way to the hub."""
 
+import inspect
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from synthbench.cli.options import (
+    AllowCode,
+    Assignments,
+    Data,
+    File,
+    Profile,
+    Seeds,
+    Variants,
+    allow_code_beside,
+    overrides,
+)
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
     from synthbench.exporting.model import Statements
     from synthbench.exporting.push import Repository
+    from synthbench.exporting.subject import Subject
 
+Kind = Literal["model", "dataset"]
 Row = Annotated[
     str,
     typer.Argument(
@@ -46,24 +61,52 @@ Yes = Annotated[bool, typer.Option("--yes", help="Send without asking.")]
 
 
 @dataclass(frozen=True)
-class Destination:
-    """Where an export goes: a folder, and from there to a repository of the hub if one is named."""
+class Export:
+    """What is exported, and where it goes: a folder, and a repository of the hub if one is named.
 
-    kind: Literal["model", "dataset"]
-    to: Path
-    push: str = ""
-    public: bool = False
-    dry_run: bool = False
-    yes: bool = False
-    force: bool = False
+    Its fields but `kind` are options of both commands.
+    """
 
-    def statements(self, license_id: str, language: str) -> "Statements":
+    kind: Kind
+    file: File
+    row: Row
+    to: To
+    push: Push = ""
+    public: Public = False
+    dry_run: DryRun = False
+    yes: Yes = False
+    force: Force = False
+    license_id: License = ""
+    language: Language = ""
+    profile: Profile = None
+    assignments: Assignments = None
+    variant: Variants = None
+    seeds: Seeds = None
+    data: Data = None
+    allow_code: AllowCode = False
+
+    def subject(self, seed: str) -> "Subject":
+        """Return the row's run with a seed.
+
+        Raises UserError if folder, repository, row or seed can't be, or the experiment was not run.
+        """
+        from synthbench.exporting.subject import find_subject
+        from synthbench.exporting.tracked import tracked
+        from synthbench.pipeline.engine.stores import open_store
+
+        self._check()
+        allow_code_beside(self.file, self.allow_code)
+        changes = overrides(self.profile, self.assignments, self.variant, self.seeds, self.data)
+        return find_subject(*tracked(self.file, changes), self.row, seed, open_store())
+
+    def statements(self) -> "Statements":
         """Return what the card says on the user's word."""
         from synthbench.exporting.model import Statements
 
-        return Statements(license_id, language, **({"address": self.push} if self.push else {}))
+        address = {"address": self.push} if self.push else {}
+        return Statements(self.license_id, self.language, **address)
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Raise UserError if the folder or the repository can't be, before any work."""
         from synthbench.exporting.folders import check_new_folder
 
@@ -121,3 +164,23 @@ def _print_files(folder: Path) -> None:
     for name, size in files:
         print(f"{size:>14,} bytes  {name}")
     print(f"{sum(size for _, size in files):>14,} bytes in {len(files)} files")
+
+
+def exports(kind: Kind) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command the options of `Export`, its first argument, before its own options."""
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        given = [each for each in inspect.signature(Export).parameters.values() if each.name != "kind"]
+        own = list(inspect.signature(command).parameters.values())[1:]
+
+        @wraps(command)
+        def called(**values: object) -> None:
+            settings = {each.name: values.pop(each.name) for each in given}
+            command(Export(kind, **settings), **values)  # type: ignore[arg-type]
+
+        options = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in (*given, *own)]
+        called.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        called.__annotations__ = {each.name: each.annotation for each in options}
+        return called
+
+    return decorated

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from synthbench.pipeline.engine.store import Store
     from synthbench.pipeline.estimates.costs import Group
     from synthbench.pipeline.estimates.estimator import Estimator
+    from synthbench.pipeline.estimates.facts import Known
     from synthbench.pipeline.estimates.totals import Machines
     from synthbench.runtime import Runtime
 
@@ -97,7 +98,6 @@ def plan(
 
 def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store") -> None:
     """Print time, tokens and money of all that is to run, then the time of each kind of stage."""
-    from synthbench.pipeline.estimates.costs import asked_in_all, groups, tokens
     from synthbench.pipeline.estimates.estimator import estimator_for
     from synthbench.pipeline.estimates.facts import Known
     from synthbench.pipeline.estimates.side_by_side import Room, room_for
@@ -110,12 +110,7 @@ def _print_totals(found: "list[StageStatus]", runtime: "Runtime", store: "Store"
     if runtime.executor == "local":
         for line in room_for(to_run, runtime, known, Room.here(runtime)):
             print(line)
-    for line in tokens(found, known):
-        print(f"tokens: {line}")
-    for line in asked_in_all(found, known):
-        print(line)
-    print()
-    _print_groups(groups(found, estimator))
+    _print_kinds(found, known, estimator)
 
 
 def _machines(gpu: str | None, number: int | None, price: float | None) -> "Machines | None":
@@ -134,7 +129,6 @@ def _machines(gpu: str | None, number: int | None, price: float | None) -> "Mach
 
 def _print_totals_elsewhere(found: "list[StageStatus]", machines: "Machines", store: "Store") -> None:
     """Print the totals on a named GPU, then the tokens and the time of each kind of stage."""
-    from synthbench.pipeline.estimates.costs import asked_in_all, groups, tokens
     from synthbench.pipeline.estimates.estimator import Estimator
     from synthbench.pipeline.estimates.facts import Known
     from synthbench.pipeline.estimates.totals import total_lines
@@ -143,6 +137,13 @@ def _print_totals_elsewhere(found: "list[StageStatus]", machines: "Machines", st
     estimator = Estimator.for_gpu(machines.gpu, known)
     for line in total_lines(found, known, estimator, machines):
         print(line)
+    _print_kinds(found, known, estimator)
+
+
+def _print_kinds(found: "list[StageStatus]", known: "Known", estimator: "Estimator") -> None:
+    """Print the tokens, and the time of each kind of stage."""
+    from synthbench.pipeline.estimates.costs import asked_in_all, groups, tokens
+
     for line in tokens(found, known):
         print(f"tokens: {line}")
     for line in asked_in_all(found, known):

@@ -2,6 +2,9 @@
 
 import json
 import re
+from collections.abc import Iterable
+
+from synthbench.data.refusals import looks_like_a_refusal
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'", "`": "`"}
 _FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
@@ -60,6 +63,7 @@ _INPUT_LABEL = re.compile(
 _LARGEST_GAP = 10
 _LEAST_INLINE = 2
 _LEAST_SAID = 3
+_ENDS = " .!?\"'“”"
 
 
 def sentences_in(answer: str) -> list[str]:
@@ -86,6 +90,22 @@ def sentence_in(answer: str) -> str:
         if sentence:
             return sentence
     return ""
+
+
+def why_unusable(written: str, known: Iterable[str]) -> str:
+    """Return why an LLM's sentence is dropped: empty, refusal, identical to a known one; "" if it is not.
+
+    Case and the marks at the ends do not tell sentences apart.
+    """
+    if not any(letter.isalnum() for letter in written):
+        return "empty"
+    if looks_like_a_refusal(written):
+        return "refusal"
+    return "identical" if _bare_words(written) in map(_bare_words, known) else ""
+
+
+def _bare_words(sentence: str) -> str:
+    return sentence.casefold().strip(_ENDS)
 
 
 def _without_input(line: str) -> str:
