@@ -205,7 +205,8 @@ class Method(Component, ABC):
         """Return a method that makes what each shard would make alike, such as a search; None: nothing.
 
         With `runtime.shards` a stage of its own runs it before the shards, on the same sources, which read it
-        by the context's `shared`. Its data must tell all that `generate` would count and measure.
+        by the context's `shared`; it may be divided, too. Its data must tell all that `generate` would count
+        and measure.
         """
         return None
 

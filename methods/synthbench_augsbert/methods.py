@@ -1,6 +1,6 @@
 """AugSBERT's in-domain augmentation: silver pairs for a bi-encoder (Thakur et al. 2021, section 3.1)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -11,7 +11,6 @@ from synthbench.api import (
     GenerationContext,
     Method,
     Need,
-    Pair,
     Record,
     RecordKind,
     ScoredPair,
@@ -25,13 +24,14 @@ from synthbench_augsbert.labelling import CROSS_ENCODER, PairsToLabel, WithLabel
 from synthbench_augsbert.samplers import (
     BM25Sampler,
     BM25SemanticSampler,
-    Candidates,
     KDESampler,
     RandomSampler,
     Sampler,
     SelectingSampler,
     SemanticSearchSampler,
+    new_pairs,
 )
+from synthbench_augsbert.searching import FoundPairs, found_before
 
 
 class AugSBERT(WithLabeller, Method):
@@ -77,8 +77,8 @@ class AugSBERT(WithLabeller, Method):
         """Pairs are labelled batch by batch; selecting among labelled ones takes seconds."""
         return not isinstance(self.sampler, SelectingSampler)
 
-    def shared_by_shards(self) -> "FoundPairs | None":
-        """Semantic search encodes all sentences: a tenth of the work of labelling what it finds."""
+    def shared_by_shards(self) -> FoundPairs | None:
+        """Each shard labels some of all pairs that semantic search finds."""
         if isinstance(self.sampler, SemanticSearchSampler):
             return FoundPairs(sampler=self.sampler, seed=self.seed)
         return None
@@ -133,7 +133,7 @@ class AugSBERT(WithLabeller, Method):
     def _label_new_pairs(
         self, pool: SentencePool, sampler: Sampler, context: GenerationContext
     ) -> Iterator[Unit]:
-        pairs = self._sample(pool, sampler, context).pairs
+        pairs = _sampled(pool, sampler, self.seed, context)
         to_label = PairsToLabel(
             len(pairs),
             texts=lambda index: (pool.texts[pairs[index][0]], pool.texts[pairs[index][1]]),
@@ -141,10 +141,6 @@ class AugSBERT(WithLabeller, Method):
             record=lambda index, score: self._record(pool, pairs[index], score),
         )
         return self.labelled(to_label, context)
-
-    def _sample(self, pool: SentencePool, sampler: Sampler, context: GenerationContext) -> Candidates:
-        found = context.shared()
-        return _sampled(pool, sampler, self.seed, context) if found is None else _as_found(found, context)
 
     def _record(self, pool: SentencePool, pair: IndexPair, score: float) -> ScoredPair:
         first, second = pair
@@ -160,49 +156,21 @@ class AugSBERT(WithLabeller, Method):
         )
 
 
-class FoundPairs(Method):
-    """The pairs that semantic search finds, unlabelled: what all shards of AugSBERT's labelling read."""
-
-    version = 1
-    record_kind = RecordKind.PAIR
-    source_roles: ClassVar[Mapping[str, RecordKind]] = AugSBERT.source_roles
-    optional_source_roles: ClassVar[Mapping[str, RecordKind]] = AugSBERT.optional_source_roles
-
-    sampler: SemanticSearchSampler
-    seed: int
-
-    def needs(self) -> Mapping[str, Need]:
-        """Return the bi-encoder that searches."""
-        return self.sampler.needs(self.seed)
-
-    def generate(
-        self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
-    ) -> Iterator[Record | Unit]:
-        """Yield the pairs in the sampler's order, each with the numbers of its sentences as `source_id`."""
-        pool = SentencePool.of_sources(sources)
-        for first, second in _sampled(pool, self.sampler, self.seed, context).pairs:
-            numbers = f"{first}-{second}"
-            yield Pair(anchor=pool.texts[first], positive=pool.texts[second], source_id=numbers)
-
-
-def _sampled(pool: SentencePool, sampler: Sampler, seed: int, context: GenerationContext) -> Candidates:
-    """Return the pairs that a sampler finds; count those that it drops."""
-    candidates = sampler.sample(pool, seed, context)
+def _sampled(
+    pool: SentencePool, sampler: Sampler, seed: int, context: GenerationContext
+) -> Sequence[IndexPair]:
+    """Return the pairs that a sampler finds, or that were found before; count those that it drops."""
+    found = context.shared()
+    candidates = (
+        sampler.sample(pool, seed, context)
+        if found is None
+        else new_pairs(found_before(found, context), pool)
+    )
     for reason, amount in candidates.dropped.items():
         context.count_dropped(reason, amount)
     if not candidates.pairs:
         raise UserError(f"augsbert: sampler {sampler.description}: every pair found is a gold pair")
-    return candidates
-
-
-def _as_found(found: SyntheticDataset, context: GenerationContext) -> Candidates:
-    """Return the pairs that `FoundPairs` made; count and measure what it did."""
-    for reason, amount in found.manifest.dropped.items():
-        context.count_dropped(reason, amount)
-    for name, value in found.manifest.measured.items():
-        context.measure(name, value)
-    numbers = (pair.source_id.split("-") for pair in found)
-    return Candidates(tuple((int(first), int(second)) for first, second in numbers), {})
+    return candidates.pairs
 
 
 SHARED = "shares a sentence with the source domain"

@@ -4,10 +4,10 @@ import math
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Annotated, Any, ClassVar, Literal, Protocol, overload
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, overload
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,6 +22,12 @@ from synthbench.api import (
     trained_on_gold,
 )
 from synthbench_augsbert.gold import IndexPair, SentencePool
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from synthbench_augsbert.neighbours import Neighbours
 
 HOW_K_COUNTS = (
     "k counts a sentence's neighbours without the sentence itself, as the semantic search of AugSBERT's"
@@ -203,7 +209,7 @@ class BM25Sampler(SamplerConfig):
         """
         self.check(pool)
         neighbours, _ = nearest_by_words(pool.texts, self.k)
-        return new_pairs(unordered(neighbours.tolist()), pool)
+        return new_pairs(directed(neighbours.tolist()), pool)
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return `k` for each sentence."""
@@ -228,14 +234,17 @@ def check_k(sampler: str, key: str, k: int, pool: SentencePool) -> None:
         )
 
 
-def unordered(neighbours: Sequence[Sequence[int]]) -> list[IndexPair]:
-    """Return the pairs of each sentence with its neighbours, as (lower, higher); a pair may come twice."""
-    directed = ((query, other) for query, row in enumerate(neighbours) for other in row)
-    return [(min(pair), max(pair)) for pair in directed]
+def directed(neighbours: Sequence[Sequence[int]]) -> Iterator[IndexPair]:
+    """Yield the pairs of each sentence with its neighbours."""
+    return ((query, other) for query, row in enumerate(neighbours) for other in row)
 
 
-def new_pairs(found: Sequence[IndexPair], pool: SentencePool) -> Candidates:
-    """Return each pair that was found once, in order of appearance, without gold pairs; count the others."""
+def new_pairs(pairs: Iterable[IndexPair], pool: SentencePool) -> Candidates:
+    """Return each pair once, as (lower, higher), in order of appearance, without gold pairs.
+
+    A pair may come in both orders; counts what is left out.
+    """
+    found = [(min(pair), max(pair)) for pair in pairs]
     distinct = dict.fromkeys(found)
     new = tuple(pair for pair in distinct if pair not in pool.pairs)
     dropped = {
@@ -331,18 +340,31 @@ class SemanticSearchSampler(SemanticSettings):
 
         Tells the recall. Raises UserError as `check` does.
         """
-        from synthbench_augsbert.neighbours import nearest
-
         self.check(pool)
         vectors = context.encoder(BI_ENCODER).encode(pool.texts)
+        found = self.search(vectors, seed, context)
+        return new_pairs(directed(found.indices.tolist()), pool)
+
+    def search(
+        self,
+        vectors: "NDArray[np.float32]",
+        seed: int,
+        context: GenerationContext,
+        is_mine: Callable[[int], bool] = lambda _: True,
+    ) -> "Neighbours":
+        """Return the neighbours of the sentences of these vectors, for the blocks that are mine."""
+        from synthbench_augsbert.neighbours import nearest
+
         threads = context.runtime.threads
-        found = nearest(vectors, self.k, exact_up_to=self.exact_up_to, seed=seed, threads=threads)
+        found = nearest(
+            vectors, self.k, exact_up_to=self.exact_up_to, seed=seed, threads=threads, is_mine=is_mine
+        )
         context.progress.say(
-            f"  semantic search: {self.k} neighbours of {len(pool.texts):,} sentences ({found.how}), "
+            f"  semantic search: {self.k} neighbours of {len(vectors):,} sentences ({found.how}), "
             f"recall {found.recall:.3f}"
         )
         context.measure("semantic search: recall", found.recall)
-        return new_pairs(unordered(found.indices.tolist()), pool)
+        return found
 
     def most_pairs(self, num_sentences: int) -> int:
         """Return `k` for each sentence."""

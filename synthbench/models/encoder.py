@@ -3,7 +3,7 @@
 import hashlib
 import io
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import numpy as np
 
 from synthbench.durability import sync_file
 from synthbench.models.batching import TokenisedTexts, default_prompt, length_batches, takes_token_batches
-from synthbench.models.interfaces import Encoder, of_passages
+from synthbench.models.interfaces import Encoder, IsDue, of_passages
 from synthbench.models.precision import Precision, reading_in
 from synthbench.models.pretrained import PASSAGE, QUERY, Prompts
 from synthbench.runtime import progress_task
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from synthbench.runtime import Progress
 
     _Batch = tuple[list[int], NDArray[np.float32]]
+    _Wanted = Callable[[int, list[int]], list[int]]
 
 
 STOCK_BATCH_SIZE = 32
@@ -167,9 +168,13 @@ class LengthBatchedEncoder:
             done = frozenset(rows)
         if done and self._progress is not None:
             self._progress.say(f"{len(done):,} of {len(sentences):,} sentences were encoded earlier")
+
+        def left(_: int, batch: list[int]) -> list[int]:
+            return [row for row in batch if row not in done]
+
         try:
             with progress_task(self._progress, "encode", len(sentences) - len(done)) as task:
-                for rows, vectors in self._batches(sentences, done):
+                for rows, vectors in self._batches(sentences, left) if len(done) < len(sentences) else ():
                     matrix.put(rows, vectors)
                     self._keep([sentences[row] for row in rows], vectors)
                     task.advance(len(rows))
@@ -186,20 +191,22 @@ class LengthBatchedEncoder:
         """Return what kept vectors are known by: a prompt that is not the model's default is part of it."""
         return sentences if self._prompt is None else [self._prompt + sentence for sentence in sentences]
 
-    def _batches(self, sentences: list[str], done: Collection[int]) -> "Iterator[_Batch]":
-        """Yield rows with their vectors.
+    def encoded_batches(self, sentences: Sequence[str], is_due: IsDue) -> "Iterator[_Batch]":
+        """Yield the rows of each batch that is due, with their vectors; see `interfaces.BatchedEncoder`."""
+        return self._batches(list(sentences), lambda number, rows: rows if is_due(number, rows) else [])
 
-        Which sentences make a batch depends on all of them, so that it does not on which ones are done.
+    def _batches(self, sentences: list[str], wanted: "_Wanted") -> "Iterator[_Batch]":
+        """Yield rows with their vectors; `wanted` tells which rows of a batch, by its number, to encode.
+
+        Which sentences make a batch depends on all of them, so that it does not on which ones are wanted.
         """
-        if len(done) == len(sentences):
-            return
         if takes_token_batches(self.model):
-            yield from self._batches_by_length(sentences, done)
+            yield from self._batches_by_length(sentences, wanted)
             return
         is_static = not hasattr(self.model[0], "auto_model")
         longest_first = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
-        for start in range(0, len(sentences), STATIC_BATCH_SIZE):
-            rows = [row for row in longest_first[start : start + STATIC_BATCH_SIZE] if row not in done]
+        for number, start in enumerate(range(0, len(sentences), STATIC_BATCH_SIZE)):
+            rows = wanted(number, longest_first[start : start + STATIC_BATCH_SIZE])
             if rows:
                 with self._reading():
                     vectors: NDArray[np.float32] = self.model.encode(
@@ -213,13 +220,13 @@ class LengthBatchedEncoder:
     def _reading(self) -> AbstractContextManager[None]:
         return reading_in(self._precision, self.model, self.model.device)
 
-    def _batches_by_length(self, sentences: list[str], done: Collection[int]) -> "Iterator[_Batch]":
+    def _batches_by_length(self, sentences: list[str], wanted: "_Wanted") -> "Iterator[_Batch]":
         import torch
 
         self.model.eval()
         texts = TokenisedTexts(self.model, sentences, self._prompt)
-        for batch in length_batches(texts.lengths, self._batch_tokens):
-            rows = [row for row in batch if row not in done]
+        for number, batch in enumerate(length_batches(texts.lengths, self._batch_tokens)):
+            rows = wanted(number, batch)
             if rows:
                 with torch.inference_mode(), self._reading():
                     features = self.model(texts.features(rows, self.model.device))

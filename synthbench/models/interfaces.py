@@ -1,6 +1,6 @@
 """The interfaces of models under test, and what methods and evaluators ask of a pair scorer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -9,6 +9,10 @@ from synthbench.errors import UserError
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+IsDue = Callable[[int, Sequence[int]], bool]
+"""Tells whether a batch is to be computed, by its number and rows."""
 
 
 class ModelKind(StrEnum):
@@ -38,6 +42,30 @@ class PassageEncoder(Encoder, Protocol):
 def of_passages(encoder: Encoder) -> Encoder:
     """Return what encodes passages, the candidates of a query."""
     return encoder.of_passages if isinstance(encoder, PassageEncoder) else encoder
+
+
+@runtime_checkable
+class BatchedEncoder(Encoder, Protocol):
+    """An encoder whose work on many sentences several processes can share."""
+
+    def encoded_batches(
+        self, sentences: Sequence[str], is_due: IsDue
+    ) -> "Iterator[tuple[Sequence[int], NDArray[np.float32]]]":
+        """Yield the rows of each batch that is due, with the vectors that `encode` gives them.
+
+        Batches are numbered 0, 1, ...; all the sentences decide which make a batch, whichever are due. The
+        sentences are distinct.
+        """
+
+
+def encoded_batches(
+    encoder: Encoder, sentences: Sequence[str], is_due: IsDue
+) -> "Iterator[tuple[Sequence[int], NDArray[np.float32]]]":
+    """Yield what `BatchedEncoder.encoded_batches` does; any other encoder has one batch."""
+    if isinstance(encoder, BatchedEncoder):
+        yield from encoder.encoded_batches(sentences, is_due)
+    elif is_due(0, range(len(sentences))):
+        yield range(len(sentences)), encoder.encode(sentences)
 
 
 @runtime_checkable
