@@ -239,8 +239,8 @@ class _Planner:
         shared = method.shared_by_shards() if divided and self.experiment.runtime.shards > 1 else None
         before = {}
         if shared is not None:
-            inner = f"{name}/{type(shared).__name__}"
-            before[SHARED] = self._generate(inner, shared, roles, address, is_chained=is_chained)
+            part = f"{name}/{type(shared).__name__}"
+            before[SHARED] = self._generate(part, shared, roles, address, is_chained=is_chained)
         return self._in_shards(whole, GenerateShard, key, divided=divided, before=before)
 
     def _in_shards(

@@ -93,9 +93,8 @@ def test_several_processes_find_what_one_finds(monkeypatch: pytest.MonkeyPatch, 
     parts = [search(is_mine=lambda block, part=part: block % 3 == part) for part in range(3)]
     for number, block in enumerate(whole.blocks):
         np.testing.assert_array_equal(parts[number % 3].indices[block], whole.indices[block])
-    assert {(part.recall, part.how, part.blocks) for part in parts} == {
-        (whole.recall, whole.how, whole.blocks)
-    }
+    for part in parts:
+        assert (part.recall, part.how, part.blocks) == (whole.recall, whole.how, whole.blocks)
 
 
 def test_lists_with_too_few_neighbours_are_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
