@@ -16,6 +16,7 @@ from synthbench.cli.own_suites import find_own_tasks, is_own, print_own_table
 from synthbench.cli.suites import SUITES, Origin, Suite, find_tasks, in_short
 from synthbench.errors import UserError
 from synthbench.home import home
+from synthbench.models.precision import Precision
 
 if TYPE_CHECKING:
     from synthbench.data.dataset import SyntheticDataset
@@ -60,6 +61,10 @@ def evaluate(
         int | None, typer.Option(metavar="N", min=1, help="CPU threads; all cores if not given.")
     ] = None,
     batch_tokens: Annotated[int, typer.Option(metavar="N", min=16, help="Tokens in one batch.")] = 4096,
+    precision: Annotated[
+        Precision | None,
+        typer.Option(help="In which the model encodes and scores [the model's own, else fp32]."),
+    ] = None,
 ) -> None:
     """Score any encoder or cross-encoder on the test sets of a suite, without an experiment.
 
@@ -74,21 +79,34 @@ def evaluate(
         raise UserError(f"--json {json_file}: no folder {json_file.absolute().parent}")
     progress = progress_for_people()
     check_code_of(model)
+    _check_precision(precision, runtime)
     identity = model_fingerprint(model, revision)
+    rounded = {"precision": precision} if precision else {}
     tasks, missing, evaluators = _found(suite, data, origin)
     for reason in in_short(missing):
         progress.say(f"not evaluated: {reason}")
     if origin == "hub" and suite == "sts":
         progress.say("subsets are not known on the hub: mean and wmean are those over all pairs")
-    with _kept_vectors(suite, identity, progress) as kept:
-        opened = _open((model, revision), suite, evaluators, kept, (runtime, progress))
+    with _kept_vectors(suite, {**identity, **rounded}, progress) as kept:
+        opened = _open((model, revision), suite, evaluators, kept, (runtime, progress, precision))
         evaluations = _evaluate(opened, evaluators, tasks, progress)
     settings = {key: value for each in evaluators.values() for key, value in each.model_dump().items()}
     _print_table(suite, evaluations, settings)
     if json_file is not None:
         average = None if is_own(suite) else _average(SUITES[suite], evaluations)
-        about = {"model": model, **_versions(), "settings": settings, "average": average}
+        about = {"model": model, **rounded, **_versions(), "settings": settings, "average": average}
         _write_json(json_file, _report(about, identity, evaluations, missing))
+
+
+def _check_precision(precision: Precision | None, runtime: "Runtime") -> None:
+    """Raise UserError if the device does not compute in the precision that is asked for."""
+    if precision is not None:
+        import torch
+
+        from synthbench.models.precision import check_precision
+        from synthbench.runtime import device_name
+
+        check_precision(precision, torch.device(device_name(runtime)), "--precision")
 
 
 def _found(
@@ -133,7 +151,7 @@ def _open(
     suite: str,
     evaluators: "Mapping[str, Evaluator]",
     kept: "KeptVectors | None",
-    how: "tuple[Runtime, Progress]",
+    how: "tuple[Runtime, Progress, Precision | None]",
 ) -> "Encoder | PairScorer":
     """Load a model, given by name and revision; raises UserError if it is not what the suite needs."""
     from synthbench.models.artifact import open_model

@@ -62,6 +62,7 @@ def plan(
     Computes nothing.
     """
     from synthbench.config.load import load_experiment
+    from synthbench.config.precisions import check_precisions
     from synthbench.pipeline.engine.plan import row_statuses, statuses
     from synthbench.pipeline.engine.stores import open_store
     from synthbench.pipeline.planning import make_outline
@@ -70,10 +71,12 @@ def plan(
     allow_code_beside(file, allow_code)
     experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data))
     planned = make_outline(experiment)
-    for line in (store_line(), *opening(experiment)):
-        print(line)
     store = open_store()
     found = statuses(planned, store)
+    if machines is None and any(status.is_to_run for status in found):
+        check_precisions(experiment)
+    for line in (store_line(), *opening(experiment)):
+        print(line)
     if machines is None:
         _print_totals(found, planned.experiment.runtime, store)
     else:

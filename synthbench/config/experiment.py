@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from synthbench.config.llm import NamedLLM
+from synthbench.config.precisions import GivenPrecision
 from synthbench.config.schema import PartRole
 from synthbench.models.pretrained import Prompts
 from synthbench.own_tasks import TaskProvider
@@ -180,6 +181,8 @@ class Experiment:
     """Whether overrides leave all as the file has it, but for the runtime."""
     rows_of_file: frozenset[str] = frozenset()
     """Labels of the rows that overrides leave as the file has them; empty if that is all of it."""
+    precisions: tuple[GivenPrecision, ...] = field(default=(), compare=False)
+    """The keys that ask for another precision than fp32."""
 
     def is_seeded(self, variant: Variant) -> bool:
         """Tell whether a seed makes a difference to a row; if not, it is run once."""

@@ -28,6 +28,7 @@ from synthbench.config.permissions import (
     what_is_rounded,
     whose_code_runs,
 )
+from synthbench.config.precisions import GivenPrecision, given_precisions
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.profiles import replacements, substitute_models, substitute_oracle, substitute_tasks
 from synthbench.config.rows import MOST_ROWS, Row, RowProblems, check_values, rows_of
@@ -104,6 +105,7 @@ class _Loader:
         self.used_llms: set[str] = set()
         self.idle_parts: dict[str, Document] = {}
         """Parts of which no row makes use, each with a row that has it."""
+        self.precisions: dict[GivenPrecision, None] = {}
         self.num_rows = 1
         self.sources = self._sources()
         self.llms = self._llms()
@@ -164,6 +166,7 @@ class _Loader:
             is_data_folder_given=roots.data is not None and given_by != IN_FILE,
             is_of_file=is_of_file,
             rows_of_file=frozenset() if is_of_file else self._rows_of_file(section, distinct),
+            precisions=tuple(self.precisions),
         )
 
     def _rows(self) -> list[Row]:
@@ -264,6 +267,7 @@ class _Loader:
             substituted = substitute_models(judged, substitute, problems)
             self.replaced |= dict.fromkeys(replacements(judged, substituted))
             is_of_file &= substituted.data == candidate.data
+            self.precisions |= dict.fromkeys(given_precisions(substituted))
             config = parser.parse(substituted)
             if config is not None:
                 candidates.append(Candidate(chosen, config))

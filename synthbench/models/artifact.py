@@ -81,8 +81,13 @@ def model_kind(folder: Path) -> ModelKind:
     return ModelKind(_description(folder)["kind"])
 
 
-def load(folder: Path, runtime: "Runtime", progress: "Progress | None" = None) -> Encoder | PairScorer:
-    """Load the model, ready to encode or score.
+def load(
+    folder: Path,
+    runtime: "Runtime",
+    progress: "Progress | None" = None,
+    precision: Precision | None = None,
+) -> Encoder | PairScorer:
+    """Load the model, ready to encode or score, in its own precision or another one.
 
     What an untrained model lacks (random embeddings, a head) is drawn with seed 0. Raises UserError if the
     folder is no artifact, its checkpoint is missing, or a pair scorer has more than one output.
@@ -92,7 +97,12 @@ def load(folder: Path, runtime: "Runtime", progress: "Progress | None" = None) -
         from synthbench.models.pair_scorer import BASELINES
 
         return BASELINES[baseline]()
-    return load_pretrained(_base(folder), model_kind(folder), runtime, progress)
+    base = _base(folder)
+    if precision is not None:
+        if base.static and precision != "fp32":
+            raise UserError(f"precision {precision}: {folder} is static and computes no products; take fp32")
+        base = base.model_copy(update={PRECISION: precision})
+    return load_pretrained(base, model_kind(folder), runtime, progress)
 
 
 def load_pretrained(
@@ -151,9 +161,15 @@ def _write(description: Mapping[str, Any], folder: Path) -> None:
 
 
 def open_model(
-    model: str, revision: str | None, runtime: "Runtime", progress: "Progress | None" = None
+    model: str,
+    revision: str | None,
+    runtime: "Runtime",
+    progress: "Progress | None" = None,
+    precision: Precision | None = None,
 ) -> Encoder | PairScorer:
     """Load a reference (see `reference.resolve`) or a model artifact, ready to encode or score.
+
+    `precision` None: an artifact's own, fp32 of a reference.
 
     A checkpoint is a pair scorer if it was saved as a CrossEncoder, or has a classification head and was not
     saved by sentence-transformers at all; everything else is an encoder.
@@ -161,11 +177,12 @@ def open_model(
     Raises UserError if there is no such model, or it classifies instead of giving one score.
     """
     if is_artifact(Path(model)):
-        return load(Path(model), runtime, progress)
+        return load(Path(model), runtime, progress, precision)
     kind = ModelKind.ENCODER
     if not word_vectors.is_named(model):
         kind = checkpoint_kind(Path(reference.resolve(model, revision)))
-    return load_pretrained(Pretrained(model=model, revision=revision), kind, runtime, progress)
+    base = Pretrained(model=model, revision=revision, precision=precision or "fp32")
+    return load_pretrained(base, kind, runtime, progress)
 
 
 def model_fingerprint(model: str, revision: str | None) -> dict[str, str]:

@@ -23,12 +23,19 @@ _ROUNDING = 1e-5
 
 def check_precision(precision: str, device: "torch.device", key: str = "precision") -> None:
     """Raise UserError if the device does not compute in this precision; every CPU computes in bf16."""
+    if found := obstacle(precision, device):
+        raise UserError(f"{key}: {found}")
+
+
+def obstacle(precision: str, device: "torch.device") -> str:
+    """Return why the device does not compute in this precision, "" if it does."""
     from transformers.utils.import_utils import is_torch_bf16_gpu_available
 
     if precision == "bf16" and device.type != "cpu" and not is_torch_bf16_gpu_available():
-        raise UserError(f"{key}: bf16: the device {device} can't compute in bf16; take fp32")
+        return f"bf16: the device {device} can't compute in bf16; take fp32"
     if precision == "tf32" and not _has_tf32(device):
-        raise UserError(f"{key}: tf32: the device {device} can't compute in tf32; take fp32")
+        return f"tf32: the device {device} can't compute in tf32; take fp32"
+    return ""
 
 
 def _has_tf32(device: "torch.device") -> bool:

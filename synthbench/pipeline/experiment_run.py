@@ -9,6 +9,7 @@ from pathlib import Path
 
 from synthbench.config.experiment import Experiment
 from synthbench.config.llm import SHORT_FORM, NamedLLM, WorldLLM
+from synthbench.config.precisions import check_precisions
 from synthbench.config.served_llm import ServedLLM
 from synthbench.durability import DamagedFileError
 from synthbench.errors import UserError
@@ -18,7 +19,7 @@ from synthbench.llm.server import Servers
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.bars import RichProgress
 from synthbench.pipeline.engine.jobs import executor
-from synthbench.pipeline.engine.plan import Plan
+from synthbench.pipeline.engine.plan import Plan, statuses
 from synthbench.pipeline.engine.progress import PlainProgress, RunMonitor
 from synthbench.pipeline.engine.ray_executor import ray_cluster
 from synthbench.pipeline.engine.runner import Executor, Report, Runner, matching
@@ -94,6 +95,8 @@ def compute(
     make_report_folder(folder)
     MlflowTracker(home()).check(experiment.name)
     progress.say(f"checking the store for {len(plan.stages):,} stage{'s' * (len(plan.stages) != 1)}")
+    if experiment.precisions and any(status.is_to_run for status in statuses(plan, store)):
+        check_precisions(experiment, may_open_gpu=False)
     runtime = _runtime(experiment, jobs)
     monitor = RunMonitor(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
     in_progress = store.run_in_progress(f"experiment {experiment.name}", plan.stages)

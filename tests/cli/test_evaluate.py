@@ -330,3 +330,29 @@ def test_a_column_s_average_needs_the_score_of_every_task() -> None:
     }
     assert list(_averages(suite, found)) == ["75.00", "", ""]
     assert _average(suite, found) == {"tasks": ["MR", "MRPC"], "main_score": pytest.approx(0.75)}
+
+
+def test_the_model_scores_in_the_precision_that_is_given(data: Path, tmp_path: Path) -> None:
+    tiny_bert(tmp_path / "bert")
+    scores = []
+    for given in ("fp32", "bf16"):
+        file = tmp_path / f"{given}.json"
+        options = ("--data", str(data), "--device", "cpu", "--precision", given, "--json", str(file))
+        _, error = _run(str(tmp_path / "bert"), *options)
+        assert error is None
+        written = json.loads(file.read_text(encoding="utf-8"))
+        assert written["precision"] == given
+        task = written["tasks"]["STS13"]
+        scores.append(task["scores"][task["main_score"]])
+    assert 0 < abs(scores[0] - scores[1]) < 0.01
+
+
+@pytest.mark.parametrize("given", ["tf32", "bf16"])
+def test_a_precision_that_the_device_or_the_model_lacks_is_refused(
+    data: Path, untrained: Path, given: str
+) -> None:
+    _, error = _run(str(untrained), "--data", str(data), "--device", "cpu", "--precision", given)
+    assert isinstance(error, UserError)
+    (line,) = error.messages
+    expected = {"tf32": ("--precision", "cpu"), "bf16": ("precision bf16", str(untrained), "static")}
+    assert all(fact in line for fact in expected[given])

@@ -1,0 +1,69 @@
+"""In which precisions an experiment computes, and whether this machine's device can."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from synthbench.config.documents import Document, KeyPath
+from synthbench.config.problems import Fault
+from synthbench.errors import UserError
+from synthbench.runtime import Runtime, device_name
+
+if TYPE_CHECKING:
+    from synthbench.config.experiment import Experiment
+
+KEY, FP32 = "precision", "fp32"
+SECTIONS = ("data", "train")
+"""The sections of a row whose plug-ins have models."""
+
+
+@dataclass(frozen=True)
+class GivenPrecision:
+    """A key that asks for another precision than fp32, and its location."""
+
+    location: str
+    key: str
+    precision: str
+
+
+def given_precisions(document: Document) -> Iterator[GivenPrecision]:
+    """Yield each key of a row that asks for another precision than fp32."""
+    for section in SECTIONS:
+        for path, precision in _precisions(document.data.get(section), (section,)):
+            yield GivenPrecision(document.location(path), ".".join(map(str, path)), precision)
+
+
+def _precisions(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:  # noqa: ANN401 - any YAML
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            if key == KEY and isinstance(inner, str) and inner != FP32:
+                yield (*path, key), inner
+            yield from _precisions(inner, (*path, key))
+
+
+def check_precisions(experiment: "Experiment", *, may_open_gpu: bool = True) -> None:
+    """Raise UserError, a line for each key, if the device can't compute in a precision that is asked for.
+
+    Devices of a cluster are unknown here. Asking a GPU opens it in this process; unless it may, stages ask.
+    """
+    runtime = experiment.runtime
+    if not experiment.precisions or runtime.executor != "local":
+        return
+    faults = dict.fromkeys(
+        Fault(given.location, given.key, obstacle)
+        for given in experiment.precisions
+        if (obstacle := _obstacle(given.precision, runtime, may_open_gpu=may_open_gpu))
+    )
+    if faults:
+        raise UserError(*map(str, faults))
+
+
+def _obstacle(precision: str, runtime: Runtime, *, may_open_gpu: bool) -> str:
+    import torch
+
+    from synthbench.models.precision import obstacle
+
+    if not may_open_gpu and runtime.device.startswith("cuda"):
+        return ""
+    device = torch.device(device_name(runtime))
+    return obstacle(precision, device) if may_open_gpu or device.type != "cuda" else ""
