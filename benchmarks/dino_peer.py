@@ -16,6 +16,8 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from synthbench.models.precision import reading_in
+
 SMALLEST_FACTOR = 0.01
 
 
@@ -78,7 +80,10 @@ class PlainLoop:
 
 
 class PlainForward:
-    """Decodes a full batch of rows with the model's own forward and cache; tokens are given, not chosen."""
+    """Decodes a full batch of rows with the model's own forward and cache; tokens are given, not chosen.
+
+    Its linear layers multiply with the library that the engine's do.
+    """
 
     def __init__(self, model: PreTrainedModel, rows: int, prompt_tokens: int, steps: int) -> None:
         self._model, self._prompt_tokens, self.row_tokens = model, prompt_tokens, rows * steps
@@ -91,9 +96,10 @@ class PlainForward:
     @torch.inference_mode()
     def decode(self) -> None:
         """Run the steps that follow the prompts, which stay in the cache between calls."""
-        for step in range(self._steps):
-            ids = self._ids[:, step % self._prompt_tokens, None]
-            self._model(input_ids=ids, past_key_values=self._cache)
+        with reading_in("fp32", self._model, self._model.device):
+            for step in range(self._steps):
+                ids = self._ids[:, step % self._prompt_tokens, None]
+                self._model(input_ids=ids, past_key_values=self._cache)
         self._cache.crop(-self._steps)
 
 
