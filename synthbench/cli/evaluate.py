@@ -159,8 +159,9 @@ def _open(
     from synthbench.models.interfaces import Encoder
     from synthbench.runtime import use_threads
 
-    use_threads(how[0])
-    opened = open_model(*model, *how)
+    runtime, progress, precision = how
+    use_threads(runtime)
+    opened = open_model(*model, runtime, progress, precision)
     if isinstance(opened, Encoder):
         return CachingEncoder(opened) if kept is None else resumable(opened, kept)
     if any(evaluator.needs_encoder for evaluator in evaluators.values()):
