@@ -29,6 +29,13 @@ SuiteName = Annotated[
     str,
     typer.Option(metavar="NAME", help=f"Which tasks: {', '.join(SUITES)}, or mteb:TASK and mteb:BENCHMARK."),
 ]
+JsonFile = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write all scores here, of subsets too.")
+]
+GivenPrecision = Annotated[
+    Precision | None,
+    typer.Option(help="In which the model encodes and scores [the model's own, else fp32]."),
+]
 
 
 def evaluate(
@@ -50,9 +57,7 @@ def evaluate(
     origin: Annotated[
         Origin, typer.Option(help="Read the tasks from --data, or from the Hugging Face hub.")
     ] = "folder",
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write all scores here, of subsets too.")
-    ] = None,
+    json_file: JsonFile = None,
     revision: Annotated[
         str | None, typer.Option(metavar="COMMIT", help="Full commit hash of a hub model.")
     ] = None,
@@ -61,10 +66,7 @@ def evaluate(
         int | None, typer.Option(metavar="N", min=1, help="CPU threads; all cores if not given.")
     ] = None,
     batch_tokens: Annotated[int, typer.Option(metavar="N", min=16, help="Tokens in one batch.")] = 4096,
-    precision: Annotated[
-        Precision | None,
-        typer.Option(help="In which the model encodes and scores [the model's own, else fp32]."),
-    ] = None,
+    precision: GivenPrecision = None,
 ) -> None:
     """Score any encoder or cross-encoder on the test sets of a suite, without an experiment.
 
