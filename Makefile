@@ -1,12 +1,18 @@
 PYTHON ?= python3
-BIN := .venv/bin
-INSTALLED := .venv/installed
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/installed
 
 # One thread for each process: threads that wait for each other on busy cores cost more than they bring.
 TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 
 LOWEST := .venv-lowest/bin
 NEWEST := .venv-newest/bin
+
+# pip finds torch where its configuration says, such as among builds for the CPU. uv, which reads no
+# configuration of pip, installs the rest in seconds.
+PIP := pip install --quiet --disable-pip-version-check
+TORCH := $(shell grep "^torch==" constraints.txt)
 
 .PHONY: test-lowest test-newest quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs site constraints clean
 
@@ -20,20 +26,21 @@ test: $(INSTALLED)
 
 ## test-lowest: the tests with the lowest versions that pyproject.toml allows, but torch of constraints.txt
 test-lowest:
-	test -x $(LOWEST)/python || $(PYTHON) -m venv .venv-lowest
-	$(LOWEST)/pip install --quiet --disable-pip-version-check uv
-	grep "^torch==" constraints.txt > .venv-lowest/torch.txt
+	rm -rf .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	$(LOWEST)/$(PIP) $(TORCH) uv
+	echo "$(TORCH)" > .venv-lowest/torch.txt
 	$(LOWEST)/uv pip compile --quiet --python $(LOWEST)/python --resolution lowest-direct --extra dev \
 		--constraint .venv-lowest/torch.txt --output-file .venv-lowest/lowest.txt pyproject.toml
-	$(LOWEST)/pip install --quiet --disable-pip-version-check -c .venv-lowest/lowest.txt -e ".[dev]"
+	$(LOWEST)/uv pip install --quiet --python $(LOWEST)/python --constraint .venv-lowest/lowest.txt -e ".[dev]"
 	$(TEST_ENV) $(LOWEST)/pytest -q -n 2 --dist loadfile -m "not experiments"
 
 ## test-newest: the tests with the newest versions there are, but torch of constraints.txt
 test-newest:
-	test -x $(NEWEST)/python || $(PYTHON) -m venv .venv-newest
-	grep "^torch==" constraints.txt > .venv-newest/torch.txt
-	$(NEWEST)/pip install --quiet --disable-pip-version-check --upgrade --upgrade-strategy eager \
-		-c .venv-newest/torch.txt -e ".[dev]"
+	rm -rf .venv-newest
+	$(PYTHON) -m venv .venv-newest
+	$(NEWEST)/$(PIP) $(TORCH) uv
+	$(NEWEST)/uv pip install --quiet --python $(NEWEST)/python -e ".[dev]"
 	$(TEST_ENV) $(NEWEST)/pytest -q -n 2 --dist loadfile -m "not experiments"
 
 ## test-experiments: the heavy end-to-end tests
@@ -99,11 +106,12 @@ constraints: $(INSTALLED)
 	$(BIN)/pip freeze --all --exclude-editable | grep -v "^pip==" | sed 's/+cpu//' > constraints.txt
 
 $(INSTALLED): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/$(PIP) -c constraints.txt torch uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt -e ".[dev]"
 	touch $@
 
 ## clean: remove everything that make and the experiments made, the results too, but no file that git keeps
 clean:
 	-git clean -fdXq -- reports
-	rm -rf site build/pages .cache .venv .venv-lowest .venv-newest .synthbench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf site build/pages .cache .venv .venv-* .synthbench .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
