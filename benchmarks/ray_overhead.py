@@ -20,7 +20,8 @@ from typing import Any, ClassVar
 
 from synthbench.pipeline.engine.jobs import Job, executor
 from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.pipeline.engine.ray_executor import Needs, ray_cluster
+from synthbench.pipeline.engine.ray_executor import ray_cluster
+from synthbench.pipeline.engine.ray_nodes import Needs
 from synthbench.pipeline.engine.runner import Executor
 from synthbench.pipeline.engine.stage import Operation, Stage
 from synthbench.pipeline.engine.store import Store

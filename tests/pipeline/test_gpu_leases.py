@@ -28,7 +28,7 @@ from synthbench.pipeline.engine.devices import (
     with_leased,
 )
 from synthbench.pipeline.engine.jobs import Job, LocalProcesses
-from synthbench.pipeline.engine.ray_executor import Needs
+from synthbench.pipeline.engine.ray_nodes import Needs
 from synthbench.pipeline.engine.runner import Report, Runner
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store

@@ -15,19 +15,18 @@ from wording import refused
 from synthbench.models.pretrained import Pretrained
 from synthbench.pipeline.engine.jobs import Job, LocalProcesses
 from synthbench.pipeline.engine.progress import PlainProgress
-from synthbench.pipeline.engine.ray_executor import (
+from synthbench.pipeline.engine.ray_executor import RayCluster, ray_cluster
+from synthbench.pipeline.engine.ray_nodes import (
     Needs,
     Node,
-    RayCluster,
-    _carry_out,
     _Code,
     _faults,
     _Found,
     _look,
     _marker,
     _own_code,
-    ray_cluster,
 )
+from synthbench.pipeline.engine.ray_workers import carry_out
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.engine.store import Store
 from synthbench.pipeline.estimates.facts import Known
@@ -123,10 +122,10 @@ def test_a_worker_refuses_a_stage_that_is_other_work_there(
     planned = Stage(Elsewhere("read"))
     assert planned.identity
     sent = pickle.dumps(Job(store, [planned], Runtime(device="cpu"), PlainProgress()))
-    assert _carry_out(sent).executed == (planned.identity,)
+    assert carry_out(sent).executed == (planned.identity,)
     store.discard(planned.identity)
     monkeypatch.setattr(Elsewhere, "content", "there")
-    outcome = _carry_out(sent)
+    outcome = carry_out(sent)
     assert outcome.is_user_error
     (line,) = outcome.error
     assert 'content "here" -> "there"' in line
@@ -134,7 +133,7 @@ def test_a_worker_refuses_a_stage_that_is_other_work_there(
 
 
 def test_a_job_that_can_not_be_read_says_so() -> None:
-    outcome = _carry_out(b"no pickle")
+    outcome = carry_out(b"no pickle")
     assert outcome.is_user_error
     assert "can't be read on" in outcome.error[0]
 

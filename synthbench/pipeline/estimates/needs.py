@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from pydantic import BaseModel
 
 from synthbench.models.work import BYTES_READ, shape_of
-from synthbench.pipeline.engine.ray_executor import Needs
+from synthbench.pipeline.engine.ray_nodes import Needs
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.estimates.facts import Known
 from synthbench.runtime import Resources, Runtime

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from synthbench.pipeline.engine.devices import Devices, local_gpus, side_by_side
-from synthbench.pipeline.engine.ray_executor import GB, Needs
+from synthbench.pipeline.engine.ray_nodes import GB, Needs
 from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.estimates.facts import Known
 from synthbench.pipeline.estimates.needs import needs_of
