@@ -29,6 +29,13 @@ def cluster() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
+def gpu_cluster() -> Iterator[Any]:
+    """Three nodes that claim to have a GPU."""
+    with fake_cluster(3, 2, num_gpus=1) as nodes:
+        yield nodes
+
+
+@pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory, bert: Path) -> Project:
     """The same experiment after a run by one process."""
     project = new_project(tmp_path_factory.mktemp("local"), bert)
@@ -61,14 +68,18 @@ def test_a_cluster_gives_the_bytes_of_a_local_run(cluster: Any, project: Project
     assert tables(project) == tables(local)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "options"), [("cluster", ()), ("gpu_cluster", ("--set", "runtime.shards=6"))]
+)
 def test_kills_of_workers_and_drivers_end_in_the_same_bytes(
-    cluster: Any, project: Project, local: Project
+    nodes: str, options: tuple[str, ...], project: Project, local: Project, request: pytest.FixtureRequest
 ) -> None:
+    cluster = request.getfixturevalue(nodes)
     draw = random.Random(0)
     kills = [draw.choice(["worker", "driver"]) for _ in range(KILLS)]
     num_runs = 0
     while True:
-        process = project.start(*on(cluster), "--set", "runtime.retries=20")
+        process = project.start(*on(cluster), *options, "--set", "runtime.retries=20")
         num_runs += 1
         done = threading.Event()
         killer = threading.Thread(target=_kill, args=(process, kills, draw, done))
@@ -79,8 +90,11 @@ def test_kills_of_workers_and_drivers_end_in_the_same_bytes(
         if called.code != -signal.SIGKILL:
             break
     assert (called.code, called.errors) == (0, [])
+    print(f"{KILLS - len(kills)} kills, {num_runs} runs")
     assert len(kills) < KILLS / 2, "too few kills came before the end"
-    assert content(project) == content(local)
+    shards = {name.partition("/")[0] for name in content(project).keys() - content(local).keys()}
+    assert bool(shards) == bool(options)
+    assert content(local).items() <= content(project).items()
     assert tables(project) == tables(local)
 
 

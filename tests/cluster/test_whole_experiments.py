@@ -1,4 +1,4 @@
-"""Quickstart and DINO's Table 2 on a cluster whose workers, nodes and drivers are killed: the local bytes."""
+"""Quickstart and DINO's Table 2 give the local bytes, on a cluster with kills and by two drivers at once."""
 
 import os
 import random
@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,47 +47,126 @@ def s3() -> Iterator[dict[str, str]]:
         }
 
 
+@dataclass
+class LocalRuns:
+    """Experiments as one machine runs them, each once."""
+
+    folder: Path
+    servers: ExitStack
+    ran: dict[tuple[str, ...], "LocalRun"] = field(default_factory=dict)
+
+    def of(self, experiment: tuple[str, ...]) -> "LocalRun":
+        if experiment not in self.ran:
+            folder = self.folder / str(len(self.ran))
+            server = self.serve(folder) if experiment is QUICKSTART else None
+            project = Project(EXPERIMENTS, folder / "home")
+            called = finished(project.start(*command(experiment, server, folder), "--jobs", "2"))
+            assert (called.code, called.errors) == (0, [])
+            if server is not None:
+                check_against_the_servers_count(project, server, PRICE)
+            self.ran[experiment] = LocalRun(called, contents(Store(project.home / "store")), folder, server)
+        return self.ran[experiment]
+
+    def serve(self, folder: Path) -> Served:
+        """Start an LLM that writes its log there."""
+        (folder / "llm").mkdir(parents=True)
+        return self.servers.enter_context(serving(folder / "llm"))
+
+
+@dataclass(frozen=True)
+class LocalRun:
+    """What a run said and made, where its reports are, and the LLM that it asked."""
+
+    called: Called
+    contents: dict[str, str]
+    folder: Path
+    server: Served | None
+
+    def num_requests(self) -> int:
+        assert self.server is not None
+        return len(self.server.outcomes())
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRuns]:
+    with ExitStack() as servers:
+        yield LocalRuns(tmp_path_factory.mktemp("local"), servers)
+
+
+@pytest.fixture
+def bucket(s3: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of an empty store on the S3 server, which commands that are started now use."""
+    for name, value in s3.items():
+        monkeypatch.setenv(name, value)
+    url = f"s3://{BUCKET}/{tmp_path.name}"
+    monkeypatch.setenv(VARIABLE, url)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(LEASE_VARIABLE, "5")
+    return url
+
+
 @pytest.mark.parametrize(
     ("experiment", "num_kills", "where"),
-    [(QUICKSTART, 40, "folder"), (TABLE_2, 60, "folder"), (QUICKSTART, 20, "s3")],
-    ids=["quickstart", "table 2", "quickstart on s3"],
+    [(QUICKSTART, 40, "folder"), (TABLE_2, 60, "folder"), (QUICKSTART, 20, "s3"), (TABLE_2, 10, "s3")],
+    ids=["quickstart", "table 2", "quickstart on s3", "table 2 on s3"],
 )
 def test_kills_end_in_the_bytes_of_a_local_run(
     experiment: tuple[str, ...],
     num_kills: int,
     where: str,
+    local: LocalRuns,
     tmp_path: Path,
     request: pytest.FixtureRequest,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    local, far = (Project(EXPERIMENTS, tmp_path / name) for name in ("local", "far"))
-    servers: dict[str, Served] = {}
-    with ExitStack() as stack:
-        for project in (local, far) if experiment is QUICKSTART else ():
-            log = tmp_path / f"llm of {project.home.name}"
-            log.mkdir()
-            servers[project.home.name] = stack.enter_context(serving(log))
-        called = finished(local.start(*command(experiment, servers.get("local"), tmp_path), "--jobs", "2"))
-        assert (called.code, called.errors) == (0, [])
-        expected = contents(Store(local.home / "store"))
-        if where == "s3":
-            for name, value in request.getfixturevalue("s3").items():
-                monkeypatch.setenv(name, value)
-            monkeypatch.setenv(VARIABLE, f"s3://{BUCKET}/quickstart")
-            monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "cache"))
-            monkeypatch.setenv(LEASE_VARIABLE, "5")
-        killed: Counter[str] = Counter()
-        with fake_cluster(NUM_NODES) as cluster:
-            address = ("--executor", "ray", "--address", cluster.address, "--set", "runtime.retries=50")
-            far_command = (*command(experiment, servers.get("far"), tmp_path), *address)
-            called = with_kills(far, far_command, Killer(cluster, num_kills), killed)
-        print(f"killed: {dict(killed)}")
-        assert (called.code, called.errors) == (0, [])
-        assert killed.total() > num_kills / 2, "too few kills came before the end"
-        store = shared_store(os.environ[VARIABLE], tmp_path) if where == "s3" else Store(far.home / "store")
-        assert contents(store) == expected
-        for project in (local, far) if servers else ():
-            check_against_the_servers_count(project, servers[project.home.name], PRICE)
+    expected = local.of(experiment)
+    server = local.serve(tmp_path) if expected.server else None
+    url = request.getfixturevalue("bucket") if where == "s3" else ""
+    far, killed = Project(EXPERIMENTS, tmp_path / "far"), Counter[str]()
+    with fake_cluster(NUM_NODES) as cluster:
+        address = ("--executor", "ray", "--address", cluster.address, "--set", "runtime.retries=50")
+        far_command = (*command(experiment, server, tmp_path), *address)
+        called = with_kills(far, far_command, Killer(cluster, num_kills), killed)
+    print(f"killed: {dict(killed)}")
+    assert (called.code, called.errors) == (0, [])
+    assert killed.total() > num_kills / 2, "too few kills came before the end"
+    store = shared_store(url, tmp_path) if url else Store(far.home / "store")
+    assert contents(store) == expected.contents
+    if server is not None:
+        check_against_the_servers_count(far, server, PRICE)
+
+
+def test_two_drivers_at_once_on_one_bucket_compute_no_stage_of_quickstart_twice(
+    local: LocalRuns, bucket: str, tmp_path: Path
+) -> None:
+    """Each has a home, a cache, reports and an LLM of its own."""
+    expected = local.of(QUICKSTART)
+    folders = [tmp_path / "one", tmp_path / "other"]
+    servers = [local.serve(folder) for folder in folders]
+    drivers = [
+        Project(EXPERIMENTS, folder / "home", {CACHE_VARIABLE: str(folder / "cache")}) for folder in folders
+    ]
+    started = [
+        driver.start(*command(QUICKSTART, server, folder), "--jobs", "1", "--set", "runtime.threads=1")
+        for driver, server, folder in zip(drivers, servers, folders, strict=True)
+    ]
+    with ThreadPoolExecutor(len(started)) as pool:
+        called = list(pool.map(finished, started))
+    assert [(each.code, each.errors) for each in called] == [(0, [])] * 2
+    executed = [each.executed for each in called]
+    print(f"stages: {[len(each) for each in executed]}, locally {len(expected.called.executed)}")
+    assert Counter(executed[0] + executed[1]) == Counter(expected.called.executed)
+    assert all(executed), "both had something to do"
+    assert contents(shared_store(bucket, tmp_path)) == expected.contents
+    for driver, server in zip(drivers, servers, strict=True):
+        check_against_the_servers_count(driver, server, PRICE)
+    assert sum(len(server.outcomes()) for server in servers) == expected.num_requests()
+    assert {table(folder) for folder in folders} == {table(expected.folder)}
+
+
+def table(folder: Path) -> bytes:
+    """Return the table of the run's scores; other files name the LLM's address."""
+    (file,) = (folder / "reports").rglob("table.csv")
+    return file.read_bytes()
 
 
 def command(experiment: tuple[str, ...], server: Served | None, folder: Path) -> tuple[str, ...]:
