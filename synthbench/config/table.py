@@ -58,6 +58,7 @@ class TableCheck:
         self.variants = {row.name for row in rows} | set(original.section("variants").data)
         if isinstance(baseline := original.data.get("baseline"), str):
             self.variants.add(baseline)
+        self.sources = original.section("sources").data
         self.axes = original.section("grid").data
         self.values = {value for axis in self.axes.values() if isinstance(axis, dict) for value in axis}
 
@@ -84,6 +85,10 @@ class TableCheck:
         for name in shows if isinstance(shows, dict) else ():
             if name not in self.variants:
                 self._add(("shows", name), f"no row is called '{name}'{self._near(name)}")
+        prices = self.table.data.get("record_usd")
+        for name in prices if isinstance(prices, dict) else ():
+            if name not in self.sources:
+                self._add(("record_usd", name), f"no source is called '{name}'{did_you_mean(name, self.sources)}")
         figures = self.table.data.get("figures")
         bought = figures.get("frontier") if isinstance(figures, dict) else None
         score = bought.get("score") if isinstance(bought, dict) else None

@@ -196,6 +196,12 @@ class TableOptions(_Options):
     costs: PublishedCosts | None = Field(
         None, description="a paper's US dollars per sentence, printed beside ours; null: none"
     )
+    record_usd: Mapping[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
+        default_factory=dict,
+        max_length=100,
+        description="source -> US dollars that a record cost which was read from it, by an LLM asked elsewhere or"
+        " by people; part of the frontier's `dollars` and `total`",
+    )
     figures: FiguresOptions = Field(FiguresOptions(), description="figures beside that of the scores")
     latex: LatexOptions = Field(LatexOptions(), description="how the LaTeX tables are set")
     compare_to: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(

@@ -58,6 +58,8 @@ MEANINGS: dict[CostKind, str] = {
         " {price} an hour; both in full for each row that shares them, without cached answers."
     ),
 }
+RECORD_USD = "record_usd"
+"""The key of `table` with the prices of records."""
 _ELSEWHERE = "another stage paid for its LLM's answers"
 _UNKNOWN = "its LLM's requests were not recorded"
 _UNPRICED = "no price is known; set `llm.price`"
@@ -90,12 +92,36 @@ def spending(
 def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: float) -> Spending:
     if kind == "seconds":
         return _seconds(run)
-    if kind != "total":
+    if kind == "tokens":
         return _asked(result, run, kind)
-    asked, computed = _asked(result, run, "dollars"), _seconds(run)
-    if asked.amount is None or computed.amount is None:
-        return Spending(None, asked.why_unknown or computed.why_unknown)
-    return Spending(asked.amount + computed.amount / 3600 * hour_usd)
+    paid = _asked(result, run, "dollars")
+    if paid.amount is not None:
+        paid = Spending(paid.amount + bought(run, result.table.get(RECORD_USD, {})))
+    computed = _seconds(run)
+    if kind == "dollars" or paid.amount is None:
+        return paid
+    if computed.amount is None:
+        return computed
+    return Spending(paid.amount + computed.amount / 3600 * hour_usd)
+
+
+def bought(run: RunResult, prices: Mapping[str, float]) -> float:
+    """Return the US dollars of the records that were read from sources with a price, each source once.
+
+    What prepare steps drop later was paid, too.
+    """
+    read = {
+        source.stage: (source.num_records or 0) * prices[source.name]
+        for data in run.datasets
+        for source in data.made_of
+        if source.kind == "source" and source.name in prices
+    }
+    unprepared = {
+        data.stage: data.num_records * prices[source]
+        for data in run.datasets
+        if not data.made_of and (source := run.parameters.get(f"data.{data.part}.source")) in prices
+    }
+    return sum({**read, **unprepared}.values())
 
 
 def _seconds(run: RunResult) -> Spending:
@@ -237,6 +263,7 @@ def frontier(analysis: Analysis) -> Frontier | None:
         *(() if len(over) == 1 else (f"Score: mean of {', '.join(over)} per seed.",)),
         *asked_llms(analysis.result),
         *(note for panel in panels for note in _notes(panel, price)),
+        *_prices(panels, narrowed.options.record_usd),
         JOINED,
     )
     return Frontier(table.caption, over[0] if len(over) == 1 else score, groups, panels, notes)
@@ -311,6 +338,12 @@ def _notes(panel: CostPanel, hour_usd: float) -> Iterator[str]:
             reasons.setdefault(bought.left_out, []).append(bought.name)
     for reason, names in reasons.items():
         yield f"Not drawn against {TITLES[panel.kind]}: {', '.join(names)}: {reason}."
+
+
+def _prices(panels: Sequence[CostPanel], prices: Mapping[str, float]) -> Iterator[str]:
+    if prices and {"dollars", "total"} & {panel.kind for panel in panels}:
+        each = ", ".join(f"{name} {usd:.3g}" for name, usd in prices.items())
+        yield f"Dollars hold what records of these sources cost, as the file says, in US dollars each: {each}."
 
 
 def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure, float]":

@@ -1,0 +1,126 @@
+"""What a record of each generator in which_method_real.yaml costs, and how many a budget buys.
+
+    python benchmarks/which_method_real_costs.py ../shared/data
+
+The published texts come without bills. So a record's cost is computed from its text: the tokens of all prompts and
+answers times a list price. Assumptions:
+
+- a token is four characters, as everywhere in synthbench;
+- each text is a request of its own, whose prompt has 150 tokens of instructions and examples, and the texts that the
+  new one is made from; nothing is cached or sent in batches;
+- Llama 3 is its largest size, since the data do not say which; the small LLMs have 7 to 9 billion parameters;
+- GPT2-XL took 48 hours on two GTX 1080 Ti for a whole data set, as the DINO paper says, of 10,500 sentences with
+  three labels and two tries each; such a GPU is rented for 0.20 dollars an hour. The published rerun kept 21,948 of
+  its 5,303 x 6 outputs; the others were paid, too.
+- Records that `drop-contaminated` drops are not charged: no user would drop them. CLEAN has the shares that stay.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import yaml
+
+FILE = Path(__file__).parent.parent / "experiments" / "which_method_real.yaml"
+BUDGETS = {"5-cents": 0.05, "50-cents": 0.5, "5-dollars": 5.0}
+CHARACTERS_PER_TOKEN = 4
+INSTRUCTIONS = 150
+DINO_HOURS, DINO_HOUR_USD, DINO_OUTPUTS = 2 * 48, 0.20, 10_500 * 3 * 2
+DINO_RERUN_OUTPUTS = 5_303 * 3 * 2
+
+
+@dataclass(frozen=True)
+class Priced:
+    """US dollars for a million tokens of prompts and answers, and when and by whom they were asked."""
+
+    prompt: float
+    answer: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Generator:
+    """Which of the file's records an LLM wrote, and how: each written field with the fields that it was made from."""
+
+    file: str
+    where: Mapping[str, str]
+    writes: Mapping[str, Sequence[str]]
+    price: Priced
+
+
+HOSTED_70B = Priced(0.90, 0.90, "serverless providers, May 2024 (0.59 to 0.90)")
+HOSTED_8B = Priced(0.20, 0.20, "serverless providers, 2024")
+COMMONGEN = {"anchor": (), "positive": ("anchor",), "negative": ("anchor",)}
+GENERATORS = {
+    "gpt-4o": Generator(
+        "llm/commongen_triplets.jsonl",
+        {"llm": "gpt-4o"},
+        COMMONGEN,
+        Priced(2.50, 10.0, "OpenAI, 2024-10-01"),
+    ),
+    "llama-3": Generator("llm/commongen_triplets.jsonl", {"llm": "llama-3"}, COMMONGEN, HOSTED_70B),
+    "gpt-3": Generator(
+        "llm/disco_triplets.jsonl",
+        {},
+        {"negative": ("anchor", "positive")},
+        Priced(20.0, 20.0, "OpenAI, davinci, 2022-09-01"),
+    ),
+    "small-llms": Generator(
+        "llm/mnli_three_llms.jsonl", {"mode": "generate"}, {"text": ("premise",)}, HOSTED_8B
+    ),
+    "paraphrases": Generator(
+        "llm/paraphrases_sst5.jsonl",
+        {"model": "gpt-3.5", "way": "paraphrase"},
+        {"text": ("seed",)},
+        Priced(0.50, 1.50, "OpenAI, gpt-3.5-turbo, 2024-02-01"),
+    ),
+}
+DINO = "synthetic/dino-gpt2xl/sts-repetition-and-debias-dataset.jsonl"
+CLEAN = {"dino": 1.0}
+
+
+def records(file: Path, where: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the file's rows that fit."""
+    with file.open(encoding="utf-8", newline="\n") as lines:
+        rows = [json.loads(line) for line in lines]
+    return [row for row in rows if all(row[key] == value for key, value in where.items())]
+
+
+def record_usd(rows: Sequence[Mapping[str, Any]], generator: Generator) -> tuple[float, float, float]:
+    """Return the mean tokens of prompts and answers for a record, and its cost in US dollars."""
+    answer = fmean(sum(len(row[field]) for field in generator.writes) for row in rows) / CHARACTERS_PER_TOKEN
+    given = [field for fields in generator.writes.values() for field in fields]
+    prompt = (
+        INSTRUCTIONS * len(generator.writes)
+        + fmean(sum(len(row[field]) for field in given) for row in rows) / CHARACTERS_PER_TOKEN
+    )
+    return prompt, answer, (prompt * generator.price.prompt + answer * generator.price.answer) / 1e6
+
+
+def lines(data: Path) -> Iterator[str]:
+    """Yield a Markdown table: cost of a record, and records for each budget, at most all of them."""
+    print("| generator | records | prompt | answer | price | US dollars a record |", *BUDGETS, sep=" | ")
+    yield "| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |"
+    for name, generator in GENERATORS.items():
+        rows = records(data / generator.file, generator.where)
+        prompt, answer, usd = record_usd(rows, generator)
+        price = f"{generator.price.prompt:g} and {generator.price.answer:g}, {generator.price.source}"
+        yield _line(name, len(rows), f"{prompt:.0f} | {answer:.0f} | {price}", usd)
+    rows = records(data / DINO, {})
+    usd = DINO_HOURS * DINO_HOUR_USD / DINO_OUTPUTS * DINO_RERUN_OUTPUTS / len(rows) * CLEAN["dino"]
+    yield _line("dino", len(rows), f" | | {DINO_HOUR_USD} a GPU hour", usd)
+
+
+def _line(name: str, number: int, how: str, usd: float) -> str:
+    bought = " | ".join(f"{min(number, round(budget / usd)):,}" for budget in BUDGETS.values())
+    return f"| {name} | {number:,} | {how} | {usd:.3g} | {bought} |"
+
+
+if __name__ == "__main__":
+    for line in lines(Path(sys.argv[1])):
+        print(line)
