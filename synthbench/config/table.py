@@ -88,7 +88,9 @@ class TableCheck:
         prices = self.table.data.get("record_usd")
         for name in prices if isinstance(prices, dict) else ():
             if name not in self.sources:
-                self._add(("record_usd", name), f"no source is called '{name}'{did_you_mean(name, self.sources)}")
+                self._add(
+                    ("record_usd", name), f"no source is called '{name}'{did_you_mean(name, self.sources)}"
+                )
         figures = self.table.data.get("figures")
         bought = figures.get("frontier") if isinstance(figures, dict) else None
         score = bought.get("score") if isinstance(bought, dict) else None

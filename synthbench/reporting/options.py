@@ -199,8 +199,8 @@ class TableOptions(_Options):
     record_usd: Mapping[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(
         default_factory=dict,
         max_length=100,
-        description="source -> US dollars that a record cost which was read from it, by an LLM asked elsewhere or"
-        " by people; part of the frontier's `dollars` and `total`",
+        description="source -> US dollars that each record read from it cost, by people or an LLM asked"
+        " elsewhere; part of the frontier's `dollars` and `total`",
     )
     figures: FiguresOptions = Field(FiguresOptions(), description="figures beside that of the scores")
     latex: LatexOptions = Field(LatexOptions(), description="how the LaTeX tables are set")

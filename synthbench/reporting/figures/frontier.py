@@ -343,7 +343,7 @@ def _notes(panel: CostPanel, hour_usd: float) -> Iterator[str]:
 def _prices(panels: Sequence[CostPanel], prices: Mapping[str, float]) -> Iterator[str]:
     if prices and {"dollars", "total"} & {panel.kind for panel in panels}:
         each = ", ".join(f"{name} {usd:.3g}" for name, usd in prices.items())
-        yield f"Dollars hold what records of these sources cost, as the file says, in US dollars each: {each}."
+        yield f"Dollars hold the price of each record of these sources, as the file states it: {each}."
 
 
 def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure, float]":
