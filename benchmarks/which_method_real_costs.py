@@ -2,14 +2,14 @@
 
     python benchmarks/which_method_real_costs.py ../shared/data
 
-The published texts come without bills. So a record's cost is computed from its text: the tokens of all prompts
+The published texts come without bills. So the cost of a record is computed: the tokens of its prompts
 and answers times a list price. Assumptions:
 
 - a token is four characters, as everywhere in synthbench;
 - each text is a request of its own, whose prompt has 150 tokens of instructions and examples, and the texts
   that the new one is made from; nothing is cached or sent in batches;
 - Llama 3 is its largest size, since the data do not say which; the small LLMs have 7 to 9 billion parameters;
-- GPT2-XL took 48 hours on two GTX 1080 Ti for a whole data set, as the DINO paper says, of 10,500 sentences
+- GPT2-XL took 48 hours on two GTX 1080 Ti for a data set, as the DINO paper says, of 10,500 sentences
   with three labels and two tries each; such a GPU is rented for 0.20 dollars an hour. The published rerun kept
   21,948 of its 5,303 x 6 outputs; the others were paid, too;
 - of the rerun's records, whose first sentences are STSb's, 0.66 share no sentence with a test set or dev; the

@@ -80,6 +80,11 @@ FAULTS = {
         "columns: [tset]",
         "table.columns.0: no test set or average is called 'tset'; did you mean 'test'?",
     ),
+    "table's prices": (
+        "columns: [test]",
+        "record_usd: {tset: 0.1}",
+        "table.record_usd.tset: no source is called 'tset'; did you mean 'test'?",
+    ),
     "table's ceiling": (
         "columns: [test]",
         "ceiling: [silvr]",

@@ -19,7 +19,13 @@ from synthbench.reporting.figures.style import figure_style
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.render.csv_files import csv_text
 from synthbench.reporting.report import Report
-from synthbench.reporting.results import CostResult, DatasetSummary, ExperimentResult, RunResult
+from synthbench.reporting.results import (
+    CostResult,
+    DatasetSummary,
+    ExperimentResult,
+    Ingredient,
+    RunResult,
+)
 
 MakeRuns = Callable[..., tuple[RunResult, ...]]
 MakeResult = Callable[..., ExperimentResult]
@@ -149,6 +155,58 @@ def test_a_total_is_what_llms_were_paid_and_the_hours_at_their_price(
     drawn = frontier(Analysis(asking(dear_and_cheap, costs=["total"], hour_usd=36.0)))
     assert drawn is not None
     assert any("at 36 dollars an hour" in note for note in drawn.notes)
+
+
+def read_from(run: RunResult, *sources: tuple[str, int]) -> RunResult:
+    """The run, whose part `p` has four records left of these sources: name, stage and size."""
+    made_of = tuple(
+        Ingredient(role="", kind="source", name=name, num_records=size, stage=name) for name, size in sources
+    )
+    part = DatasetSummary(
+        part="p", kind="pair", num_records=4, made_of=made_of, content_hash="h", stage="prepared"
+    )
+    return run.model_copy(update={"datasets": (part, part.model_copy(update={"part": "q", "stage": "r"}))})
+
+
+def test_records_of_a_source_with_a_price_are_paid_as_they_were_read_once_for_each_seed(
+    dear_and_cheap: ExperimentResult,
+) -> None:
+    """Seeds read 10, 20 and 30 records at 0.5 dollars, each for two parts; another source has no price."""
+    runs = [
+        read_from(
+            run, (f"bought seed {run.seed}" if run.seed else "bought", 10 * (run.seed + 1)), ("free", 9)
+        )
+        if run.variant == "plain"
+        else run
+        for run in dear_and_cheap.runs
+    ]
+    priced = dear_and_cheap.model_copy(
+        update={"runs": tuple(runs), "table": {**dear_and_cheap.table, "record_usd": {"bought": 0.5}}}
+    )
+    found = lines(priced, costs=["dollars"])
+    assert {row: line["amount"] for row, line in found.items()} == {
+        "plain": "10",
+        "waste": "0",
+        "good": "0.75",
+    }
+    # With 36 dollars for an hour, the mean of 20 seconds costs 0.20 more.
+    assert lines(priced, costs=["total"], hour_usd=36.0)["plain"]["amount"] == "10.2"
+    assert lines(priced, costs=["seconds"])["plain"]["amount"] == "20"
+    drawn = frontier(Analysis(asking(priced, costs=["dollars"])))
+    assert drawn is not None
+    assert (
+        "Dollars hold the price of each record of these sources, as the file states it: bought 0.5."
+        in drawn.notes
+    )
+
+
+def test_a_part_without_prepare_steps_is_its_source(dear_and_cheap: ExperimentResult) -> None:
+    part = DatasetSummary(part="p", kind="pair", num_records=4, content_hash="h", stage="s")
+    named = {"datasets": (part,), "parameters": {"data.p.source": "bought"}}
+    runs = tuple(run.model_copy(update=named) for run in dear_and_cheap.runs)
+    table = {**dear_and_cheap.table, "record_usd": {"bought": 0.5}}
+    priced = dear_and_cheap.model_copy(update={"runs": runs, "table": table})
+    assert lines(priced, costs=["dollars"])["waste"]["amount"] == "2"
 
 
 @pytest.mark.parametrize("figure", [{"costs": ["total"]}, {"costs": ["seconds"], "hour_usd": 2.0}])

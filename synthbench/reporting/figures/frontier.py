@@ -27,7 +27,7 @@ from synthbench.reporting.model.notes import NOT_SCORED
 from synthbench.reporting.model.sections import CsvTable, Section
 from synthbench.reporting.model.table import Cell, Row, RowKey, csv_numbers, values_text
 from synthbench.reporting.options import CostKind, FrontierOptions
-from synthbench.reporting.results import CostResult, ExperimentResult, RunResult
+from synthbench.reporting.results import CostResult, ExperimentResult, Ingredient, RunResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: f
         return _asked(result, run, kind)
     paid = _asked(result, run, "dollars")
     if paid.amount is not None:
-        paid = Spending(paid.amount + bought(run, result.table.get(RECORD_USD, {})))
+        paid = Spending(paid.amount + records_usd(run, result.table.get(RECORD_USD, {})))
     computed = _seconds(run)
     if kind == "dollars" or paid.amount is None:
         return paid
@@ -105,23 +105,28 @@ def _spent(result: ExperimentResult, run: RunResult, kind: CostKind, hour_usd: f
     return Spending(paid.amount + computed.amount / 3600 * hour_usd)
 
 
-def bought(run: RunResult, prices: Mapping[str, float]) -> float:
+def records_usd(run: RunResult, prices: Mapping[str, float]) -> float:
     """Return the US dollars of the records that were read from sources with a price, each source once.
 
-    What prepare steps drop later was paid, too.
+    Records that prepare steps dropped were paid, too.
     """
     read = {
-        source.stage: (source.num_records or 0) * prices[source.name]
+        source.stage: (_source_name(source), source.num_records or 0)
         for data in run.datasets
         for source in data.made_of
-        if source.kind == "source" and source.name in prices
+        if source.kind == "source"
     }
     unprepared = {
-        data.stage: data.num_records * prices[source]
+        data.stage: (run.parameters.get(f"data.{data.part}.source"), data.num_records)
         for data in run.datasets
-        if not data.made_of and (source := run.parameters.get(f"data.{data.part}.source")) in prices
+        if not data.made_of
     }
-    return sum({**read, **unprepared}.values())
+    return sum(number * prices.get(name, 0.0) for name, number in {**read, **unprepared}.values())
+
+
+def _source_name(source: Ingredient) -> str:
+    """Return the name in the file, of a sample that each seed draws anew ("NAME seed 3"), too."""
+    return source.name.partition(" ")[0]
 
 
 def _seconds(run: RunResult) -> Spending:
