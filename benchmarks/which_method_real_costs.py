@@ -10,8 +10,8 @@ and answers times a list price. Assumptions:
   that the new one is made from; nothing is cached or sent in batches;
 - Llama 3 is its largest size, since the data do not say which; the small LLMs have 7 to 9 billion parameters;
 - GPT2-XL took 48 hours on two GTX 1080 Ti for a data set, as the DINO paper says, of 10,500 sentences
-  with three labels and two tries each; such a GPU is rented for 0.20 dollars an hour. The published rerun kept
-  21,948 of its 5,303 x 6 outputs; the others were paid, too;
+  with three labels and two tries each; such a GPU is rented for 0.20 dollars an hour. The published rerun
+  kept 21,948 of its 5,303 x 6 outputs; the others were paid, too;
 - of the rerun's records, whose first sentences are STSb's, 0.66 share no sentence with a test set or dev; the
   others are not charged, since they are dropped for the sake of the test alone.
 """
@@ -99,23 +99,29 @@ def record_usd(rows: Sequence[Mapping[str, Any]], generator: Generator) -> tuple
     return prompt, answer, (prompt * generator.price.prompt + answer * generator.price.answer) / 1e6
 
 
+def bought(data: Path) -> dict[str, tuple[int, float]]:
+    """Return each generator's number of published records, and the US dollars of one."""
+    found = {}
+    for name, generator in GENERATORS.items():
+        rows = records(data / generator.file, generator.where)
+        found[name] = (len(rows), record_usd(rows, generator)[2])
+    number = len(records(data / DINO, {}))
+    written = DINO_HOURS * DINO_HOUR_USD / DINO_OUTPUTS * DINO_RERUN_OUTPUTS
+    return found | {"dino": (number, written / number * CLEAN)}
+
+
 def lines(data: Path) -> Iterator[str]:
     """Yield a Markdown table: cost of a record, and records for each budget, at most all of them."""
     yield f"| generator | records | prompt | answer | price | US dollars a record | {' | '.join(BUDGETS)} |"
     yield "| --- | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |"
-    for name, generator in GENERATORS.items():
-        rows = records(data / generator.file, generator.where)
-        prompt, answer, usd = record_usd(rows, generator)
-        price = f"{generator.price.prompt:g} and {generator.price.answer:g}, {generator.price.source}"
-        yield _line(name, len(rows), f"{prompt:.0f} | {answer:.0f} | {price}", usd)
-    rows = records(data / DINO, {})
-    usd = DINO_HOURS * DINO_HOUR_USD / DINO_OUTPUTS * DINO_RERUN_OUTPUTS / len(rows) * CLEAN
-    yield _line("dino", len(rows), f" | | {DINO_HOUR_USD} a GPU hour", usd)
-
-
-def _line(name: str, number: int, how: str, usd: float) -> str:
-    bought = " | ".join(f"{min(number, round(budget / usd)):,}" for budget in BUDGETS.values())
-    return f"| {name} | {number:,} | {how} | {usd:.3g} | {bought} |"
+    for name, (number, usd) in bought(data).items():
+        how = f" | | {DINO_HOUR_USD} a GPU hour"
+        if generator := GENERATORS.get(name):
+            prompt, answer, _ = record_usd(records(data / generator.file, generator.where), generator)
+            price = f"{generator.price.prompt:g} and {generator.price.answer:g}, {generator.price.source}"
+            how = f"{prompt:.0f} | {answer:.0f} | {price}"
+        amounts = " | ".join(f"{min(number, round(budget / usd)):,}" for budget in BUDGETS.values())
+        yield f"| {name} | {number:,} | {how} | {usd:.3g} | {amounts} |"
 
 
 if __name__ == "__main__":

@@ -1,0 +1,32 @@
+"""What benchmarks/which_method_real_costs.py computes, and that which_method_real.yaml buys so much."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from which_method_real_costs import BUDGETS, Generator, Priced, bought, record_usd
+
+FILE = Path(__file__).parents[2] / "experiments" / "which_method_real.yaml"
+
+
+def test_a_record_costs_the_tokens_of_its_prompts_and_answers() -> None:
+    """Two requests of 150 tokens and a premise of 8 letters each; answers of 4 and 12 letters."""
+    written = Generator("", {}, {"yes": ("premise",), "no": ("premise",)}, Priced(1e6, 1e7, "a day"))
+    prompt, answer, usd = record_usd([{"premise": "eight888", "yes": "four", "no": "twelve121212"}], written)
+    assert (prompt, answer) == (2 * 150 + 2 * 2, 1 + 3)
+    assert usd == pytest.approx(304 + 4 * 10)
+
+
+def test_the_file_buys_what_each_budget_pays_for_at_most_all_that_was_published(real_data: Path) -> None:
+    document: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    sources, prices = document["sources"], document["table"]["record_usd"]
+    for name, (number, usd) in bought(real_data).items():
+        for budget, dollars in BUDGETS.items():
+            if (source := f"{name}-{budget}") in sources:
+                assert prices[source] == pytest.approx(usd, rel=0.005), source
+                amount = sources[source]["sample"]["size"]
+                assert amount == min(number, pytest.approx(dollars / usd, rel=0.02)), source
+            else:
+                # The budget before it has bought all that there is.
+                assert sources[f"{name}-50-cents"]["sample"]["size"] == number
