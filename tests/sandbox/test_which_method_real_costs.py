@@ -26,7 +26,7 @@ def test_the_file_buys_what_each_budget_pays_for_at_most_all_that_was_published(
             if (source := f"{name}-{budget}") in sources:
                 assert prices[source] == pytest.approx(usd, rel=0.005), source
                 amount = sources[source]["sample"]["size"]
-                assert amount == min(number, pytest.approx(dollars / usd, rel=0.02)), source
+                assert amount == pytest.approx(min(number, dollars / usd), rel=0.02), source
             else:
                 # The budget before it has bought all that there is.
                 assert sources[f"{name}-50-cents"]["sample"]["size"] == number

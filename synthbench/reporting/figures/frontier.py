@@ -117,11 +117,12 @@ def records_usd(run: RunResult, prices: Mapping[str, float]) -> float:
         if source.kind == "source"
     }
     unprepared = {
-        data.stage: (run.parameters.get(f"data.{data.part}.source"), data.num_records)
+        data.stage: (str(run.parameters.get(f"data.{data.part}.source")), data.num_records)
         for data in run.datasets
         if not data.made_of
     }
-    return sum(number * prices.get(name, 0.0) for name, number in {**read, **unprepared}.values())
+    each: list[float] = [number * prices.get(name, 0.0) for name, number in {**read, **unprepared}.values()]
+    return sum(each)
 
 
 def _source_name(source: Ingredient) -> str:
