@@ -8,7 +8,7 @@ and answers times a list price. Assumptions:
 - a token is four characters, as everywhere in synthbench;
 - each text is a request of its own, whose prompt has 150 tokens of instructions and examples, and the texts
   that the new one is made from; nothing is cached or sent in batches;
-- Llama 3 is its largest size, since the data do not say which; the small LLMs have 7 to 9 billion parameters;
+- Llama 3 is its largest size, since the data do not say which;
 - GPT2-XL took 48 hours on two GTX 1080 Ti for a data set, as the DINO paper says, of 10,500 sentences
   with three labels and two tries each; such a GPU is rented for 0.20 dollars an hour. The published rerun
   kept 21,948 of its 5,303 x 6 outputs; the others were paid, too;
@@ -51,7 +51,6 @@ class Generator:
 
 
 HOSTED_70B = Priced(0.90, 0.90, "serverless providers, May 2024 (0.59 to 0.90)")
-HOSTED_8B = Priced(0.20, 0.20, "serverless providers, 2024")
 COMMONGEN = {"anchor": (), "positive": ("anchor",), "negative": ("anchor",)}
 GENERATORS = {
     "gpt-4o": Generator(
@@ -61,21 +60,6 @@ GENERATORS = {
         Priced(2.50, 10.0, "OpenAI, 2024-10-01"),
     ),
     "llama-3": Generator("llm/commongen_triplets.jsonl", {"llm": "llama-3"}, COMMONGEN, HOSTED_70B),
-    "gpt-3": Generator(
-        "llm/disco_triplets.jsonl",
-        {},
-        {"negative": ("anchor", "positive")},
-        Priced(20.0, 20.0, "OpenAI, davinci, 2022-09-01"),
-    ),
-    "small-llms": Generator(
-        "llm/mnli_three_llms.jsonl", {"mode": "generate"}, {"text": ("premise",)}, HOSTED_8B
-    ),
-    "paraphrases": Generator(
-        "llm/paraphrases_sst5.jsonl",
-        {"model": "gpt-3.5", "way": "paraphrase"},
-        {"text": ("seed",)},
-        Priced(0.50, 1.50, "OpenAI, gpt-3.5-turbo, 2024-02-01"),
-    ),
 }
 DINO = "synthetic/dino-gpt2xl/sts-repetition-and-debias-dataset.jsonl"
 CLEAN = 0.66

@@ -8,7 +8,14 @@ from small_experiment import Project, finished
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS, REPORTS = ROOT / "experiments", ROOT / "reports"
-STUDIES = ("chains_real", "curation_real", "generators_real", "generators_real_layer", "word_vectors_real")
+STUDIES = (
+    "chains_real",
+    "curation_real",
+    "generators_real",
+    "generators_real_layer",
+    "which_method_real",
+    "word_vectors_real",
+)
 
 pytestmark = pytest.mark.experiments
 

@@ -23,10 +23,7 @@ def test_the_file_buys_what_each_budget_pays_for_at_most_all_that_was_published(
     sources, prices = document["sources"], document["table"]["record_usd"]
     for name, (number, usd) in bought(real_data).items():
         for budget, dollars in BUDGETS.items():
-            if (source := f"{name}-{budget}") in sources:
-                assert prices[source] == pytest.approx(usd, rel=0.005), source
-                amount = sources[source]["sample"]["size"]
-                assert amount == pytest.approx(min(number, dollars / usd), rel=0.02), source
-            else:
-                # The budget before it has bought all that there is.
-                assert sources[f"{name}-50-cents"]["sample"]["size"] == number
+            source = f"{name}-{budget}"
+            assert prices[source] == pytest.approx(usd, rel=0.005), source
+            amount = sources[source]["sample"]["size"]
+            assert amount == pytest.approx(min(number, dollars / usd), rel=0.02), source
