@@ -45,7 +45,7 @@ from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
 from synthbench.runtime import Runtime
 
-PEER_GOAL, FORWARD_GOAL = 10.0, 0.8
+PEER_GOAL, FORWARD_GOAL = 10.0, 0.95
 SAMPLES = 2, 5, 10
 PAPER_X1 = 10_500
 BATCHES = {"cpu": (48, 96, 192), "cuda": (256, 1024)}
@@ -194,7 +194,7 @@ def main() -> int:
     parser.add_argument("--model-size", choices=SIZES, default="small")
     parser.add_argument("--device", choices=BATCHES, default="cpu")
     parser.add_argument("--samples", type=int, nargs="+", default=SAMPLES, help="of a sentence and label")
-    parser.add_argument("--x1", type=int, default=24, help="sentences to write for, of two samples each")
+    parser.add_argument("--x1", type=int, default=48, help="sentences to write for, of two samples each")
     parser.add_argument("--peer-x1", type=int, default=4, help="of these, for the plain loop")
     parser.add_argument("--sequences", type=int, help="that decode at once; as in experiments")
     parser.add_argument("--rounds", type=int, default=3)

@@ -9,7 +9,7 @@ import json
 import os
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -38,13 +38,23 @@ _END = "<|endoftext|>"
 
 @dataclass(frozen=True)
 class Setting:
-    """Texts to write for, and the token lengths from which the closing steps are drawn."""
+    """Texts to write for, and the token lengths from which the closing steps are drawn.
+
+    Steps that are known are looked up: drawing them is no work of the engine's.
+    """
 
     sentences: list[str]
     lengths: list[int]
+    known: dict[tuple[str, str, int], int | None] = field(default_factory=dict)
 
     def closing_step(self, key: str, label: str, number: int) -> int | None:
         """Return after how many tokens this attempt closes its quotation, None: not within the limit."""
+        attempt = (key, label, number)
+        if attempt not in self.known:
+            self.known[attempt] = self._drawn(key, label, number)
+        return self.known[attempt]
+
+    def _drawn(self, key: str, label: str, number: int) -> int | None:
         draw = random.Random(hashlib.sha256(f"{key}\0{label}\0{number}".encode()).digest())
         if draw.random() < NEVER_CLOSES:
             return None

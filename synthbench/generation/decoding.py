@@ -1,6 +1,5 @@
 """Run a causal language model over a batch of sequences that are at different positions."""
 
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from synthbench.errors import UserError, in_one_line
@@ -8,7 +7,6 @@ from synthbench.generation.arrangement import Parts
 from synthbench.generation.head import TOLERANCE, Head
 from synthbench.generation.language_model import CausalModel
 from synthbench.generation.memory import is_exhausted
-from synthbench.models.precision import reading_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -91,8 +89,7 @@ class Network:
         `cache` has as many sequences; none exceeds `width` afterwards. Padding is read, too, and overwritten
         by later tokens.
         """
-        with self._fast_layers():
-            self._backbone(**self._inputs(cache.layers, tokens, starts, width))
+        self._backbone(**self._inputs(cache.layers, tokens, starts, width))
 
     def next_logits(self, cache: "KeyValues", tokens: "Tensor", starts: "Tensor", parts: Parts) -> "Tensor":
         """Read one more token of each sequence, tokens (sequences, 1); return the next token's fp32 logits.
@@ -116,13 +113,10 @@ class Network:
         from synthbench.generation.attention import attending
 
         inputs = self._inputs(layers, tokens, starts, max(parts.widths))
-        with attending(parts), self._fast_layers():
+        with attending(parts):
             if self._head.is_plain:
                 return self._head(self._backbone(**inputs).last_hidden_state[:, -1])
             return self._head.kept(self._causal.model(**inputs, logits_to_keep=1).logits[:, -1])
-
-    def _fast_layers(self) -> AbstractContextManager[None]:
-        return reading_in("fp32", self._causal.model, self._causal.device)
 
     def _inputs(
         self, layers: "Sequence[Tensor]", tokens: "Tensor", starts: "Tensor", width: int

@@ -18,6 +18,7 @@ from synthbench.generation.language_model import CausalModel
 from synthbench.generation.memory import USED_SHARE, free_bytes, is_exhausted, release
 from synthbench.generation.prompt_cache import PromptCache
 from synthbench.generation.sampling import Sampler, uniforms
+from synthbench.models.precision import reading_in
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -294,16 +295,18 @@ class Writer:
             return
         self._fit(first)
         inputs = chain([first], inputs)
-        while True:
-            scheduler = Scheduler(tools, self._task, self._num_sequences, inputs)
-            try:
-                yield from scheduler.work()
-                return
-            except RuntimeError as error:
-                if not is_exhausted(error):
-                    raise
-                inputs = chain(scheduler.unfinished(), inputs)
-                self._halve(error)
+        # Once for all steps: preparing the model's layers takes as long as some of them.
+        with reading_in("fp32", self._causal.model, self._causal.device):
+            while True:
+                scheduler = Scheduler(tools, self._task, self._num_sequences, inputs)
+                try:
+                    yield from scheduler.work()
+                    return
+                except RuntimeError as error:
+                    if not is_exhausted(error):
+                        raise
+                    inputs = chain(scheduler.unfinished(), inputs)
+                    self._halve(error)
 
     def _fit(self, first: Input) -> None:
         """Take no more sequences than free memory holds, where the device says how much that is."""
