@@ -28,6 +28,9 @@ def compare(
 
     Computes nothing. Intervals and p values are those of the reports (docs/statistics.md).
     """
+    from synthbench.pipeline.engine.artifacts import Artifacts
+    from synthbench.pipeline.engine.stores import open_store
+    from synthbench.pipeline.results.items_of_two import items_of_two
     from synthbench.reporting.model.comparison_section import comparison_section
     from synthbench.reporting.model.two_results import comparison_of, differing_settings, rows_of_one
     from synthbench.reporting.render.terminal import terminal_section
@@ -35,7 +38,8 @@ def compare(
     results = _result(first), _result(second)
     if results[0].identity == results[1].identity:
         raise UserError(f"{first} and {second} are the same result; {_earlier(first)} is the one before")
-    section = comparison_section(comparison_of(*results))
+    items = items_of_two(*results, Artifacts(open_store()))
+    section = comparison_section(comparison_of(*results, *items))
     if section is None:
         raise UserError(f"{first} and {second}: no row with scores is in both")
     if page is not None:

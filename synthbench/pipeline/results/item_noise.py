@@ -1,6 +1,7 @@
 """Item noise: how much the choice of test items moves each comparison, from the per-item scores."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,6 @@ from synthbench.config.experiment import Variant
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import PlannedRun
 from synthbench.pipeline.engine.result_cache import ResultCache
-from synthbench.pipeline.engine.stage import Stage
 from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
 from synthbench.plugins import Evaluator
 from synthbench.reporting.statistics.item_noise import Influences, ItemNoise, item_variances
@@ -19,9 +19,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Axes = tuple[tuple[str, str], ...]
-Scored = tuple[PlannedRun, Stage]
 VERSION = 1
 """Raise it whenever the same items give other figures."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One run of a row on a test set: the identity of its evaluation, and who made it."""
+
+    row: str
+    seed: int
+    is_seeded: bool
+    identity: str
+    evaluator: Evaluator
 
 
 def item_noise(
@@ -34,72 +44,74 @@ def item_noise(
     their data were dropped, are not compared. One test set is in memory at a time; its figures are cached.
     """
     cache = ResultCache(artifacts, VERSION)
-    for (axes, task, evaluator), scored in _by_test_set(runs).items():
-        rows = [[run.variant.name, run.seed, is_seeded(run.variant), each.identity] for run, each in scored]
+    for (axes, task, evaluator), scored in _by_test_set(runs, is_seeded).items():
+        rows = [[each.row, each.seed, each.is_seeded, each.identity] for each in scored]
         key = (list(map(list, axes)), task, evaluator, rows)
-        found = partial(_of_test_set, dict(axes), task, scored, is_seeded, artifacts)
-        known = cache.get(found, *key, of=[stage.identity for _, stage in scored])
+        found = partial(_of_test_set, (dict(axes), task, evaluator), scored, artifacts)
+        known = cache.get(found, *key, of=[each.identity for each in scored])
         yield from map(ItemNoise.model_validate, known)
 
 
 def _of_test_set(
-    axes: dict[str, str],
-    task: str,
-    scored: Sequence[Scored],
-    is_seeded: Callable[[Variant], bool],
-    artifacts: Artifacts,
+    of: tuple[dict[str, str], str, str], scored: Sequence[Scored], artifacts: Artifacts
 ) -> list[dict[str, Any]]:
-    found = []
-    for rows in _influences(scored, is_seeded, artifacts):
+    return [noise.model_dump(mode="json") for noise in noise_of_rows(of, scored, artifacts)]
+
+
+def noise_of_rows(
+    of: tuple[dict[str, str], str, str], scored: Sequence[Scored], artifacts: Artifacts
+) -> Iterator[ItemNoise]:
+    """Yield the item noise of the rows that were scored on the same items of one test set.
+
+    `of` are the coordinates on the grid, the test set and the evaluator's name.
+    """
+    axes, task, evaluator = of
+    for rows in _influences(scored, artifacts):
         if len(rows) > 1:
             influences = tuple(rows.values())
-            noise = ItemNoise(
+            yield ItemNoise(
                 axes=axes,
                 task=task,
-                evaluator=scored[0][1].operation.component,
+                evaluator=evaluator,
                 num_items=influences[0].values.shape[1],
                 variants=tuple(rows),
                 squared_errors=item_variances(influences),
             )
-            found.append(noise.model_dump(mode="json"))
-    return found
 
 
-def _by_test_set(runs: Sequence[PlannedRun]) -> dict[tuple[Axes, str, str], list[Scored]]:
+def _by_test_set(
+    runs: Sequence[PlannedRun], is_seeded: Callable[[Variant], bool]
+) -> dict[tuple[Axes, str, str], list[Scored]]:
     found: dict[tuple[Axes, str, str], list[Scored]] = {}
     for run in runs:
         axes = tuple(sorted(dict(run.variant.axes).items()))
         for task, stage in run.evaluations.items():
-            found.setdefault((axes, task, stage.operation.component), []).append((run, stage))
+            assert isinstance(stage.operation, Evaluate)
+            scored = Scored(
+                run.variant.name, run.seed, is_seeded(run.variant), stage.identity, stage.operation.plugin
+            )
+            found.setdefault((axes, task, stage.operation.component), []).append(scored)
     return found
 
 
-def _influences(
-    scored: Sequence[Scored], is_seeded: Callable[[Variant], bool], artifacts: Artifacts
-) -> Iterable[dict[str, Influences]]:
+def _influences(scored: Sequence[Scored], artifacts: Artifacts) -> Iterable[dict[str, Influences]]:
     """Return the influences of each row whose noise is known, grouped by items."""
     import numpy as np
 
     rows: dict[str, list[Scored]] = {}
-    for run, stage in scored:
-        rows.setdefault(run.variant.name, []).append((run, stage))
+    for each in scored:
+        rows.setdefault(each.row, []).append(each)
     found: dict[bytes, dict[str, Influences]] = {}
     for name, members in rows.items():
-        seeded = is_seeded(members[0][0].variant)
-        lines = [_influence(stage, artifacts) for _, stage in members]
+        seeded = members[0].is_seeded
+        lines = [item_influence(each.identity, each.evaluator, artifacts) for each in members]
         known = [line for line in lines if line is not None]
         if len(known) < len(lines) or (seeded and len(lines) < 2) or len({items for items, _ in known}) > 1:
             continue
-        seeds = tuple(run.seed for run, _ in members)
+        seeds = tuple(each.seed for each in members)
         influences = Influences(np.stack([values for _, values in known]), seeds, seeded)
         found.setdefault(known[0][0], {})[name] = influences
     return found.values()
-
-
-def _influence(stage: Stage, artifacts: Artifacts) -> "tuple[bytes, NDArray[np.float64]] | None":
-    """Return a hash of the items' ids, and each item's influence on the main score; None if unknown."""
-    assert isinstance(stage.operation, Evaluate)
-    return item_influence(stage.identity, stage.operation.plugin, artifacts)
 
 
 def item_influence(

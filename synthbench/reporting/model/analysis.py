@@ -1,13 +1,13 @@
 """Analyse a result: options, rows, columns and comparisons, which tables, notes and figures share."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.model.aggregate import ColumnSource, Measurement, Runs
-from synthbench.reporting.model.comparisons import ColumnComparisons, ItemErrors, compare
+from synthbench.reporting.model.comparisons import ColumnComparisons, ItemErrors, PairOnTask, compare
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.options import TableOptions
 from synthbench.reporting.results import ExperimentResult
@@ -15,9 +15,13 @@ from synthbench.reporting.results import ExperimentResult
 
 @dataclass(frozen=True)
 class Analysis:
-    """A result with what follows from it, each computed once."""
+    """A result with what follows from it, each computed once.
+
+    `other_items` are pairs of rows that were scored on different items, beyond what their numbers tell.
+    """
 
     result: ExperimentResult
+    other_items: frozenset[PairOnTask] = frozenset()
 
     @cached_property
     def options(self) -> TableOptions:
@@ -27,7 +31,7 @@ class Analysis:
     def with_options(self, **changes: Any) -> "Analysis":  # noqa: ANN401 - fields of TableOptions
         """Return the analysis of the same result under other table options."""
         options = self.options.model_copy(update=changes).model_dump(mode="json")
-        return Analysis(self.result.model_copy(update={"table": options}))
+        return replace(self, result=self.result.model_copy(update={"table": options}))
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
@@ -57,7 +61,7 @@ class Analysis:
     @cached_property
     def item_errors(self) -> ItemErrors:
         """The noise that test items add to comparisons."""
-        return ItemErrors(self.result.item_noise)
+        return ItemErrors(self.result.item_noise, self.other_items)
 
     @cached_property
     def comparisons(self) -> tuple[ColumnComparisons, ...]:

@@ -1,7 +1,7 @@
 """Rows against baselines, column by column: the difference, its 95 % interval and its p value."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,6 +20,8 @@ from synthbench.reporting.statistics.differences import (
 from synthbench.reporting.statistics.item_noise import ItemNoise
 
 Rows = Mapping[RowKey, Runs]
+PairOnTask = tuple[frozenset[tuple[str, str]], str, str, frozenset[str]]
+"""Two rows on one test set: their coordinates on the grid, the test set, the evaluator, both variants."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def _comparisons(
         if ours is None or theirs is None:
             continue
         compared = Comparison(row, baseline, (ours, theirs))
-        if not source.is_even((*rows[row], *rows[baseline])):
+        if not source.is_even((*rows[row], *rows[baseline])) or items.are_others(source, row, baseline):
             yield replace(compared, refusal="scored on different items or by different metrics")
         elif not (ours.is_finite and theirs.is_finite):
             yield replace(compared, refusal="a score is NaN")
@@ -161,12 +163,17 @@ def _holm(findings: Sequence[Finding | None]) -> list[Finding | None]:
 class ItemErrors:
     """Look up the noise that the choice of test items adds to each comparison of a result."""
 
-    def __init__(self, known: Sequence[ItemNoise]) -> None:
+    def __init__(self, known: Sequence[ItemNoise], others: Set[PairOnTask] = frozenset()) -> None:
+        self._others = others
         self._known = {
             (frozenset(each.axes.items()), each.task, each.evaluator, pair): (error, each.num_items)
             for each in known
             for pair, error in each.by_pair().items()
         }
+
+    def are_others(self, source: ColumnSource, row: RowKey, other: RowKey) -> bool:
+        """Tell whether the rows are known to be scored on different items of a test set of the column."""
+        return any(key in self._others for key in _keys(source, row, other))
 
     def noise(self, source: ColumnSource, row: RowKey, other: RowKey) -> tuple[Noise, ...] | None:
         """Return the noise of each test set of the column; None if one of them is unknown.
@@ -175,15 +182,21 @@ class ItemErrors:
         holds one test set several times (at several coordinates or by several evaluators), the items are the
         same, so their errors are taken as perfectly correlated, the worst case.
         """
-        pair = frozenset((row.variant, other.variant))
         found: dict[str, list[tuple[float, int]]] = {}
-        for one in source.measurements:
-            axes = frozenset((*row.axes, *one.coordinates))
-            known = self._known.get((axes, one.task, one.evaluator, pair))
+        for key in _keys(source, row, other):
+            known = self._known.get(key)
             if known is None:
                 return None
-            found.setdefault(one.task, []).append(known)
+            _, task, *_ = key
+            found.setdefault(task, []).append(known)
         return tuple(_correlated(errors, len(source.measurements)) for errors in found.values())
+
+
+def _keys(source: ColumnSource, row: RowKey, other: RowKey) -> Iterator[PairOnTask]:
+    """Yield the key of a pair of rows for each test set of a column."""
+    pair = frozenset((row.variant, other.variant))
+    for one in source.measurements:
+        yield frozenset((*row.axes, *one.coordinates)), one.task, one.evaluator, pair
 
 
 def _correlated(errors: Sequence[tuple[float, int]], num_averaged: int) -> Noise:

@@ -1,36 +1,43 @@
 """Two results side by side: their rows compared as rows of one result, and the settings that differ."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from synthbench.reporting.model.analysis import Analysis
+from synthbench.reporting.model.comparisons import PairOnTask
 from synthbench.reporting.model.table import RowKey
 from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.statistics.item_noise import ItemNoise
 
 FIRST, SECOND = "A", "B"
 Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
-def comparison_of(first: ExperimentResult, second: ExperimentResult) -> Analysis:
+def comparison_of(
+    first: ExperimentResult,
+    second: ExperimentResult,
+    item_noise: Sequence[ItemNoise] = (),
+    other_items: frozenset[PairOnTask] = frozenset(),
+) -> Analysis:
     """Return an analysis whose comparisons are the rows of `second` minus the same rows of `first`.
 
-    A row is the same if variant and coordinates on the grid are. Rows are called "NAME (A)" and "NAME (B)".
-    The noise of test items is unknown, since item scores of two results are not read.
+    A row is the same if variant and coordinates on the grid are. Rows are called "NAME (A)" and "NAME (B)",
+    in `item_noise` and `other_items`, too.
     """
     both = _keys(first) & _keys(second)
     variants = dict.fromkeys(run.variant for run in first.runs if _key(run) in both)
     runs = [
-        run.model_copy(update={"variant": _called(run.variant, label)})
+        run.model_copy(update={"variant": called(run.variant, label)})
         for result, label in ((first, FIRST), (second, SECOND))
         for run in result.runs
         if _key(run) in both
     ]
-    compared = {_called(name, FIRST): [_called(name, SECOND)] for name in variants}
+    compared = {called(name, FIRST): [called(name, SECOND)] for name in variants}
     kept = ("across", "averages", "decimals")
     table = {key: value for key, value in first.table.items() if key in kept} | {"compare_to": compared}
     tasks = tuple(dict.fromkeys((*first.tasks, *second.tasks)))
-    changes = {"runs": tuple(runs), "table": table, "tasks": tasks, "item_noise": (), "published": ()}
-    return Analysis(first.model_copy(update=changes))
+    changes = {"runs": tuple(runs), "table": table, "tasks": tasks, "published": ()}
+    return Analysis(first.model_copy(update={**changes, "item_noise": tuple(item_noise)}), other_items)
 
 
 def rows_of_one(first: ExperimentResult, second: ExperimentResult) -> tuple[list[str], list[str]]:
@@ -66,7 +73,8 @@ def _settings(result: ExperimentResult) -> Mapping[Key, Mapping[str, Any]]:
     return {key: {**settings, "seeds": seeds[key]} for key, settings in found.items()}
 
 
-def _called(variant: str, label: str) -> str:
+def called(variant: str, label: str) -> str:
+    """Return the name of a row of one of both results: "dino (A)"."""
     return f"{variant} ({label})"
 
 

@@ -1,0 +1,157 @@
+"""The test items of two results: their noise is that of two rows of one, where the items are the same."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from numpy.typing import NDArray
+
+from synthbench.api import RecordKind, ScoredPair, SyntheticDataset, spearman_influence
+from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, Artifacts, write_json
+from synthbench.pipeline.engine.stage import Operation, Stage
+from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.pipeline.results.items_of_two import items_of_two
+from synthbench.reporting.model.comparison_section import comparison_section
+from synthbench.reporting.model.comparisons import Comparison
+from synthbench.reporting.model.two_results import comparison_of
+from synthbench.reporting.results import ExperimentResult, RunResult, TaskScores
+from synthbench.reporting.statistics.item_noise import Influences, item_variances
+from synthbench_sts import STS
+
+NUM_PAIRS = 30
+GOLD = np.linspace(0, 1, NUM_PAIRS)
+SEEDS = (0, 1, 2)
+
+
+@dataclass(frozen=True)
+class TestSet(Operation):
+    """A file of pairs."""
+
+    __test__ = False
+    kind: ClassVar[str] = "source"
+    component: ClassVar[str] = "file"
+    version: ClassVar[int] = 1
+    file: str
+    content: str
+
+    def config(self) -> Mapping[str, Any]:
+        return {"file": self.file, "content": self.content}
+
+    def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
+        raise AssertionError("it is made before")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path)
+
+
+def predictions(result: str, seed: int) -> NDArray[np.float64]:
+    """Return what a model says: each result errs on the same items with every seed, and a little anew."""
+    lasting = np.random.default_rng(ord(result)).normal(size=NUM_PAIRS)
+    return GOLD + lasting + 0.1 * np.random.default_rng([ord(result), seed]).normal(size=NUM_PAIRS)
+
+
+def a_result(store: Store, name: str, file: str = "a.tsv", content: str = "x") -> ExperimentResult:
+    """Return a result of one row on one test set, with its artifacts in the store."""
+    task = Stage(TestSet(file, content))
+    if not store.has(task.identity):
+        pairs = [
+            ScoredPair(id=f"pair-{row}", sentence1=f"{content} {row}", sentence2="b", score=gold)
+            for row, gold in enumerate(GOLD.tolist())
+        ]
+        folder = store.workspace(task.identity) / "output" / DATASET_FOLDER
+        folder.mkdir()
+        SyntheticDataset.create(RecordKind.SCORED_PAIR, pairs).write(folder)
+        store.commit(task.identity, {"spec": task.spec})
+    return ExperimentResult(
+        experiment="study",
+        identity=name,
+        tasks=("A",),
+        runs=tuple(a_run(store, name, seed, task) for seed in SEEDS),
+    )
+
+
+def a_run(store: Store, name: str, seed: int, task: Stage) -> RunResult:
+    stage = Stage(Evaluate("sts", STS()), {"task": task, "model": Stage(TestSet(name, str(seed)))})
+    folder = store.workspace(stage.identity) / "output"
+    items = {
+        "id": [f"pair-{number}" for number in range(NUM_PAIRS)],
+        "subset": [""] * NUM_PAIRS,
+        "gold": GOLD,
+        "predicted": predictions(name, seed),
+    }
+    pq.write_table(pa.table(items), folder / ITEMS_FILE)
+    write_json(folder / SCORES_FILE, {"scores": {}})
+    store.commit(stage.identity, {"spec": stage.spec})
+    score = TaskScores(
+        task="A",
+        evaluator="sts",
+        main_score="spearman_all",
+        scores={"spearman_all": 0.5 + 0.01 * seed + 0.002 * (ord(name) % 7) * seed},
+        num_items=NUM_PAIRS,
+        settings=STS().model_dump(mode="json"),
+        stage=stage.identity,
+    )
+    return RunResult(variant="dino", seed=seed, identity=f"{name}{seed}", scores=(score,))
+
+
+def compared(store: Store, first: ExperimentResult, second: ExperimentResult) -> Comparison:
+    """Return the one comparison of two results."""
+    (column,) = comparison_of(first, second, *items_of_two(first, second, Artifacts(store))).comparisons
+    (comparison,) = column.comparisons
+    return comparison
+
+
+def test_the_noise_of_the_same_items_is_that_of_two_rows_of_one_result(store: Store) -> None:
+    first, second = a_result(store, "f"), a_result(store, "s")
+    comparison = compared(store, first, second)
+    assert comparison.over_seeds is not None and comparison.over_items is not None
+    influences = [
+        Influences(np.stack([spearman_influence(GOLD, predictions(name, seed)) for seed in SEEDS]), SEEDS)
+        for name in ("f", "s")
+    ]
+    (noise,) = comparison.over_items.difference.noise[len(comparison.over_seeds.difference.noise) :]
+    assert (noise.squared_error, noise.degrees_of_freedom) == (*item_variances(influences), NUM_PAIRS - 1)
+    assert comparison.over_items.difference.half_width > comparison.over_seeds.difference.half_width
+
+
+def test_a_file_of_another_name_has_the_same_items_if_its_content_is_the_same(store: Store) -> None:
+    comparison = compared(store, a_result(store, "f", "a.tsv"), a_result(store, "s", "moved.tsv"))
+    # The content decides the records: the test set's stage is another one here.
+    assert comparison.over_items is not None
+
+
+def test_other_sentences_under_the_same_ids_are_not_compared(store: Store) -> None:
+    first, second = a_result(store, "f"), a_result(store, "s", content="y")
+    assert compared(store, first, second).refusal
+    section = comparison_section(comparison_of(first, second, *items_of_two(first, second, Artifacts(store))))
+    assert section is not None
+    assert [note for note in section.notes if "different items" in note] == [
+        "A: dino (B) − dino (A): not compared: scored on different items or by different metrics."
+    ]
+
+
+def test_what_the_store_no_longer_holds_leaves_the_interval_over_seeds(store: Store, tmp_path: Path) -> None:
+    first, second = a_result(store, "f"), a_result(store, "s")
+    comparison = compared(Store(tmp_path / "another"), first, second)
+    assert comparison.over_seeds is not None
+    assert comparison.over_items is None
+    assert not comparison.refusal
+
+
+def test_an_evaluator_that_takes_other_settings_by_now_leaves_it_too(store: Store) -> None:
+    first, second = a_result(store, "f"), a_result(store, "s")
+    (score,) = second.runs[0].scores
+    strange = score.model_copy(update={"settings": {"aggregation": "no such one"}})
+    runs = (second.runs[0].model_copy(update={"scores": (strange,)}), *second.runs[1:])
+    comparison = compared(store, first, second.model_copy(update={"runs": runs}))
+    assert comparison.over_seeds is not None
+    assert comparison.over_items is None
