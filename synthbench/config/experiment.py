@@ -107,6 +107,14 @@ class AuditPlan:
 
 
 @dataclass(frozen=True)
+class Start:
+    """The training that another one starts from: of one candidate, or of several among which dev chooses."""
+
+    label: str = field(compare=False)
+    candidates: "tuple[Candidate, ...]"
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """One row of the comparison before its seed is set; without a trainer it ends with its audits."""
 
@@ -118,6 +126,9 @@ class RunConfig:
     audits: tuple[AuditPlan, ...]
     parameters: Mapping[str, Any]
     seed_optimization: SeedOptimization | None = None
+    starts_from: str = ""
+    """The variant whose trained model the training starts from; "": it starts from its base."""
+    start: Start | None = None
 
 
 @dataclass(frozen=True)

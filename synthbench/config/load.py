@@ -34,6 +34,7 @@ from synthbench.config.profiles import replacements, substitute_models, substitu
 from synthbench.config.rows import MOST_ROWS, Row, RowProblems, check_values, rows_of
 from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
+from synthbench.config.starts import StartLinker, what_starts, with_starts
 from synthbench.config.table import FiguresCheck, TableCheck
 from synthbench.errors import did_you_mean
 from synthbench.reporting.model.table import coordinates_of
@@ -159,7 +160,13 @@ class _Loader:
             published=published,
             runtime=section.runtime,
             resolved=resolved,
-            notes=(*equal, *notes, *whose_code_runs(distinct), *what_is_rounded(distinct)),
+            notes=(
+                *equal,
+                *notes,
+                *whose_code_runs(distinct),
+                *what_is_rounded(distinct),
+                *what_starts(distinct),
+            ),
             remarks=(*self._remarks(section), *_lost(rows)),
             used_llms=frozenset(self.used_llms),
             files=self._files(section, variants, roots),
@@ -247,6 +254,7 @@ class _Loader:
             row_problems.add(row, problems)
             if variant is not None:
                 found.append(variant)
+        found = StartLinker(found, rows, row_problems).linked()
         self.problems.note(*row_problems.faults())
         self.idle_parts = {name: row for name, row in idle.items() if name not in busy}
         return found, used
@@ -329,13 +337,13 @@ class _Loader:
             self.problems.add(self.document, ("seeds",), many)
 
     def _wanted(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows that `--variant` leaves, all without it."""
+        """Return the rows that `--variant` leaves, and those that they start from; all without it."""
         wanted, names = self.overrides.variants, {row.name for row in rows}
         for name in wanted if rows else ():
             if name not in names:
                 message = f"no such variant in {self.file}{did_you_mean(name, names)}"
                 self.problems.note(Fault("", f"--variant {name}", message))
-        return [row for row in rows if not wanted or row.name in wanted]
+        return with_starts(rows, wanted)
 
 
 def _candidates(

@@ -51,6 +51,7 @@ class _Trained:
     trainer: Trainer | None
     selection: Selection | None
     seed_optimization: SeedOptimization | None
+    starts_from: str = ""
 
 
 class RunParser:
@@ -99,6 +100,7 @@ class RunParser:
             trainer=trained.trainer,
             selection=trained.selection,
             seed_optimization=trained.seed_optimization,
+            starts_from=trained.starts_from,
             evaluations=tuple(evaluation for evaluation in evaluations if evaluation),
             audits=tuple(plan for plan in audits if plan),
             parameters=dict(
@@ -253,7 +255,9 @@ class RunParser:
             self.components.check_taken(document, trainer)
         self.components.check_bases_apart(document, raw)
         optimization = self._seed_optimization(document, section, plugin)
-        return None if trainer is None else _Trained(section.trainer, trainer, selection, optimization)
+        if trainer is None:
+            return None
+        return _Trained(section.trainer, trainer, selection, optimization, section.starts_from or "")
 
     def _seed_optimization(
         self, document: Document, section: TrainSection, plugin: type[Trainer]

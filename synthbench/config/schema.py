@@ -255,6 +255,12 @@ class TrainSection(Section):
     seed_optimization: SeedOptimizationSection | None = Field(
         None, description="begin with several seeds and finish the best on dev; null: one seed"
     )
+    starts_from: str | None = Field(
+        None,
+        min_length=1,
+        description="another variant, whose trained model with the same seed this training starts from;"
+        " null: the base as it is",
+    )
 
 
 class EvaluateSection(Section):

@@ -98,6 +98,7 @@ def _card(
         "needs_code": runs_code(artifact),
         "shape": _shape(artifact),
         "bases": list(_bases(subject)),
+        "starts_from": subject.config.starts_from,
         "parts": trained_on,
         "others": [part for part in parts if not part.summary.trained_on],
         "num_records": sum(part.splits.get("train", 0) for part in trained_on),

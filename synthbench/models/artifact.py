@@ -68,7 +68,7 @@ def runs_code(folder: Path) -> bool:
     """Say whether loading the folder runs Python code that comes with its model; not if it is no artifact."""
     if not is_artifact(folder) or _description(folder).get("baseline") is not None:
         return False
-    return _base(folder).trust_remote_code
+    return base_of(folder).trust_remote_code
 
 
 def is_trained(folder: Path) -> bool:
@@ -97,7 +97,7 @@ def load(
         from synthbench.models.pair_scorer import BASELINES
 
         return BASELINES[baseline]()
-    base = _base(folder)
+    base = base_of(folder)
     if precision is not None:
         if base.static and precision != "fp32":
             raise UserError(f"precision {precision}: {folder} is static and computes no products; take fp32")
@@ -130,10 +130,11 @@ def fingerprint(folder: Path) -> dict[str, str]:
     baseline = _description(folder).get("baseline")
     if baseline is not None:
         return {"baseline": baseline}
-    return _base(folder).fingerprint()
+    return base_of(folder).fingerprint()
 
 
-def _base(folder: Path) -> Pretrained:
+def base_of(folder: Path) -> Pretrained:
+    """Return the model as a base: the checkpoint of the artifact, or the pretrained model that it is."""
     pretrained = _description(folder)["pretrained"]
     if pretrained is None:
         noted = {key: value for key, value in _description(folder).items() if key in (RUNS_CODE, PRECISION)}

@@ -1,7 +1,7 @@
 """Planning: from an experiment to its graph of stages."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from synthbench.config.experiment import (
     PrepareStep,
     RunConfig,
     SeedOptimization,
+    Start,
     Variant,
 )
 from synthbench.config.llm import NamedLLM
@@ -30,7 +31,7 @@ from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, Read
 from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.generation import SOURCE, Generate, GenerateShard
 from synthbench.pipeline.operations.preparation import ApplyStep, Prepare, PrepareShard
-from synthbench.pipeline.operations.training import DATA, PAUSED, Select, Train
+from synthbench.pipeline.operations.training import DATA, PAUSED, START, Select, Train
 from synthbench.plugin_loading import component
 from synthbench.plugins import GeneratedData, Method, Need
 from synthbench.user_files import STARTS_FROM
@@ -104,16 +105,30 @@ class _Planner:
         address = _Address(row, f"{variant.label} seed {seed}", seed)
         trained = [self._candidate(candidate, address) for candidate in variant.candidates]
         models = [model for model, _ in trained if model is not None]
-        model = models[0] if models else None
-        if len(models) > 1:
-            inputs = {f"candidate:{index}": stage for index, stage in enumerate(models)}
-            operation = Select(tuple(candidate.chosen for candidate in variant.candidates))
-            model = self._add(Stage(operation, inputs, address.label), f"{row}|select")
+        model = self._best(variant.candidates, models, address)
         config = variant.candidates[0].config
         evaluations = dict(self._evaluations(config, model, address)) if model else {}
         audits = {audit.name: self._audit(audit, trained[0][1], address) for audit in config.audits}
         data = {stage.identity if stage else "": parts for stage, parts in trained}
         return PlannedRun(variant, seed, data, tuple(models), model, evaluations, audits)
+
+    def _best(
+        self, candidates: Sequence[Candidate], models: Sequence[Stage], address: "_Address"
+    ) -> Stage | None:
+        """Return the only model, or the stage that chooses the best of several; None if there is none."""
+        if len(models) < 2:
+            return models[0] if models else None
+        inputs = {f"candidate:{index}": stage for index, stage in enumerate(models)}
+        operation = Select(tuple(candidate.chosen for candidate in candidates))
+        return self._add(Stage(operation, inputs, address.label), f"{address.key}|select")
+
+    def _start(self, start: Start, address: "_Address") -> Stage:
+        """Return the model that a training starts from, trained with the same seed."""
+        inner = _Address(f"{address.key}|start", f"{start.label} seed {address.seed}", address.seed)
+        trained = [self._candidate(candidate, inner) for candidate in start.candidates]
+        model = self._best(start.candidates, [model for model, _ in trained if model is not None], inner)
+        assert model is not None, "loading the file has checked it"
+        return model
 
     def _audit(self, audit: AuditPlan, parts: Mapping[str, Stage], address: "_Address") -> Stage:
         label = f"{audit.name} of {audit.part} for {address.label}"
@@ -153,6 +168,8 @@ class _Planner:
                 evaluator=selection.evaluator,
                 dev_parts=selection.parts,
             )
+        if config.start is not None:
+            inputs[START] = self._start(config.start, address)
         if config.seed_optimization is not None:
             inputs[PAUSED] = self._best_start(operation, inputs, config.seed_optimization, address)
         return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")

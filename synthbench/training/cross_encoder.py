@@ -42,6 +42,12 @@ class CrossEncoder(TrainingSettings):
             raise ValueError(fault)
         return base
 
+    def why_no_start(self) -> str:
+        """Return why it can't start from a trained model: a new head would replace the trained one."""
+        return (
+            "" if self.hidden_size is None else "hidden_size makes a new head, the trained one would be lost"
+        )
+
     @property
     def losses(self) -> tuple[str, ...]:
         """The library's loss."""

@@ -2,7 +2,8 @@
 
 import math
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -130,6 +131,16 @@ class TrainingSettings(Trainer):
     def num_devices(self) -> int:
         """How many GPUs, or processes of a CPU, share a training."""
         return self.devices
+
+    def why_no_start(self) -> str:
+        """Return why it can't start from a trained model, "" if it can."""
+        return ""
+
+    def starting_from(self, artifact: Path) -> Self:
+        """Return the same training with the trained model of an artifact as its base."""
+        from synthbench.models.artifact import base_of
+
+        return self.model_copy(update={"base": base_of(artifact)})
 
     def revisions(self) -> dict[str, str]:
         """Return the content hash or commit of the base."""

@@ -173,6 +173,14 @@ class SimCSE(TrainingSettings):
             raise ValueError(f"soft_labels needs learns_from: triplet; a {self.learns_from} has no scores")
         return self
 
+    def why_no_start(self) -> str:
+        """Return why it can't start from a trained model: that has no head for masked words."""
+        return (
+            "mlm_weight needs the base's head for masked words, a trained model has none"
+            if self.mlm_weight
+            else ""
+        )
+
     def if_unscored(self) -> str:
         """Return what to say if triplets lack the scores that soft labels are."""
         from synthbench.training.objectives import SOFT_LABELS_UNSCORED

@@ -24,9 +24,10 @@ from synthbench.pipeline.operations.plugin_calls import PluginOperation, check_t
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Evaluator, Trainer, TrainingContext, TrainingSummary
 from synthbench.runtime import use_threads
+from synthbench.training.settings import TrainingSettings
 
 SUMMARY_FILE = "training.json"
-PAUSED = "paused"
+PAUSED, START = "paused", "start"
 DATA = "data:"
 
 
@@ -37,6 +38,7 @@ class Train(PluginOperation[Trainer]):
     "dev:..." inputs, and the records of "dev-part:..." inputs with split "dev", select its checkpoint.
     `parts` names the data in messages, `dev_parts` those of dev. With `until` below 1 the training pauses
     after that share of its steps. A "paused" input, or the one that it chose, is finished with its own seed.
+    It starts from the model of a "start" input, if there is one.
     """
 
     kind: ClassVar[str] = "train"
@@ -112,7 +114,11 @@ class Train(PluginOperation[Trainer]):
             weights=self.weights,
             temperatures=self.temperatures,
         )
-        summary = returned(self.plugin.train(data, context), TrainingSummary, self.name, "train")
+        trainer = self.plugin
+        if START in inputs:
+            assert isinstance(trainer, TrainingSettings), "loading the file has checked it"
+            trainer = trainer.starting_from(model_folder(inputs[START]))
+        summary = returned(trainer.train(data, context), TrainingSummary, self.name, "train")
         write_json(output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
 
 
