@@ -18,7 +18,7 @@ from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_files import ALLOWED, may_run_code
 from synthbench.plugin_loading import component
 from synthbench.plugins import GeneratedData, Method, Need, Step, TrainedModel, Trainer
-from synthbench.sources.models import Source
+from synthbench.sources.models import FileSource, Source
 from synthbench.worlds import NAME
 
 
@@ -196,14 +196,17 @@ class ComponentParser:
             kind = self.kind_of(raw)
             obstacle = "" if kind is None else trainer.obstacle(kind)
             if not obstacle and kind and trainer.if_unscored() and self._is_unscored(raw):
-                obstacle = trainer.if_unscored().format(missing=f"the triplets of '{name}' have no scores")
+                missing = f"the triplets of '{name}' have no scores{self._unread_scores(raw)}"
+                obstacle = trainer.if_unscored().format(missing=missing)
             if obstacle:
                 self.problems.add(document, ("data", name), obstacle)
 
     def _is_unscored(self, part: Mapping[str, Any]) -> bool:
         """Tell whether a part's triplets have no teacher's scores for sure, whatever its records are."""
         kind = self.kind_of(part, prepared=False)
-        is_scored = None if kind == RecordKind.TRIPLET else False
+        source = self.sources.get(str(part.get("source")))
+        can_be = kind == RecordKind.TRIPLET and (source is None or source.has_scores)
+        is_scored = None if can_be else False
         steps = part.get("prepare")
         for raw in steps if isinstance(steps, list) else ():
             plugin = self.known("steps", raw.get("step") if isinstance(raw, dict) else None)
@@ -214,6 +217,11 @@ class ComponentParser:
             is_scored = becomes if becomes is not None or after != kind else is_scored
             kind = after
         return is_scored is False
+
+    def _unread_scores(self, part: Mapping[str, Any]) -> str:
+        """Say how the scores in a file are read, where the part is one."""
+        is_file = isinstance(self.sources.get(str(part.get("source"))), FileSource)
+        return " (of a file, `columns: {scores: NAME}` reads them)" if is_file else ""
 
     def check_bases_apart(self, document: Document, train: Mapping[str, Any]) -> None:
         """Require that no step chooses training data with the model that is then under test."""

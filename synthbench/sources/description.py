@@ -171,6 +171,11 @@ class SourceBase(BaseModel, ABC):
     def _title(self) -> str:
         """Name this source in messages."""
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether triplets come with a teacher's scores."""
+        return False
+
     def load(self, roots: Roots) -> SyntheticDataset:
         """Read, check, convert and sample the records, in the order of the source.
 

@@ -233,6 +233,11 @@ class FileSource(SourceBase):
         wanted = RecordKind.SENTENCE if self.converted_to == "sentence" else self.kind
         return wanted or RecordKind.SCORED_PAIR
 
+    @property
+    def has_scores(self) -> bool:
+        """Whether triplets come with a teacher's scores: a row without them is an error."""
+        return "scores" in self.columns
+
     def needs_data_folder(self, roots: Roots) -> bool:
         """Say whether the file is named by its path in the data folder."""
         return self.file.startswith(IN_DATA_FOLDER) and self.hub is None
