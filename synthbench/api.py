@@ -21,7 +21,7 @@ from synthbench.generation.jobs import Amounts, Job, WritingCost, WritingTask, W
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.masked_model import Blank, MaskedLanguageModel, MaskedModel
 from synthbench.generation.sampling import Sampling
-from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel
+from synthbench.generation.seq2seq import Seq2SeqLanguageModel, Seq2SeqModel, unfinished_batches
 from synthbench.generation.writer import Writer
 from synthbench.greatest import greatest
 from synthbench.labellers import Judge, Labeller, scored_batches, trained_on_gold
@@ -167,6 +167,7 @@ __all__ = [
     "spearman_influence",
     "symmetric_scores",
     "trained_on_gold",
+    "unfinished_batches",
     "verdicts",
     "why_unusable",
 ]

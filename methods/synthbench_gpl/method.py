@@ -25,7 +25,7 @@ from synthbench.api import (
     Seq2SeqModel,
     SyntheticDataset,
     Unit,
-    length_sorted_units,
+    unfinished_batches,
 )
 from synthbench_gpl.answers import REPEATED, fault_of, query_in
 from synthbench_gpl.prompts import PromptName, messages
@@ -144,16 +144,16 @@ class GPLQueries(Method):
         size = max(1, AT_ONCE // min(number, CHUNK))
         model: Seq2SeqModel | None = None
         with context.progress.task("writing queries", len(passages)) as bar:
-            lengths = [len(passage.sentence) for passage in passages]
-            for piece, batch in enumerate(length_sorted_units(lengths, size)):
-                left = [index for index in batch if passages[index].id not in context.finished_units]
-                if context.is_mine(piece) and left:
-                    model = model or writer.load(context.runtime)
-                    texts = self._queries([passages[index] for index in batch], number, model)
-                    for index, queries in zip(batch, texts, strict=True):
-                        if index in left:
-                            yield self._unit(passages[index], index, queries, writer.model)
-                bar.advance(len(batch))
+            bar.advance(len(context.finished_units))
+            index_of = {passage.id: index for index, passage in enumerate(passages)}
+            texts = {passage.id: passage.sentence for passage in passages}
+            for batch, left in unfinished_batches(texts, size, context):
+                model = model or writer.load(context.runtime)
+                queries = self._queries([passages[index_of[key]] for key in batch], number, model)
+                for key, written in zip(batch, queries, strict=True):
+                    if key in left:
+                        yield self._unit(passages[index_of[key]], index_of[key], written, writer.model)
+                bar.advance(len(left))
 
     def _queries(
         self, passages: list[Sentence], number: int, model: Seq2SeqModel

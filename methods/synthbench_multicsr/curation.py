@@ -22,7 +22,7 @@ from synthbench.api import (
     Verdict,
     verdicts,
 )
-from synthbench_multicsr.writing import NEGATIVE, POSITIVE, SENTENCES, MultiCSRTriplets, Writing
+from synthbench_multicsr.writing import NEGATIVE, OF_THE_LLM, POSITIVE, SENTENCES, MultiCSRTriplets, Writing
 
 TRIPLETS = "triplets"
 ROUNDING = 1e-9
@@ -56,7 +56,8 @@ class MultiCSR(Writing, Method):
 
     def needs(self) -> Mapping[str, Need]:
         """Return the triplets of stage 1, which rows with other curation share."""
-        settings = self.model_dump(mode="json", include=set(MultiCSRTriplets.model_fields))
+        own = set(MultiCSRTriplets.model_fields) - (OF_THE_LLM if self.seq2seq else set())
+        settings = self.model_dump(mode="json", include=own)
         return {TRIPLETS: GeneratedData("multicsr-triplets", settings, {SENTENCES: SENTENCES})}
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:

@@ -1,9 +1,9 @@
 """Stage 1: for each sentence one that follows from it, and one that contradicts it."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from synthbench.api import (
     ChatAmount,
@@ -15,12 +15,15 @@ from synthbench.api import (
     GenerationContext,
     Method,
     RecordKind,
+    Seq2SeqLanguageModel,
+    Seq2SeqModel,
     SyntheticDataset,
     Triplet,
     Unit,
     estimated_amount,
     hashed_number,
     sentence_in,
+    unfinished_batches,
     why_unusable,
 )
 
@@ -48,6 +51,13 @@ EXEMPLARS = {
 }
 _SENTENCE_LENGTH = 60
 _TOKENS_PER_SENTENCE = 18
+_CHARACTERS_PER_TOKEN = 4.5
+OF_THE_LLM = {"temperature", "top_p"}
+"""Settings that a sequence-to-sequence model has in its own section."""
+AT_ONCE = 64
+"""Texts that a sequence-to-sequence model writes at once."""
+_Answer = tuple[str | None, str]
+"""What was written, or None and why there is nothing."""
 
 
 class Writing(Component):
@@ -55,7 +65,20 @@ class Writing(Component):
 
     temperature: float = Field(1.0, ge=0, le=2, description="of the LLM when it writes, as the API has it")
     top_p: float = Field(0.9, gt=0, le=1, description="of the LLM when it writes, as the API has it")
-    seed: int = Field(0, ge=0, lt=2**32, description="of the LLM's answers")
+    seed: int = Field(0, ge=0, lt=2**32, description="of what is written")
+    seq2seq: Seq2SeqLanguageModel | None = Field(
+        None,
+        exclude_if=lambda model: model is None,
+        description="writes instead of the LLM: an encoder-decoder model that follows instructions, such as"
+        " the paper's Flan-T5",
+    )
+
+    @model_validator(mode="after")
+    def _settings_are_the_writers(self) -> Self:
+        unused = sorted(OF_THE_LLM & self.model_fields_set) if self.seq2seq else []
+        if unused:
+            raise ValueError(f"{unused[0]} is the LLM's; with `seq2seq` leave it out (seq2seq.top_p ...)")
+        return self
 
     def table_notes(self) -> tuple[str, ...]:
         """Say whose prompts were used."""
@@ -70,25 +93,70 @@ class MultiCSRTriplets(Writing, Method):
     uses_llm = True
     source_roles: ClassVar[Mapping[str, RecordKind]] = {SENTENCES: RecordKind.SENTENCE}
 
+    def needs_llm(self) -> bool:
+        """Tell whether the LLM writes."""
+        return self.seq2seq is None
+
+    def revisions(self) -> Mapping[str, str]:
+        """Return the content hash or commit of the sequence-to-sequence model, if there is one."""
+        return {} if self.seq2seq is None else self.seq2seq.fingerprint()
+
     def can_be_sharded(self) -> bool:
         """Sentences do not depend on each other."""
         return True
 
     def asks(self, num_records: Mapping[str, int]) -> ChatAmount | None:
-        """Return requests and tokens: two for each sentence."""
-        if SENTENCES not in num_records:
+        """Return requests and tokens: two for each sentence; None without the LLM."""
+        if SENTENCES not in num_records or self.seq2seq is not None:
             return None
         number = 2 * num_records[SENTENCES]
         chats = [_messages(kind, "x" * _SENTENCE_LENGTH) for kind in INSTRUCTIONS]
         return estimated_amount(number, chats, _TOKENS_PER_SENTENCE)
 
     def expected(self, num_records: Mapping[str, int]) -> Expected:
-        """Return at most one triplet for each sentence."""
-        return Expected(num_records.get(SENTENCES))
+        """Return at most one triplet for each sentence, and what a sequence-to-sequence model computes."""
+        number = num_records.get(SENTENCES)
+        if number is None or self.seq2seq is None:
+            return Expected(number)
+        length = max(len(_prompt(kind, "x" * _SENTENCE_LENGTH)) for kind in INSTRUCTIONS)
+        tokens = round(length / _CHARACTERS_PER_TOKEN)
+        work = self.seq2seq.work(2 * number, tokens, 1, _TOKENS_PER_SENTENCE)
+        return Expected(number, work, 2 * number * _TOKENS_PER_SENTENCE)
 
     def generate(self, sources: Mapping[str, SyntheticDataset], context: GenerationContext) -> Iterator[Unit]:
         """Yield one unit for each sentence."""
-        ids, texts = sources[SENTENCES].column("id"), sources[SENTENCES].column("sentence")
+        ids = sources[SENTENCES].column("id")
+        texts = [" ".join(text.split()) for text in sources[SENTENCES].column("sentence")]
+        if self.seq2seq is None:
+            return self._asked(ids, texts, context)
+        return self._written(ids, texts, self.seq2seq, context)
+
+    def _written(
+        self, ids: list[str], texts: list[str], writer: Seq2SeqLanguageModel, context: GenerationContext
+    ) -> Iterator[Unit]:
+        """Yield the units of batches of like length; a batch that is not wholly done is written whole."""
+        model: Seq2SeqModel | None = None
+        text_of = dict(zip(ids, texts, strict=True))
+        index_of = {key: index for index, key in enumerate(ids)}
+        with context.progress.task("writing positives and negatives", len(ids)) as bar:
+            bar.advance(len(context.finished_units))
+            for batch, left in unfinished_batches(text_of, AT_ONCE, context):
+                model = model or writer.load(context.runtime)
+                written = {kind: self._texts(kind, batch, text_of, model) for kind in INSTRUCTIONS}
+                for key in batch:
+                    if key in left:
+                        answers = {kind: (of_kind[key], "") for kind, of_kind in written.items()}
+                        yield self._unit(index_of[key], key, text_of[key], answers, writer.model)
+                bar.advance(len(left))
+
+    def _texts(
+        self, kind: str, batch: list[str], text_of: Mapping[str, str], model: Seq2SeqModel
+    ) -> dict[str, str]:
+        prompts = [_prompt(kind, text_of[key]) for key in batch]
+        keys = [[f"{kind}|{key}"] for key in batch]
+        return {key: text for key, (text,) in zip(batch, model.texts(prompts, keys, self.seed), strict=True)}
+
+    def _asked(self, ids: list[str], texts: list[str], context: GenerationContext) -> Iterator[Unit]:
         waiting: dict[int, dict[str, ChatAnswer]] = {}
         with context.progress.task(
             "asking for positives and negatives", sum(map(context.is_mine, range(len(ids))))
@@ -107,20 +175,17 @@ class MultiCSRTriplets(Writing, Method):
                 if len(found) == len(INSTRUCTIONS):
                     index = int(number)
                     del waiting[index]
-                    yield self._unit(
-                        index, ids[index], " ".join(texts[index].split()), found, context.llm.model
-                    )
+                    answers = {kind: (answer.text, answer.failure) for kind, answer in found.items()}
+                    yield self._unit(index, ids[index], texts[index], answers, context.llm.model)
                     bar.advance()
 
     def _request(self, index: int, kind: str, ids: list[str], texts: list[str]) -> ChatRequest:
         sample = hashed_number(self.seed, kind, ids[index])
         sampling = {"temperature": self.temperature, "top_p": self.top_p}
-        return ChatRequest(
-            f"{kind}|{index}", _messages(kind, " ".join(texts[index].split())), sampling, sample
-        )
+        return ChatRequest(f"{kind}|{index}", _messages(kind, texts[index]), sampling, sample)
 
     def _unit(
-        self, index: int, identity: str, sentence: str, answers: Mapping[str, ChatAnswer], generator: str
+        self, index: int, identity: str, sentence: str, answers: "Mapping[str, _Answer]", generator: str
     ) -> Unit:
         columns: dict[str, Any] = {
             "method": "multicsr-triplets",
@@ -130,9 +195,9 @@ class MultiCSRTriplets(Writing, Method):
         }
         found: dict[str, str] = {}
         for kind in INSTRUCTIONS:
-            text = answers[kind].text
+            text, failure = answers[kind]
             if text is None:
-                return Unit(identity, index, (Failure(reason=f"{kind}: {answers[kind].failure}", **columns),))
+                return Unit(identity, index, (Failure(reason=f"{kind}: {failure}", **columns),))
             written = sentence_in(text)
             reason = why_unusable(written, (sentence, *found.values()))
             if reason:
@@ -161,3 +226,9 @@ def _messages(kind: str, sentence: str) -> tuple[dict[str, str], ...]:
         *turns,
         {"role": "user", "content": f"Input: {sentence}"},
     )
+
+
+def _prompt(kind: str, sentence: str) -> str:
+    """Return the same as one text, for a model that has no turns."""
+    shown = [f"Input: {given} Output: {answer}" for given, answer in EXEMPLARS[kind]]
+    return " ".join((INSTRUCTIONS[kind], *shown, f"Input: {sentence} Output:"))

@@ -17,6 +17,8 @@ from synthbench.plugin_loading import component
 
 LEAST_REQUESTS = 5
 """So many requests have a beginning, which a budget pays for, and an end, which it does not."""
+T5 = "package:contract_t5/model"
+"""A random sequence-to-sequence model, under a name that is the same everywhere; conftest.py writes it."""
 LABELS = {
     "1": {"instruction": 'Write two sentences that mean the same.\n1: "<X1>"\n2: "'},
     "0.5": {"instruction": 'Write two similar sentences.\n1: "<X1>"\n2: "', "counterlabels": ["1"]},
@@ -63,6 +65,7 @@ def _cases() -> dict[str, MethodCase]:
         for category in ("short-long", "long-short", "short-short", "long-long")
     }
     written = {"sentences": sentences(*TEXTS[:3])}
+    seq2seq = {"model": T5, "max_new_tokens": 9}
     listed: dict[str, tuple[Any, ...]] = {
         "augsbert random": ("augsbert", augsbert(name="random", size=6), gold),
         "augsbert kde": ("augsbert", augsbert(name="kde", size=40), labelled),
@@ -133,6 +136,16 @@ def _cases() -> dict[str, MethodCase]:
             "gpl-queries",
             {"total_queries": 10, "prompt": "few-shot"},
             {"passages": sentences(*TEXTS[:3])},
+        ),
+        "gpl-queries seq2seq": (
+            "gpl-queries",
+            {"queries_per_passage": 3, "seq2seq": seq2seq},
+            {"passages": sentences(*TEXTS[:4])},
+        ),
+        "multicsr-triplets seq2seq": (
+            "multicsr-triplets",
+            {"seq2seq": seq2seq},
+            {"sentences": sentences(*TEXTS[:4])},
         ),
         "multicsr-triplets": ("multicsr-triplets", {"seed": 2}, {"sentences": sentences(*TEXTS[:3])}),
         "multicsr": (

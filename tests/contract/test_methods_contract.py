@@ -61,8 +61,13 @@ def asked_of(case: MethodCase) -> ChatAmount:
 CASES = {
     case.method: case for case in sorted(METHOD_CASES.values(), key=lambda case: asked_of(case).num_requests)
 }
-"""One case of each method, the one that asks most."""
+"""One case of each method, the one that asks most; of one that can do without the LLM, another without it."""
 ASKING = [name for name, case in CASES.items() if case.configured().needs_llm()]
+CASES |= {
+    f"{case.method} without the LLM": case
+    for case in METHOD_CASES.values()
+    if case.method in ASKING and not case.configured().needs_llm()
+}
 REFUSAL = "I'm sorry, but I can't help with that."
 MALFORMED = {
     "nothing": "",
@@ -233,7 +238,7 @@ def test_killed_after_each_unit_it_ends_with_the_same_bytes_and_asks_nothing_twi
     assert sum(1 for _ in kills_of(place)) == max(1, sum(map(bool, made)))
     monkeypatch.setattr(generation, "checked", checked)
     undisturbed = elsewhere(place)
-    if place.case.method in ASKING:
+    if place.case.configured().needs_llm():
         assert max(place.answered().values()) == 1
         place.check_ledger()
     assert not (outcome := undisturbed.run()).error, outcome.error

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from small_models import random_t5
 from wording import refused
 
-from synthbench.api import Pair, Unit
+from synthbench.api import Failure, Pair, Seq2SeqModel, Unit
 from synthbench_gpl import GPLQueries, method
 from synthbench_gpl.method import SEQ2SEQ
 
@@ -88,3 +88,11 @@ def test_the_llms_settings_are_refused_with_a_model_of_its_own(t5: str, setting:
 def test_the_model_is_in_the_identity_only_where_it_writes(t5: str) -> None:
     assert "seq2seq" not in GPLQueries().model_dump()
     assert queries(t5).model_dump()["seq2seq"]["top_k"] == 25
+
+
+def test_texts_of_no_use_are_failures_with_a_reason(t5: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    useless = ["", " \n", "I'm sorry, but I can't help with that."]
+    monkeypatch.setattr(Seq2SeqModel, "texts", lambda *_: [useless] * len(PASSAGES))
+    records = [record for unit in generated(queries(t5)) for record in unit.records]
+    assert len(records) == 3 * len(PASSAGES)
+    assert all(isinstance(record, Failure) and record.reason for record in records)
