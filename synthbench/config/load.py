@@ -160,13 +160,7 @@ class _Loader:
             published=published,
             runtime=section.runtime,
             resolved=resolved,
-            notes=(
-                *equal,
-                *notes,
-                *whose_code_runs(distinct),
-                *what_is_rounded(distinct),
-                *what_starts(distinct),
-            ),
+            notes=(*equal, *notes, *_notes_on(distinct)),
             remarks=(*self._remarks(section), *_lost(rows)),
             used_llms=frozenset(self.used_llms),
             files=self._files(section, variants, roots),
@@ -453,6 +447,13 @@ def _shared_axes(equal: Sequence[Variant], variants: Sequence[Variant]) -> list[
         each for each in variants if each.name == equal[0].name and fixed.items() <= each.axes.items()
     ]
     return varying if len(all_points) == len(equal) else []
+
+
+def _notes_on(variants: Sequence[Variant]) -> Iterator[str]:
+    """Yield what who reads the results must know of the rows."""
+    yield from whose_code_runs(variants)
+    yield from what_is_rounded(variants)
+    yield from what_starts(variants)
 
 
 def _names_of_parts(candidate: Candidate) -> Iterator[str]:
