@@ -37,8 +37,8 @@ def what_starts(variants: Sequence[Variant]) -> Iterator[str]:
     }
     for name, first in sorted(found):
         yield (
-            f"{name} starts from the trained model of {first}. What an LLM cost, and test sentences in the"
-            f" training data, are counted for {first} alone."
+            f"{name} starts from the trained model of {first}, whose data are not counted as its own: neither"
+            " what an LLM cost nor test sentences in them."
         )
 
 

@@ -1,5 +1,6 @@
 """The test items of two results: their noise is that of two rows of one, where the items are the same."""
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +138,14 @@ def test_other_sentences_under_the_same_ids_are_not_compared(store: Store) -> No
     assert [note for note in section.notes if "different items" in note] == [
         "A: dino (B) − dino (A): not compared: scored on different items or by different metrics."
     ]
+
+
+def test_a_test_set_that_is_gone_is_neither_the_same_nor_another(store: Store) -> None:
+    first, second = a_result(store, "f"), a_result(store, "s", "moved.tsv")
+    shutil.rmtree(store.folder(Stage(TestSet("moved.tsv", "x")).identity))
+    comparison = compared(store, first, second)
+    assert (comparison.refusal, comparison.over_items) == ("", None)
+    assert comparison.over_seeds is not None
 
 
 def test_what_the_store_no_longer_holds_leaves_the_interval_over_seeds(store: Store, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from synthbench.errors import UserError
-from synthbench.own_tasks import TaskProvider
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.store import ArtifactDamagedError
 from synthbench.pipeline.results.item_noise import Scored, noise_of_rows
@@ -50,9 +49,10 @@ def items_of_two(
         measured = [*sides[0][key], *sides[1][key]]
         # A plug-in may be gone or take other settings by now, and an artifact may be damaged.
         with suppress(UserError, ValidationError, ArtifactDamagedError):
-            if _have_other_items(measured, artifacts):
+            are_same = _have_same_items(measured, artifacts)
+            if are_same is False:
                 others.add((frozenset(axes), task, evaluator, frozenset(each.row for each in measured)))
-            else:
+            elif are_same:
                 noise += noise_of_rows((dict(axes), task, evaluator), list(_scored(measured)), artifacts)
     return tuple(noise), frozenset(others)
 
@@ -81,22 +81,18 @@ def _evaluator(score: TaskScores) -> Evaluator:
     return evaluator
 
 
-def _have_other_items(measured: Sequence[_Measured], artifacts: Artifacts) -> bool:
-    """Tell whether the test sets are known to differ: in the stages that made them, and in content."""
+def _have_same_items(measured: Sequence[_Measured], artifacts: Artifacts) -> bool | None:
+    """Tell whether the test sets are the same: made by one stage, or of one content; None if unknown."""
     tasks = {_task_stage(each.score, artifacts) for each in measured}
-    if len(tasks) == 1 or "" in tasks:
-        return False
-    if issubclass(component("evaluators", measured[0].score.evaluator), TaskProvider):
+    if len(tasks) == 1:
         return True
-    return len({_content(identity, artifacts) for identity in tasks}) > 1
+    contents = {
+        artifacts.manifest(task).content_hash if artifacts.has_dataset(task) else "" for task in tasks
+    }
+    return None if "" in contents else len(contents) == 1
 
 
 def _task_stage(score: TaskScores, artifacts: Artifacts) -> str:
     """Return the identity of the stage that made the test set, "" if it is not known any more."""
     spec: dict[str, Any] = artifacts.record(score.stage).get("spec", {})
     return str(spec.get("inputs", {}).get("task", ""))
-
-
-def _content(identity: str, artifacts: Artifacts) -> str:
-    """Return the hash of a test set's records, or its stage's identity if the store no longer holds it."""
-    return artifacts.manifest(identity).content_hash if artifacts.has_dataset(identity) else identity
