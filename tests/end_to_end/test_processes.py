@@ -66,10 +66,17 @@ def _session(pid: int) -> int:
         return 0
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sign", "code", "jobs"),
+    [
+        (signal.SIGINT, 130, "2"),
+        (signal.SIGTERM, 143, "1"),
+        pytest.param(signal.SIGINT, 130, "1", marks=pytest.mark.experiments),
+        pytest.param(signal.SIGTERM, 143, "2", marks=pytest.mark.experiments),
+    ],
+)
 def test_an_interruption_says_so_and_leaves_a_store_to_go_on_with(
-    shared: Project, jobs: str, sign: signal.Signals, code: int
+    shared: Project, sign: signal.Signals, code: int, jobs: str
 ) -> None:
     arguments = ("run", "small.yaml", "--variant", "gold-only", "--jobs", jobs)
     process = shared.start(*arguments)

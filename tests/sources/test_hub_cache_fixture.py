@@ -77,6 +77,7 @@ def test_the_byte_level_tokenizers_lose_nothing(hub_cache: HubCache) -> None:
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
 
+@pytest.mark.experiments
 def test_another_process_loads_a_sentence_encoder(hub_cache: HubCache, tmp_path: Path) -> None:
     name = "sentence-transformers/all-MiniLM-L6-v2"
     hub_cache.add_model(name, COMMIT, tiny_sentence_transformer)

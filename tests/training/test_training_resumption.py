@@ -33,8 +33,9 @@ def _one_thread() -> Iterator[None]:
 # 26 and 10 steps in two epochs; saved after each fifth of them, and killed while the third is saved.
 @pytest.mark.parametrize(
     ("kind", "last", "torn"),
-    [("bi-encoder", 10, 16), pytest.param("simcse", 4, 6, marks=pytest.mark.experiments)],
+    [("bi-encoder", 10, 16), ("simcse", 4, 6)],
 )
+@pytest.mark.experiments
 def test_a_killed_training_ends_as_an_undisturbed_one(
     kind: str, last: int, torn: int, bert: Path, tmp_path: Path
 ) -> None:
