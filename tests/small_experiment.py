@@ -6,6 +6,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,6 +156,17 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tracker = MlflowTracker(tmp_path_factory.mktemp("tracking"))
     tracker._set_up_database()
     return tracker.own_database
+
+
+@pytest.fixture(scope="session")
+def finished_run(
+    tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path
+) -> tuple[Project, Called]:
+    """A project where the whole experiment has run in one piece; tests leave it as it is."""
+    project = new_project(tmp_path_factory.mktemp("finished"), bert)
+    project.home.mkdir()
+    shutil.copyfile(empty_database, project.home / "mlflow.db")
+    return project, project.call("run", project.file)
 
 
 @pytest.fixture

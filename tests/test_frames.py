@@ -2,13 +2,14 @@
 
 import contextlib
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from small_experiment import Project
+from small_experiment import Called, Project
 from wording import refused
 
 import synthbench
@@ -17,16 +18,14 @@ OWN_PLOT = Path(__file__).parent.parent / "examples" / "own_plot.py"
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, bert: Path, empty_database: Path) -> Project:
-    """A small experiment that was run on the command line."""
-    from small_experiment import new_project
-
-    project = new_project(tmp_path_factory.mktemp("frames"), bert)
-    project.home.mkdir()
-    (project.home / "mlflow.db").write_bytes(empty_database.read_bytes())
-    called = project.call("run", project.file)
+def finished(tmp_path_factory: pytest.TempPathFactory, finished_run: tuple[Project, Called]) -> Project:
+    """A small experiment that was run on the command line, with a store of its own for further parts."""
+    original, called = finished_run
     assert called.code == 0, called.err
-    return project
+    copy = tmp_path_factory.mktemp("frames")
+    for folder in (original.folder, original.home):
+        shutil.copytree(folder, copy / folder.name)
+    return Project(copy / original.folder.name, copy / original.home.name)
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from fakes import Lines, note_work
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.errors import UserError
+from synthbench.pipeline.engine import jobs as engine_jobs
 from synthbench.pipeline.engine.artifacts import write_dataset
 from synthbench.pipeline.engine.jobs import InProcess, Job, Outcome, executor
 from synthbench.pipeline.engine.runner import Report, Runner
@@ -206,5 +207,6 @@ def names_of_failed(report: Report) -> list[str]:
 
 
 def run_with_workers(root: Path) -> None:
-    """Keep two worker processes busy for a long time."""
+    """Keep two worker processes busy for a long time; they need nothing of what takes seconds to import."""
+    engine_jobs.PRELOADED = __name__
     carry_out(Store(root), *(stage(f"long {n}", behaviour="sleep 600") for n in range(2)), jobs=2)

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from small_experiment import Project, finished
+from small_experiment import Project
 from wording import refused, worded
 
 import synthbench
@@ -95,7 +95,7 @@ def test_a_file_elsewhere_is_not_allowed_with_the_folder_of_the_experiment(proje
 
 def test_the_method_makes_data_in_a_process_of_its_own(project: Project) -> None:
     project.change('"echo.py:Echo"', '"echo.py:Echo", times: 2')
-    called = finished(project.start("run", "small.yaml", "--allow-code", "--jobs", "2"))
+    called = project.call("run", "small.yaml", "--allow-code", "--jobs", "2")
     assert (called.code, called.errors) == (0, [])
     assert "generate echo.py:Echo" in " ".join(called.executed)
 
