@@ -2,15 +2,17 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.text import Text
 from pydantic import ValidationError
 from wording import refused
 
@@ -345,6 +347,51 @@ def test_where_names_would_hide_each_other_the_legend_has_them(dear_and_cheap: E
     assert [text.get_text() for text in panel.texts] == [str(number) for number in range(1, 13)]
     names = [text.get_text() for text in legend.get_legend().get_texts()]  # type: ignore[union-attr]
     assert names[:4] == ["1  plain", "2  waste", "3  good", "4  a-row-with-a-long-name-0"]
+
+
+def crowd_at(runs: tuple[RunResult, ...], budgets: Sequence[str]) -> Iterator[RunResult]:
+    """Twelve variants at each budget that cost and score the same."""
+    for budget in budgets:
+        for number in range(12):
+            for run in runs:
+                update = {
+                    "variant": f"a-row-with-a-long-name-{number}",
+                    "identity": f"{budget} {number} {run.seed}",
+                    "axes": {"budget": budget},
+                    "seconds": run.seconds * float(budget),
+                }
+                yield run.model_copy(update=update)
+
+
+@pytest.mark.usefixtures("style")
+def test_a_variant_has_the_same_number_at_every_point_of_the_grid(dear_and_cheap: ExperimentResult) -> None:
+    plain = tuple(run for run in dear_and_cheap.runs if run.variant == "plain")
+    runs = (*plain, *crowd_at(plain, ["10", "100"]))
+    found = frontier(Analysis(dear_and_cheap.model_copy(update={"runs": runs})))
+    assert found is not None
+    panel, legend = found.draw().axes
+    crowd = [str(number) for number in range(2, 14)]
+    assert Counter(text.get_text() for text in panel.texts) == Counter(["1", *crowd, *crowd])
+    names = [text.get_text() for text in legend.get_legend().get_texts()]  # type: ignore[union-attr]
+    assert {*names[:3]} == {"10", "100", "every budget"}
+    assert names[3:5] == ["1  plain", "2  a-row-with-a-long-name-0"]
+    assert names[-1] == "13  a-row-with-a-long-name-11"
+
+
+@pytest.mark.usefixtures("style")
+def test_in_a_crowd_numbers_stand_apart_and_lines_lead_to_their_points(
+    dear_and_cheap: ExperimentResult,
+) -> None:
+    plain = tuple(run for run in dear_and_cheap.runs if run.variant == "plain")
+    found = frontier(Analysis(dear_and_cheap.model_copy(update={"runs": tuple(crowd_at(plain, ["10"]))})))
+    assert found is not None
+    figure = found.draw()
+    figure.draw_without_rendering()
+    panel = figure.axes[0]
+    boxes = [Text.get_window_extent(text) for text in panel.texts]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    leaders = [text for text in panel.texts if text.arrow_patch is not None]  # type: ignore[attr-defined]
+    assert 0 < len(leaders) < len(panel.texts)
 
 
 @pytest.mark.usefixtures("style")

@@ -234,9 +234,10 @@ class Frontier:
     def draw(self, *, has_caption: bool = True) -> "Figure | None":
         """Return means with 95 % intervals over seeds against costs; None if no row can be drawn.
 
-        Points are named; where names would hide each other they are numbered, and named in the legend. Costs
-        that span more than a decade have a logarithmic scale, with 0 left of it. Points of the grid differ in
-        colour and marker, ceilings are diamonds. A hollow marker is a single value, without an interval. Call
+        Points are named; where names would hide each other they have their variant's number, with a line to
+        it where it is crowded, and the legend has the names. Costs that span more than a decade have a
+        logarithmic scale, with 0 left of it. Points of the grid differ in colour and marker, ceilings are
+        diamonds. A hollow marker is a single value, without an interval. Call
         it within `figure_style`.
         """
         if not any(panel.shown for panel in self.panels):
@@ -263,7 +264,7 @@ def frontier(analysis: Analysis) -> Frontier | None:
     rows = [(group, row) for group, of_group in enumerate(table.groups) for row in of_group.rows]
     price = wanted.hour_usd or 0.0
     panels = tuple(_panel(narrowed, rows, kind, price) for kind in dict.fromkeys(wanted.costs))
-    groups = tuple(values_text(group.rows[0].axes) for group in table.groups)
+    groups = tuple(values_text(group.rows[0].axes) or table.heading(group) for group in table.groups)
     notes = (
         *(note for note in table.figure_notes if note != NOT_SCORED),  # reasons are given for each row
         *(() if len(over) == 1 else (f"Score: mean of {', '.join(over)} per seed.",)),
@@ -354,10 +355,10 @@ def _prices(panels: Sequence[CostPanel], prices: Mapping[str, float]) -> Iterato
 
 def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure, float]":
     """Return the figure, and what the names of the panel that has the least room hide."""
-    rows = _rows_shown(found)
-    numbers = {row: str(number) for number, row in enumerate(rows, start=1)} if is_numbered else {}
+    labels = _labels_shown(found) if is_numbered else []
+    numbers = {label: str(number) for number, label in enumerate(labels, start=1)}
     texts = Texts(caption, [""] * len(found.panels), "", f"{found.score} {SCORE}", found.notes)
-    figure, panels = panels_figure(texts, _handles(found, numbers))
+    figure, panels = panels_figure(texts, _handles(found, numbers), is_large=is_numbered)
     width = figure.get_figwidth() / min(len(panels), 3) - AXIS_WIDTH
     for axes, panel in zip(panels, found.panels, strict=True):
         axes.set_xlabel(TITLES[panel.kind])
@@ -371,22 +372,22 @@ def _drawn(found: Frontier, caption: str, *, is_numbered: bool) -> "tuple[Figure
         axes.set_ylim(*limits)
     figure.draw_without_rendering()
     hidden = [
-        label_points(axes, _named(panel, numbers), _joint(axes, panel))
+        label_points(axes, _named(panel, numbers), _joint(axes, panel), with_leaders=is_numbered)
         for axes, panel in zip(panels, found.panels, strict=True)
     ]
     return figure, max(hidden)
 
 
-def _rows_shown(found: Frontier) -> list[str]:
-    """Return the names of all rows that are drawn in any panel, in the table's order."""
+def _labels_shown(found: Frontier) -> list[str]:
+    """Return the labels of all variants that are drawn in any panel, each once, in the table's order."""
     shown = {bought.name for panel in found.panels for bought, _, _ in panel.shown}
-    return [bought.name for bought in found.panels[0].rows if bought.name in shown]
+    return list(dict.fromkeys(each.row.label for each in found.panels[0].rows if each.name in shown))
 
 
 def _named(panel: CostPanel, numbers: dict[str, str]) -> list[Named]:
-    """Return what is written beside each point: variant or number."""
+    """Return what is written beside each point: variant or its number."""
     return [
-        Named(numbers.get(bought.name, bought.row.label), amount, cell.mean, cell.half_width or 0.0)
+        Named(numbers.get(bought.row.label, bought.row.label), amount, cell.mean, cell.half_width or 0.0)
         for bought, amount, cell in panel.shown
     ]
 
@@ -398,18 +399,19 @@ def _look(bought: Bought) -> Look:
 
 
 def _handles(found: Frontier, numbers: dict[str, str]) -> "list[Line2D]":
-    """Return the legend: rows by number, or the points of the grid, where there is one."""
+    """Return the legend: variants by number, and the points of the grid, where there are several."""
     rows = found.panels[0].rows
-    if numbers:
-        return [
-            _look(bought).handle(f"{numbers[bought.name]}  {bought.name}", has_line=False)
-            for bought in rows
-            if bought.name in numbers
-        ]
-    if len(found.groups) < 2:
-        return []
+    has_groups = len(found.groups) > 1
+    of_label = {bought.row.label: bought for bought in reversed(rows)}
+    variants = [
+        _look(of_label[label]).handle(f"{number}  {label}", has_line=False, has_marker=not has_groups)
+        for label, number in numbers.items()
+    ]
+    if not has_groups:
+        return variants
     first = {bought.group: bought for bought in rows if not bought.row.is_ceiling}
-    return [_look(bought).handle(found.groups[group], has_line=False) for group, bought in first.items()]
+    groups = [_look(bought).handle(found.groups[group], has_line=False) for group, bought in first.items()]
+    return [*groups, *variants]
 
 
 def _draw_points(axes: "Axes", panel: CostPanel) -> None:

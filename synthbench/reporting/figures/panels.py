@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 # Inches.
-PANEL_HEIGHT, AXIS_HEIGHT, HANDLE_WIDTH, AXIS_WIDTH = 1.6, 0.45, 0.55, 0.4
+PANEL_HEIGHT, LARGE_PANEL_HEIGHT = 1.6, 3.6
+AXIS_HEIGHT, HANDLE_WIDTH, AXIS_WIDTH = 0.45, 0.55, 0.4
 PANELS_PER_LINE = 3
 LEGEND_GAP = 0.12
 MARKER_SIZE = 4.0  # points
@@ -101,24 +102,28 @@ class Texts:
     notes: Sequence[str] = ()
 
 
-def panels_figure(texts: Texts, handles: "Sequence[Line2D]") -> "tuple[Figure, list[Axes]]":
+def panels_figure(
+    texts: Texts, handles: "Sequence[Line2D]", *, is_large: bool = False
+) -> "tuple[Figure, list[Axes]]":
     """Return a figure of empty panels, with the legend of these handles; call it within `figure_style`.
 
-    One panel is as wide as a paper's column, three are as wide as its text.
+    One panel is as wide as a paper's column, three are as wide as its text. `is_large` panels are higher, and
+    together always as wide as the text.
     """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     num_down = math.ceil(len(texts.titles) / PANELS_PER_LINE)
     num_across = math.ceil(len(texts.titles) / num_down)
-    width = min(NARROWEST + (num_across - 1) * (WIDEST - NARROWEST) / 2, WIDEST)
+    width = WIDEST if is_large else min(NARROWEST + (num_across - 1) * (WIDEST - NARROWEST) / 2, WIDEST)
     panel_width = width / num_across - AXIS_WIDTH / 2
     titles = [wrapped(title, panel_width) for title in texts.titles]
     frame = framed(texts.caption, texts.notes, width)
     num_columns = _legend_columns([str(handle.get_label()) for handle in handles], width)
     legend_height = _legend_height(len(handles), num_columns)
 
-    row_height = PANEL_HEIGHT + max(map(text_height, titles)) + AXIS_HEIGHT
+    panel_height = LARGE_PANEL_HEIGHT if is_large else PANEL_HEIGHT
+    row_height = panel_height + max(map(text_height, titles)) + AXIS_HEIGHT
     height = num_down * row_height + legend_height
     height += frame.height + LEGEND_GAP
     figure = Figure((width, height), layout=ConstrainedLayoutEngine(h_pad=0.05, hspace=0.03))

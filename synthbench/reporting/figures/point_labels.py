@@ -1,5 +1,6 @@
 """Put names beside the points of a panel so that they hide neither each other nor a point."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 GAP, MARKER = 3.5, 5.0
 SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (-1, 1), (1, -1), (-1, -1))
 """Sides of a point for its name, the best first: right, left, above, below, and the corners."""
+DISTANCES = (GAP, 10.0, 17.0, 25.0, 34.0, 44.0, 55.0)
+"""How far off a name may be; from the second on a line leads to its point."""
+LEADER_COLOUR, LEADER_WIDTH, LEADER_STEP = "#888888", 0.4, 1.5
 
 
 @dataclass(frozen=True)
@@ -47,30 +51,92 @@ class Named:
     half_width: float
 
 
-def label_points(panel: "Axes", points: Sequence[Named], line: Sequence[tuple[float, float]] = ()) -> float:
+@dataclass(frozen=True)
+class _Place:
+    """A side of a point, and how far off its name is there, in points."""
+
+    side: tuple[int, int]
+    distance: float
+
+    @property
+    def offset(self) -> tuple[float, float]:
+        """How far off the text begins; in a corner beside the point it may come nearer in height."""
+        across, up = self.side
+        is_near_corner = across != 0 and not self.has_leader
+        return across * self.distance, up * (0.5 if is_near_corner else self.distance)
+
+    @property
+    def has_leader(self) -> bool:
+        """Whether a line leads from the point to its name."""
+        return self.distance > GAP
+
+
+def label_points(
+    panel: "Axes",
+    points: Sequence[Named],
+    line: Sequence[tuple[float, float]] = (),
+    *,
+    with_leaders: bool = False,
+) -> float:
     """Write the names beside their points and return the area of what is hidden, in square points.
 
     The figure must have been laid out; names change nothing of that. Points are named one after the other,
     each where it hides the least of points, intervals, names before it, and of a line of level and upright
-    pieces from corner to corner.
+    pieces from corner to corner. `with_leaders` names may be further off, with a thin line to their point.
     """
     scale = POINTS_PER_INCH / panel.get_figure(root=True).dpi  # type: ignore[union-attr]
     room = Box(*(float(end) * scale for end in panel.get_window_extent().extents))
     corners = [tuple(panel.transData.transform(corner) * scale) for corner in line]
     taken = [_piece(*ends) for ends in pairwise(corners)]
     taken += [box for point in points for box in _drawn(panel, point, scale)]
+    names: list[Box] = []
     hidden = 0.0
     for point in points:
         x, y = (float(value) * scale for value in panel.transData.transform((point.x, point.y)))
-        width = text_width(point.text, SMALL_FONT_SIZE) * POINTS_PER_INCH
-        height = text_height(point.text, SMALL_FONT_SIZE) * POINTS_PER_INCH
-        boxes = [_beside(x, y, (width, height), side) for side in SIDES]
-        losses = [box.area - box.overlap(room) + sum(box.overlap(other) for other in taken) for box in boxes]
-        best = min(range(len(SIDES)), key=losses.__getitem__)
-        hidden += losses[best]
-        taken.append(boxes[best])
-        _write(panel, point, SIDES[best])
+        loss, place, boxes = _best_place(point.text, (x, y), (room, taken, names), with_leaders)
+        hidden += loss
+        names.append(boxes[0])
+        taken += boxes
+        _write(panel, point, place)
     return hidden
+
+
+def _best_place(
+    text: str, at: tuple[float, float], among: tuple[Box, Sequence[Box], Sequence[Box]], with_leaders: bool
+) -> tuple[float, _Place, list[Box]]:
+    """Return what a name hides where it hides the least, that place, and the boxes of text and leader.
+
+    Of places that hide as little the nearest one counts. Leaders may cross points and lines, but no name.
+    """
+    room, taken, names = among
+    size = (
+        text_width(text, SMALL_FONT_SIZE) * POINTS_PER_INCH,
+        text_height(text, SMALL_FONT_SIZE) * POINTS_PER_INCH,
+    )
+    found: list[tuple[float, _Place, list[Box]]] = []
+    for distance in DISTANCES if with_leaders else (GAP,):
+        for place in (_Place(side, distance) for side in SIDES):
+            box, leader = _beside(at, size, place), _leader(at, place)
+            loss = box.area - box.overlap(room) + sum(box.overlap(other) for other in taken)
+            loss += sum(piece.overlap(name) for piece in leader for name in names)
+            found.append((loss, place, [box, *leader]))
+        if min(found, key=_loss)[0] == 0.0:
+            break
+    return min(found, key=_loss)
+
+
+def _loss(found: tuple[float, _Place, list[Box]]) -> float:
+    return round(found[0], 6)
+
+
+def _leader(at: tuple[float, float], place: _Place) -> list[Box]:
+    """Return what the line from a point to its name takes, in small pieces; none beside the point."""
+    if not place.has_leader:
+        return []
+    across, up = place.offset
+    steps = int(math.hypot(across, up) / LEADER_STEP)
+    pieces = ((at[0] + across * n / steps, at[1] + up * n / steps) for n in range(2, steps))
+    return [Box(x - 0.5, y - 0.5, x + 0.5, y + 0.5) for x, y in pieces]
 
 
 def _drawn(panel: "Axes", point: Named, scale: float) -> list[Box]:
@@ -88,29 +154,32 @@ def _piece(one: tuple[float, float], other: tuple[float, float]) -> Box:
     return Box(left - 0.5, bottom - 0.5, right + 0.5, top + 0.5)
 
 
-def _beside(x: float, y: float, size: tuple[float, float], side: tuple[int, int]) -> Box:
-    """Return the box of a text of this size on a side of a point."""
-    width, height = size
-    to_side, up = _offset(side)
-    left = x + to_side - (0, width, width / 2)[(side[0] < 0) + 2 * (side[0] == 0)]
-    bottom = y + up - (0, height, height / 2)[(side[1] < 0) + 2 * (side[1] == 0)]
+def _beside(at: tuple[float, float], size: tuple[float, float], place: _Place) -> Box:
+    """Return the box of a text of this size at this place of a point."""
+    (width, height), (across, up) = size, place.side
+    to_side, upwards = place.offset
+    left = at[0] + to_side - (0, width, width / 2)[(across < 0) + 2 * (across == 0)]
+    bottom = at[1] + upwards - (0, height, height / 2)[(up < 0) + 2 * (up == 0)]
     return Box(left, bottom, left + width, bottom + height)
 
 
-def _offset(side: tuple[int, int]) -> tuple[float, float]:
-    """Return how far off a text begins; in a corner it may come nearer in height."""
-    across, up = side
-    return across * GAP, up * (GAP if across == 0 else 0.5)
-
-
-def _write(panel: "Axes", point: Named, side: tuple[int, int]) -> None:
+def _write(panel: "Axes", point: Named, place: _Place) -> None:
+    across, up = place.side
+    leader = {
+        "arrowstyle": "-",
+        "color": LEADER_COLOUR,
+        "linewidth": LEADER_WIDTH,
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
     text = panel.annotate(
         point.text,
         (point.x, point.y),
-        xytext=_offset(side),
+        xytext=place.offset,
         textcoords="offset points",
-        ha=("left", "right", "center")[(side[0] < 0) + 2 * (side[0] == 0)],
-        va=("bottom", "top", "center")[(side[1] < 0) + 2 * (side[1] == 0)],
+        ha=("left", "right", "center")[(across < 0) + 2 * (across == 0)],
+        va=("bottom", "top", "center")[(up < 0) + 2 * (up == 0)],
         size=SMALL_FONT_SIZE,
+        arrowprops={**leader, "shrinkA": 0, "shrinkB": 0} if place.has_leader else None,
     )
     text.set_in_layout(False)
