@@ -93,7 +93,7 @@ def label_points(
     hidden = 0.0
     for point in points:
         x, y = (float(value) * scale for value in panel.transData.transform((point.x, point.y)))
-        loss, place, boxes = _best_place(point.text, (x, y), (room, taken, names), with_leaders)
+        loss, place, boxes = _best_place(point.text, (x, y), (room, taken, names), with_leaders=with_leaders)
         hidden += loss
         names.append(boxes[0])
         taken += boxes
@@ -102,7 +102,7 @@ def label_points(
 
 
 def _best_place(
-    text: str, at: tuple[float, float], among: tuple[Box, Sequence[Box], Sequence[Box]], with_leaders: bool
+    text: str, at: tuple[float, float], among: tuple[Box, Sequence[Box], Sequence[Box]], *, with_leaders: bool
 ) -> tuple[float, _Place, list[Box]]:
     """Return what a name hides where it hides the least, that place, and the boxes of text and leader.
 
