@@ -9,8 +9,8 @@ TEST_ENV := OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false
 LOWEST := .venv-lowest/bin
 NEWEST := .venv-newest/bin
 
-# pip finds torch where its configuration says, such as among builds for the CPU. uv, which reads no
-# configuration of pip, installs the rest in seconds.
+# pip finds torch where its configuration says, such as among builds for the CPU. uv installs the rest in seconds. It
+# reads no configuration of pip, so pip takes over where uv finds no packages.
 PIP := pip install --quiet --disable-pip-version-check
 TORCH := $(shell grep "^torch==" constraints.txt)
 
@@ -108,7 +108,8 @@ constraints: $(INSTALLED)
 $(INSTALLED): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/$(PIP) -c constraints.txt torch uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt -e ".[dev]"
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt -e ".[dev]" || \
+		$(BIN)/$(PIP) -c constraints.txt -e ".[dev]"
 	touch $@
 
 ## clean: remove everything that make and the experiments made, the results too, but no file that git keeps
