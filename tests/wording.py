@@ -27,6 +27,10 @@ CHANGING = (
     (re.compile(r"(?<=-)\d{8}-\d{6}-\d+(?=\.log)"), "<when>"),
     (re.compile(r"(?<=batch_\d of )\d{4}-\d\d-\d\d"), "<date>"),
     (re.compile(r"(?<=process )\d+( on [^\s:,;]+)?"), "<pid>"),
+    # What other versions of libraries and of Python say, and the hash of the weights that they draw.
+    (re.compile(r"(?<=revision=)[0-9a-f]{64}"), "<hash>"),
+    (re.compile(r"(?<=device 'cuda:99' can't be used: ).*"), "<torch's words>"),
+    (re.compile(r"(?<=not JSON compliant): nan$"), ""),
 )
 
 

@@ -9,6 +9,8 @@ from contract.method_cases import METHOD_CASES, MethodCase
 from contract.stand_ins import Context
 
 import synthbench_augsbert.substitution
+import synthbench_gpl.method
+import synthbench_multicsr.writing
 from synthbench import labellers
 from synthbench.api import GenerationContext, Unit
 
@@ -31,6 +33,8 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a few records be several pieces of work."""
     monkeypatch.setattr(labellers, "BATCH_PAIRS", SMALL_BATCH)
     monkeypatch.setattr(synthbench_augsbert.substitution, "BATCH_PAIRS", SMALL_BATCH)
+    monkeypatch.setattr(synthbench_gpl.method, "AT_ONCE", SMALL_BATCH)
+    monkeypatch.setattr(synthbench_multicsr.writing, "AT_ONCE", SMALL_BATCH)
 
 
 def units(case: MethodCase, number: int, of: int) -> list[Unit]:
