@@ -206,8 +206,9 @@ class TableOptions(_Options):
     latex: LatexOptions = Field(LatexOptions(), description="how the LaTeX tables are set")
     compare_to: Annotated[Mapping[str, Names] | None, BeforeValidator(_compared_with_all)] = Field(
         None,
-        description="the row that all others at its point of the grid are compared with (`comparisons.*`); or"
-        " several, each with a list of the rows compared with it, [] for all; null: `baseline`",
+        description="the row that all others are compared with (`comparisons.*`), at the same point of the"
+        " grid unless it is shown once for all points; or several, each with a list of the rows compared with"
+        " it, [] for all; null: `baseline`",
     )
     shows: Mapping[str, Annotated[str, AfterValidator(_sentence)]] = Field(
         default_factory=dict,

@@ -94,6 +94,19 @@ def test_rows_are_compared_at_their_own_point_of_the_grid(
     assert found == [((("base", base),), (("base", base),)) for base in ("small", "large")]
 
 
+def test_a_baseline_that_is_shown_once_is_compared_at_every_point_of_the_grid(
+    make_runs: MakeRuns, make_result: MakeResult
+) -> None:
+    rows = [make_runs("silver", {"A": SILVER}, base=base) for base in ("small", "large")]
+
+    result = make_result(*rows, make_runs("gold", {"A": GOLD}), compare_to="gold")
+
+    found = Analysis(result).comparisons[0].comparisons
+    assert [(each.row.axes, each.baseline.axes) for each in found] == [
+        ((("base", base),), ()) for base in ("small", "large")
+    ]
+
+
 def test_same_seeds_are_paired_other_seeds_are_not(make: MakeResult) -> None:
     paired = only(make({"gold": GOLD, "silver": SILVER}))
     unpaired = only(make({"gold": GOLD, "silver": (*SILVER, 0.75)}))

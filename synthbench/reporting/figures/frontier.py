@@ -237,8 +237,7 @@ class Frontier:
         Points are named; where names would hide each other they have their variant's number, with a line to
         it where it is crowded, and the legend has the names. Costs that span more than a decade have a
         logarithmic scale, with 0 left of it. Points of the grid differ in colour and marker, ceilings are
-        diamonds. A hollow marker is a single value, without an interval. Call
-        it within `figure_style`.
+        diamonds. A hollow marker is a single value, without an interval. Call it within `figure_style`.
         """
         if not any(panel.shown for panel in self.panels):
             return None

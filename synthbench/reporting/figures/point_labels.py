@@ -180,6 +180,6 @@ def _write(panel: "Axes", point: Named, place: _Place) -> None:
         ha=("left", "right", "center")[(across < 0) + 2 * (across == 0)],
         va=("bottom", "top", "center")[(up < 0) + 2 * (up == 0)],
         size=SMALL_FONT_SIZE,
-        arrowprops={**leader, "shrinkA": 0, "shrinkB": 0} if place.has_leader else None,
+        arrowprops=leader if place.has_leader else None,
     )
     text.set_in_layout(False)

@@ -93,13 +93,14 @@ def compare(
 ) -> tuple[ColumnComparisons, ...]:
     """Return the comparisons of each column that has any, with p values adjusted for their number.
 
-    Rows are compared with baselines at their own point of the grid only. `wanted` maps each baseline to the
-    variants that are compared with it, () for all.
+    Rows are compared with baselines at their own point of the grid, and with one that is shown once for all
+    points. `wanted` maps each baseline to the variants that are compared with it, () for all.
     """
     points: dict[Coordinates, dict[RowKey, Runs]] = {}
     for key, runs in rows.items():
         points.setdefault(key.axes, {})[key] = runs
-    pairs = [pair for of_point in points.values() for pair in _pairs(of_point, wanted)]
+    once = points.get((), {})
+    pairs = [pair for of_point in points.values() for pair in _pairs(of_point, once, wanted)]
     found = (
         ColumnComparisons(source.column, _adjusted(_comparisons(source, pairs, rows, items)))
         for source in columns
@@ -107,13 +108,14 @@ def compare(
     return tuple(each for each in found if each.comparisons)
 
 
-def _pairs(rows: Rows, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[RowKey, RowKey]]:
-    """Yield rows with their baselines, among rows at one point of the grid."""
+def _pairs(rows: Rows, once: Rows, wanted: Mapping[str, Sequence[str]]) -> Iterator[tuple[RowKey, RowKey]]:
+    """Yield the rows at one point of the grid with their baselines, from there or shown `once` for all."""
     by_name = {key.variant: key for key in rows}
+    baselines = {key.variant: key for key in once} | by_name
     for baseline, names in wanted.items():
         for name in names or by_name:
-            if baseline in by_name and name in by_name and name != baseline:
-                yield by_name[name], by_name[baseline]
+            if baseline in baselines and name in by_name and name != baseline:
+                yield by_name[name], baselines[baseline]
 
 
 def _comparisons(
