@@ -4,7 +4,7 @@ The plain form: one call for one x1 and one label, the samples' regular and coun
 rows of one batch, a cache of keys and values, always all steps, and filters over the full vocabulary.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import torch
 from dino_setting import COUNTERLABELS, DECAY, STEPS, TOP_K, TOP_P
@@ -103,8 +103,20 @@ class PlainForward:
         self._cache.crop(-self._steps)
 
 
-def calls(sentences: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield what the plain form is called with: each sentence with each label."""
-    for sentence in sentences:
-        for label in COUNTERLABELS:
-            yield sentence, label
+class PlainReading:
+    """Reads a full batch of prompts with the model's own forward; their common beginning was read before."""
+
+    def __init__(self, model: PreTrainedModel, rows: int, shared_tokens: int, own_tokens: int) -> None:
+        self._model, self.rows, self._own_tokens = model, rows, own_tokens
+        self._ids = torch.randint(1000, (rows, shared_tokens + own_tokens), device=model.device)
+        self._cache = DynamicCache()
+        with torch.inference_mode():
+            model(input_ids=self._ids[:, :shared_tokens], past_key_values=self._cache, logits_to_keep=1)
+
+    @torch.inference_mode()
+    def read(self) -> None:
+        """Read what the prompts do not share; it leaves the cache again."""
+        with reading_in("fp32", self._model, self._model.device):
+            own = self._ids[:, -self._own_tokens :]
+            self._model(input_ids=own, past_key_values=self._cache, logits_to_keep=1)
+        self._cache.crop(-self._own_tokens)
