@@ -24,6 +24,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--renew", action="store_true", help="write what is pinned anew instead of comparing it")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import modules that hold nothing but heavy tests where these are left out."""
+    if config.option.markexpr != "not experiments" or not collection_path.name.startswith("test_"):
+        return None
+    return "\npytestmark = pytest.mark.experiments\n" in collection_path.read_text(encoding="utf-8") or None
+
+
 @pytest.fixture
 def real_data() -> Path:
     """The folder of real data sets that SYNTHBENCH_DATA names; without it the test is skipped."""

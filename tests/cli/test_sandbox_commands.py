@@ -148,6 +148,7 @@ def test_a_build_that_is_ended_ends_its_processes_and_leaves_no_checkpoints(
     assert ending == signal.SIGKILL or not list(tmp_path.iterdir())
 
 
+@pytest.mark.experiments
 def test_a_build_writes_what_ships_and_prints_its_figures(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

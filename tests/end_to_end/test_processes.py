@@ -78,7 +78,7 @@ def _session(pid: int) -> int:
 def test_an_interruption_says_so_and_leaves_a_store_to_go_on_with(
     shared: Project, sign: signal.Signals, code: int, jobs: str
 ) -> None:
-    arguments = ("run", "small.yaml", "--variant", "gold-only", "--jobs", jobs)
+    arguments = ("run", "small.yaml", "--variant", "gold-only", "--seeds", "0", "--jobs", jobs)
     process = shared.start(*arguments)
     with no_process_left(process):
         said = read_until(process, "running train gold-only seed 0")
@@ -89,7 +89,7 @@ def test_an_interruption_says_so_and_leaves_a_store_to_go_on_with(
     assert not [word for word in ("Traceback", "resource_tracker") if word in called.err]
     last = called.err.splitlines()[-1]
     assert last == f"interrupted; finished work is kept. To resume: synthbench {' '.join(arguments)}"
-    resumed = shared.call("run", "small.yaml", "--variant", "gold-only")
+    resumed = shared.call("run", "small.yaml", "--variant", "gold-only", "--seeds", "0")
     assert resumed.code == 0
     assert "waiting for" not in resumed.err
     assert not {"source gold", "source dev", "source test"} & set(resumed.executed)

@@ -50,6 +50,8 @@ def has_reconstructed_prompts(document: dict[str, Any]) -> bool:
 
 FILES = documents()
 
+pytestmark = pytest.mark.experiments
+
 
 def test_there_are_files_of_paper_size() -> None:
     assert {"table2_ablation", "dino_table1", "dino_table3", "dino_table5"} <= FILES.keys()
@@ -63,7 +65,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
 
 
-@pytest.mark.experiments
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     name: str, tmp_path: Path, home: Path, hub_cache: HubCache
@@ -102,7 +103,6 @@ def test_a_file_of_paper_size_runs_with_its_amounts_reduced(
     assert {commit for commit in commits if not any(commit in spec for spec in specs)} == set()
 
 
-@pytest.mark.experiments
 def test_gpl_on_scifact_runs_to_its_end_in_the_sandbox(tmp_path: Path, home: Path) -> None:
     project = Project(tmp_path, home)
     file = EXPERIMENTS / "gpl_scifact.yaml"

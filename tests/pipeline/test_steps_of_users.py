@@ -115,7 +115,7 @@ def test_a_step_with_a_model_is_a_stage_of_its_own(project: Project) -> None:
         '{step: "own.py:Dogless"}',
         '{step: "own.py:Dogless"}, {step: "own.py:Unlike"}, {step: sample, size: 1}',
     )
-    called = finished(project.start("run", "small.yaml"))
+    called = project.call("run", "small.yaml")
     assert (called.code, called.errors) == (0, []), called.err
     assert [line.split()[0] for line in called.executed] == [
         "source",

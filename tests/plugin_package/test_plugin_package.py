@@ -124,17 +124,18 @@ def test_every_fault_of_its_configuration_is_said_at_once(project: Project) -> N
 def test_it_runs_like_a_built_in_one_and_again_if_another_release_is_installed(
     project: Project, installed: Path, tmp_path: Path
 ) -> None:
-    called = finished(project.start("run", project.file, "--seeds", "0"))
+    only = ("--variant", "echo", "--seeds", "0")
+    called = finished(project.start("run", project.file, *only))
     assert (called.code, called.errors) == (0, [])
     assert "generate echo for echo seed 0" in called.executed
-    assert "| echo |" in tables(project, part="seeds-0")["table.md"].decode()
+    assert "| echo |" in tables(project, part="variant-echo+seeds-0")["table.md"].decode()
 
     shutil.copytree(installed, tmp_path / "newer")
     (info,) = (tmp_path / "newer").glob("*.dist-info")
     metadata = (info / "METADATA").read_text(encoding="utf-8")
     (info / "METADATA").write_text(metadata.replace("Version: 0.1.0", "Version: 0.2.0"), encoding="utf-8")
     newer = Project(project.folder, project.home, {"PYTHONPATH": str(tmp_path / "newer")})
-    planned = finished(newer.start("plan", project.file, "--seeds", "0")).out
+    planned = finished(newer.start("plan", project.file, *only)).out
     assert "synthbench-echo 0.1.0 -> 0.2.0" in " ".join(planned.split())
 
 
