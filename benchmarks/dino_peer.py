@@ -42,7 +42,6 @@ class PlainLoop:
                 attention_mask=mask,
                 position_ids=positions.clamp(min=0),
                 past_key_values=cache,
-                logits_to_keep=1,
             )
             chosen = self._choose(output.logits[:, -1])
             written.append(chosen)
@@ -104,19 +103,22 @@ class PlainForward:
 
 
 class PlainReading:
-    """Reads a full batch of prompts with the model's own forward; their common beginning was read before."""
+    """Reads a full batch of prompts with the model's own forward; their common beginning was read before.
+
+    Keys and values are all that it makes: the first logits belong to the decoding.
+    """
 
     def __init__(self, model: PreTrainedModel, rows: int, shared_tokens: int, own_tokens: int) -> None:
         self._model, self.rows, self._own_tokens = model, rows, own_tokens
         self._ids = torch.randint(1000, (rows, shared_tokens + own_tokens), device=model.device)
         self._cache = DynamicCache()
         with torch.inference_mode():
-            model(input_ids=self._ids[:, :shared_tokens], past_key_values=self._cache, logits_to_keep=1)
+            model.base_model(input_ids=self._ids[:, :shared_tokens], past_key_values=self._cache)
 
     @torch.inference_mode()
     def read(self) -> None:
         """Read what the prompts do not share; it leaves the cache again."""
         with reading_in("fp32", self._model, self._model.device):
             own = self._ids[:, -self._own_tokens :]
-            self._model(input_ids=own, past_key_values=self._cache, logits_to_keep=1)
+            self._model.base_model(input_ids=own, past_key_values=self._cache)
         self._cache.crop(-self._own_tokens)

@@ -120,6 +120,11 @@ def test_a_row_alone_is_told_nothing_about_leads(
             "not of generation.",
         ),
         (
+            ("training", "sample"),
+            "Data were generated with the same random numbers for all seeds: ± and bold include the noise of "
+            "training, not of generation.",
+        ),
+        (
             ("training", "generation"),
             "Data were generated anew for every seed: ± and bold include the noise of generation, too.",
         ),

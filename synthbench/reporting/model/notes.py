@@ -176,7 +176,9 @@ def _varied(analysis: Analysis, covers: str) -> Iterator[str]:
     if "generation" in result.varied and is_generated:
         yield f"Data were generated anew for every seed: {covers} the noise of generation, too."
     elif is_generated:
-        yield f"Data were generated once for all seeds: {covers} the noise of training, not of generation."
+        # A method may generate from records that are sampled for each seed.
+        once = "with the same random numbers" if "sample" in result.varied else "once"
+        yield f"Data were generated {once} for all seeds: {covers} the noise of training, not of generation."
     if "sample" in result.varied:
         yield f"Training data were sampled anew for every seed: {covers} the noise of sampling, too."
 
