@@ -90,7 +90,7 @@ def undisturbed(bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Undistu
 
 
 @pytest.mark.parametrize("kind", TRAINERS)
-@pytest.mark.parametrize("at", [0, 1, 3, 5])
+@pytest.mark.parametrize("at", [0, 3, *(pytest.param(at, marks=pytest.mark.experiments) for at in (1, 5))])
 def test_an_interrupted_training_ends_as_an_undisturbed_one(
     kind: str, at: int, bert: Path, tmp_path: Path, undisturbed: Undisturbed
 ) -> None:
