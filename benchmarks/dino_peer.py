@@ -5,6 +5,7 @@ rows of one batch, a cache of keys and values, always all steps, and filters ove
 """
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 
 import torch
 from dino_setting import COUNTERLABELS, DECAY, STEPS, TOP_K, TOP_P
@@ -81,12 +82,14 @@ class PlainLoop:
 class PlainForward:
     """Decodes a full batch of rows with the model's own forward and cache; tokens are given, not chosen.
 
-    Its linear layers multiply with the library that the engine's do.
+    `as_engine`: its linear layers multiply with the library that the engine's do, not with torch's default.
     """
 
-    def __init__(self, model: PreTrainedModel, rows: int, prompt_tokens: int, steps: int) -> None:
+    def __init__(
+        self, model: PreTrainedModel, rows: int, prompt_tokens: int, steps: int, *, as_engine: bool
+    ) -> None:
         self._model, self._prompt_tokens, self.row_tokens = model, prompt_tokens, rows * steps
-        self._steps = steps
+        self._steps, self._as_engine = steps, as_engine
         self._ids = torch.randint(1000, (rows, prompt_tokens), device=model.device)
         self._cache = DynamicCache()
         with torch.inference_mode():
@@ -95,7 +98,7 @@ class PlainForward:
     @torch.inference_mode()
     def decode(self) -> None:
         """Run the steps that follow the prompts, which stay in the cache between calls."""
-        with reading_in("fp32", self._model, self._model.device):
+        with reading_in("fp32", self._model, self._model.device) if self._as_engine else nullcontext():
             for step in range(self._steps):
                 ids = self._ids[:, step % self._prompt_tokens, None]
                 self._model(input_ids=ids, past_key_values=self._cache)
@@ -105,7 +108,7 @@ class PlainForward:
 class PlainReading:
     """Reads a full batch of prompts with the model's own forward; their common beginning was read before.
 
-    Keys and values are all that it makes: the first logits belong to the decoding.
+    It makes keys and values alone, since the first logits belong to decoding, and multiplies as the engine does.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int, shared_tokens: int, own_tokens: int) -> None:
