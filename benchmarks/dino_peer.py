@@ -108,7 +108,7 @@ class PlainForward:
 class PlainReading:
     """Reads a full batch of prompts with the model's own forward; their common beginning was read before.
 
-    It makes keys and values alone, since the first logits belong to decoding, and multiplies as the engine does.
+    It makes keys and values alone, since the first logits belong to decoding; it multiplies as the engine.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int, shared_tokens: int, own_tokens: int) -> None:
