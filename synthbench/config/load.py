@@ -1,14 +1,12 @@
 """From an experiment file, a profile and overrides to a validated Experiment, or to all its faults."""
 
-import itertools
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from synthbench.config.chains import ancestors_of
-from synthbench.config.documents import Document, expand_dotted, merge, read_document
+from synthbench.config.candidates import candidates_of, check_candidates
+from synthbench.config.documents import Document, read_document
 from synthbench.config.environment_checks import (
     IN_FILE,
     check_data_folder,
@@ -46,8 +44,6 @@ if TYPE_CHECKING:
     from synthbench.reporting.published import PublishedValue
 
 MOST_TRAININGS = 20_000
-SELECTED_FROM = ("data", "train")
-"""The sections that `select` may range over."""
 
 
 def load_experiment(file: Path, overrides: Overrides | None = None, *, with_data: bool = False) -> Experiment:
@@ -263,7 +259,7 @@ class _Loader:
         candidates: list[Candidate] = []
         of_file = self.file_rows.get(row.label)
         is_of_file = of_file is not None and of_file.document.data == document.data
-        for chosen, candidate in _candidates(document, problems, MOST_ROWS // self.num_rows):
+        for chosen, candidate in candidates_of(document, problems, MOST_ROWS // self.num_rows):
             substitute = self.changes.substitute
             judged = substitute_oracle(candidate, substitute.oracle)
             substituted = substitute_models(judged, substitute, problems)
@@ -279,7 +275,7 @@ class _Loader:
         if candidates[0].chosen:
             ranged = {path: list(values) for path, values in document.data["select"]["over"].items()}
             parameters = {**parameters, **ranged}
-            _check_candidates(document, candidates, problems)
+            check_candidates(document, candidates, problems)
         return Variant(row.name, row.axes, tuple(candidates), parameters, is_of_file)
 
     def _files(
@@ -338,72 +334,6 @@ class _Loader:
                 message = f"no such variant in {self.file}{did_you_mean(name, names)}"
                 self.problems.note(Fault("", f"--variant {name}", message))
         return with_starts(rows, wanted)
-
-
-def _candidates(
-    document: Document, problems: Problems, most: int
-) -> Iterator[tuple[dict[str, Any], Document]]:
-    """Yield each combination of the values that `select` ranges over with its run; {} and the run without.
-
-    More than `most` combinations are a problem, and none is yielded.
-    """
-    over = document.data.get("select")
-    over = over.get("over") if isinstance(over, dict) else None
-    if not (isinstance(over, dict) and all(isinstance(v, list) and v for v in over.values())):
-        over = {}
-    known = [path for path in over if _is_path(document, path, problems)]
-    location = document.location(("select", "over"))
-    number = math.prod(len(over[path]) for path in known)
-    if number > most:
-        many = f"{number:,} combinations in each row; at most {MOST_ROWS:,} in all rows together are tried"
-        problems.add(document, ("select", "over"), many)
-        return
-    for values in itertools.product(*(over[path] for path in known)):
-        chosen = dict(zip(known, values, strict=True))
-        patch = expand_dotted(Document(chosen, {(): location, **{(path,): location for path in chosen}}))
-        yield chosen, merge(document, patch)
-
-
-def _is_path(document: Document, path: str, problems: Problems) -> bool:
-    """Tell whether a path leads into a section that the run has, and note the problem if not."""
-    section, *inner = path.split(".")
-    data = document.data.get("data")
-    parts = [f"data.{name}" for name in data] if isinstance(data, dict) else []
-    if section == "evaluate":
-        problems.add(document, ("select",), "ranges over data and train only, not over evaluate")
-        return False
-    named = ".".join((section, *inner[:1])) if section == "data" else section
-    known = [*parts, "train"]
-    is_whole_part = section == "data" and len(inner) == 1
-    if inner and (named in known or is_whole_part):
-        return True
-    message = f"'{path}' is no setting of this run{did_you_mean(named, [k for k in known if k != named])}"
-    problems.add(document, ("select", "over", path), message)
-    return False
-
-
-def _check_candidates(document: Document, candidates: Sequence[Candidate], problems: Problems) -> None:
-    first = candidates[0].config
-    if first.selection is None:
-        problems.add(document, ("select",), "needs train.selection: candidates are compared on dev")
-    if any(candidate.config.selection != first.selection for candidate in candidates):
-        problems.add(document, ("select",), "candidates must have the same train.selection")
-    _check_parts_of_all(document, candidates[0], problems)
-
-
-def _check_parts_of_all(document: Document, candidate: Candidate, problems: Problems) -> None:
-    """Require that no candidate has dev data or audited data of its own."""
-    config = candidate.config
-    selecting = ancestors_of(config.selection.parts if config.selection else (), config.parts)
-    audited = ancestors_of({audit.part for audit in config.audits}, config.parts)
-    for path in candidate.chosen:
-        part = path.split(".")[1] if path.startswith("data.") else ""
-        if part in selecting:
-            message = f"changes part '{part}', whose dev split selects; candidates need the same dev data"
-            problems.add(document, ("select", "over", path), message)
-        if part in audited:
-            message = f"changes part '{part}', which is audited; audit it in rows of one candidate"
-            problems.add(document, ("select", "over", path), message)
 
 
 def _without_equal(variants: Sequence[Variant], kept: Sequence[str]) -> tuple[list[Variant], list[str]]:
