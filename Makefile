@@ -14,7 +14,7 @@ NEWEST := .venv-newest/bin
 PIP := pip install --quiet --disable-pip-version-check
 TORCH := $(shell grep "^torch==" constraints.txt)
 
-.PHONY: test-lowest test-newest quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs site constraints clean
+.PHONY: test-lowest test-newest test-machines test-used quickstart test test-experiments test-properties wording golden check check-latex check-page bench docs site constraints clean
 
 ## quickstart: set everything up and compare the methods on a small generated world
 quickstart: $(INSTALLED)
@@ -50,6 +50,15 @@ test-experiments: $(INSTALLED)
 ## test-properties: look for examples that break a stated property, others each time
 test-properties: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/pytest -q -n 2 --dist load -m "hypothesis and not experiments" --hypothesis-profile search
+
+## test-machines: the numeric tests on other instruction sets and threads, the rest as another user (an hour)
+test-machines: $(INSTALLED)
+	$(BIN)/python tests/machines.py
+
+## test-used: the tests in a clone in which the README's, the tutorial's and the site's commands were run
+test-used: quickstart site
+	test -e my_study || $(BIN)/python website/commands.py docs/tutorial.md
+	$(MAKE) test
 
 ## wording: pin the messages that tests look at as they are worded now
 wording: $(INSTALLED)

@@ -17,7 +17,7 @@ settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("search", max_examples=1_000, deadline=None)
 settings.load_profile("steady")
 
-pytest_plugins = ["disks", "hub_cache", "small_experiment", "wording"]
+pytest_plugins = ["disks", "hub_cache", "small_experiment", "tracked_only", "wording"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -4,7 +4,7 @@ A block of code after `<!-- run -->` is run; `<!-- run: heavy -->` marks minutes
 line is a command, and what follows is its standard output; "..." stands for any lines. A block without
 `$` is a list of commands that must succeed. `<!-- append to FILE -->` appends a block to a file. All
 blocks of a page act one after another in one folder, which has the repository's experiments, examples
-and published tables.
+and published tables. `python website/commands.py PAGE` runs a page's commands in the present folder.
 """
 
 import os
@@ -169,3 +169,9 @@ def renewed(text: str, folder: Path, *, with_heavy: bool) -> str:
 def _fresh(command: str, shown: str | None, actual: str) -> str:
     shown = shown or ""
     return f"$ {command}\n{shown if is_same(shown, actual) else shortened(shown, actual)}"
+
+
+if __name__ == "__main__":
+    for page in sys.argv[1:]:
+        for command, _, output in outcomes(blocks_of(Path(page).read_text(encoding="utf-8")), Path.cwd()):
+            print(f"$ {command}\n{output}")

@@ -1,6 +1,7 @@
 """The list of reports in docs/gallery.md, made of reports/ and the experiments' own descriptions."""
 
 import re
+import subprocess
 from pathlib import Path
 
 from synthbench.yaml_loading import load_yaml
@@ -15,9 +16,15 @@ def with_reports(text: str, root: Path = ROOT) -> str:
 
 
 def _reports(pattern: str, root: Path) -> str:
-    folders = [table.parent for table in sorted(root.glob("reports/*/table.md"))]
-    chosen = [each for each in folders if re.fullmatch(pattern, each.name)]
+    chosen = [each for each in _recorded(root) if re.fullmatch(pattern, each.name)]
     return "".join(_report(each, root) for each in chosen)
+
+
+def _recorded(root: Path) -> list[Path]:
+    """Return the folders of reports that git keeps: those of runs in this clone are nobody else's."""
+    command = ["git", "ls-files", "--", "reports/*/table.md"]
+    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    return sorted((root / table).parent for table in listed.splitlines() if table.count("/") == 2)
 
 
 def _report(folder: Path, root: Path) -> str:

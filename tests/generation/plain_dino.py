@@ -35,25 +35,28 @@ def next_distribution(
 
     `regular` and `counters` are token ids of the prompts; `eos` the tokens that are never written.
     """
-    p = _probabilities(model, regular, written, eos)
+    logits = torch.stack([next_logits(model, [*prompt, *written]) for prompt in (regular, *counters)])
+    return distribution(logits, decay, top_k, top_p, eos)
+
+
+def distribution(
+    logits: torch.Tensor, decay: float, top_k: int | None, top_p: float | None, eos: Sequence[int]
+) -> dict[int, float]:
+    """Return the probability of each token, from what the model says after each prompt.
+
+    `logits` are in double precision, shape (prompts, vocabulary), the regular prompt's first.
+    """
+    p, *others = logits.index_fill(1, torch.tensor(eos, dtype=torch.long), -math.inf).softmax(-1)
     q = torch.zeros_like(p)
-    for counter in counters:
-        q = torch.maximum(q, _probabilities(model, counter, written, eos))
+    for other in others:
+        q = torch.maximum(q, other)
     delta = p - q
     penalised = p * torch.exp(decay * delta).clamp(min=SMALLEST_FACTOR)
     weights = torch.where(delta < 0, penalised, p)
     scores = torch.log(weights / weights.sum())[None]
-    ids = torch.tensor([[*regular, *written]])
+    ids = torch.zeros(1, 1, dtype=torch.long)
     if top_k is not None:
         scores = TopKLogitsWarper(top_k)(ids, scores)
     if top_p is not None:
         scores = TopPLogitsWarper(top_p)(ids, scores)
     return {token: chance for token, chance in enumerate(scores.softmax(-1)[0].tolist()) if chance > 0}
-
-
-def _probabilities(
-    model: Any, prompt: Sequence[int], written: Sequence[int], eos: Sequence[int]
-) -> torch.Tensor:
-    logits = next_logits(model, [*prompt, *written])
-    logits[list(eos)] = -math.inf
-    return logits.softmax(-1)
