@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from synthbench.training.losses import CachedContrastiveLoss, ContrastiveLoss
 
 ROWS, DIMENSION, TEMPERATURE = 5, 4, 0.2
+MODEL: nn.Module = nn.Sequential(nn.Identity())
 
 
 def columns() -> list[Tensor]:
@@ -20,9 +21,9 @@ def columns() -> list[Tensor]:
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 4, 5, 8])
 def test_a_shorter_last_chunk_weighs_by_its_records(chunk_size: int) -> None:
     whole, parts = columns(), columns()
-    loss = ContrastiveLoss(nn.Identity(), TEMPERATURE).compute_loss_from_embeddings(whole, torch.zeros(0))  # type: ignore[arg-type]
+    loss = ContrastiveLoss(MODEL, TEMPERATURE).compute_loss_from_embeddings(whole, torch.zeros(0))
     loss.backward()
-    cached = CachedContrastiveLoss(nn.Identity(), TEMPERATURE, 0.0, chunk_size)  # type: ignore[arg-type]
+    cached = CachedContrastiveLoss(MODEL, TEMPERATURE, 0.0, chunk_size)
     chunks = [list(column.split(chunk_size)) for column in parts]
     found = cached.calculate_loss(chunks, with_backward=True)
     assert float(found) == pytest.approx(float(loss.detach()), abs=1e-6)
