@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synthbench.errors import UserError, in_one_line
 from synthbench.models import reference, word_vectors
+from synthbench.models.completeness import weights_complete
 from synthbench.models.precision import Precision
 from synthbench.terminal import quiet_transformers
 from synthbench.user_files import GivenName, read_json_object
@@ -30,7 +31,8 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
     from safetensors import SafetensorError
 
     try:
-        yield
+        with weights_complete(model):
+            yield
     except (UnpicklingError, EOFError, TypeError) as error:
         if isinstance(error, TypeError) and not any(Path(folder).rglob(PICKLED)):
             raise

@@ -1,0 +1,42 @@
+"""open-compass/opencompass #2583: a service that always answers 429 or 500 is asked for ever; the key is logged.
+
+Attempts are bounded for each request, what failed is counted as a failure, and no message holds the key.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from faulty_server import error, faulty_server
+
+from synthbench.errors import UserError
+from synthbench.llm import connection
+from synthbench.llm.client import ChatClient
+from synthbench.llm.endpoint import Account, Endpoint, Pacing
+from synthbench.llm.ledger import entries
+from synthbench.llm.requests import ChatRequest
+
+KEY = "sk-very-private-2583"
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_service_that_never_answers_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
+    monkeypatch.setattr(connection, "LONGEST_BACKOFF", 0.001)
+    monkeypatch.setenv("SYNTHBENCH_TEST_LLM_KEY", KEY)
+    request = ChatRequest("r", ({"role": "user", "content": "text"},), {})
+    with faulty_server(lambda number, body: error(status, f"no, {KEY}")) as server:
+        pacing = Pacing(concurrency=1, tries=3)
+        endpoint = Endpoint("mine", server.base_url, "model", "SYNTHBENCH_TEST_LLM_KEY", pacing)
+        said: list[str] = []
+        try:
+            said += [each.failure for each in ChatClient(endpoint, tmp_path, Account("study", "s")).answers([request])]
+        except UserError as refusal:
+            said += refusal.messages
+    assert said
+    assert KEY not in " ".join(said)
+    assert len(server.bodies) == 3
+    assert set(server.keys) == {f"Bearer {KEY}"}
+    assert KEY not in json.dumps([str(each) for each in entries(tmp_path)])

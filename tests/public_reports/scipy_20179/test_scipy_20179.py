@@ -1,0 +1,33 @@
+"""scipy/scipy #20179: a paired t-test of equal samples has the p value NaN, and one of a constant gain 0.
+
+Coarse scores come out equal by chance. Without noise between seeds nothing is said of the difference: no p value
+that is NaN, no certainty, no bold.
+"""
+
+import pytest
+
+from synthbench.reporting.statistics.differences import Sample, effect_size, holm, leads, over_seeds
+
+SEEDS = (0, 1, 2)
+ROW = Sample((0.71, 0.74, 0.78), seeds=SEEDS)
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.02])
+def test_rows_that_differ_by_the_same_for_each_seed_lead_by_nothing_known(gain: float) -> None:
+    other = Sample(tuple(value - gain for value in ROW.values), seeds=SEEDS)
+    assert over_seeds(ROW, other) is None
+    assert not leads(ROW, other)
+
+
+def test_a_difference_with_noise_has_its_p_value() -> None:
+    other = Sample((0.60, 0.66, 0.64), seeds=SEEDS)
+    found = over_seeds(ROW, other)
+    assert found is not None
+    # By hand: gains 0.11 0.08 0.14, t = 0.11 / (0.03 / sqrt 3) = 6.351 with 2 degrees of freedom.
+    assert found.p_value == pytest.approx(0.0239, abs=1e-4)
+    assert holm([found.p_value, 1.0]) == pytest.approx((2 * found.p_value, 1.0))
+
+
+def test_equal_rows_without_noise_have_no_effect_size() -> None:
+    alike = Sample((0.7, 0.7, 0.7), seeds=SEEDS)
+    assert effect_size(alike, alike) is None

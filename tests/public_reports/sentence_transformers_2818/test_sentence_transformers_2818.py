@@ -1,0 +1,50 @@
+"""huggingface/sentence-transformers #2818: a text that is the positive of two questions is mined as a negative.
+
+The same text is no negative of a question that it answers, however many records hold it, by either miner.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from synthbench.data.records import Pair, Triplet
+from synthbench.plugins import StepContext
+from synthbench.preparing.mining import MineNegatives
+
+PAIRS = [
+    ("What is the capital of France?", "Paris"),
+    ("What is the capital of Germany?", "Berlin"),
+    ("What is the capital of Italy?", "Rome"),
+    ("What is the first name of Paris Hilton?", "Paris"),
+    ("What is the capital of Italy?", "Rome, of course"),
+    ("Is Paris or Rome the capital of Italy?", "Rome"),
+]
+
+
+class Letters:
+    """Counts letters: enough to have neighbours."""
+
+    def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([[text.lower().count(chr(97 + n)) + 0.1 for n in range(26)] for text in sentences], np.float32)
+
+
+class Context:
+    def encoder(self, need: str) -> Letters:
+        return Letters()
+
+    def count_dropped(self, reason: str, number: int) -> None: ...
+
+
+@pytest.mark.parametrize("miner", [{"encoder": {"base": {"model": "any"}}}, {"miner": "bm25"}])
+def test_no_positive_of_a_question_is_its_negative(miner: dict[str, Any]) -> None:
+    records = [Pair(id=str(n), anchor=anchor, positive=positive) for n, (anchor, positive) in enumerate(PAIRS)]
+    step = MineNegatives.model_validate({"number": 2, **miner})
+    found = [one for one in step.apply(records, cast("StepContext", Context())) if isinstance(one, Triplet)]
+    assert found
+    answers = {anchor: {positive for of, positive in PAIRS if of == anchor} for anchor, _ in PAIRS}
+    for one in found:
+        assert answers[one.anchor].isdisjoint(one.negatives)
+        assert len(set(one.negatives)) == len(one.negatives)
