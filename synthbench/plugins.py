@@ -406,6 +406,10 @@ class Trainer(Component, ABC):
         """Whether it obeys the context's `temperatures`; some losses have one, others have none."""
         return False
 
+    def pair_readers(self) -> Mapping[str, bool]:
+        """Return the keys of models that read two texts together, and whether one needs a head of its own."""
+        return {}
+
     def obstacle(self, kind: RecordKind) -> str:
         """Return why it can't learn from records of this kind, with what can; "" if it can."""
         return ""

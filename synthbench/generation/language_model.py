@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.errors import UserError
 from synthbench.models import reference
-from synthbench.models.pretrained import loading_errors
+from synthbench.models.facts import TOKENIZER_FILES, Facts, facts_of
+from synthbench.models.loading import check_vocabulary, loading_errors, weights_in
 from synthbench.models.warm import loaded
 from synthbench.runtime import device_name, use_threads
 from synthbench.terminal import quiet_transformers
@@ -20,14 +21,12 @@ if TYPE_CHECKING:
 
     from synthbench.runtime import Runtime
 
-TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
 LENGTH_LIMITS = ("max_position_embeddings", "sliding_window", "window_size")
 ARCHITECTURES = {
     "causal": "AutoModelForCausalLM",
     "masked": "AutoModelForMaskedLM",
     "seq2seq": "AutoModelForSeq2SeqLM",
 }
-DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 class NamedLanguageModel(BaseModel):
@@ -82,12 +81,11 @@ class NamedLanguageModel(BaseModel):
         return loaded(f"{kind} {folder} {dtype} {device}", load)
 
     def _model(self, folder: str, kind: str, dtype: str) -> Any:  # noqa: ANN401 - transformers is untyped
-        import torch
         import transformers
 
         with quiet_transformers(), loading_errors(self.model, folder):
             loaded: Any = getattr(transformers, ARCHITECTURES[kind]).from_pretrained(
-                folder, dtype=getattr(torch, DTYPES[dtype]), output_loading_info=True
+                folder, **weights_in(dtype), output_loading_info=True
             )
         model, report = loaded
         if report["missing_keys"]:

@@ -1,6 +1,6 @@
 """The cross-encoder: both sentences are read together, which is slow and accurate."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field, field_validator
 
@@ -41,6 +41,10 @@ class CrossEncoder(TrainingSettings):
         if fault := base.why_no_pair_reader():
             raise ValueError(fault)
         return base
+
+    def pair_readers(self) -> Mapping[str, bool]:
+        """Return the base, unless a hidden layer takes the place of its head."""
+        return {} if self.hidden_size is not None else {"base": False}
 
     def why_no_start(self) -> str:
         """Return why it can't start from a trained model: a new head would replace the trained one."""
