@@ -112,7 +112,9 @@ def whose_code_runs(variants: Iterable[Variant]) -> Iterator[str]:
 
 
 def what_is_rounded(variants: Iterable[Variant]) -> Iterator[str]:
-    """Yield a note on each model that encodes or scores in less than single precision, with the rows."""
+    """Yield a note on each model in less than single precision, weights or products, with the rows."""
+    for (model, dtype), names in _rows_by_model(variants, "dtype").items():
+        yield f"{model} has its weights in {dtype}: {names}."
     for (model, precision), names in _rows_by_model(variants, "precision").items():
         yield f"{model} encodes and scores in {precision}: {names}."
 

@@ -156,8 +156,8 @@ def check_outputs(name: str, outputs: int | None) -> None:
     """Raise UserError if a head has more outputs than a pair's score takes; None: it has no head."""
     if outputs not in (None, 1):
         raise UserError(
-            f"{name}: its head has {outputs} outputs, since it classifies; a cross-encoder has one. Take a"
-            " checkpoint without a head, or with one output; `train.hidden_size` puts a new head on this one"
+            f"{name}: its head has {outputs} outputs, since it classifies; a cross-encoder has one. To train,"
+            " take a checkpoint without a head, or let `train.hidden_size` put a new one on this"
         )
 
 

@@ -192,6 +192,15 @@ class Pretrained(BaseModel):
         return reference.fingerprint(self.model, self.revision)
 
 
+def pretrained_in(settings: object) -> Iterator[Pretrained]:
+    """Yield every model that a plug-in's settings name."""
+    if isinstance(settings, Pretrained):
+        yield settings
+    elif isinstance(settings, BaseModel):
+        for name in type(settings).model_fields:
+            yield from pretrained_in(getattr(settings, name))
+
+
 def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransformer":
     """Load or build the encoder; `seed` governs what the checkpoint does not hold.
 

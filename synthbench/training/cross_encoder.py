@@ -84,5 +84,5 @@ class CrossEncoder(TrainingSettings):
             model = build_with_hidden_layer(self.base, self.hidden_size, context.seed, device)
 
         summary = fit(Job(model, BINARY_CROSS_ENTROPY.loss(model), table), self, context)
-        save_model(model, context.output, self.base.precision)
+        save_model(model, context.output, self.base.precision, self.base.dtype)
         return summary
