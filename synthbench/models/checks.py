@@ -1,5 +1,8 @@
 """Whether a base can be used as a file asks, by its description alone: nothing is loaded."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from synthbench.errors import UserError
 from synthbench.models.facts import TOKENIZER_FILES, Facts
 from synthbench.models.loading import (
@@ -10,7 +13,7 @@ from synthbench.models.loading import (
     too_many_tokens,
     without_padding,
 )
-from synthbench.models.pretrained import Pretrained
+from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained
 
 
 def check_files(base: Pretrained) -> None:
@@ -62,7 +65,7 @@ def check_pair_reader(base: Pretrained, *, needs_head: bool = False) -> None:
 
 
 def stored_otherwise(base: Pretrained) -> str:
-    """Return the dtype in which the model would be loaded by itself, "" if that is the one asked for or unknown.
+    """Return the dtype in which the model would load by itself; "" if fp32, unknown, or given by the file.
 
     Until November 2026 it was the one that trained and encoded. The hub is asked for a description that
     the local cache lacks; if it does not answer, fp32 is assumed.
@@ -75,3 +78,25 @@ def stored_otherwise(base: Pretrained) -> str:
         return ""
     stored = None if facts is None else facts.dtype
     return "" if stored in (None, "fp32") else str(stored)
+
+
+def prompts_of_rankings(base: Pretrained) -> Mapping[str, Any] | None:
+    """Return what the model reads before queries and passages by prompts, or modules, of its own.
+
+    None if it reads them as it did before November 2026, when rankings asked the library for the default
+    prompt alone. The hub is asked as `stored_otherwise` asks it.
+    """
+    if base.prompts is not None or not base.has_layers:
+        return None
+    try:
+        facts = base.facts(asks=True)
+    except UserError:
+        return None
+    if facts is None:
+        return None
+    own = {QUERY: "", PASSAGE: "", **facts.prompts}
+    default = own.get(facts.default_prompt or "", "")
+    before = (default, own[PASSAGE] if facts.default_prompt == QUERY else default)
+    if (own[QUERY], own[PASSAGE]) == before and not facts.routes_tasks:
+        return None
+    return {QUERY: own[QUERY], PASSAGE: own[PASSAGE], **({"routed": True} if facts.routes_tasks else {})}

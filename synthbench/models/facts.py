@@ -14,9 +14,9 @@ from synthbench.user_files import read_json_object
 
 CONFIG, MODULES, SETTINGS = "config.json", "modules.json", "config_sentence_transformers.json"
 TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
-FROM_PADDING = frozenset(
-    "camembert data2vec-text ibert lilt longformer luke mpnet roberta roberta-prelayernorm xlm-roberta"
-    " xlm-roberta-xl xmod".split()
+_FROM_PADDING = frozenset(
+    {"camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "mpnet", "roberta"}
+    | {"roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"}
 )
 """Architectures whose positions are counted from the padding token's id on."""
 _LEARNED = frozenset({"albert", "bert", "big_bird", "distilbert", "electra", "gpt2"})
@@ -33,8 +33,8 @@ _DTYPES = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": 
 _LAYER_COUNTS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
 """What architectures call the number of their layers; transformers knows it as the first."""
 _ALIKE = frozenset(
-    "bert camembert deberta deberta-v2 distilbert electra gpt2 llama mistral mpnet qwen2 qwen3 roberta"
-    " xlm-roberta".split()
+    {"bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "gpt2", "llama", "mistral"}
+    | {"mpnet", "qwen2", "qwen3", "roberta", "xlm-roberta"}
 )
 """Architectures whose layers all have the same tensors."""
 
@@ -53,11 +53,13 @@ class Facts:
     is_transformer: bool = True
     saved_as: str = ""
     """Which class of sentence-transformers saved it; "" if none did, or an old one."""
+    routes_tasks: bool = False
+    """Whether it reads queries and passages by different modules."""
 
     @cached_property
     def weights(self) -> Mapping[str, Tensor]:
         """Names, dtypes and shapes of the weights; {} without safetensors."""
-        return tensors(self.folder)
+        return tensors(self.folder) or tensors(self.folder, "**/*")
 
     @property
     def kind(self) -> str:
@@ -66,7 +68,7 @@ class Facts:
 
     @property
     def dtype(self) -> str | None:
-        """In which dtype transformers loads the model unless told otherwise: as configured, else as stored."""
+        """The dtype in which transformers loads the model unless told otherwise: configured, else stored."""
         given = self.config.get("dtype") or self.config.get("torch_dtype")
         if isinstance(given, str):
             name = given.removeprefix("torch.")
@@ -102,17 +104,21 @@ class Facts:
     def positions(self) -> int | None:
         """How many tokens have a position; None if positions are computed, or nothing is known."""
         padding = self.config.get("pad_token_id")
-        first = (padding if isinstance(padding, int) else 1) + 1 if self.kind in FROM_PADDING else 0
+        first = (padding if isinstance(padding, int) else 1) + 1 if self.kind in _FROM_PADDING else 0
         first = 2 if self.kind in _TWO_BEFORE else first
-        rows = [each.shape[0] for name, each in self.weights.items() if name.endswith(_POSITIONS) and each.shape]
-        if not rows and not self.weights and self.kind in FROM_PADDING | _LEARNED:
+        rows = [
+            each.shape[0] for name, each in self.weights.items() if name.endswith(_POSITIONS) and each.shape
+        ]
+        if not rows and not self.weights and self.kind in _FROM_PADDING | _LEARNED:
             rows = [_first_count(self.config, ("max_position_embeddings", "n_positions")) or 0]
         return min(rows) - first if rows and min(rows) > first else None
 
     @property
     def vocabulary(self) -> int | None:
         """How many tokens have a vector."""
-        rows = [each.shape[0] for name, each in self.weights.items() if name.endswith(_EMBEDDINGS) and each.shape]
+        rows = [
+            each.shape[0] for name, each in self.weights.items() if name.endswith(_EMBEDDINGS) and each.shape
+        ]
         return min(rows, default=None) or _first_count(self.config, ("vocab_size",))
 
     @property
@@ -177,7 +183,9 @@ def facts_in(folder: Path) -> Facts | None:
 
     Raises UserError if this is no JSON object.
     """
-    files = sorted(file for pattern in ("*.json", "*/config.json", "*.safetensors") for file in folder.glob(pattern))
+    files = sorted(
+        file for pattern in ("*.json", "*/config.json", "*.safetensors") for file in folder.glob(pattern)
+    )
     key = tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
     if key not in _known:
         _known[key] = _read(folder)
@@ -194,7 +202,9 @@ def _read(folder: Path) -> Facts | None:
     is_transformer = not modules or str(first.get("type")).rpartition(".")[2] == "Transformer"
     own = settings if settings.get("model_type", "SentenceTransformer") == "SentenceTransformer" else {}
     prompts = own.get("prompts")
-    named = {str(name): str(text or "") for name, text in prompts.items()} if isinstance(prompts, dict) else {}
+    named = (
+        {str(name): str(text or "") for name, text in prompts.items()} if isinstance(prompts, dict) else {}
+    )
     default = own.get("default_prompt_name")
     if not (config or modules):
         return None
@@ -205,7 +215,14 @@ def _read(folder: Path) -> Facts | None:
         default if isinstance(default, str) else None,
         is_transformer,
         str(settings.get("model_type") or ""),
+        any(_routes(each) for each in modules),
     )
+
+
+def _routes(module: Mapping[str, Any]) -> bool:
+    given = module.get("kwargs")
+    takes_task = isinstance(given, list) and "task" in given
+    return takes_task or str(module.get("type")).rpartition(".")[2] == "Router"
 
 
 def _modules(folder: Path) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ _DTYPES = {"F64": "fp64", "F32": "fp32", "F16": "fp16", "BF16": "bf16"}
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor of a checkpoint; its dtype is "fp32", "bf16" ..., else safetensors' own name in lower case."""
+    """One tensor of a checkpoint; its dtype is fp32, bf16 ..., else safetensors' own name in lower case."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -26,13 +26,13 @@ class Tensor:
         return self.dtype.startswith(("fp", "bf", "f8"))
 
 
-def tensors(folder: Path) -> Mapping[str, Tensor]:
+def tensors(folder: Path, files: str = "*") -> Mapping[str, Tensor]:
     """Return the tensors in all safetensors files of a folder, by name; {} if it has none.
 
     A file without a readable header counts as missing: who loads it gets the loader's error.
     """
     found: dict[str, Tensor] = {}
-    for file in sorted(folder.glob("*.safetensors")):
+    for file in sorted(folder.glob(f"{files}.safetensors")):
         found.update(_of_file(file))
     return found
 

@@ -54,9 +54,9 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
 
 
 def check_weights(name: str, facts: "Facts", num_layers: int | None) -> None:
-    """Raise UserError if the weights are quantised, or lack some of the first `num_layers` layers (None: all).
+    """Raise UserError if the weights are quantised, or lack what the first `num_layers` layers hold.
 
-    transformers would draw what is missing at random.
+    None: all layers. transformers would draw what is missing at random.
     """
     if facts.quantisation:
         raise UserError(
@@ -80,7 +80,7 @@ def put_into(model: "nn.Module", dtype: Dtype) -> None:
 
 
 def check_vocabulary(name: str, tokenizer: object, model: "nn.Module | None") -> None:
-    """Refuse a tokenizer without words, as transformers makes one, and one with tokens that have no vector."""
+    """Refuse a tokenizer without words, as transformers makes one, or with tokens that have no vector."""
     from transformers import PreTrainedTokenizerBase
 
     if not isinstance(tokenizer, PreTrainedTokenizerBase):

@@ -345,7 +345,7 @@ def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "Sentenc
 
 def _transformer_of(model: "SentenceTransformer | CrossEncoder") -> "nn.Module":
     """Return the transformers model within, the first module if there is none."""
-    return getattr(model[0], "model", model[0])  # type: ignore[no-any-return]
+    return getattr(model[0], "model", model[0])
 
 
 def with_modules(model: "SentenceTransformer", modules: "Iterable[nn.Module]") -> "SentenceTransformer":

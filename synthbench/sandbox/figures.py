@@ -111,7 +111,10 @@ def _mean_embeddings(folder: Path, texts: Sequence[str]) -> "NDArray[np.float32]
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder, dtype="float32").eval()
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder, dtype="float32").eval(),
+    )
     parts = []
     with torch.inference_mode():
         for start in range(0, len(texts), PAIRS_AT_ONCE):

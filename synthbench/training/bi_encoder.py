@@ -110,5 +110,10 @@ class BiEncoder(TrainingSettings):
             model = with_adapters(model, self.lora, context.seed)
 
         summary = fit(Job(model, objective.loss(model), table), self, context)
-        save_model(model if self.lora is None else merged(model), context.output, self.base.precision, self.base.dtype)
+        save_model(
+            model if self.lora is None else merged(model),
+            context.output,
+            self.base.precision,
+            self.base.dtype,
+        )
         return summary

@@ -1,7 +1,8 @@
-"""huggingface/sentence-transformers #3773: since transformers 5 a checkpoint trains in the dtype it is stored in.
+"""huggingface/sentence-transformers #3773: a checkpoint trains in the dtype it is stored in.
 
-In half precision small updates round away. Here every model is loaded in fp32 unless the file gives another
-`dtype`: what trains, what is compared and what is saved. A base that is stored in fp32 keeps its identity.
+So it is since transformers 5, and in half precision small updates round away. Here every model is loaded in
+fp32 unless the file gives another `dtype`: what trains, what is compared and what is saved. A base that is
+stored in fp32 keeps its identity.
 """
 
 import json
@@ -200,7 +201,9 @@ def test_a_training_is_that_of_an_fp32_copy(
 def _weights(folder: Path) -> dict[str, Any]:
     from safetensors.numpy import load_file
 
-    return {f"{file.name}/{n}": a for file in folder.rglob("*.safetensors") for n, a in load_file(file).items()}
+    return {
+        f"{file.name}/{n}": a for file in folder.rglob("*.safetensors") for n, a in load_file(file).items()
+    }
 
 
 def test_small_steps_move_all_weights_unless_the_file_asks_for_half(saved: Saved, tmp_path: Path) -> None:
@@ -211,7 +214,8 @@ def test_small_steps_move_all_weights_unless_the_file_asks_for_half(saved: Saved
         folder = _trained(BiEncoder(base=base, max_steps=10, batch_size=8), tmp_path / dtype)
         name = "encoder.layer.0.attention.self.query.weight"
         before, after = (
-            AutoModel.from_pretrained(path, dtype=torch.float32).state_dict()[name] for path in (saved("bf16"), folder)
+            AutoModel.from_pretrained(path, dtype=torch.float32).state_dict()[name]
+            for path in (saved("bf16"), folder)
         )
         return float((before != after).float().mean())
 
@@ -237,7 +241,9 @@ def test_only_a_base_that_was_computed_otherwise_has_another_identity(saved: Sav
     assert not stored_otherwise(half.model_copy(update={"static": True}))
     assert len({_identity(half), _identity(half.model_copy(update={"dtype": "bf16"}))}) == 2
     guided = LibraryLoss(name="gist", guide=half)
-    assert Train("bi-encoder", BiEncoder(base=full, loss=guided), 0).config()["stored_in"] == {half.model: "bf16"}
+    assert Train("bi-encoder", BiEncoder(base=full, loss=guided), 0).config()["stored_in"] == {
+        half.model: "bf16"
+    }
     # transformers obeys the configuration before the weights.
     shutil.copytree(saved("bf16"), tmp_path / "copy")
     settings = json.loads((tmp_path / "copy/config.json").read_text())
