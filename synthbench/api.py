@@ -48,6 +48,7 @@ from synthbench.models.interfaces import (
     encoded_batches,
     finite_scores,
     of_passages,
+    of_queries,
     symmetric_scores,
 )
 from synthbench.models.pretrained import Pretrained
@@ -156,6 +157,7 @@ __all__ = [
     "looks_like_a_refusal",
     "nearest_by_words",
     "of_passages",
+    "of_queries",
     "parsed_settings",
     "path_of",
     "progress_task",

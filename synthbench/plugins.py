@@ -73,6 +73,10 @@ class Component(BaseModel):
         """
         return {}
 
+    def table_notes(self) -> Iterable[str]:
+        """Return the notes below every table of such data, a sentence each."""
+        return ()
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -248,10 +252,6 @@ class Method(Component, ABC):
         """Return the requests and tokens that generating would take, from the same amounts; None: unknown."""
         return None
 
-    def table_notes(self) -> Iterable[str]:
-        """Return the notes below every table of such data, a sentence each."""
-        return ()
-
     @abstractmethod
     def generate(
         self, sources: Mapping[str, SyntheticDataset], context: GenerationContext
@@ -269,6 +269,8 @@ class Step(Component, ABC):
     """Kinds of records that it can be applied to."""
     uses_llm: ClassVar[bool] = False
     """Whether it asks an LLM, which the experiment must then name (`llm:`)."""
+    reads_queries: ClassVar[bool] = False
+    """Whether its encoders read queries and passages (`of_queries`, `of_passages`)."""
     scores_triplets: ClassVar[bool | None] = None
     """Whether its triplets have a teacher's scores (True) or none (False); None: as before it, or unknown."""
 
@@ -323,10 +325,6 @@ class Step(Component, ABC):
     def remark(self, before: Sequence[Record], after: Sequence[Record]) -> str:
         """Return what people should know of the outcome beyond the number of records, "" if nothing."""
         return ""
-
-    def table_notes(self) -> Iterable[str]:
-        """Return the notes below every table of such data, a sentence each."""
-        return ()
 
     @property
     def is_plain(self) -> bool:
@@ -405,6 +403,10 @@ class Trainer(Component, ABC):
     def takes_temperatures(self) -> bool:
         """Whether it obeys the context's `temperatures`; some losses have one, others have none."""
         return False
+
+    def pair_readers(self) -> Mapping[str, bool]:
+        """Return the keys of models that read two texts together, and whether one needs a head of its own."""
+        return {}
 
     def obstacle(self, kind: RecordKind) -> str:
         """Return why it can't learn from records of this kind, with what can; "" if it can."""

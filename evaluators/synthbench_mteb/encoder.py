@@ -2,18 +2,22 @@
 
 from typing import TYPE_CHECKING, Any
 
-from synthbench.api import Encoder, of_passages
+from synthbench.api import Encoder, of_passages, of_queries
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 
+_READERS = {"query": of_queries, "document": of_passages}
+"""By mteb's types of prompts."""
+
+
 class EncoderForMTEB:
     """Satisfies mteb's EncoderProtocol; similarity is cosine, as in all evaluators of encoders.
 
-    Documents of retrieval and reranking are read after the prompt of passages, all else after that of
-    queries, for a model that has them.
+    Queries and documents of retrieval and reranking are read after the model's prompts for them, all else
+    after its default.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -33,11 +37,9 @@ class EncoderForMTEB:
         **kwargs: Any,  # noqa: ANN401
     ) -> "NDArray[np.float32]":
         """Return one row for each text of the batches."""
-        from mteb.types import PromptType
-
         texts = [text for batch in inputs for text in batch["text"]]
-        encoder = of_passages(self._encoder) if prompt_type == PromptType.document else self._encoder
-        return encoder.encode(texts)
+        reader = _READERS.get(prompt_type)
+        return (self._encoder if reader is None else reader(self._encoder)).encode(texts)
 
     def similarity(self, embeddings1: Any, embeddings2: Any) -> Any:  # noqa: ANN401 - arrays of any library
         """Return the cosines of all rows with all rows."""

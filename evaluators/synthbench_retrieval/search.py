@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from synthbench.api import Encoder, RetrievalText, UserError, of_passages
+from synthbench.api import Encoder, RetrievalText, UserError, of_passages, of_queries
 from synthbench_retrieval import Retrieval
 from synthbench_retrieval.measures import DEPTH
 
@@ -29,7 +29,7 @@ def nearest(
     """
     ordered = sorted(passages, key=lambda passage: passage.id, reverse=True)
     corpus = _vectors(of_passages(model), ordered, task)
-    asked = _prepared(_vectors(model, queries, task), settings)
+    asked = _prepared(_vectors(of_queries(model), queries, task), settings)
     names = np.array([passage.id for passage in ordered])
     own = {passage.id.removeprefix("passage/"): row for row, passage in enumerate(ordered)}
     for start in range(0, len(queries), QUERIES_AT_ONCE):

@@ -32,12 +32,15 @@ def validate(
 
     Computes and writes nothing, and asks no hub.
     """
+    from synthbench.config.described_models import described_models
     from synthbench.config.load import load_experiment
     from synthbench.config.precisions import check_precisions
 
     allow_code_beside(file, allow_code)
     experiment = load_experiment(file, overrides(profile, assignments, variant, seeds, data), with_data=True)
     check_precisions(experiment)
+    for line in described_models(experiment):
+        print(line)
     for note in (*experiment.notes, *experiment.remarks):
         print(f"note: {note}")
     seeds_used = f"seed{'' if len(experiment.seeds) == 1 else 's'} {', '.join(map(str, experiment.seeds))}"

@@ -61,11 +61,13 @@ def plan(
 
     Computes nothing.
     """
+    from synthbench.config.described_models import described_models
     from synthbench.config.load import load_experiment
     from synthbench.config.precisions import check_precisions
     from synthbench.pipeline.engine.plan import row_statuses, statuses
     from synthbench.pipeline.engine.stores import open_store
     from synthbench.pipeline.planning import make_outline
+    from synthbench.pipeline.results.collect import prompt_notes
 
     machines = _machines(gpu, gpus, gpu_price)
     allow_code_beside(file, allow_code)
@@ -75,7 +77,7 @@ def plan(
     found = statuses(planned, store)
     if machines is None and any(status.is_to_run for status in found):
         check_precisions(experiment)
-    for line in (store_line(), *opening(experiment)):
+    for line in (store_line(), *opening(experiment), *described_models(experiment)):
         print(line)
     if machines is None:
         _print_totals(found, planned.experiment.runtime, store)
@@ -91,7 +93,7 @@ def plan(
         _print_costs(found, store)
     for line in _not_at_hand(planned.not_at_hand):
         print(line)
-    for note in (*planned.experiment.notes, *planned.experiment.remarks):
+    for note in (*planned.experiment.notes, *prompt_notes(planned), *planned.experiment.remarks):
         print(f"note: {note}")
     for task in planned.missing_tasks:
         print(f"note: {task}: no data found, left out")

@@ -14,6 +14,7 @@ from synthbench.config.schema import SeedOptimizationSection
 from synthbench.data.records import RecordKind
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import NamedLanguageModel
+from synthbench.models.checks import check_files, check_layers, check_length, check_pair_reader
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_files import ALLOWED, may_run_code
 from synthbench.plugin_loading import component
@@ -82,7 +83,22 @@ class ComponentParser:
                 except UserError as error:
                     self.problems.add_error(document, (*inner, key), error)
                     break
+            else:
+                self._check_pair_reader(known, base, document, inner)
         return parsed, known
+
+    def _check_pair_reader(
+        self, plugin: object, base: Pretrained | NamedLanguageModel, document: Document, path: KeyPath
+    ) -> None:
+        """Note why a model can't read pairs, where a trainer needs one that does."""
+        if not (isinstance(plugin, Trainer) and isinstance(base, Pretrained)):
+            return
+        needs_head = plugin.pair_readers().get(str(path[-1]))
+        try:
+            if needs_head is not None:
+                check_pair_reader(base, needs_head=needs_head)
+        except UserError as error:
+            self.problems.add_error(document, (*path, "model"), error)
 
     def method(
         self,
@@ -420,7 +436,9 @@ def _checks(model: Pretrained | NamedLanguageModel) -> Iterator[tuple[Callable[[
     """Yield what can be looked at without loading a model, and the key that is at fault if it fails."""
     yield model.check_folder, "model"
     if isinstance(model, Pretrained):
-        yield model.check_layers, "num_layers"
+        yield partial(check_layers, model), "num_layers"
+        yield partial(check_length, model), "max_length"
+        yield partial(check_files, model), "model"
         yield partial(_check_code, model), "trust_remote_code"
 
 

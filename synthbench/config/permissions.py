@@ -94,7 +94,7 @@ def what_runs(experiment: Experiment) -> Iterator[str]:
     Models whose own code runs are among them.
     """
     configs = (candidate.config for variant in experiment.variants for candidate in variant.candidates)
-    plugins = [plugin for config in configs for plugin in _plugins(config)]
+    plugins = [plugin for config in configs for plugin in plugins_of(config)]
     files = {file_of(type(plugin).__module__) for plugin in plugins} - {None}
     yield from (f"runs code: {file}" for file in sorted(map(str, files)))
     models = {model for plugin in plugins for model, _ in _models_with(plugin, "trust_remote_code")}
@@ -112,7 +112,9 @@ def whose_code_runs(variants: Iterable[Variant]) -> Iterator[str]:
 
 
 def what_is_rounded(variants: Iterable[Variant]) -> Iterator[str]:
-    """Yield a note on each model that encodes or scores in less than single precision, with the rows."""
+    """Yield a note on each model in less than single precision, weights or products, with the rows."""
+    for (model, dtype), names in _rows_by_model(variants, "dtype").items():
+        yield f"{model} has its weights in {dtype}: {names}."
     for (model, precision), names in _rows_by_model(variants, "precision").items():
         yield f"{model} encodes and scores in {precision}: {names}."
 
@@ -121,7 +123,7 @@ def _rows_by_model(variants: Iterable[Variant], key: str) -> dict[tuple[str, Any
     """Return the rows of each model for which this key is given, with its value."""
     rows: dict[tuple[str, Any], dict[str, None]] = {}
     for variant in variants:
-        plugins = (plugin for candidate in variant.candidates for plugin in _plugins(candidate.config))
+        plugins = (plugin for candidate in variant.candidates for plugin in plugins_of(candidate.config))
         for model in (model for plugin in plugins for model in _models_with(plugin, key)):
             rows.setdefault(model, {})[variant.label] = None
     return {model: ", ".join(names) for model, names in rows.items()}
@@ -186,11 +188,11 @@ def named_files(
         elif in_data_folder and roots.data is not None:
             yield from _existing(roots.data)
     for config in configs:
-        yield from (path for plugin in _plugins(config) for path in _of_settings(plugin))
+        yield from (path for plugin in plugins_of(config) for path in _of_settings(plugin))
     yield from (path for other in others for path in _of_settings(other))
 
 
-def _plugins(config: RunConfig) -> list[Any]:
+def plugins_of(config: RunConfig) -> list[Any]:
     """Return the components of a run that its file names; None stands for none."""
     plugins: list[Any] = [part.method for part in config.parts]
     steps = [step.plugin for part in config.parts for step in part.prepare]

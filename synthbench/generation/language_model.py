@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from synthbench.errors import UserError
 from synthbench.models import reference
-from synthbench.models.pretrained import loading_errors
+from synthbench.models.facts import TOKENIZER_FILES, Facts, facts_of
+from synthbench.models.loading import Dtype, check_vocabulary, loading_errors, weights_in
 from synthbench.models.warm import loaded
 from synthbench.runtime import device_name, use_threads
 from synthbench.terminal import quiet_transformers
@@ -20,14 +21,12 @@ if TYPE_CHECKING:
 
     from synthbench.runtime import Runtime
 
-TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
 LENGTH_LIMITS = ("max_position_embeddings", "sliding_window", "window_size")
 ARCHITECTURES = {
     "causal": "AutoModelForCausalLM",
     "masked": "AutoModelForMaskedLM",
     "seq2seq": "AutoModelForSeq2SeqLM",
 }
-DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 
 
 class NamedLanguageModel(BaseModel):
@@ -44,6 +43,10 @@ class NamedLanguageModel(BaseModel):
     revision: str | None = Field(
         None, pattern=r"^[0-9a-f]{40}$", description="full commit hash of a hub model; null: its main branch"
     )
+
+    def facts(self) -> Facts | None:
+        """Return what the checkpoint says of itself, None if it is not at hand."""
+        return facts_of(self.model, self.revision)
 
     def fingerprint(self) -> dict[str, str]:
         """Return {model: commit or content hash}; raises UserError if the model can't be found."""
@@ -64,7 +67,7 @@ class NamedLanguageModel(BaseModel):
                 f"{self.model}: no tokenizer in {folder}: looked for {', '.join(TOKENIZER_FILES)}"
             )
 
-    def _loaded(self, runtime: "Runtime", kind: str, dtype: str) -> "tuple[Any, PreTrainedTokenizerBase]":
+    def _loaded(self, runtime: "Runtime", kind: str, dtype: Dtype) -> "tuple[Any, PreTrainedTokenizerBase]":
         """Load a model of `ARCHITECTURES`, ready to compute on the runtime's device, and its tokenizer.
 
         Raises UserError if the model can't be found or loaded, or has no tokenizer.
@@ -76,18 +79,18 @@ class NamedLanguageModel(BaseModel):
         def load() -> "tuple[Any, PreTrainedTokenizerBase]":
             tokenizer = self._tokenizer(folder)
             model = self._model(folder, kind, dtype)
+            check_vocabulary(self.model, tokenizer, model)
             model.requires_grad_(requires_grad=False)
             return model.to(device).eval(), tokenizer
 
         return loaded(f"{kind} {folder} {dtype} {device}", load)
 
-    def _model(self, folder: str, kind: str, dtype: str) -> Any:  # noqa: ANN401 - transformers is untyped
-        import torch
+    def _model(self, folder: str, kind: str, dtype: Dtype) -> Any:  # noqa: ANN401 - transformers is untyped
         import transformers
 
         with quiet_transformers(), loading_errors(self.model, folder):
             loaded: Any = getattr(transformers, ARCHITECTURES[kind]).from_pretrained(
-                folder, dtype=getattr(torch, DTYPES[dtype]), output_loading_info=True
+                folder, **weights_in(dtype), output_loading_info=True
             )
         model, report = loaded
         if report["missing_keys"]:

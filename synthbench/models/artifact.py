@@ -2,9 +2,8 @@
 
 `model.json` is {"kind": "encoder" | "pair_scorer", "pretrained": null | the fields of Pretrained}; the
 subfolder `model` is there unless the model is a pretrained one as it is. A trained model whose code came
-with its base has "trust_remote_code": true, too, and one that encodes or scores in another precision than
-fp32 has that as "precision". A scorer without any model has its
-name as "baseline" instead.
+with its base has "trust_remote_code": true, too; another "dtype" of its weights, or "precision" in which it
+encodes or scores, than fp32 is there. A scorer without any model has its name as "baseline" instead.
 """
 
 import json
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from synthbench.errors import UserError
 from synthbench.models import reference, word_vectors
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
+from synthbench.models.loading import Dtype
 from synthbench.models.precision import Precision, check_precision
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.models.warm import loaded
@@ -29,15 +29,19 @@ if TYPE_CHECKING:
 
 DESCRIPTION_FILE = "model.json"
 CHECKPOINT_FOLDER = "model"
-RUNS_CODE, PRECISION = "trust_remote_code", "precision"
+RUNS_CODE, PRECISION, DTYPE = "trust_remote_code", "precision", "dtype"
+_NOTED = (RUNS_CODE, PRECISION, DTYPE)
 
 
 def save_model(
-    model: "SentenceTransformer | CrossEncoder", folder: Path, precision: Precision = "fp32"
+    model: "SentenceTransformer | CrossEncoder",
+    folder: Path,
+    precision: Precision = "fp32",
+    dtype: Dtype = "fp32",
 ) -> None:
     """Save a trained model, pooling or head included, into `folder`, which must exist.
 
-    `precision` is that in which it will encode or score.
+    `precision` is that in which it will encode or score, `dtype` that of its weights.
     """
     from sentence_transformers import CrossEncoder
 
@@ -46,7 +50,8 @@ def save_model(
     is_pair_scorer = isinstance(model, CrossEncoder)
     kind = ModelKind.PAIR_SCORER if is_pair_scorer else ModelKind.ENCODER
     noted = {RUNS_CODE: True} if model.trust_remote_code else {}
-    _describe(folder, kind, None, **noted, **({} if precision == "fp32" else {PRECISION: precision}))
+    rounded = {name: given for name, given in ((DTYPE, dtype), (PRECISION, precision)) if given != "fp32"}
+    _describe(folder, kind, None, **noted, **rounded)
 
 
 def save_untrained(base: Pretrained, folder: Path, kind: ModelKind = ModelKind.ENCODER) -> None:
@@ -137,7 +142,7 @@ def base_of(folder: Path) -> Pretrained:
     """Return the model as a base: the checkpoint of the artifact, or the pretrained model that it is."""
     pretrained = _description(folder)["pretrained"]
     if pretrained is None:
-        noted = {key: value for key, value in _description(folder).items() if key in (RUNS_CODE, PRECISION)}
+        noted = {key: value for key, value in _description(folder).items() if key in _NOTED}
         return Pretrained(model=str((folder / CHECKPOINT_FOLDER).absolute()), **noted)
     return Pretrained.model_validate(pretrained)
 

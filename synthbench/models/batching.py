@@ -81,6 +81,26 @@ def default_prompt(model: "BaseModel") -> str | None:
     return prompt
 
 
+def prompt_of_queries(model: "BaseModel") -> str | None:
+    """Return what the library's `encode_query` puts before a text."""
+    return _prompt_named(model, ("query",))
+
+
+def prompt_of_passages(model: "BaseModel") -> str | None:
+    """Return what the library's `encode_document` puts before a text."""
+    return _prompt_named(model, ("document", "passage", "corpus"))
+
+
+def _prompt_named(model: "BaseModel", names: Sequence[str]) -> str | None:
+    found = next((name for name in names if name in model.prompts), None)
+    return default_prompt(model) if found is None else model.prompts[found]
+
+
+def routes_tasks(model: "BaseModel") -> bool:
+    """Tell whether the model reads queries and passages by different modules, or may."""
+    return "task" in model.get_model_kwargs()
+
+
 def takes_token_batches(model: "BaseModel") -> bool:
     """Say whether the model is a transformer over padded tokens.
 

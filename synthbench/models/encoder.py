@@ -5,17 +5,26 @@ import io
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from synthbench.durability import sync_file
-from synthbench.models.batching import TokenisedTexts, default_prompt, length_batches, takes_token_batches
-from synthbench.models.interfaces import Encoder, IsDue, of_passages
+from synthbench.models.batching import (
+    TokenisedTexts,
+    default_prompt,
+    length_batches,
+    prompt_of_passages,
+    prompt_of_queries,
+    routes_tasks,
+    takes_token_batches,
+)
+from synthbench.models.interfaces import Encoder, IsDue, of_passages, of_queries
 from synthbench.models.precision import Precision, reading_in
-from synthbench.models.pretrained import PASSAGE, QUERY, Prompts
+from synthbench.models.pretrained import Prompts
 from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
@@ -100,11 +109,20 @@ class KeptVectors:
             self._progress.say(f"{file} is damaged: its sentences are encoded again")
 
 
+@dataclass(frozen=True)
+class Reading:
+    """After which prompt a model reads texts, None: its default; which way, if it routes tasks."""
+
+    prompt: str | None = None
+    task: str | None = None
+
+
 class LengthBatchedEncoder:
     """Encodes each distinct sentence once, in batches of equal token length.
 
     Vectors are those of the model's `encode` (prompt, pooling and normalisation of the checkpoint) to
-    1e-5. Those that are `kept` are not made again, new ones are kept as they come.
+    1e-5, those of queries and passages its `encode_query`'s and `encode_document`'s. Those that are `kept`
+    are not made again, new ones are kept as they come.
     """
 
     def __init__(
@@ -113,43 +131,53 @@ class LengthBatchedEncoder:
         batch_tokens: int = 4096,
         progress: "Progress | None" = None,
         kept: KeptVectors | None = None,
-        prompt: str | None = None,
         precision: Precision = "fp32",
     ) -> None:
         self.model = model
         self._precision = precision
-        self._prompt = prompt
         self._batch_tokens = batch_tokens
         self._progress = progress
         self._kept = kept
-        self._passage: str | None = None
+        self._reading = Reading()
+        self._prompts: Prompts | None = None
 
     def keeping(self, kept: KeptVectors) -> "LengthBatchedEncoder":
         """Return the same encoder, which goes on where the one that left these vectors was stopped."""
-        return self._with(kept, self._prompt, self._passage)
+        encoder = self._as(self._reading)
+        encoder._kept = kept
+        return encoder
 
     def with_prompts(self, prompts: Prompts) -> "LengthBatchedEncoder":
         """Return the same encoder, which reads other prompts than the model's own."""
-        return self._with(self._kept, prompts.query, prompts.passage)
+        encoder = self._as(Reading(prompts.query))
+        encoder._prompts = prompts
+        return encoder
+
+    @property
+    def of_queries(self) -> "LengthBatchedEncoder":
+        """The same encoder for queries: with their prompt, if the model has one beside its default."""
+        given = self._prompts
+        return self._read_as("query", prompt_of_queries(self.model) if given is None else given.query)
 
     @property
     def of_passages(self) -> "LengthBatchedEncoder":
         """The same encoder for passages: with their prompt, if queries are read after another one."""
-        if self._passage is not None:
-            is_alike = self._passage == self._prompt
-            return self if is_alike else self._with(self._kept, self._passage, self._passage)
-        prompt = self.model.prompts.get(PASSAGE)
-        if self.model.default_prompt_name != QUERY or prompt in (None, default_prompt(self.model)):
-            return self
-        return self._with(self._kept, prompt)
+        given = self._prompts
+        return self._read_as("document", prompt_of_passages(self.model) if given is None else given.passage)
 
-    def _with(
-        self, kept: KeptVectors | None, prompt: str | None, passage: str | None = None
-    ) -> "LengthBatchedEncoder":
+    def _read_as(self, task: str, prompt: str | None) -> "LengthBatchedEncoder":
+        """Return the encoder that reads queries or passages, itself if it reads them as it does all else."""
+        routed = task if routes_tasks(self.model) else None
+        own = default_prompt(self.model) if self._reading.prompt is None else self._reading.prompt
+        if (prompt or "") == (own or "") and routed == self._reading.task:
+            return self
+        return self._as(Reading(prompt or "", routed))
+
+    def _as(self, reading: Reading) -> "LengthBatchedEncoder":
         encoder = LengthBatchedEncoder(
-            self.model, self._batch_tokens, self._progress, kept, prompt, self._precision
+            self.model, self._batch_tokens, self._progress, self._kept, self._precision
         )
-        encoder._passage = passage
+        encoder._reading, encoder._prompts = reading, self._prompts
         return encoder
 
     def encode(self, sentences: Sequence[str]) -> "NDArray[np.float32]":
@@ -189,7 +217,10 @@ class LengthBatchedEncoder:
 
     def _read(self, sentences: Sequence[str]) -> Sequence[str]:
         """Return what kept vectors are known by: a prompt that is not the model's default is part of it."""
-        return sentences if self._prompt is None else [self._prompt + sentence for sentence in sentences]
+        if self._reading == Reading():
+            return sentences
+        before = f"{self._reading.task or ''}\n{self._reading.prompt or ''}\n"
+        return [before + sentence for sentence in sentences]
 
     def encoded_batches(self, sentences: Sequence[str], is_due: IsDue) -> "Iterator[_Batch]":
         """Yield the rows of each batch that is due, with their vectors; see `interfaces.BatchedEncoder`."""
@@ -203,32 +234,34 @@ class LengthBatchedEncoder:
         if takes_token_batches(self.model):
             yield from self._batches_by_length(sentences, wanted)
             return
+        routed: dict[str, Any] = {} if self._reading.task is None else {"task": self._reading.task}
         is_static = not hasattr(self.model[0], "auto_model")
         longest_first = sorted(range(len(sentences)), key=lambda row: -len(sentences[row]))
         for number, start in enumerate(range(0, len(sentences), STATIC_BATCH_SIZE)):
             rows = wanted(number, longest_first[start : start + STATIC_BATCH_SIZE])
             if rows:
-                with self._reading():
+                with self._computing():
                     vectors: NDArray[np.float32] = self.model.encode(
                         [sentences[row] for row in rows],
                         batch_size=STATIC_BATCH_SIZE if is_static else STOCK_BATCH_SIZE,
                         show_progress_bar=False,
-                        prompt=self._prompt,
+                        prompt=self._reading.prompt,
+                        **routed,
                     )
                 yield rows, vectors
 
-    def _reading(self) -> AbstractContextManager[None]:
+    def _computing(self) -> AbstractContextManager[None]:
         return reading_in(self._precision, self.model, self.model.device)
 
     def _batches_by_length(self, sentences: list[str], wanted: "_Wanted") -> "Iterator[_Batch]":
         import torch
 
         self.model.eval()
-        texts = TokenisedTexts(self.model, sentences, self._prompt)
+        texts = TokenisedTexts(self.model, sentences, self._reading.prompt)
         for number, batch in enumerate(length_batches(texts.lengths, self._batch_tokens)):
             rows = wanted(number, batch)
             if rows:
-                with torch.inference_mode(), self._reading():
+                with torch.inference_mode(), self._computing():
                     features = self.model(texts.features(rows, self.model.device))
                 embeddings = features["sentence_embedding"][:, : self.model.truncate_dim]
                 yield rows, embeddings.float().cpu().numpy()
@@ -257,6 +290,12 @@ class CachingEncoder:
         self._encoder = encoder
         self._rows: dict[str, int] = {}
         self._vectors: NDArray[np.float32] | None = None
+
+    @cached_property
+    def of_queries(self) -> "CachingEncoder":
+        """The same encoder for queries, with a memory of its own if they have a prompt of their own."""
+        encoder = of_queries(self._encoder)
+        return self if encoder is self._encoder else CachingEncoder(encoder)
 
     @cached_property
     def of_passages(self) -> "CachingEncoder":

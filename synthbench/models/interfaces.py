@@ -31,6 +31,20 @@ class Encoder(Protocol):
 
 
 @runtime_checkable
+class QueryEncoder(Encoder, Protocol):
+    """An encoder that may read queries otherwise than sentences: after a prompt."""
+
+    @property
+    def of_queries(self) -> Encoder:
+        """The encoder of queries; itself if it reads them as any sentence."""
+
+
+def of_queries(encoder: Encoder) -> Encoder:
+    """Return what encodes queries."""
+    return encoder.of_queries if isinstance(encoder, QueryEncoder) else encoder
+
+
+@runtime_checkable
 class PassageEncoder(Encoder, Protocol):
     """An encoder that may read passages otherwise than queries: after another prompt."""
 

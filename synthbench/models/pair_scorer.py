@@ -9,7 +9,7 @@ import numpy as np
 from synthbench.errors import UserError
 from synthbench.models.batching import TokenisedTexts, length_batches, takes_token_batches
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
-from synthbench.models.interfaces import Encoder, PairScorer, of_passages
+from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.precision import Precision, reading_in
 from synthbench.runtime import progress_task
 
@@ -98,13 +98,13 @@ class CosineScorer:
 
     def score_passages(self, pairs: Sequence[tuple[str, str]]) -> "NDArray[np.float64]":
         """Return one cosine per query and passage, shape (len(pairs),)."""
-        passages = of_passages(self._encoder)
-        if passages is self._encoder:
+        asking, answering = of_queries(self._encoder), of_passages(self._encoder)
+        if asking is answering is self._encoder:
             return self.score(pairs)
         queries = {text: row for row, text in enumerate(dict.fromkeys(query for query, _ in pairs))}
-        others = {text: row for row, text in enumerate(dict.fromkeys(passage for _, passage in pairs))}
+        passages = {text: row for row, text in enumerate(dict.fromkeys(passage for _, passage in pairs))}
         return _cosines(
-            pairs, (queries, self._encoder.encode(list(queries))), (others, passages.encode(list(others)))
+            pairs, (queries, asking.encode(list(queries))), (passages, answering.encode(list(passages)))
         )
 
 

@@ -3,17 +3,28 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from synthbench.errors import UserError, in_one_line
+from synthbench.errors import UserError
 from synthbench.models import reference, word_vectors
-from synthbench.models.completeness import weights_complete
+from synthbench.models.facts import Facts, facts_in, facts_of
+from synthbench.models.loading import (
+    Dtype,
+    check_outputs,
+    check_vocabulary,
+    check_weights,
+    give_padding,
+    limit_length,
+    loading_errors,
+    put_into,
+    weights_in,
+    without_padding,
+)
 from synthbench.models.precision import Precision
 from synthbench.terminal import quiet_transformers
-from synthbench.user_files import GivenName, read_json_object
+from synthbench.user_files import GivenName
 from synthbench.worlds import MODEL_PREFIX
 
 if TYPE_CHECKING:
@@ -22,39 +33,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-PICKLED = "pytorch_model*.bin"
-
-
-@contextmanager
-def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
-    """Turn what a damaged or unsafe checkpoint in `folder` raises into a UserError on `model`."""
-    from safetensors import SafetensorError
-
-    try:
-        with weights_complete(model):
-            yield
-    except (UnpicklingError, EOFError, TypeError) as error:
-        if isinstance(error, TypeError) and not any(Path(folder).rglob(PICKLED)):
-            raise
-        raise UserError(
-            f"{model}: its pickled weights (pytorch_model.bin) are damaged, or hold more than weights; code"
-            " in them is never run. A copy as model.safetensors can be loaded (`save_pretrained` writes one)"
-        ) from error
-    except (OSError, ValueError, SafetensorError) as error:
-        if "trust_remote_code" in str(error):
-            raise UserError(
-                f"{model}: {what}needs Python code that comes with it; to run that code, write"
-                " `trust_remote_code: true` beside `model` and give --allow-code"
-            ) from error
-        raise UserError(f"{model}: {what}can't be loaded: {in_one_line(error)}") from error
-
-
-_CONFIG = "config.json"
-_DESCRIPTIONS = (_CONFIG, "modules.json")
-_LAYER_COUNTS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
-"""What architectures call the number of their layers in config.json; transformers knows it as the first."""
-
-
+_DESCRIPTIONS = ("config.json", "modules.json")
 QUERY, PASSAGE = "query", "document"
 """What sentence-transformers calls the prompts; a saved model carries them under these names."""
 
@@ -119,6 +98,12 @@ class Pretrained(BaseModel):
         " sentence-transformers lists",
     )
 
+    dtype: Dtype = Field(
+        "fp32",
+        exclude_if=lambda dtype: dtype == "fp32",
+        description="of the weights, whatever they are stored in: of those that are trained, too, which half"
+        " precision moves less; the table names another than fp32",
+    )
     precision: Precision = Field(
         "fp32",
         exclude_if=lambda precision: precision == "fp32",
@@ -134,6 +119,8 @@ class Pretrained(BaseModel):
             raise ValueError("a static base has neither num_layers nor pooling")
         if self.static and self.precision != "fp32":
             raise ValueError(f"a static base computes no products, so precision can't be {self.precision}")
+        if self.static and self.dtype != "fp32":
+            raise ValueError(f"a static base keeps its vectors in fp32, so dtype can't be {self.dtype}")
         return self
 
     @property
@@ -163,6 +150,7 @@ class Pretrained(BaseModel):
             "revision": self.revision is not None,
             "prompts": self.prompts is not None,
             "trust_remote_code": self.trust_remote_code,
+            "dtype": self.dtype != "fp32",
             "precision": self.precision != "fp32",
         }
         if wrong := [name for name, is_given in given.items() if is_given]:
@@ -183,20 +171,14 @@ class Pretrained(BaseModel):
         if self.drop_stop_words:
             raise UserError(f"{self.model}: drop_stop_words is for word vectors, and this is a checkpoint")
 
-    def check_layers(self) -> None:
-        """Raise UserError if a local model says that it has fewer layers than are asked for.
+    def facts(self, *, asks: bool = False) -> Facts | None:
+        """Return what the checkpoint says of itself, None of word vectors or if it is not at hand.
 
-        Looks into config.json only, which is quick; what it does not say shows when the model is built.
+        `asks`: a hub is asked for what its local cache lacks.
         """
-        if self.num_layers is None or self.is_word_vectors:
-            return
-        folder = reference.local(self.model)
-        if folder is None or not (folder / _CONFIG).is_file():
-            return
-        config = read_json_object(folder / _CONFIG)
-        available = next((config[key] for key in _LAYER_COUNTS if isinstance(config.get(key), int)), None)
-        if available is not None:
-            self.require_layers(available)
+        if self.is_word_vectors:
+            return None
+        return facts_of(self.model, self.revision, asks=asks)
 
     def require_layers(self, available: int) -> None:
         """Raise UserError if more layers are asked for than there are."""
@@ -208,6 +190,15 @@ class Pretrained(BaseModel):
         if self.is_word_vectors:
             return reference.content_of(self.model, word_vectors.files(self.vectors()))
         return reference.fingerprint(self.model, self.revision)
+
+
+def pretrained_in(settings: object) -> Iterator[Pretrained]:
+    """Yield every model that a plug-in's settings name."""
+    if isinstance(settings, Pretrained):
+        yield settings
+    elif isinstance(settings, BaseModel):
+        for name in type(settings).model_fields:
+            yield from pretrained_in(getattr(settings, name))
 
 
 def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransformer":
@@ -222,9 +213,10 @@ def build_encoder(base: Pretrained, seed: int, device: str) -> "SentenceTransfor
             max_length=base.max_length,
             device=device,
         )
-    folder = reference.resolve(base.model, base.revision)
+    folder = _resolved(base)
     with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model = (_static_encoder if base.static else _transformer_encoder)(folder, base, device)
+        put_into(model, base.dtype)
         if base.prompts is not None:
             model.prompts = {QUERY: base.prompts.query, PASSAGE: base.prompts.passage}
             model.default_prompt_name = QUERY
@@ -243,6 +235,9 @@ def build_cross_encoder(
     from sentence_transformers import CrossEncoder
 
     folder = _folder_of_pair_reader(base)
+    facts = facts_in(Path(folder))
+    if facts is not None:
+        check_outputs(base.model, facts.outputs)
     with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model: CrossEncoder = CrossEncoder(
             folder,
@@ -250,6 +245,7 @@ def build_cross_encoder(
             trust_remote_code=base.trust_remote_code,
             num_labels=num_labels,
             max_length=base.max_length,
+            model_kwargs=weights_in(base.dtype),
             config_kwargs=_layers_kept(folder, base),
         )
         _check_pair_reader(base, model)
@@ -272,7 +268,7 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
         code = _trusted(base)
         transformer = Transformer(
             folder,
-            model_kwargs=code,
+            model_kwargs={**weights_in(base.dtype), **code},
             config_kwargs={**_layers_kept(folder, base), **code},
             processor_kwargs={**length, **code},
         )
@@ -291,16 +287,23 @@ def build_with_hidden_layer(base: Pretrained, size: int, seed: int, device: str)
 def _folder_of_pair_reader(base: Pretrained) -> str:
     if fault := base.why_no_pair_reader():
         raise UserError(f"{base.model}: {fault}")
-    return reference.resolve(base.model, base.revision)
+    return _resolved(base)
+
+
+def _resolved(base: Pretrained) -> str:
+    """Return the folder of the checkpoint, whose description and headers are looked at first."""
+    folder = reference.resolve(base.model, base.revision)
+    if (facts := facts_in(Path(folder))) is not None:
+        check_weights(base.model, facts, base.num_layers if base.has_layers else 0)
+    return folder
 
 
 def _check_pair_reader(base: Pretrained, model: "CrossEncoder") -> None:
-    _check_vocabulary(base, model.tokenizer)
+    put_into(model, base.dtype)
+    check_vocabulary(base.model, model.tokenizer, _transformer_of(model))
     if getattr(model.config, "pad_token_id", None) is None:
-        raise UserError(
-            f"{base.model}: a cross-encoder needs a model that pads, and its configuration has no "
-            "pad_token_id; take an encoder such as BERT as the base, not a language model"
-        )
+        raise UserError(without_padding(base.model))
+    limit_length(base.model, model, base.max_length)
 
 
 def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
@@ -310,10 +313,13 @@ def build_language_model(base: Pretrained, seed: int) -> "PreTrainedModel":
     """
     from transformers import AutoModelForMaskedLM
 
-    folder = reference.resolve(base.model, base.revision)
+    folder = _resolved(base)
     with _seeded(seed), quiet_transformers(), loading_errors(base.model, folder):
         model: PreTrainedModel = AutoModelForMaskedLM.from_pretrained(
-            folder, trust_remote_code=base.trust_remote_code, **_layers_kept(folder, base)
+            folder,
+            trust_remote_code=base.trust_remote_code,
+            **weights_in(base.dtype),
+            **_layers_kept(folder, base),
         )
         return model
 
@@ -325,18 +331,21 @@ def _transformer_encoder(folder: str, base: Pretrained, device: str) -> "Sentenc
         folder,
         device=device,
         trust_remote_code=base.trust_remote_code,
+        model_kwargs=weights_in(base.dtype),
         config_kwargs=_layers_kept(folder, base),
     )
     tokenizer = getattr(model, "tokenizer", None)
-    _check_vocabulary(base, tokenizer)
-    if getattr(tokenizer, "pad_token", "") is None:
-        # Decoders have none. What is padded is masked, so that any token does.
-        tokenizer.pad_token = tokenizer.eos_token  # type: ignore[union-attr]
+    check_vocabulary(base.model, tokenizer, _transformer_of(model))
+    give_padding(base.model, tokenizer)
     if base.pooling is not None:
         model = with_modules(model, _with_pooling(list(model), base))
-    if base.max_length is not None:
-        model.max_seq_length = base.max_length
+    limit_length(base.model, model, base.max_length)
     return model
+
+
+def _transformer_of(model: "SentenceTransformer | CrossEncoder") -> "nn.Module":
+    """Return the transformers model within, the first module if there is none."""
+    return getattr(model[0], "model", model[0])
 
 
 def with_modules(model: "SentenceTransformer", modules: "Iterable[nn.Module]") -> "SentenceTransformer":
@@ -369,12 +378,13 @@ def _static_encoder(folder: str, base: Pretrained, device: str) -> "SentenceTran
 
     code = _trusted(base)
     tokenizer = AutoTokenizer.from_pretrained(folder, **code)
-    _check_vocabulary(base, tokenizer)
     if base.static_dimension is not None:
+        check_vocabulary(base.model, tokenizer, None)
         weights = torch.randn(len(tokenizer), base.static_dimension)
     else:
-        embeddings = AutoModel.from_pretrained(folder, **code).get_input_embeddings()
-        weights = embeddings.weight.detach().float().clone()
+        transformer = AutoModel.from_pretrained(folder, **weights_in(base.dtype), **code)
+        check_vocabulary(base.model, tokenizer, transformer)
+        weights = transformer.get_input_embeddings().weight.detach().clone()
     module = StaticEmbedding(tokenizer.backend_tokenizer, embedding_weights=weights)
     module.tokenizer.no_truncation()
     if base.max_length is not None:
@@ -403,18 +413,6 @@ def _layers_kept(folder: str, base: Pretrained) -> dict[str, Any]:
         raise UserError(f"{base.model}: num_layers is not supported for a {config.model_type} model")
     base.require_layers(available)
     return {"num_hidden_layers": base.num_layers}
-
-
-def _check_vocabulary(base: Pretrained, tokenizer: object) -> None:
-    """Refuse a tokenizer without words: transformers makes one of a folder that lacks the vocabulary."""
-    from transformers import PreTrainedTokenizerBase
-
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        return
-    if len(tokenizer) <= len(tokenizer.all_special_tokens):
-        raise UserError(
-            f"{base.model}: its tokenizer knows no words; is tokenizer.json or vocab.txt missing?"
-        )
 
 
 @contextmanager

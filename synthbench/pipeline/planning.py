@@ -24,14 +24,15 @@ from synthbench.config.schema import PartRole, SeedOptimizationSection
 from synthbench.errors import NotAtHandError, UserError
 from synthbench.own_tasks import TaskProvider
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
-from synthbench.pipeline.engine.stage import Stage
+from synthbench.pipeline.engine.stage import START, Stage
 from synthbench.pipeline.operations.asking import AGAINST, NEED, SHARED, Shard
 from synthbench.pipeline.operations.auditing import AuditLabels
 from synthbench.pipeline.operations.data import ExcludePairs, JoinLearning, ReadOwnTask, ReadSource
 from synthbench.pipeline.operations.evaluation import Evaluate
 from synthbench.pipeline.operations.generation import SOURCE, Generate, GenerateShard
+from synthbench.pipeline.operations.own_prompts import own_prompts, reads_queries
 from synthbench.pipeline.operations.preparation import ApplyStep, Prepare, PrepareShard
-from synthbench.pipeline.operations.training import DATA, PAUSED, START, Select, Train
+from synthbench.pipeline.operations.training import DATA, PAUSED, Select, Train
 from synthbench.plugin_loading import component
 from synthbench.plugins import GeneratedData, Method, Need
 from synthbench.user_files import STARTS_FROM
@@ -170,6 +171,7 @@ class _Planner:
             )
         if config.start is not None:
             inputs[START] = self._start(config.start, address)
+        operation = _selecting(operation, inputs)
         if config.seed_optimization is not None:
             inputs[PAUSED] = self._best_start(operation, inputs, config.seed_optimization, address)
         return self._add(Stage(operation, inputs, address.label), f"{address.key}|train")
@@ -230,10 +232,10 @@ class _Planner:
             learnt = {source: self._training_source(source, address) for source in others}
             inner = address.within(f"{step.name}.{name}", f"{name} of {step.name} for {address.label}")
             inputs[NEED + name] = self._need(need, learnt, inner)
-        return self._add(
-            Stage(ApplyStep(step.name, step.plugin, step.llm), inputs, f"{step.name} of {address.label}"),
-            address.key,
-        )
+        encoders = [stage for name, stage in inputs.items() if name.startswith(NEED)]
+        found = own_prompts(*encoders) if step.plugin.reads_queries else ()
+        operation = ApplyStep(step.name, step.plugin, step.llm, found)
+        return self._add(Stage(operation, inputs, f"{step.name} of {address.label}"), address.key)
 
     def _generate(
         self,
@@ -307,6 +309,7 @@ class _Planner:
             evaluator = self._configured("evaluators", need.evaluator, {})
             inputs["dev:0"] = sources[need.selection]
             operation = Train(need.trainer, trainer, need.seed, need.evaluator, evaluator)
+            operation = _selecting(operation, inputs)
         if need.seed_optimization is not None:
             section = SeedOptimizationSection.model_validate(need.seed_optimization)
             how = SeedOptimization(section.seeds, section.at)
@@ -322,6 +325,8 @@ class _Planner:
                     continue
                 inputs = {"model": model, "task": self._task(task, evaluation)}
                 operation = Evaluate(evaluation.evaluator_name, evaluation.evaluator, evaluation.prompts)
+                if evaluation.prompts is None and reads_queries(evaluation.evaluator):
+                    operation = replace(operation, own_prompts=own_prompts(model))
                 stage = Stage(operation, inputs, f"{address.label} on {task}")
                 yield task, self._add(stage, f"{address.key}|evaluate.{task}")
 
@@ -386,6 +391,13 @@ class _Planner:
             self.plan.unsure.add(stage.identity)
         self.plan.addresses[address] = stage.identity
         return self.plan.stages.setdefault(stage.identity, stage)
+
+
+def _selecting(operation: Train, inputs: Mapping[str, Stage]) -> Train:
+    """Return a training with the prompts that rankings of dev read."""
+    if operation.evaluator is None or not reads_queries(operation.evaluator):
+        return operation
+    return replace(operation, own_prompts=own_prompts(Stage(operation, inputs)))
 
 
 def _together(steps: tuple[PrepareStep, ...]) -> Iterator[tuple[PrepareStep, ...]]:

@@ -14,7 +14,7 @@ from synthbench.data.draws import digest
 from synthbench.data.likeness import directions
 from synthbench.data.records import Pair, Record, RecordKind, Triplet
 from synthbench.errors import UserError
-from synthbench.models.interfaces import Encoder, of_passages
+from synthbench.models.interfaces import Encoder, of_passages, of_queries
 from synthbench.models.work import Work
 from synthbench.plugins import Step, StepContext, TrainedModel
 
@@ -39,6 +39,7 @@ class MineNegatives(Step):
     version = 1
     kinds = frozenset({RecordKind.PAIR, RecordKind.TRIPLET})
     scores_triplets = False
+    reads_queries = True
 
     encoder: dict[str, Any] | None = Field(
         None,
@@ -229,8 +230,8 @@ class _Miner:
         self._encoder = encoder
 
     def encode_query(self, texts: Sequence[str], **_: object) -> "NDArray[np.float32]":
-        """Return unit vectors, shape (texts, dimension)."""
-        return directions(self._encoder.encode(texts))
+        """Return unit vectors of queries, shape (texts, dimension)."""
+        return directions(of_queries(self._encoder).encode(texts))
 
     def encode_document(self, texts: Sequence[str], **_: object) -> "NDArray[np.float32]":
         """Return the same of passages."""

@@ -160,7 +160,7 @@ def build_cross_encoder(
 
     set_seed(seed)
     tokenizer = AutoTokenizer.from_pretrained(encoder)
-    lower = RobertaModel.from_pretrained(encoder, add_pooling_layer=False)
+    lower = RobertaModel.from_pretrained(encoder, add_pooling_layer=False, dtype="float32")
     lower.config.num_hidden_layers = CROSS_ENCODER_LAYERS
     model = RobertaModel(lower.config, add_pooling_layer=False)
     model.load_state_dict(lower.state_dict(), strict=False)

@@ -39,7 +39,7 @@ def lm_labels(
     from transformers import AutoModelForCausalLM, AutoTokenizer, set_seed
 
     tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-    model = AutoModelForCausalLM.from_pretrained(folder).train(mode=False)
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").train(mode=False)
     texts = [drawn.sentence for drawn, _ in islice(sentences(_test_scope(seed)), num_sentences)]
     set_seed(seed)
     for label in INSTRUCTIONS:
@@ -111,7 +111,10 @@ def _mean_embeddings(folder: Path, texts: Sequence[str]) -> "NDArray[np.float32]
     import torch
     from transformers import AutoModel, AutoTokenizer
 
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(folder),
+        AutoModel.from_pretrained(folder, dtype="float32").eval(),
+    )
     parts = []
     with torch.inference_mode():
         for start in range(0, len(texts), PAIRS_AT_ONCE):

@@ -1,7 +1,7 @@
 """The bi-encoder: sentences are embedded one by one, similarity is the cosine."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -50,6 +50,10 @@ class BiEncoder(TrainingSettings):
                 f" {self.devices} has all; take devices: 1, or another loss"
             )
         return self
+
+    def pair_readers(self) -> Mapping[str, bool]:
+        """Return the teacher of margin-mse, a cross-encoder with a head."""
+        return {} if self.loss is None or self.loss.name != "margin-mse" else {"teacher": True}
 
     def revisions(self) -> dict[str, str]:
         """Return the content hashes or commits of the base and of what the loss reads."""
@@ -106,5 +110,10 @@ class BiEncoder(TrainingSettings):
             model = with_adapters(model, self.lora, context.seed)
 
         summary = fit(Job(model, objective.loss(model), table), self, context)
-        save_model(model if self.lora is None else merged(model), context.output, self.base.precision)
+        save_model(
+            model if self.lora is None else merged(model),
+            context.output,
+            self.base.precision,
+            self.base.dtype,
+        )
         return summary

@@ -1,6 +1,6 @@
 """The cross-encoder: both sentences are read together, which is slow and accurate."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import Field, field_validator
 
@@ -42,6 +42,10 @@ class CrossEncoder(TrainingSettings):
             raise ValueError(fault)
         return base
 
+    def pair_readers(self) -> Mapping[str, bool]:
+        """Return the base, unless a hidden layer takes the place of its head."""
+        return {} if self.hidden_size is not None else {"base": False}
+
     def why_no_start(self) -> str:
         """Return why it can't start from a trained model: a new head would replace the trained one."""
         return (
@@ -80,5 +84,5 @@ class CrossEncoder(TrainingSettings):
             model = build_with_hidden_layer(self.base, self.hidden_size, context.seed, device)
 
         summary = fit(Job(model, BINARY_CROSS_ENTROPY.loss(model), table), self, context)
-        save_model(model, context.output, self.base.precision)
+        save_model(model, context.output, self.base.precision, self.base.dtype)
         return summary

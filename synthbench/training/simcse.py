@@ -237,7 +237,7 @@ class SimCSE(TrainingSettings):
         batches = DistinctBatches if self.no_duplicates else ShuffledBatches
         loss = self._objective(teaching).loss(model)
         summary = fit(Job(model, loss, table, batches), self, context)
-        save_model(without_training_layers(model), context.output, self.base.precision)
+        save_model(without_training_layers(model), context.output, self.base.precision, self.base.dtype)
         return summary
 
     def _objective(self, teaching: "Teaching | None" = None) -> "Objective":

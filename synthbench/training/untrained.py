@@ -1,6 +1,6 @@
 """Baselines without training: pretrained models as they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,6 +10,7 @@ from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
 from synthbench.models import reference
 from synthbench.models.interfaces import ModelKind
+from synthbench.models.loading import no_pair_head
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugins import Trainer, TrainingContext, TrainingSummary
 
@@ -54,6 +55,10 @@ class ReadyCrossEncoder(Trainer):
             raise ValueError(fault)
         return base
 
+    def pair_readers(self) -> Mapping[str, bool]:
+        """Return the base, whose own head scores."""
+        return {"base": True}
+
     def revisions(self) -> dict[str, str]:
         """Return the content hash or commit of the base."""
         return self.base.fingerprint()
@@ -68,10 +73,7 @@ class ReadyCrossEncoder(Trainer):
         refuse_data("none-cross-encoder", data)
         folder = Path(reference.resolve(self.base.model, self.base.revision))
         if checkpoint_kind(folder) is not ModelKind.PAIR_SCORER:
-            raise UserError(
-                f"{self.base.model}: no cross-encoder: it has no head that scores pairs; the trainer"
-                " `cross-encoder` trains one, the trainer `none` takes an encoder"
-            )
+            raise UserError(no_pair_head(self.base.model))
         save_untrained(self.base, context.output, ModelKind.PAIR_SCORER)
         return TrainingSummary()
 

@@ -12,6 +12,7 @@ from transformers import AutoModel
 from wording import refused
 
 from synthbench.models.artifact import checkpoint_kind
+from synthbench.models.checks import check_layers
 from synthbench.models.interfaces import ModelKind
 from synthbench.models.pair_scorer import LengthBatchedPairScorer
 from synthbench.models.pretrained import (
@@ -72,9 +73,9 @@ def test_more_layers_than_there_are_is_the_users_mistake(bert: Path) -> None:
 
 @pytest.mark.parametrize("checkpoint", ["bert", "roberta", "distilbert", "mpnet"], indirect=True)
 def test_too_many_layers_show_without_building_the_model(checkpoint: Path) -> None:
-    Pretrained(model=str(checkpoint), num_layers=3).check_layers()
+    check_layers(Pretrained(model=str(checkpoint), num_layers=3))
     with refused("num_layers", "4", "3"):
-        Pretrained(model=str(checkpoint), num_layers=4).check_layers()
+        check_layers(Pretrained(model=str(checkpoint), num_layers=4))
 
 
 def test_a_damaged_folder_shows_without_building_the_model(tmp_path: Path) -> None:
@@ -87,13 +88,13 @@ def test_a_damaged_folder_shows_without_building_the_model(tmp_path: Path) -> No
     (tmp_path / "config.json").write_text("[1")
     base.check_folder()
     with refused("config.json", "JSON"):
-        base.check_layers()
+        check_layers(base)
 
 
 def test_a_model_of_the_hub_is_not_looked_at() -> None:
     base = Pretrained(model="no-such-org/no-such-model", num_layers=400)
     base.check_folder()
-    base.check_layers()
+    check_layers(base)
 
 
 def test_a_static_encoder_is_the_mean_of_token_embeddings(bert: Path) -> None:

@@ -11,7 +11,7 @@ from synthbench.config.overrides import Overrides
 from synthbench.models.artifact import load
 from synthbench.models.interfaces import Encoder
 from synthbench.pipeline.engine.plan import Plan
-from synthbench.pipeline.operations.training import START
+from synthbench.pipeline.engine.stage import START
 from synthbench.pipeline.planning import make_plan
 from synthbench.runtime import Runtime
 

@@ -18,6 +18,8 @@ from synthbench.plugin_code import code_changes
 
 SHARD = "shard:"
 """The beginning of the names of shards among what a stage reads."""
+START = "start"
+"""The input whose model a training goes on from."""
 
 
 class Operation(ABC):

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from synthbench.data.dataset import SyntheticDataset
-from synthbench.data.records import RecordKind
 from synthbench.errors import UserError
-from synthbench.models.interfaces import Encoder, PairScorer, of_passages
+from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.pretrained import Prompts
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset, write_json
 from synthbench.pipeline.engine.stage import GroupMember, Stage
 from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.pipeline.operations.own_prompts import OF_QUERIES, OwnPrompts, noted
 from synthbench.pipeline.operations.plugin_calls import PluginOperation, check_task, returned
 from synthbench.plugins import Evaluation, Evaluator
 from synthbench.runtime import use_threads
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 SCORES_FILE = "scores.json"
 ITEMS_FILE = "items.parquet"
-OF_QUERIES = (RecordKind.RANKING, RecordKind.RETRIEVAL)
-"""Kinds of tasks with queries and passages, which a model may read after two prompts."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +31,12 @@ class Evaluate(PluginOperation[Evaluator]):
     kind: ClassVar[str] = "evaluate"
     prompts: Prompts | None = None
     """What the model reads before queries and passages, in place of its own prompts."""
+    own_prompts: OwnPrompts = ()
+    """Its own that it reads before them, where it reads other texts otherwise."""
 
     def config(self) -> Mapping[str, Any]:
-        """Return the evaluator's settings, and the prompts where they are set."""
-        own = super().config()
+        """Return the evaluator's settings, and the prompts where there are any."""
+        own = {**super().config(), **noted(self.own_prompts)}
         return own if self.prompts is None else {**own, "prompts": self.prompts.model_dump(mode="json")}
 
     def check(self, inputs: Mapping[str, Path]) -> None:
@@ -71,7 +71,7 @@ class Evaluate(PluginOperation[Evaluator]):
                 text
                 for each, task in zip(evaluators, tasks, strict=True)
                 # What a model reads after two prompts is encoded as it is scored.
-                if task.kind not in OF_QUERIES or of_passages(model) is model
+                if task.kind not in OF_QUERIES or of_queries(model) is of_passages(model) is model
                 for text in each.texts(task)
             ]
             model.encode(list(dict.fromkeys(texts)))

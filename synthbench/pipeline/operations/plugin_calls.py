@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from numbers import Real
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind
 from synthbench.errors import UserError
+from synthbench.models.checks import stored_otherwise
+from synthbench.models.pretrained import pretrained_in
 from synthbench.pipeline.engine.stage import Operation
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Component, Evaluator, Unit
@@ -17,6 +19,8 @@ from synthbench.plugins import Component, Evaluator, Unit
 T = TypeVar("T")
 P = TypeVar("P", bound=Component)
 _SHOWN = 60
+STORED = "stored_in"
+"""In a stage's configuration: the models that are stored in another dtype than the one they are loaded in."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,17 @@ class PluginOperation(Operation, Generic[P]):
         return code_of([(self.name, self.plugin)])
 
     def config(self) -> Mapping[str, Any]:
-        """Return the plug-in's settings as plain JSON values."""
-        return self.plugin.model_dump(mode="json")
+        """Return the plug-in's settings as plain JSON values, and which models are stored in another dtype.
+
+        Those had been trained and had encoded in it, before all were loaded in fp32.
+        """
+        stored = self._stored_otherwise
+        return {**self.plugin.model_dump(mode="json"), **({STORED: dict(stored)} if stored else {})}
+
+    @cached_property
+    def _stored_otherwise(self) -> Mapping[str, str]:
+        found = ((base.model, stored_otherwise(base)) for base in pretrained_in(self.plugin))
+        return {model: dtype for model, dtype in found if dtype}
 
 
 def checked(made: Any, name: str, kind: RecordKind) -> Iterator[Record | Unit]:  # noqa: ANN401 - anything

@@ -21,6 +21,7 @@ from synthbench.pipeline.operations.asking import (
     Shard,
     key_of,
 )
+from synthbench.pipeline.operations.own_prompts import OwnPrompts, noted
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Step
 from synthbench.preparing.searching import SearchingStep, distinct_texts
@@ -105,6 +106,12 @@ class ApplyStep(AskingOperation[Step]):
     """Applies one step to the "data" input: a step that uses models ("need:..." inputs) or an LLM."""
 
     kind: ClassVar[str] = "prepare"
+    own_prompts: OwnPrompts = ()
+    """What its encoders read before queries and passages, where they bring such prompts."""
+
+    def config(self) -> Mapping[str, Any]:
+        """Return the step's configuration, and its encoders' prompts where there are any."""
+        return {**super().config(), **noted(self.own_prompts)}
 
     def table_notes(self) -> tuple[str, ...]:
         """Return the notes that every table of such data needs."""

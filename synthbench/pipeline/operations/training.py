@@ -17,9 +17,10 @@ from synthbench.pipeline.engine.artifacts import (
     read_json,
     write_json,
 )
-from synthbench.pipeline.engine.stage import Operation
+from synthbench.pipeline.engine.stage import START, Operation
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.joint_training import train_together
+from synthbench.pipeline.operations.own_prompts import OwnPrompts, noted
 from synthbench.pipeline.operations.plugin_calls import PluginOperation, check_task, returned
 from synthbench.plugin_code import code_of
 from synthbench.plugins import Evaluator, Trainer, TrainingContext, TrainingSummary
@@ -27,7 +28,7 @@ from synthbench.runtime import use_threads
 from synthbench.training.settings import TrainingSettings
 
 SUMMARY_FILE = "training.json"
-PAUSED, START = "paused", "start"
+PAUSED = "paused"
 DATA = "data:"
 
 
@@ -50,6 +51,8 @@ class Train(PluginOperation[Trainer]):
     until: float = 1.0
     weights: tuple[float, ...] = ()
     temperatures: tuple[float | None, ...] = ()
+    own_prompts: OwnPrompts = ()
+    """What rankings of dev read before queries and passages, where the model brings such prompts."""
 
     def code(self) -> Mapping[str, Mapping[str, str]]:
         """Return the code of the trainer and of the evaluator that selects the checkpoint."""
@@ -70,6 +73,7 @@ class Train(PluginOperation[Trainer]):
                 "evaluator": self.evaluator_name,
                 "version": self.evaluator.version,
                 **self.evaluator.model_dump(mode="json"),
+                **noted(self.own_prompts),
             }
         return config
 

@@ -16,6 +16,7 @@ from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage, ancestors
 from synthbench.pipeline.operations.data import ReadSource
 from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.pipeline.operations.own_prompts import notes_on
 from synthbench.pipeline.operations.training import DATA, PAUSED, SUMMARY_FILE, Train
 from synthbench.pipeline.results.audits import audit_results
 from synthbench.pipeline.results.data_checks import with_data_checks
@@ -79,8 +80,18 @@ def collect(
         revisions=revisions(plan, runs),
         failures=(*failures, *(() if only_late else unfinished)),
         pending=(*pending, *(unfinished if only_late else ())),
-        notes=(*experiment.notes, *missing, *unread, *version_notes(runs, artifacts)),
+        notes=(*experiment.notes, *prompt_notes(plan), *missing, *unread, *version_notes(runs, artifacts)),
         environment=environment(),
+    )
+
+
+def prompt_notes(plan: Plan) -> Iterator[str]:
+    """Yield notes on the prompts of their own that models read before queries and passages."""
+    return notes_on(
+        (run.variant.label, task, stage.operation.own_prompts)
+        for run in plan.runs
+        for task, stage in run.evaluations.items()
+        if isinstance(stage.operation, Evaluate)
     )
 
 

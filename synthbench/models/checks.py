@@ -1,0 +1,102 @@
+"""Whether a base can be used as a file asks, by its description alone: nothing is loaded."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from synthbench.errors import UserError
+from synthbench.models.facts import TOKENIZER_FILES, Facts
+from synthbench.models.loading import (
+    check_outputs,
+    check_weights,
+    no_pair_head,
+    too_long,
+    too_many_tokens,
+    without_padding,
+)
+from synthbench.models.pretrained import PASSAGE, QUERY, Pretrained
+
+
+def check_files(base: Pretrained) -> None:
+    """Raise UserError if the checkpoint at hand can't be used, by its configuration and headers alone."""
+    facts = base.facts()
+    if facts is None:
+        return
+    if facts.is_transformer and not base.trust_remote_code and facts.weights:
+        _check_tokenizer(base, facts)
+    check_weights(base.model, facts, base.num_layers if base.has_layers else 0)
+
+
+def _check_tokenizer(base: Pretrained, facts: Facts) -> None:
+    if not facts.has_tokenizer:
+        raise UserError(
+            f"{base.model}: no tokenizer in {facts.folder}: looked for {', '.join(TOKENIZER_FILES)}"
+        )
+    tokens, vectors = facts.num_tokens, facts.vocabulary
+    if tokens is not None and vectors is not None and tokens > vectors and base.static_dimension is None:
+        raise UserError(too_many_tokens(base.model, tokens, vectors))
+
+
+def check_layers(base: Pretrained) -> None:
+    """Raise UserError if the model at hand says that it has fewer layers than are asked for."""
+    facts = None if base.num_layers is None else base.facts()
+    if facts is not None and facts.num_layers is not None:
+        base.require_layers(facts.num_layers)
+
+
+def check_length(base: Pretrained) -> None:
+    """Raise UserError if the model at hand has fewer positions than `max_length`."""
+    facts = None if base.max_length is None or not base.has_layers else base.facts()
+    positions = None if facts is None else facts.positions
+    if base.max_length is not None and positions is not None and base.max_length > positions:
+        raise UserError(too_long(base.model, base.max_length, positions))
+
+
+def check_pair_reader(base: Pretrained, *, needs_head: bool = False) -> None:
+    """Raise UserError if the checkpoint at hand is no cross-encoder's base, or, if asked, has no head."""
+    if base.why_no_pair_reader():
+        return
+    facts = base.facts()
+    if facts is not None:
+        check_outputs(base.model, facts.outputs)
+        if facts.pads is False:
+            raise UserError(without_padding(base.model))
+        if needs_head and facts.outputs is None and facts.saved_as != "CrossEncoder":
+            raise UserError(no_pair_head(base.model))
+
+
+def stored_otherwise(base: Pretrained) -> str:
+    """Return the dtype in which the model would load by itself; "" if fp32, unknown, or given by the file.
+
+    Until November 2026 it was the one that trained and encoded. The hub is asked for a description that
+    the local cache lacks; if it does not answer, fp32 is assumed.
+    """
+    if base.static or base.dtype != "fp32":
+        return ""
+    try:
+        facts = base.facts(asks=True)
+    except UserError:
+        return ""
+    stored = None if facts is None else facts.dtype
+    return "" if stored in (None, "fp32") else str(stored)
+
+
+def prompts_of_rankings(base: Pretrained) -> Mapping[str, Any] | None:
+    """Return what the model reads before queries and passages by prompts, or modules, of its own.
+
+    None if it reads them as it did before November 2026, when rankings asked the library for the default
+    prompt alone. The hub is asked as `stored_otherwise` asks it.
+    """
+    if base.prompts is not None or not base.has_layers:
+        return None
+    try:
+        facts = base.facts(asks=True)
+    except UserError:
+        return None
+    if facts is None:
+        return None
+    own = {QUERY: "", PASSAGE: "", **facts.prompts}
+    default = own.get(facts.default_prompt or "", "")
+    before = (default, own[PASSAGE] if facts.default_prompt == QUERY else default)
+    if (own[QUERY], own[PASSAGE]) == before and not facts.routes_tasks:
+        return None
+    return {QUERY: own[QUERY], PASSAGE: own[PASSAGE], **({"routed": True} if facts.routes_tasks else {})}

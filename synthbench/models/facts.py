@@ -1,0 +1,268 @@
+"""What a checkpoint says of itself: configuration, tokenizer, headers of weights. Read without torch."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from synthbench.errors import UserError
+from synthbench.models import reference
+from synthbench.models.headers import Tensor, tensors
+from synthbench.user_files import read_json_object
+
+CONFIG, MODULES, SETTINGS = "config.json", "modules.json", "config_sentence_transformers.json"
+TOKENIZER_FILES = ("tokenizer.json", "vocab.*", "*.model", "tekken.json")
+_FROM_PADDING = frozenset(
+    {"camembert", "data2vec-text", "ibert", "lilt", "longformer", "luke", "mpnet", "roberta"}
+    | {"roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"}
+)
+"""Architectures whose positions are counted from the padding token's id on."""
+_LEARNED = frozenset({"albert", "bert", "big_bird", "distilbert", "electra", "gpt2"})
+"""Others that have a vector for each position."""
+_POSITIONS = ("position_embeddings.weight", "wpe.weight", "embed_positions.weight")
+_TWO_BEFORE = frozenset({"bart", "mbart", "opt", "pegasus_x", "plbart"})
+"""Architectures whose positions are counted from 2 on."""
+_EMBEDDINGS = ("word_embeddings.weight", "wte.weight", "embed_tokens.weight", "tok_embeddings.weight")
+_LAYER = re.compile(r"^(.*?\b(?:layers?|h|blocks?))\.(\d+)\.(.+)$")
+_UNPADDED = frozenset({"gpt2", "gpt_neo", "gpt_neox", "gptj", "llama", "mistral", "qwen2", "qwen3"})
+"""Architectures that have no padding token unless the configuration names one."""
+_HEAD = "ForSequenceClassification"
+_DTYPES = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "half": "fp16"}
+_LAYER_COUNTS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+"""What architectures call the number of their layers; transformers knows it as the first."""
+_ALIKE = frozenset(
+    {"bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "gpt2", "llama", "mistral"}
+    | {"mpnet", "qwen2", "qwen3", "roberta", "xlm-roberta"}
+)
+"""Architectures whose layers all have the same tensors."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the files of a checkpoint's folder say; what they do not say is None.
+
+    `config` is that of the transformer, {} if the model is none. `folder` holds its weights.
+    """
+
+    folder: Path
+    config: Mapping[str, Any]
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    default_prompt: str | None = None
+    is_transformer: bool = True
+    saved_as: str = ""
+    """Which class of sentence-transformers saved it; "" if none did, or an old one."""
+    routes_tasks: bool = False
+    """Whether it reads queries and passages by different modules."""
+
+    @cached_property
+    def weights(self) -> Mapping[str, Tensor]:
+        """Names, dtypes and shapes of the weights; {} without safetensors."""
+        return tensors(self.folder) or tensors(self.folder, "**/*")
+
+    @property
+    def kind(self) -> str:
+        """The architecture's name, such as bert; "" if the configuration names none."""
+        return str(self.config.get("model_type") or "")
+
+    @property
+    def dtype(self) -> str | None:
+        """The dtype in which transformers loads the model unless told otherwise: configured, else stored."""
+        given = self.config.get("dtype") or self.config.get("torch_dtype")
+        if isinstance(given, str):
+            name = given.removeprefix("torch.")
+            return _DTYPES.get(name, name)
+        return next((each.dtype for each in self.weights.values() if each.is_floating), None)
+
+    @property
+    def quantisation(self) -> str:
+        """The method by which the weights are quantised, "" if they are not."""
+        given = self.config.get("quantization_config")
+        if not isinstance(given, dict):
+            return ""
+        return str(given.get("quant_method") or "an unknown method")
+
+    @property
+    def num_layers(self) -> int | None:
+        """The number of layers, as configured."""
+        return _first_count(self.config, _LAYER_COUNTS)
+
+    @property
+    def outputs(self) -> int | None:
+        """How many outputs the classification head has, None without one."""
+        architectures = self.config.get("architectures")
+        if not (isinstance(architectures, list) and architectures and str(architectures[0]).endswith(_HEAD)):
+            return None
+        labels = self.config.get("id2label")
+        if isinstance(labels, dict):
+            return len(labels)
+        # transformers' own default.
+        return _first_count(self.config, ("num_labels",)) or 2
+
+    @property
+    def positions(self) -> int | None:
+        """How many tokens have a position; None if positions are computed, or nothing is known."""
+        padding = self.config.get("pad_token_id")
+        first = (padding if isinstance(padding, int) else 1) + 1 if self.kind in _FROM_PADDING else 0
+        first = 2 if self.kind in _TWO_BEFORE else first
+        rows = [
+            each.shape[0] for name, each in self.weights.items() if name.endswith(_POSITIONS) and each.shape
+        ]
+        if not rows and not self.weights and self.kind in _FROM_PADDING | _LEARNED:
+            rows = [_first_count(self.config, ("max_position_embeddings", "n_positions")) or 0]
+        return min(rows) - first if rows and min(rows) > first else None
+
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens have a vector."""
+        rows = [
+            each.shape[0] for name, each in self.weights.items() if name.endswith(_EMBEDDINGS) and each.shape
+        ]
+        return min(rows, default=None) or _first_count(self.config, ("vocab_size",))
+
+    @property
+    def pads(self) -> bool | None:
+        """Whether the architecture has a padding token; None if the configuration does not say."""
+        if "pad_token_id" in self.config:
+            return self.config["pad_token_id"] is not None
+        return False if self.kind in _UNPADDED else None
+
+    @property
+    def has_tokenizer(self) -> bool:
+        """Whether the folder holds a tokenizer's vocabulary."""
+        return any(True for pattern in TOKENIZER_FILES for _ in self.folder.glob(pattern))
+
+    @cached_property
+    def num_tokens(self) -> int | None:
+        """The greatest id that the tokenizer gives to a text, plus 1; None without a tokenizer.json."""
+        file = self.folder / "tokenizer.json"
+        try:
+            return _num_tokens(read_json_object(file)) if file.is_file() else None
+        except (OSError, UserError):
+            return None
+
+    def lacks(self, num_layers: int | None = None) -> str:
+        """Return the first tensor or layer that the configuration promises and the weights lack, else "".
+
+        Of the first `num_layers` layers; None: of all. Only where the layers of an architecture are alike.
+        """
+        wanted = self.num_layers if num_layers is None else num_layers
+        if self.kind not in _ALIKE or wanted is None or not self.weights:
+            return ""
+        stacks: dict[str, dict[int, set[str]]] = {}
+        for name in self.weights:
+            if found := _LAYER.match(name):
+                stacks.setdefault(found[1], {}).setdefault(int(found[2]), set()).add(found[3])
+        # A model of pieces that are named otherwise says nothing; the loader will.
+        for prefix, layers in stacks.items():
+            parts = set().union(*layers.values())
+            for number in range(min(wanted, self.num_layers or wanted)):
+                if number not in layers:
+                    return f"{prefix}.{number}"
+                if missing := min(parts - layers[number], default=""):
+                    return f"{prefix}.{number}.{missing}"
+        return ""
+
+
+_known: dict[tuple[tuple[str, int, int], ...], Facts | None] = {}
+
+
+def facts_of(model: str, revision: str | None = None, *, asks: bool = False) -> Facts | None:
+    """Return what a model says of itself; None if it is not at hand.
+
+    Of a model of the hub, what the local cache holds; if `asks`, the hub is asked for a few kB. Raises
+    UserError if its configuration is none.
+    """
+    folder = reference.described(model, revision, asks=asks)
+    return None if folder is None else facts_in(folder)
+
+
+def facts_in(folder: Path) -> Facts | None:
+    """Return what a checkpoint's folder says; None if it has no configuration.
+
+    Raises UserError if this is no JSON object.
+    """
+    files = sorted(
+        file for pattern in ("*.json", "*/config.json", "*.safetensors") for file in folder.glob(pattern)
+    )
+    key = tuple((str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in files)
+    if key not in _known:
+        _known[key] = _read(folder)
+    return _known[key]
+
+
+def _read(folder: Path) -> Facts | None:
+    modules = _modules(folder)
+    settings = _object(folder / SETTINGS)
+    first = modules[0] if modules else {}
+    path = first.get("path")
+    inner = folder / path if isinstance(path, str) and ".." not in Path(path).parts else folder
+    config = _object(inner / CONFIG)
+    is_transformer = not modules or str(first.get("type")).rpartition(".")[2] == "Transformer"
+    own = settings if settings.get("model_type", "SentenceTransformer") == "SentenceTransformer" else {}
+    prompts = own.get("prompts")
+    named = (
+        {str(name): str(text or "") for name, text in prompts.items()} if isinstance(prompts, dict) else {}
+    )
+    default = own.get("default_prompt_name")
+    if not (config or modules):
+        return None
+    return Facts(
+        inner,
+        config if is_transformer else {},
+        named,
+        default if isinstance(default, str) else None,
+        is_transformer,
+        str(settings.get("model_type") or ""),
+        any(_routes(each) for each in modules),
+    )
+
+
+def _routes(module: Mapping[str, Any]) -> bool:
+    given = module.get("kwargs")
+    takes_task = isinstance(given, list) and "task" in given
+    return takes_task or str(module.get("type")).rpartition(".")[2] == "Router"
+
+
+def _modules(folder: Path) -> list[dict[str, Any]]:
+    """Return the modules that sentence-transformers saved, [] of any other checkpoint."""
+    import json
+
+    from synthbench.user_files import read_settings
+
+    if not (folder / MODULES).is_file():
+        return []
+    try:
+        found = json.loads(read_settings(folder / MODULES))
+    except (ValueError, RecursionError):
+        return []
+    is_list = isinstance(found, list) and all(isinstance(each, dict) for each in found)
+    return found if is_list else []
+
+
+def _object(file: Path) -> dict[str, Any]:
+    return read_json_object(file) if file.is_file() else {}
+
+
+def _first_count(config: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    return next((config[name] for name in names if type(config.get(name)) is int), None)
+
+
+def _num_tokens(tokenizer: Mapping[str, Any]) -> int | None:
+    """Return the greatest id plus 1 of words and of the special tokens that every text gets."""
+    ids = list(_ids(tokenizer))
+    return max(ids) + 1 if ids else None
+
+
+def _ids(tokenizer: Mapping[str, Any]) -> Iterator[int]:
+    model = tokenizer.get("model")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    if isinstance(vocabulary, list):
+        yield from range(len(vocabulary))
+    elif isinstance(vocabulary, dict):
+        yield from (number for number in vocabulary.values() if isinstance(number, int))
+    added = tokenizer.get("added_tokens")
+    for token in added if isinstance(added, list) else ():
+        if isinstance(token, dict) and isinstance(token.get("id"), int) and not token.get("special"):
+            yield token["id"]

@@ -1,0 +1,192 @@
+"""What every loaded checkpoint goes through: errors in one line, its dtype, its limits, its padding."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any, Literal
+
+from synthbench.errors import UserError, in_one_line
+
+if TYPE_CHECKING:
+    from sentence_transformers.base import BaseModel
+    from torch import nn
+    from transformers import PreTrainedTokenizerBase
+
+    from synthbench.models.facts import Facts
+
+PICKLED = "pytorch_model*.bin"
+Dtype = Literal["fp32", "bf16", "fp16"]
+DTYPES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+"""What torch calls them."""
+_POSITIONS = ("position_embeddings", "wpe", "embed_positions")
+_IN_EVERY_TEXT = ("pad", "cls", "sep", "bos", "eos", "unk")
+"""The special tokens that a text or its padding may get."""
+
+
+@contextmanager
+def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
+    """Turn what a damaged, unsafe or unfit checkpoint in `folder` raises into a UserError on `model`."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (UnpicklingError, EOFError, TypeError) as error:
+        if isinstance(error, TypeError) and not any(Path(folder).rglob(PICKLED)):
+            raise
+        raise UserError(
+            f"{model}: its pickled weights (pytorch_model.bin) are damaged, or hold more than weights; code"
+            " in them is never run. A copy as model.safetensors can be loaded (`save_pretrained` writes one)"
+        ) from error
+    except (OSError, ValueError, ImportError, KeyError, SafetensorError) as error:
+        if "trust_remote_code" in str(error):
+            raise UserError(
+                f"{model}: {what}needs Python code that comes with it; to run that code, write"
+                " `trust_remote_code: true` beside `model` and give --allow-code"
+            ) from error
+        raise UserError(f"{model}: {what}can't be loaded: {in_one_line(error)}") from error
+    except RuntimeError as error:
+        if "mismatch" not in str(error):
+            raise
+        raise UserError(
+            f"{model}: its weights have other shapes than its config.json says; is it that of another model?"
+        ) from error
+
+
+def check_weights(name: str, facts: "Facts", num_layers: int | None) -> None:
+    """Raise UserError if the weights are quantised, or lack what the first `num_layers` layers hold.
+
+    None: all layers. transformers would draw what is missing at random.
+    """
+    if facts.quantisation:
+        raise UserError(
+            f"{name}: its weights are quantised ({facts.quantisation}), and neither trained nor evaluated"
+            " here; take the model that they were made of"
+        )
+    if missing := facts.lacks(num_layers):
+        raise UserError(f"{name}: its weights lack '{missing}', which its config.json promises")
+
+
+def weights_in(dtype: Dtype) -> dict[str, Any]:
+    """Return the argument with which transformers loads weights in this dtype, not in the stored one."""
+    import torch
+
+    return {"dtype": getattr(torch, DTYPES[dtype])}
+
+
+def put_into(model: "nn.Module", dtype: Dtype) -> None:
+    """Give all weights this dtype: modules beside the transformer keep the one they were stored in."""
+    model.to(weights_in(dtype)["dtype"])
+
+
+def check_vocabulary(name: str, tokenizer: object, model: "nn.Module | None") -> None:
+    """Refuse a tokenizer without words, as transformers makes one, or with tokens that have no vector."""
+    from transformers import PreTrainedTokenizerBase
+
+    if not isinstance(tokenizer, PreTrainedTokenizerBase):
+        return
+    if len(tokenizer) <= len(tokenizer.all_special_tokens):
+        raise UserError(f"{name}: its tokenizer knows no words; is tokenizer.json or vocab.txt missing?")
+    rows = _num_vectors(model)
+    if rows is not None and (needed := _num_tokens(tokenizer)) > rows:
+        raise UserError(too_many_tokens(name, needed, rows))
+
+
+def too_many_tokens(name: str, num_tokens: int, num_vectors: int) -> str:
+    """Return the message on a tokenizer that is larger than the model's embeddings."""
+    return (
+        f"{name}: its tokenizer has {num_tokens:,} tokens, its embeddings hold {num_vectors:,}; is the"
+        " tokenizer that of another model, or were tokens added without resizing the embeddings?"
+    )
+
+
+def _num_vectors(model: "nn.Module | None") -> int | None:
+    embeddings = getattr(model, "get_input_embeddings", None)
+    try:
+        found = None if embeddings is None else embeddings()
+    except (AttributeError, NotImplementedError):
+        return None
+    weight = getattr(found, "weight", None)
+    return None if weight is None else int(weight.shape[0])
+
+
+def _num_tokens(tokenizer: "PreTrainedTokenizerBase") -> int:
+    """Return the greatest id of a word or of a token that every text may get, plus 1."""
+    special = set(tokenizer.all_special_ids)
+    used = {getattr(tokenizer, f"{kind}_token_id", None) for kind in _IN_EVERY_TEXT}
+    ids = (number for number in tokenizer.get_vocab().values() if number not in special or number in used)
+    return 1 + max(ids, default=-1)
+
+
+def limit_length(name: str, model: "BaseModel", max_length: int | None) -> None:
+    """Let the model read no more tokens than it has positions for.
+
+    RoBERTa's are counted from the padding token's id on, which its configuration does not say. Raises
+    UserError if `max_length` tokens are asked for and there are fewer positions.
+    """
+    if max_length is not None:
+        model.max_seq_length = max_length
+    positions = _num_positions(model)
+    if positions is None:
+        return
+    if max_length is not None and max_length > positions:
+        raise UserError(too_long(name, max_length, positions))
+    if model.max_seq_length is None or model.max_seq_length > positions:
+        model.max_seq_length = positions
+
+
+def too_long(name: str, max_length: int, positions: int) -> str:
+    """Return the message on a limit in tokens that is beyond a model's positions."""
+    return f"{name}: max_length is {max_length}, the model has only {positions} positions"
+
+
+def _num_positions(model: "nn.Module") -> int | None:
+    """Return how many tokens have a vector of their position; None if positions are computed."""
+    from torch import nn
+
+    numbers = []
+    for name, module in model.named_modules():
+        if name.rpartition(".")[2] in _POSITIONS and isinstance(module, nn.Embedding):
+            first = module.padding_idx + 1 if module.padding_idx is not None else getattr(module, "offset", 0)
+            numbers.append(module.num_embeddings - int(first))
+    return min(numbers, default=None)
+
+
+def check_outputs(name: str, outputs: int | None) -> None:
+    """Raise UserError if a head has more outputs than a pair's score takes; None: it has no head."""
+    if outputs not in (None, 1):
+        raise UserError(
+            f"{name}: its head has {outputs} outputs, since it classifies; a cross-encoder has one. To train,"
+            " take a checkpoint without a head, or let `train.hidden_size` put a new one on this"
+        )
+
+
+def without_padding(name: str) -> str:
+    """Return the message on a cross-encoder's base that can't read texts of several lengths together."""
+    return (
+        f"{name}: a cross-encoder needs a model that pads, and its configuration has no pad_token_id; take an"
+        " encoder such as BERT as the base, not a language model"
+    )
+
+
+def no_pair_head(name: str) -> str:
+    """Return the message on a checkpoint that scores no pairs."""
+    return (
+        f"{name}: no cross-encoder: it has no head that scores pairs; the trainer `cross-encoder` trains one,"
+        " the trainer `none` takes an encoder"
+    )
+
+
+def give_padding(name: str, tokenizer: object) -> None:
+    """Let a decoder's tokenizer pad with its end of text: what is padded is masked, so any token does.
+
+    Raises UserError if it has neither.
+    """
+    if getattr(tokenizer, "pad_token", "") is not None:
+        return
+    if tokenizer.eos_token is None:  # type: ignore[attr-defined]
+        raise UserError(
+            f"{name}: its tokenizer has no padding token, and no end of text that could stand for one; set"
+            " pad_token in its tokenizer_config.json"
+        )
+    tokenizer.pad_token = tokenizer.eos_token  # type: ignore[attr-defined]
