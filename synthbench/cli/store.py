@@ -158,7 +158,7 @@ def ledger(
         raise UserError(f"{experiment}: asked no LLM; those that did: {', '.join(known) or 'none'}")
     for entry in found:
         typer.echo(f"{entry.experiment} {entry.stage[:8]}: {entry}")
-    paid = sum(entry.answered.usd for entry in found)
+    paid = sum(entry.paid.usd for entry in found)
     in_doubt = sum(entry.in_doubt.usd for entry in found)
     in_batches = sum(entry.in_batches.usd for entry in found)
     batches = f"; in batches: at most {in_batches:.4f}" if in_batches else ""

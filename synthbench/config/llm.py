@@ -24,6 +24,7 @@ from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.endpoint import (
     BATCHES_AT_ONCE,
     AnswerOptions,
+    AnswerRule,
     ChatModel,
     CommonPacing,
     Endpoint,
@@ -39,7 +40,7 @@ from synthbench.worlds.settings import LLM_MODEL, LLMSettings
 LOCAL = "local"
 
 
-class LocalLLM(BaseModel):
+class LocalLLM(AnswerRule):
     """A chat model that runs in the process of the stage that asks it, through transformers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
@@ -88,6 +89,7 @@ class LocalLLM(BaseModel):
             "model": self.local,
             "dtype": self.dtype,
             "max_new_tokens": self.max_new_tokens,
+            **self.rule(),
         }
 
     def revisions(self) -> Mapping[str, str]:
@@ -110,7 +112,14 @@ class LocalLLM(BaseModel):
             max_failure_rate=self.max_failure_rate,
             offline=self.offline,
         )
-        return Endpoint(name, "", address.model, pacing=pacing, local=self.chat)
+        return Endpoint(
+            name,
+            "",
+            address.model,
+            pacing=pacing,
+            local=self.chat,
+            takes_cut_off=self.takes_cut_off,
+        )
 
     def check_folder(self) -> None:
         """Raise UserError if a local or packaged model is missing or lacks what a chat model needs.
@@ -207,7 +216,7 @@ class EndpointAddress(BaseModel):
     )
 
 
-class EndpointLLM(Pacing, AnswerOptions, EndpointAddress):
+class EndpointLLM(Pacing, AnswerRule, AnswerOptions, EndpointAddress):
     """A chat model behind OpenAI's API: a service's, or a server of one's own."""
 
     @model_validator(mode="after")
@@ -226,7 +235,7 @@ class EndpointLLM(Pacing, AnswerOptions, EndpointAddress):
 
     def identity(self) -> Mapping[str, Any]:
         """Return what the identity of a stage holds: the endpoint's name, model and options, no address."""
-        return {"endpoint": self.name, "model": self.model, **self.options()}
+        return {"endpoint": self.name, "model": self.model, **self.options(), **self.rule()}
 
     def address(self) -> ChatModel:
         """Return where it is."""
@@ -242,6 +251,7 @@ class EndpointLLM(Pacing, AnswerOptions, EndpointAddress):
             Pacing.model_validate(self.model_dump(include=set(Pacing.model_fields))),
             self.sends_sample,
             options=self.options(),
+            takes_cut_off=self.takes_cut_off,
         )
 
 

@@ -14,7 +14,15 @@ from synthbench.config.problems import COMMIT_PATTERN
 from synthbench.errors import UserError, did_you_mean
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm import server_programs as programs
-from synthbench.llm.endpoint import AnswerOptions, ChatModel, CommonPacing, Endpoint, Pacing, Served
+from synthbench.llm.endpoint import (
+    AnswerOptions,
+    AnswerRule,
+    ChatModel,
+    CommonPacing,
+    Endpoint,
+    Pacing,
+    Served,
+)
 from synthbench.llm.server_door import ServerDoor
 from synthbench.models import reference
 from synthbench.user_files import NO_FILE, GivenName, path_of, read_json_object, why_no_file
@@ -107,7 +115,7 @@ class ServedChatModel(ChatModel):
     door: ServerDoor
 
 
-class ServedLLM(CommonPacing, AnswerOptions, ServedModel):
+class ServedLLM(CommonPacing, AnswerRule, AnswerOptions, ServedModel):
     """A local chat model behind OpenAI's API, whose server a run starts when a stage first asks it."""
 
     timeout: float = Field(600.0, gt=0, description="seconds until a request without an answer is given up")
@@ -140,7 +148,7 @@ class ServedLLM(CommonPacing, AnswerOptions, ServedModel):
         """Return what the identity of a stage holds beside the model's commit or content hash: no port."""
         command = {"command": self._portable_command} if self.command else {}
         endpoint = _COMMAND if self.command else self.endpoint
-        return {"endpoint": endpoint, "model": self.model, **command, **self.options()}
+        return {"endpoint": endpoint, "model": self.model, **command, **self.options(), **self.rule()}
 
     @property
     def _portable_command(self) -> list[str]:
@@ -186,6 +194,7 @@ class ServedLLM(CommonPacing, AnswerOptions, ServedModel):
             served=self._served(address.model),
             door=address.door if isinstance(address, ServedChatModel) else None,
             options=self.options(),
+            takes_cut_off=self.takes_cut_off,
         )
 
     @property

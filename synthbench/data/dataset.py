@@ -1,6 +1,7 @@
 """The one dataset schema: an immutable Parquet table of one record kind, with a manifest beside it."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -10,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from synthbench.data.answer_kinds import unfinished_answers
 from synthbench.data.checking import CheckedRecords, checked_table
-from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row, schema
+from synthbench.data.records import RECORD_TYPES, Failure, Record, RecordKind, from_row, schema
 from synthbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -49,6 +51,16 @@ class Manifest(BaseModel):
         exclude_if=lambda value: not value,
         description="what the method found on its way, by what it is",
     )
+    unfinished_answers: dict[str, int] = Field(
+        default_factory=dict,
+        exclude_if=lambda value: not value,
+        description="failures whose LLM answer was not whole: cut off, empty answer, refused, faulty answer",
+    )
+    answered_by: list[str] = Field(
+        default_factory=list,
+        exclude_if=lambda value: not value,
+        description="models that answered the LLM's requests under another name than was asked",
+    )
     content_hash: str = ""
 
 
@@ -84,6 +96,7 @@ class SyntheticDataset:
             kind=kind,
             num_records=table.num_rows,
             num_failures=failure_table.num_rows,
+            unfinished_answers=unfinished_answers(failure_table.column("reason").to_pylist()),
             content_hash=checked.content_hash,
             **manifest,
         )
@@ -137,7 +150,7 @@ class SyntheticDataset:
         **changes: Any,  # noqa: ANN401 - the manifest's own fields
     ) -> "SyntheticDataset":
         """Return a data set of other records that keeps the failures and the rest of the manifest."""
-        derived = {"kind", "num_records", "num_failures", "content_hash"}
+        derived = {"kind", "num_records", "num_failures", "unfinished_answers", "content_hash"}
         manifest = self.manifest.model_dump(exclude=derived) | changes
         return SyntheticDataset.create(kind or self.kind, records, failures=self.failures(), **manifest)
 
@@ -209,6 +222,7 @@ def write_records(
         return _write_at_once(folder, kind, list(records), manifest)
     import pyarrow.parquet as pq
 
+    unfinished: Counter[str] = Counter()
     with ExitStack() as files:
 
         def into(name: str, kind: RecordKind) -> CheckedRecords:
@@ -218,6 +232,8 @@ def write_records(
 
         kept, failures = into(RECORDS_FILE, kind), into(FAILURES_FILE, RecordKind.FAILURE)
         for record in records:
+            if isinstance(record, Failure):
+                unfinished.update(unfinished_answers([record.reason]))
             (failures if record.kind == RecordKind.FAILURE else kept).add(record)
         kept.finish()
         failures.finish()
@@ -225,6 +241,7 @@ def write_records(
         kind=kind,
         num_records=kept.num_records,
         num_failures=failures.num_records,
+        unfinished_answers=dict(sorted(unfinished.items())),
         content_hash=kept.content_hash,
         **manifest,
     )

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from synthbench.errors import UserError
-from synthbench.llm.cache import Answer
+from synthbench.llm.answers import Answer
+from synthbench.llm.bodies import body_of
 from synthbench.llm.connection import (
     CONNECT_TIMEOUT,
     ErrorReader,
     FailedAttemptError,
     Failure,
-    body_of,
     causes,
     endpoint_error,
     unreachable_error,
@@ -24,6 +24,7 @@ from synthbench.llm.replies import (
     MAX_REPLY_BYTES,
     NOT_UNICODE,
     Reply,
+    ServerFaultError,
     UnreadableReplyError,
     as_printable_line,
     read_completion,
@@ -66,7 +67,9 @@ class ResultLine:
         """
         if self.status == 200:
             try:
-                return read_completion(self.body, prompt_tokens)
+                return errors.safe(read_completion(self.body, prompt_tokens))
+            except ServerFaultError as error:
+                raise errors.of_fault(error.fault) from None
             except UnreadableReplyError as error:
                 raise FailedAttemptError(Failure.UNREADABLE, str(error)) from None
         code, said = (as_printable_line(str(self.error.get(name) or "")) for name in ("code", "message"))

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Self
 
+from synthbench.data.answer_kinds import AnswerKind
 from synthbench.errors import PendingError, UserError
+from synthbench.llm.answers import Answer
 from synthbench.llm.batch_api import (
     BatchService,
     MaybeSubmittedError,
@@ -17,8 +19,8 @@ from synthbench.llm.batch_api import (
     read_line,
     request_line,
 )
-from synthbench.llm.cache import FILE, Answer, AnswerCache, Cost, OverBudgetError, Say, key_of
-from synthbench.llm.connection import CONTENT_FILTER, FailedAttemptError
+from synthbench.llm.cache import FILE, AnswerCache, Cost, OverBudgetError, Say, key_of
+from synthbench.llm.connection import FailedAttemptError, Failure
 from synthbench.llm.database import Batch, BatchTable, Database, new_token
 from synthbench.llm.endpoint import Account, Endpoint, price_of
 from synthbench.llm.limits import Budget, CircuitBreaker
@@ -58,8 +60,8 @@ _UNBILLED_STATES = ("failed", "expired", "cancelled")
 class Collector:
     """Collects an endpoint's finished batches; used by one thread.
 
-    `failures` maps cache keys of requests that failed for good to reasons; `pending` has a line for each
-    unfinished batch.
+    `failures` maps cache keys of requests that failed for good to what the caller gets; `pending` has a line
+    for each unfinished batch.
     """
 
     def __init__(self, endpoint: Endpoint, cache: AnswerCache, service: BatchService) -> None:
@@ -69,7 +71,7 @@ class Collector:
         self._batches = BatchTable(cache.database)
         self._price = price_of(endpoint)
         self._messages: dict[str, None] = {}
-        self.failures: dict[str, str] = {}
+        self.failures: dict[str, tuple[str, AnswerKind]] = {}
         self.pending: list[str] = []
 
     def collect(self, tokens: Iterable[str]) -> None:
@@ -146,22 +148,34 @@ class Collector:
             self._cache.record_refusal(attempt, str(error))
             self._messages.update(dict.fromkeys(error.messages))
         else:
-            tokens = (answer.prompt_tokens, answer.completion_tokens)
-            cached = answer.details.cached_tokens
-            usd = self._price.usd(*tokens, cached_tokens=cached, is_batch=True) if self._price else 0.0
-            self._cache.record_answer(attempt, line.key, answer, usd)
+            self._note(line.key, attempt, answer)
+
+    def _note(self, key: str, attempt: int, answer: Answer) -> None:
+        """Keep an answer, unless it is not whole and is asked for again in the next batch."""
+        tokens = (answer.prompt_tokens, answer.completion_tokens)
+        cached = answer.details.cached_tokens
+        usd = self._price.usd(*tokens, cached_tokens=cached, is_batch=True) if self._price else 0.0
+        num_tries = self._batches.num_failures(key) + 1
+        if answer.is_kept(num_tries, self._endpoint.pacing.tries):
+            self._cache.record_answer(attempt, key, answer, usd)
+            return
+        self._cache.record_unfinished(attempt, answer, usd)
+        error = FailedAttemptError(Failure.UNFINISHED, answer.failure, answer_kind=answer.kind)
+        if not error.can_pass(num_tries, self._endpoint.pacing.tries):
+            self.failures[key] = (error.failure(num_tries, "batches"), answer.kind)
 
     def _fail(self, key: str, attempt: int, error: FailedAttemptError, prompt_tokens: int) -> None:
         if error.is_in_doubt:
-            self._cache.record_doubt(attempt, error.reason)
+            self._cache.record_doubt(attempt, error.reason, error.answer_kind)
         else:
-            self._cache.record_refusal(attempt, error.reason)
+            self._cache.record_refusal(attempt, error.reason, error.answer_kind)
         num_tries = self._batches.num_failures(key)
         if not error.can_pass(num_tries, self._endpoint.pacing.tries):
-            is_plain = num_tries == 1 or error.reason == CONTENT_FILTER
-            self.failures[key] = error.reason + ("" if is_plain else f", given up after {num_tries} batches")
+            told = 1 if error.answer_kind is AnswerKind.REFUSED else num_tries
+            self.failures[key] = (error.failure(told, "batches"), error.answer_kind)
             if error.is_billed:
-                self._cache.store_failure(key, Answer(None, self.failures[key], prompt_tokens, 0))
+                failure = error.told(num_tries, "batches")
+                self._cache.store_failure(key, Answer(None, failure, prompt_tokens, 0))
 
 
 MAX_REQUESTS = 50_000
@@ -251,7 +265,7 @@ class _Batches:
                 found = self._cache.find(self._key(request))
                 num_elsewhere += found is None
                 if found is not None:
-                    yield to_chat_answer(request, found)
+                    yield self._taken(request, found)
         yield from self._failed
         if num_elsewhere and not self._collector.pending:
             name = self._endpoint.name
@@ -262,6 +276,9 @@ class _Batches:
     def _key(self, request: ChatRequest) -> str:
         return key_of(self._endpoint, request)
 
+    def _taken(self, request: ChatRequest, found: Answer) -> ChatAnswer:
+        return to_chat_answer(request, found, takes_cut_off=self._endpoint.takes_cut_off)
+
     def _known(self, requests: Iterable[ChatRequest], new: Spool, in_batches: Spool) -> Iterator[ChatAnswer]:
         """Yield cached answers, sort the other requests, and collect the batches that hold some of them."""
         tokens: dict[str, None] = {}
@@ -271,7 +288,7 @@ class _Batches:
             token = None if found is not None else self._batches.batch_of(key)
             if found is not None:
                 self._budget.learn(request, found)
-                yield to_chat_answer(request, found)
+                yield self._taken(request, found)
             elif token is not None:
                 tokens[token] = None
                 in_batches.add(request)
@@ -285,20 +302,25 @@ class _Batches:
             key = self._key(request)
             found = self._cache.find(key)
             if key in self._collector.failures:
-                self._fail(request, self._collector.failures[key])
+                self._fail(ChatAnswer(request, None, *self._collector.failures[key]))
             elif found is not None:
                 self._budget.learn(request, found)
-                self._breaker.succeeded(request)
-                yield to_chat_answer(request, found)
+                taken = self._taken(request, found)
+                self._note(taken)
+                yield taken
             elif self._batches.batch_of(key) is None:
                 new.add(request)
 
-    def _fail(self, request: ChatRequest, reason: str) -> None:
-        self._failed.append(ChatAnswer(request, None, reason))
-        if reason == CONTENT_FILTER:
-            self._breaker.succeeded(request)
+    def _fail(self, failed: ChatAnswer) -> None:
+        self._failed.append(failed)
+        self._note(failed)
+
+    def _note(self, answer: ChatAnswer) -> None:
+        """Count it; one without a text counts as a failure, unless it was refused."""
+        if answer.text is not None or answer.kind is AnswerKind.REFUSED:
+            self._breaker.succeeded(answer.request)
         else:
-            self._breaker.failed(request, reason)
+            self._breaker.failed(answer.request, answer.failure)
 
     def _submit(self, new: Spool, others: Spool) -> None:
         """Submit what the limits allow; raises UserError if that is nothing and no batch is open."""
@@ -341,12 +363,12 @@ class _Batches:
         """Record a batch's requests and write its file; return their number."""
         num_requests = 0
         for request in waiting:
-            num_requests += self._note(token, request, others, file)
+            num_requests += self._add(token, request, others, file)
             if self._limit or num_requests == MAX_REQUESTS or file.tell() >= MAX_BYTES:
                 break
         return num_requests
 
-    def _note(self, token: str, request: ChatRequest, others: Spool, file: IO[bytes]) -> bool:
+    def _add(self, token: str, request: ChatRequest, others: Spool, file: IO[bytes]) -> bool:
         """Add a request to the batch; return False if a limit, its text or another session prevents it.
 
         `others` takes requests that are in flight elsewhere or answered by now.
@@ -362,7 +384,7 @@ class _Batches:
             line = request_line(self._endpoint, key, request)
             attempt = self._cache.begin_attempt(key, cost, pacing.budget_usd, token)
         except FailedAttemptError as error:
-            self._fail(request, error.reason)
+            self._fail(ChatAnswer(request, None, error.reason))
             return False
         except OverBudgetError as error:
             key = f"{self._endpoint.section}.budget_usd"

@@ -11,10 +11,13 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from synthbench.data.answer_kinds import AnswerKind
+from synthbench.llm.accounts import Spending
+from synthbench.llm.answers import Answer, Details, Origin
 from synthbench.llm.database import BATCH, HASH, BatchTable, Database, lock
 from synthbench.llm.endpoint import Account, Endpoint
 from synthbench.llm.requests import ChatRequest
@@ -22,29 +25,6 @@ from synthbench.llm.requests import ChatRequest
 FILE = "answers.sqlite"
 Say = Callable[[str], None]
 """Shows the user one line."""
-
-
-@dataclass(frozen=True)
-class Details:
-    """More of an answer's usage: `cached_tokens` of the prompt's tokens were in the service's cache.
-
-    `reasoning_tokens` of the answer's were thoughts. A limit on tokens cut off an answer `is_cut_off`.
-    """
-
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-    is_cut_off: bool = False
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An endpoint's answer; `text` is None if it held none, for the reason in `failure`."""
-
-    text: str | None
-    failure: str
-    prompt_tokens: int
-    completion_tokens: int
-    details: Details = Details()
 
 
 @dataclass(frozen=True)
@@ -91,7 +71,9 @@ class AnswerCache:
         self._sessions = folder / "sessions"
         self._session = uuid.uuid4().hex
         self._lock = lock(self._sessions / self._session)
+        self._models: set[str] = set()
         self.database = Database(folder / FILE)
+        self._spending = Spending(self.database, endpoint, account)
         with self.database.errors():
             self._sessions.mkdir(exist_ok=True)
             self._lock.acquire(timeout=0)
@@ -126,9 +108,11 @@ class AnswerCache:
                 self._say_lost(key)
         if row is None:
             return None
-        is_whole, *answer = row
-        if is_whole:
-            return Answer(*answer)
+        is_undamaged, *answer = row
+        if is_undamaged:
+            kind, model, fingerprint = self._reply(key)
+            self._note_model(model)
+            return replace(Answer(*answer), kind=kind, origin=Origin(model, fingerprint))
         self.forget([key])
         self._say_lost(key)
         return None
@@ -140,6 +124,22 @@ class AnswerCache:
             (key,),
         )
         return rows[0] if rows else None
+
+    def _reply(self, key: str) -> tuple[AnswerKind, str, str]:
+        """Return the kind of an answer, the model and its fingerprint, as far as the attempt says."""
+        rows = self.database.execute(_REPLY, (key,))
+        kind, model, fingerprint = rows[0] if rows else (None, None, None)
+        known = AnswerKind(kind) if kind in list(AnswerKind) else AnswerKind.WHOLE
+        return known, model or "", fingerprint or ""
+
+    def _note_model(self, model: str) -> None:
+        """Keep which model answered the stage, if it is called otherwise than the one that was asked."""
+        is_ours = self._endpoint.local is not None or self._endpoint.served is not None
+        if model and model != self._endpoint.model and not is_ours and model not in self._models:
+            self.database.execute(
+                "INSERT OR IGNORE INTO stage_models VALUES (?, ?)", (self._account.stage, model)
+            )
+            self._models.add(model)
 
     def _is_paid(self, key: str) -> bool:
         return bool(
@@ -166,7 +166,7 @@ class AnswerCache:
             if budget is not None and spent + expected.usd > budget:
                 raise OverBudgetError(spent)
             endpoint, account = self._endpoint, self._account
-            self._charge(_purse(account.experiment, endpoint.name, endpoint.model), expected.usd)
+            self._spending.open()
             rows = self.database.execute(
                 "INSERT INTO attempts (key, endpoint, model, experiment, stage, session, sent, state,"
                 " prompt_tokens, completion_tokens, usd) VALUES (?, ?, ?, ?, ?, ?, ?, 'sent', ?, ?, ?)"
@@ -177,7 +177,9 @@ class AnswerCache:
                     *(expected.prompt_tokens, expected.completion_tokens, expected.usd),
                 ),
             )
-            return int(rows[0][0])
+            attempt = int(rows[0][0])
+            self._spending.book(attempt)
+            return attempt
 
     def attempt_id(self, attempt: int) -> str:
         """Return the attempt's globally unique id: the session and the attempt's number."""
@@ -186,20 +188,36 @@ class AnswerCache:
     def record_answer(self, attempt: int, key: str, answer: Answer, usd: float) -> None:
         """Store an answer and what it cost."""
         with self.database.transaction():
-            purse, expected = self._booked(attempt)
-            self._charge(purse, usd - expected)
             self._insert(key, answer)
+            self._record(attempt, "answered", answer, usd)
+
+    def record_unfinished(self, attempt: int, answer: Answer, usd: float) -> None:
+        """Record what an answer cost that is asked for again, since it is not whole."""
+        with self.database.transaction():
+            self._record(attempt, "unfinished", answer, usd)
+
+    def _record(self, attempt: int, state: str, answer: Answer, usd: float) -> None:
+        self._spending.settle(attempt, usd)
+        self.database.execute(
+            "UPDATE attempts SET state = ?, reason = ?, prompt_tokens = ?, completion_tokens = ?, usd = ?"
+            " WHERE id = ?",
+            (state, answer.failure, answer.prompt_tokens, answer.completion_tokens, usd, attempt),
+        )
+        details, is_cut_off = answer.details, answer.kind is AnswerKind.CUT_OFF
+        if details != Details() or is_cut_off:
             self.database.execute(
-                "UPDATE attempts SET state = 'answered', prompt_tokens = ?, completion_tokens = ?, usd = ?"
-                " WHERE id = ?",
-                (answer.prompt_tokens, answer.completion_tokens, usd, attempt),
+                "INSERT OR REPLACE INTO usage_details VALUES (?, ?, ?, ?)",
+                (attempt, details.cached_tokens, details.reasoning_tokens, is_cut_off),
             )
-            if answer.details != Details():
-                details = answer.details
-                self.database.execute(
-                    "INSERT OR REPLACE INTO usage_details VALUES (?, ?, ?, ?)",
-                    (attempt, details.cached_tokens, details.reasoning_tokens, details.is_cut_off),
-                )
+        self._record_reply(attempt, answer.kind, answer.origin)
+        self._note_model(answer.origin.model)
+
+    def _record_reply(self, attempt: int, kind: AnswerKind, origin: Origin) -> None:
+        if kind is not AnswerKind.WHOLE or origin != Origin():
+            self.database.execute(
+                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)",
+                (attempt, kind.value, origin.model, origin.fingerprint),
+            )
 
     def store_failure(self, key: str, answer: Answer) -> None:
         """Store that a request failed after it may have been billed, so that it is not asked again."""
@@ -210,31 +228,31 @@ class AnswerCache:
         for key in keys:
             self.database.execute("DELETE FROM answers WHERE key = ?", (key,))
 
-    def record_refusal(self, attempt: int, reason: str) -> None:
-        """Record that the service refused an attempt, which costs nothing."""
+    def withdraw(self, keys: Iterable[str]) -> None:
+        """Delete answers that were not whole, so that their requests are asked again; they stay paid."""
         with self.database.transaction():
-            purse, expected = self._booked(attempt)
-            self._charge(purse, -expected)
-            self._end(attempt, "refused", reason)
+            for key in keys:
+                self.forget([key])
+                self.database.execute(
+                    "UPDATE attempts SET state = 'unfinished' WHERE key = ? AND state = 'answered'", (key,)
+                )
 
-    def record_doubt(self, attempt: int, reason: str) -> None:
-        """Record that an attempt was cut off and may have been billed."""
-        self._end(attempt, "in doubt", reason)
+    def record_refusal(self, attempt: int, reason: str, kind: AnswerKind = AnswerKind.WHOLE) -> None:
+        """Record that the service refused an attempt, which costs nothing; `kind` is the reply's."""
+        with self.database.transaction():
+            self._spending.settle(attempt, 0.0)
+            self._end(attempt, "refused", reason)
+            self._record_reply(attempt, kind, Origin())
+
+    def record_doubt(self, attempt: int, reason: str, kind: AnswerKind = AnswerKind.WHOLE) -> None:
+        """Record that an attempt was cut off and may have been billed; `kind` is the reply's."""
+        with self.database.transaction():
+            self._end(attempt, "in doubt", reason)
+            self._record_reply(attempt, kind, Origin())
 
     def spent(self) -> float:
         """Return what the LLM costs the experiment in US dollars, including what is in flight or in doubt."""
-        known = self._account.experiment, self._endpoint.name, self._endpoint.model
-        rows = self.database.execute("SELECT usd FROM accounts WHERE experiment = ?", (_purse(*known),))
-        return float(rows[0][0]) if rows else self._attempted(*known)
-
-    def _attempted(self, experiment: str, endpoint: str, model: str) -> float:
-        """Return the same from the attempts, for a file from before LLMs had accounts of their own."""
-        [row] = self.database.execute(
-            "SELECT total(usd) FROM attempts WHERE experiment = ? AND endpoint = ? AND model = ?"
-            " AND state <> 'refused'",
-            (experiment, endpoint, model),
-        )
-        return float(row[0])
+        return self._spending.total()
 
     def _insert(self, key: str, answer: Answer) -> None:
         columns = "key, text, failure, prompt_tokens, completion_tokens"
@@ -244,21 +262,6 @@ class AnswerCache:
             " (SELECT ? key, ? text, ? failure, ? prompt_tokens, ? completion_tokens)",
             (key, answer.text, answer.failure, answer.prompt_tokens, answer.completion_tokens),
         )
-
-    def _charge(self, purse: str, usd: float) -> None:
-        """Add to an account; a new one begins with what earlier attempts cost."""
-        experiment, endpoint, model = purse.split(_BETWEEN)
-        if not self.database.execute("SELECT 1 FROM accounts WHERE experiment = ?", (purse,)):
-            spent = self._attempted(experiment, endpoint, model)
-            self.database.execute("INSERT INTO accounts VALUES (?, ?)", (purse, spent))
-        self.database.execute("UPDATE accounts SET usd = usd + ? WHERE experiment = ?", (usd, purse))
-
-    def _booked(self, attempt: int) -> tuple[str, float]:
-        """Return the account that an attempt is charged to, and its US dollars."""
-        [row] = self.database.execute(
-            "SELECT experiment, endpoint, model, usd FROM attempts WHERE id = ?", (attempt,)
-        )
-        return _purse(*row[:3]), float(row[3])
 
     def _end(self, attempt: int, state: str, reason: str) -> None:
         self.database.execute(
@@ -299,12 +302,13 @@ class AnswerCache:
             return True
 
 
-_BETWEEN = "\x1f"
-
-
-def _purse(experiment: str, endpoint: str, model: str) -> str:
-    """Return the name of the account from which an experiment pays an LLM."""
-    return _BETWEEN.join((experiment, endpoint, model))
+_REPLY = """
+SELECT coalesce(kind, iif(is_cut_off, 'cut off', NULL)), replies.model, fingerprint FROM attempts
+LEFT JOIN usage_details ON usage_details.attempt = attempts.id
+LEFT JOIN replies ON replies.attempt = attempts.id
+WHERE key = ? AND state = 'answered' ORDER BY attempts.id DESC LIMIT 1
+"""
+"""Earlier versions kept no kind, but noted what a limit on tokens cut off."""
 
 
 def _normalized(value: float) -> float | int:

@@ -6,24 +6,28 @@ import math
 import os
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from ssl import SSLError
 from typing import TYPE_CHECKING, Any, Self
 
+from synthbench.data.answer_kinds import AnswerKind, reason_of
 from synthbench.errors import UserError
-from synthbench.llm.cache import Answer
+from synthbench.llm.answers import CONTENT_FILTER, Answer, Origin
+from synthbench.llm.bodies import body_of
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.replies import (
     ENCODINGS,
     MAX_REPLY_BYTES,
     NOT_UNICODE,
     Reply,
+    ServerFaultError,
     UnreadableReplyError,
     as_printable_line,
+    described,
     read_reply,
     read_whole,
 )
@@ -55,7 +59,6 @@ FIRST_BACKOFF = 0.5
 LONGEST_BACKOFF = 30.0
 MAX_UNLIKELY_TRIES = 4
 """Most attempts if the endpoint is unreachable or its replies are not the API's."""
-CONTENT_FILTER = "content filter"
 MAX_REDIRECTS = 3
 MAX_RETRY_AFTER = 3600.0
 """Seconds; if a service asks for a longer wait, only a later run retries."""
@@ -71,6 +74,8 @@ class Failure(Enum):
     """Kinds of failed attempts, which decide whether to retry and whether it may be billed."""
 
     BUSY = "the service refused it for now"
+    FAILED = "the service says with status 200 that it failed"
+    UNFINISHED = "an answer that is not whole, which was paid"
     LOST = "no answer came, though it may be billed"
     UNREADABLE = "the answer is not the API's"
     TOO_LARGE = "the answer is too long for a model"
@@ -81,11 +86,21 @@ class Failure(Enum):
 
 @dataclass
 class FailedAttemptError(Exception):
-    """An attempt without an answer; `retry_after` is the wait that the service asked for, in seconds."""
+    """An attempt without an answer; `retry_after` is the wait that the service asked for, in seconds.
+
+    `answer_kind`: what the reply was, if one came with status 200 or was filtered.
+    """
 
     kind: Failure
     reason: str
     retry_after: float | None = None
+    answer_kind: AnswerKind = AnswerKind.WHOLE
+
+    def __post_init__(self) -> None:
+        if self.kind in (Failure.FAILED, Failure.UNREADABLE, Failure.TOO_LARGE, Failure.PAGE):
+            self.answer_kind = AnswerKind.FAULTY
+        elif self.reason == CONTENT_FILTER:
+            self.answer_kind = AnswerKind.REFUSED
 
     @property
     def is_in_doubt(self) -> bool:
@@ -96,6 +111,15 @@ class FailedAttemptError(Exception):
     def is_billed(self) -> bool:
         """Whether the service probably billed it, and would bill a retry again."""
         return self.kind in (Failure.UNREADABLE, Failure.TOO_LARGE)
+
+    def told(self, num_tries: int = 1, unit: str = "tries") -> str:
+        """Return the reason, with the number of attempts if there were several."""
+        return self.reason + ("" if num_tries == 1 else f", given up after {num_tries} {unit}")
+
+    def failure(self, num_tries: int = 1, unit: str = "tries") -> str:
+        """Return the same for the caller: behind the answer's kind, if a reply came."""
+        told = self.told(num_tries, unit)
+        return told if self.answer_kind is AnswerKind.WHOLE else reason_of(self.answer_kind, told)
 
     def can_pass(self, num_tries: int, most: int) -> bool:
         """Tell whether to retry after `num_tries` of at most `most` attempts."""
@@ -161,10 +185,12 @@ class Connection:
         if not reply.is_whole:
             raise FailedAttemptError(Failure.TOO_LARGE, f"the answer exceeds {MAX_REPLY_BYTES // 2**20} MiB")
         try:
-            return read_reply(request, reply)
+            return self._errors.safe(read_reply(request, reply))
+        except ServerFaultError as error:
+            raise self._errors.of_fault(error.fault) from None
         except UnreadableReplyError as error:
             kind = Failure.PAGE if reply.is_page else Failure.UNREADABLE
-            raise self._errors.of_success(reply) or FailedAttemptError(kind, str(error)) from None
+            raise FailedAttemptError(kind, str(error)) from None
 
     async def get(self, path: str) -> Reply:
         """Return the reply to a GET, of any status; raises FailedAttemptError if there is none."""
@@ -255,14 +281,24 @@ class ErrorReader:
             f" {self._endpoint.section}.base_url to it"
         )
 
-    def of_success(self, reply: Reply) -> FailedAttemptError | UserError | None:
-        """Return the error in a reply with a success status, None if there is none."""
-        error = _error_in(reply)
-        if not isinstance(error, dict) or error is reply.value:
-            return None
-        code = error.get("code")
-        status = code if type(code) is int and 400 <= code < 600 else 500
-        return self.of_status(status, code if isinstance(code, str) else "", self.said(reply))
+    def of_fault(self, fault: Any) -> FailedAttemptError | UserError:  # noqa: ANN401 - whatever came
+        """Return the error by which a reply with status 200 says that the service failed."""
+        given = fault.get("code") if isinstance(fault, dict) else None
+        code = given if isinstance(given, str) else ""
+        number = int(code) if code.isdecimal() and len(code) == len("500") else given
+        status = number if type(number) is int and 400 <= number < 600 else 500
+        error = self.of_status(status, code, self.said_in(fault))
+        if isinstance(error, FailedAttemptError) and error.kind is Failure.BUSY:
+            return FailedAttemptError(Failure.FAILED, self._shown(described(fault)))
+        return error
+
+    def safe(self, answer: Answer) -> Answer:
+        """Return the answer; what it tells beside its text is short and does not repeat the key."""
+        origin = Origin(self._shown(answer.origin.model), self._shown(answer.origin.fingerprint))
+        return replace(answer, failure=self._shown(answer.failure), origin=origin)
+
+    def _shown(self, text: str) -> str:
+        return self.redacted(text)[:_MAX_MESSAGE]
 
     def of_status(
         self, status: int, code: str, said: str, retry_after: float | None = None, param: str = ""
@@ -308,8 +344,11 @@ class ErrorReader:
         """Return the service's own message in one line."""
         if reply.is_page:
             return "a web page instead of the API's answer"
-        error = _error_in(reply)
-        said = error.get("message") or "" if isinstance(error, dict) else error
+        return self.said_in(_error_in(reply))
+
+    def said_in(self, error: Any) -> str:  # noqa: ANN401 - whatever came
+        """Return an error's message in one line."""
+        said = error.get("message") or "" if isinstance(error, dict) else error or ""
         if not isinstance(said, str):
             said = json.dumps(said)
         return as_printable_line(self.redacted(said))[:_MAX_MESSAGE]
@@ -324,31 +363,6 @@ class ErrorReader:
     def _where_the_key_is(self) -> str:
         variable, section = self._endpoint.key_variable, self._endpoint.section
         return f"see the environment variable {variable}" if variable else f"set {section}.key_variable"
-
-
-def body_of(endpoint: Endpoint, request: ChatRequest) -> dict[str, Any]:
-    """Return the JSON body of a request."""
-    options = dict(endpoint.options)
-    messages: Sequence[Mapping[str, str]] = request.messages
-    if not options.pop("system_prompt", True):
-        messages = _without_system(messages)
-    body = {"model": endpoint.model, "messages": messages, **request.sampling}
-    if endpoint.sends_sample:
-        body.setdefault("seed", request.sample)
-    if "max_completion_tokens" in options:
-        body.pop("max_tokens", None)
-    extra: dict[str, Any] = options.pop("extra_body", {})
-    return {**body, **extra, **options}
-
-
-def _without_system(messages: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return the messages with the system's put before the first one of the user."""
-    told = [message["content"] for message in messages if message["role"] == "system"]
-    others = [dict(message) for message in messages if message["role"] != "system"]
-    first = next((message for message in others if message["role"] == "user"), None)
-    if told and first is not None:
-        first["content"] = "\n\n".join([*told, first["content"]])
-    return others
 
 
 def _error_in(reply: Reply) -> Any:  # noqa: ANN401 - whatever came

@@ -7,6 +7,7 @@ service's id comes later; until then the batch is found by its token, which the 
 
 import hashlib
 import sqlite3
+import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -43,6 +44,17 @@ CREATE TABLE IF NOT EXISTS attempts (
   prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, usd REAL NOT NULL
 );
 CREATE TABLE IF NOT EXISTS accounts (experiment TEXT PRIMARY KEY, usd REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS spending (
+  experiment TEXT NOT NULL, llm TEXT NOT NULL, endpoint TEXT NOT NULL, model TEXT NOT NULL, usd REAL NOT NULL,
+  PRIMARY KEY (experiment, llm, endpoint, model)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS payers (attempt INTEGER PRIMARY KEY, llm TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS replies (
+  attempt INTEGER PRIMARY KEY, kind TEXT NOT NULL, model TEXT NOT NULL, fingerprint TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS stage_models (
+  stage TEXT NOT NULL, model TEXT NOT NULL, PRIMARY KEY (stage, model)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS usage_details (
   attempt INTEGER PRIMARY KEY, cached_tokens INTEGER NOT NULL, reasoning_tokens INTEGER NOT NULL,
   is_cut_off INTEGER NOT NULL
@@ -53,6 +65,7 @@ CREATE TABLE IF NOT EXISTS batches (
 );
 CREATE INDEX IF NOT EXISTS under_way ON attempts (key) WHERE state = 'sent';
 CREATE INDEX IF NOT EXISTS in_vain ON attempts (key) WHERE state IN ('refused', 'in doubt');
+CREATE INDEX IF NOT EXISTS unfinished ON attempts (key) WHERE state = 'unfinished';
 CREATE INDEX IF NOT EXISTS paid ON attempts (key) WHERE state = 'answered';
 CREATE INDEX IF NOT EXISTS by_experiment ON attempts (experiment, stage);
 """
@@ -68,6 +81,7 @@ class Database:
         self.file = file
         with self.errors():
             file.parent.mkdir(parents=True, exist_ok=True)
+            file.touch(OWNER_ALONE)
             # One process at a time: SQLite does not wait while another changes the journal mode.
             with lock(file.parent / "opening").acquire(timeout=LOCK_TIMEOUT):
                 self._connection = sqlite3.connect(file, timeout=LOCK_TIMEOUT, isolation_level=None)
@@ -79,6 +93,7 @@ class Database:
                 self.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
                 self._connection.executescript(_SCHEMA)
                 self._hash_old_answers()
+                keep_private(file)
 
     def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         """Execute one statement, by itself a transaction of its own; return its rows."""
@@ -123,6 +138,18 @@ class Database:
             ) from error
 
 
+OWNER_ALONE = 0o600
+
+
+def keep_private(file: Path) -> None:
+    """Let nobody but their owner read an SQLite file and those beside it, which hold the same."""
+    for path in (file, *(file.with_name(f"{file.name}{end}") for end in ("-wal", "-shm", "-journal"))):
+        # Another user's file is for its owner to close.
+        with suppress(FileNotFoundError, PermissionError):
+            if stat.S_IMODE(path.stat().st_mode) & ~OWNER_ALONE:
+                path.chmod(OWNER_ALONE)
+
+
 def damage_message(file: Path, error: Exception) -> str:
     """Return what to do if the error says that the file is damaged or no SQLite file, otherwise ""."""
     code = getattr(error, "sqlite_errorcode", None)
@@ -165,6 +192,17 @@ class Batch:
     token: str
     sent: float
     id: str
+
+
+_REFUND = """
+UPDATE spending SET usd = usd - coalesce((
+  SELECT sum(attempts.usd) FROM attempts LEFT JOIN payers ON attempt = attempts.id
+  WHERE state = 'sent' AND session = ? AND attempts.experiment = spending.experiment
+  AND attempts.endpoint = spending.endpoint AND attempts.model = spending.model
+  AND coalesce(payers.llm, spending.llm) = spending.llm
+), 0)
+"""
+"""Gives back what a batch was expected to cost."""
 
 
 class BatchTable:
@@ -252,23 +290,20 @@ class BatchTable:
         )
 
     def num_failures(self, key: str) -> int:
-        """Return how many batches held a request and did not answer it."""
+        """Return how many batches held a request and did not answer it, or not in whole."""
         return self._number(
-            "SELECT count(*) FROM attempts WHERE key = ? AND state IN ('refused', 'in doubt')"
-            " AND session IN (SELECT token FROM batches)",
-            key,
+            "SELECT count(*) FROM"
+            " (SELECT session FROM attempts WHERE key = ? AND state IN ('refused', 'in doubt')"
+            " UNION ALL SELECT session FROM attempts WHERE key = ? AND state = 'unfinished')"
+            " WHERE session IN (SELECT token FROM batches)",
+            *(key, key),
         )
 
     def close(self, token: str, reason: str, *, is_free: bool) -> None:
         """Close the batch; requests without an answer were refused if `is_free`, otherwise are in doubt."""
         with self._database.transaction():
             if is_free:
-                self._database.execute(
-                    "UPDATE accounts SET usd = usd - coalesce((SELECT sum(usd) FROM attempts WHERE"
-                    " state = 'sent' AND session = ? AND attempts.experiment || char(31)"
-                    " || attempts.endpoint || char(31) || attempts.model = accounts.experiment), 0)",
-                    (token,),
-                )
+                self._database.execute(_REFUND, (token,))
             self._database.execute(
                 "UPDATE attempts SET state = ?, reason = ? WHERE state = 'sent' AND session = ?",
                 ("refused" if is_free else "in doubt", reason, token),

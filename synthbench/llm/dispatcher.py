@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
+from synthbench.data.answer_kinds import AnswerKind
 from synthbench.errors import UserError
-from synthbench.llm.cache import Answer, AnswerCache, Say, key_of
+from synthbench.llm.answers import Answer
+from synthbench.llm.cache import AnswerCache, Say, key_of
 from synthbench.llm.connection import (
-    CONTENT_FILTER,
     Connection,
     FailedAttemptError,
     Failure,
@@ -81,7 +82,8 @@ class Dispatcher:
         self._tokens = RateLimit(endpoint.pacing.tokens_per_minute)
         self._breaker = CircuitBreaker(endpoint)
         self._in_flight: dict[str, asyncio.Event] = {}
-        self._billed_failures: list[str] = []
+        self._unusable: list[str] = []
+        """Keys of what was kept though it is no answer; asked again if the endpoint itself is broken."""
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
@@ -98,7 +100,7 @@ class Dispatcher:
             while True:
                 found = self._cache.find(key)
                 if found is not None:
-                    return Outcome(to_chat_answer(request, found))
+                    return Outcome(self._taken(request, found))
                 outcome = await self._ask_alone(key, request)
                 if outcome is not None:
                     return outcome
@@ -128,38 +130,52 @@ class Dispatcher:
         while True:
             num_tries += 1
             try:
-                answer = await self._attempt(key, request)
+                answer = await self._attempt(key, request, num_tries)
             except FailedAttemptError as error:
                 if not error.can_pass(num_tries, self._endpoint.pacing.tries):
                     return self._failed(key, request, error, num_tries)
                 await self._sleep(error.pause(num_tries))
                 continue
-            if answer is None:
-                return None
+            return None if answer is None else Outcome(self._kept(key, request, answer))
+
+    def _taken(self, request: ChatRequest, found: Answer) -> ChatAnswer:
+        return to_chat_answer(request, found, takes_cut_off=self._endpoint.takes_cut_off)
+
+    def _kept(self, key: str, request: ChatRequest, answer: Answer) -> ChatAnswer:
+        """Return a new answer for the caller; without a text it counts as a failure, unless refused."""
+        taken = self._taken(request, answer)
+        if taken.text is not None or taken.kind is AnswerKind.REFUSED:
             self._breaker.succeeded(request)
-            return Outcome(to_chat_answer(request, answer))
+            return taken
+        if taken.kind is not AnswerKind.CUT_OFF:
+            self._unusable.append(key)
+        self._note_failure(request, taken.failure)
+        return taken
+
+    def _note_failure(self, request: ChatRequest, reason: str) -> None:
+        try:
+            self._breaker.failed(request, reason)
+        except UserError:
+            # The endpoint is broken, not single requests: it may answer these once it is fixed.
+            self._cache.withdraw(self._unusable)
+            raise
 
     def _failed(self, key: str, request: ChatRequest, error: FailedAttemptError, num_tries: int) -> Outcome:
         if error.kind is Failure.UNREACHABLE:
             raise unreachable_error(self._endpoint, error.reason)
-        if error.reason == CONTENT_FILTER:
+        if error.answer_kind is AnswerKind.REFUSED:
             self._breaker.succeeded(request)
-            return Outcome(ChatAnswer(request, None, CONTENT_FILTER))
-        try:
-            self._breaker.failed(request, error.reason)
-        except UserError:
-            # The endpoint is broken, not single requests: it may answer these once it is fixed.
-            self._cache.forget(self._billed_failures)
-            raise
-        tries = "" if num_tries == 1 else f", given up after {num_tries} tries"
+            return Outcome(ChatAnswer(request, None, error.failure(), AnswerKind.REFUSED))
+        self._note_failure(request, error.failure())
         if error.is_billed:
             cost = self._budget.expected(request)
             tokens = (cost.prompt_tokens, cost.completion_tokens)
-            self._cache.store_failure(key, Answer(None, error.reason + tries, *tokens))
-            self._billed_failures.append(key)
-        return Outcome(ChatAnswer(request, None, error.reason + tries), is_final=False)
+            self._cache.store_failure(key, Answer(None, error.told(num_tries), *tokens))
+            self._unusable.append(key)
+        answer = ChatAnswer(request, None, error.failure(num_tries), error.answer_kind)
+        return Outcome(answer, is_final=False)
 
-    async def _attempt(self, key: str, request: ChatRequest) -> Answer | None:
+    async def _attempt(self, key: str, request: ChatRequest, num_tries: int) -> Answer | None:
         if self._backend is None:
             raise UserError(
                 f"{self._endpoint.section}.offline: '{self._endpoint.name}' ({self._endpoint.model}) has no"
@@ -173,7 +189,7 @@ class Dispatcher:
             if attempt is None:
                 return None
             try:
-                answer = await self._send(self._backend, attempt, key, request)
+                answer = await self._send(self._backend, attempt, key, request, num_tries)
             finally:
                 self._budget.settle()
             self._limit.succeeded()
@@ -182,16 +198,18 @@ class Dispatcher:
             self._tokens.correct(surplus + expected.completion_tokens - answer.completion_tokens)
             return answer
 
-    async def _send(self, backend: Backend, attempt: int, key: str, request: ChatRequest) -> Answer:
+    async def _send(
+        self, backend: Backend, attempt: int, key: str, request: ChatRequest, num_tries: int
+    ) -> Answer:
         left_at = asyncio.get_running_loop().time()
         try:
             answer = await backend.ask(request, self._cache.attempt_id(attempt))
         except FailedAttemptError as error:
             if error.is_in_doubt:
-                self._cache.record_doubt(attempt, error.reason)
+                self._cache.record_doubt(attempt, error.reason, error.answer_kind)
             else:
-                self._cache.record_refusal(attempt, error.reason)
-            if error.kind is Failure.BUSY:
+                self._cache.record_refusal(attempt, error.reason, error.answer_kind)
+            if error.kind in (Failure.BUSY, Failure.FAILED):
                 self._limit.refused(left_at)
             raise
         except UserError as error:
@@ -199,6 +217,9 @@ class Dispatcher:
             raise
         cached = answer.details.cached_tokens
         usd = self._budget.usd(answer.prompt_tokens, answer.completion_tokens, cached)
+        if not answer.is_kept(num_tries, self._endpoint.pacing.tries):
+            self._cache.record_unfinished(attempt, answer, usd)
+            raise FailedAttemptError(Failure.UNFINISHED, answer.failure, answer_kind=answer.kind)
         self._cache.record_answer(attempt, key, answer, usd)
         return answer
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -135,6 +135,27 @@ class AnswerOptions(BaseModel):
         return self.model_dump(mode="json", include=names, exclude_defaults=True)
 
 
+class AnswerRule(BaseModel):
+    """Which answers are data, beside whole ones."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    cut_off: Literal["drop", "take"] = Field(
+        "drop",
+        description="what becomes of answers that a limit on tokens cut off, which are counted and not asked"
+        " for again; take: they are data",
+    )
+
+    @property
+    def takes_cut_off(self) -> bool:
+        """Whether answers that were cut off are data."""
+        return self.cut_off == "take"
+
+    def rule(self) -> dict[str, str]:
+        """Return what identities hold: nothing for `take`, as of data from before there was a choice."""
+        return {} if self.takes_cut_off else {"cut_off": "drop"}
+
+
 def _keys(value: object) -> Iterator[str]:
     """Yield the keys of nested mappings."""
     if isinstance(value, Mapping):
@@ -199,6 +220,8 @@ class Endpoint:
     """Where to ask the run for that server."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """The options of `AnswerOptions` that are set."""
+    takes_cut_off: bool = False
+    """Whether answers that a limit on tokens cut off are data."""
     section: str = "llm"
     """Where the experiment file has its settings: `llm`, or `llms.NAME`; for messages."""
     locations: Mapping[str, str] = field(default_factory=dict, compare=False)

@@ -7,38 +7,50 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from synthbench.data.answer_kinds import AnswerKind
 from synthbench.errors import UserError
 from synthbench.llm.cache import FILE
-from synthbench.llm.database import damage_message
+from synthbench.llm.database import damage_message, keep_private
 
-_HAS_TABLES = "SELECT 1 FROM sqlite_master WHERE name = 'attempts'"
-"""A process creates the file first, and may be killed before it creates the tables."""
-_HAS_DETAILS = "SELECT 1 FROM sqlite_master WHERE name = 'usage_details'"
-_NO_DETAILS = "(SELECT NULL AS attempt, 0 AS cached_tokens, 0 AS reasoning_tokens, 0 AS is_cut_off)"
-"""In place of the table that an earlier version did not have."""
+_TABLES = {
+    "usage_details": "SELECT NULL AS attempt, 0 AS cached_tokens, 0 AS reasoning_tokens, 0 AS is_cut_off",
+    "replies": "SELECT NULL AS attempt, '' AS kind",
+    "payers": "SELECT NULL AS attempt, '' AS llm",
+    "stage_models": "SELECT NULL AS stage, '' AS model",
+}
+"""Tables that a file of an earlier version may lack, and what takes their place in queries."""
+_KINDS = (AnswerKind.EMPTY, AnswerKind.REFUSED, AnswerKind.FAULTY)
+
+
+def _amount(state: str, prompt: str = "attempts.prompt_tokens", completion: str = "") -> str:
+    """Return the columns of an Amount of the attempts in this state."""
+    values = (prompt, completion or prompt.replace("prompt", "completion"))
+    tokens = ", ".join(f"sum(iif(state = '{state}', {value}, 0))" for value in values)
+    return f"sum(state = '{state}'), {tokens}, total(iif(state = '{state}', usd, 0))"
+
+
+_COLUMNS = ", ".join(
+    (
+        _amount("answered"),
+        _amount("in doubt", "coalesce(answers.prompt_tokens, attempts.prompt_tokens)"),
+        _amount("in a batch"),
+        _amount("unfinished"),
+        "sum(state = 'refused')",
+        *(f"total({name})" for name in ("cached_tokens", "reasoning_tokens", "is_cut_off")),
+        *(f"total(kind = '{kind}')" for kind in _KINDS),
+    )
+)
 _QUERY = """
-SELECT experiment, stage, endpoint, model,
-  sum(state = 'answered'),
-  sum(iif(state = 'answered', attempts.prompt_tokens, 0)),
-  sum(iif(state = 'answered', attempts.completion_tokens, 0)),
-  total(iif(state = 'answered', usd, 0)),
-  sum(state = 'in doubt'),
-  sum(iif(state = 'in doubt', coalesce(answers.prompt_tokens, attempts.prompt_tokens), 0)),
-  sum(iif(state = 'in doubt', coalesce(answers.completion_tokens, attempts.completion_tokens), 0)),
-  total(iif(state = 'in doubt', usd, 0)),
-  sum(state = 'in a batch'),
-  sum(iif(state = 'in a batch', attempts.prompt_tokens, 0)),
-  sum(iif(state = 'in a batch', attempts.completion_tokens, 0)),
-  total(iif(state = 'in a batch', usd, 0)),
-  sum(state = 'refused'),
-  total(cached_tokens), total(reasoning_tokens), total(is_cut_off)
+SELECT experiment, stage, endpoint, model, iif(llm = 'llm', '', coalesce(llm, '')) AS llm_key, {columns}
 FROM (SELECT id, key, experiment, stage, endpoint, model, prompt_tokens, completion_tokens, usd,
   iif(state = 'sent', iif(session LIKE 'batch-%', 'in a batch', 'in doubt'), state) AS state
   FROM attempts) AS attempts
 LEFT JOIN answers USING (key)
-LEFT JOIN {details} AS details ON details.attempt = attempts.id
+LEFT JOIN {usage_details} AS details ON details.attempt = attempts.id
+LEFT JOIN {replies} AS replies ON replies.attempt = attempts.id
+LEFT JOIN {payers} AS payers ON payers.attempt = attempts.id
 WHERE (? = '' OR experiment = ?) AND (? = '' OR stage = ?)
-GROUP BY experiment, stage, endpoint, model ORDER BY min(id)
+GROUP BY experiment, stage, endpoint, model, llm_key ORDER BY min(id)
 """
 
 
@@ -50,6 +62,14 @@ class Amount:
     prompt_tokens: int
     completion_tokens: int
     usd: float
+
+    def __add__(self, other: "Amount") -> "Amount":
+        return Amount(
+            self.num_attempts + other.num_attempts,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.usd + other.usd,
+        )
 
     def __str__(self) -> str:
         tokens = f"{self.prompt_tokens:,} + {self.completion_tokens:,} tokens"
@@ -63,37 +83,54 @@ class Entry:
     in_doubt: the request was cut off by a kill or a lost connection and may have been billed. Its tokens are
     those of the answer that another attempt got, else the most expected; its US dollars are the most
     expected. in_batches: in a batch that is not collected; tokens and US dollars are the most expected.
-    num_refused: the service refused the request, which costs nothing. cached_tokens: of the prompts answered,
-    those that the service had cached. reasoning_tokens: of the answers, thoughts. num_cut_off: answers that a
-    limit on tokens cut off.
+    unfinished: answers that were not whole, paid and asked for again. num_refused: the service refused the
+    request, which costs nothing. cached_tokens: of the prompts answered, those that the service had cached.
+    reasoning_tokens: of the answers, thoughts. num_cut_off, num_empty, num_filtered (by a content filter or a
+    refusal), num_faulty: replies that were not whole, by kind. llm: the LLM's place in the file, "" for the
+    only one.
     """
 
     experiment: str
     stage: str
     endpoint: str
     model: str
+    llm: str
     answered: Amount
     in_doubt: Amount
     in_batches: Amount
+    unfinished: Amount
     num_refused: int
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     num_cut_off: int = 0
+    num_empty: int = 0
+    num_filtered: int = 0
+    num_faulty: int = 0
+
+    @property
+    def paid(self) -> Amount:
+        """All that was paid for certain."""
+        return self.answered + self.unfinished
 
     def __str__(self) -> str:
         doubt = f"; in doubt: {self.in_doubt}" if self.in_doubt.num_attempts else ""
         batches = f"; in flight in batches: {self.in_batches}" if self.in_batches.num_attempts else ""
         refused = f"; refused: {self.num_refused:,}" if self.num_refused else ""
-        answers = f"answers of '{self.endpoint}' ({self.model}): {self.answered}"
-        return f"{answers}{self.details}{batches}{doubt}{refused}"
+        again = f"; asked for again: {self.unfinished}" if self.unfinished.num_attempts else ""
+        llm = f", {self.llm}" if self.llm else ""
+        answers = f"answers of '{self.endpoint}' ({self.model}{llm}): {self.answered}"
+        return f"{answers}{self.details}{again}{batches}{doubt}{refused}"
 
     @property
     def details(self) -> str:
-        """Cached and reasoning tokens and answers that were cut off, in words; "" if there are none."""
+        """Cached and reasoning tokens and answers that were not whole, in words; "" if there are none."""
         counts = (
             (self.cached_tokens, "cached tokens of prompts"),
             (self.reasoning_tokens, "tokens of thoughts"),
             (self.num_cut_off, "cut off by a limit on tokens"),
+            (self.num_empty, "empty"),
+            (self.num_filtered, "withheld by a filter or a refusal"),
+            (self.num_faulty, "faulty"),
         )
         return "".join(f"; {number:,} {what}" for number, what in counts if number)
 
@@ -103,26 +140,43 @@ def entries(folder: Path, experiment: str = "", stage: str = "") -> list[Entry]:
 
     Raises UserError if the file exists but can't be read.
     """
+    query = _QUERY.replace("{columns}", _COLUMNS)
+    return [_entry(row) for row in _rows(folder, query, (experiment, experiment, stage, stage))]
+
+
+def models_that_answered(folder: Path, stage: str) -> list[str]:
+    """Return the models that answered a stage's requests under another name than was asked, sorted.
+
+    Answers from the cache count, too. Raises UserError if the file exists but can't be read.
+    """
+    query = "SELECT model FROM {stage_models} WHERE stage = ? ORDER BY model"
+    return [str(model) for (model,) in _rows(folder, query, (stage,))]
+
+
+def _rows(folder: Path, query: str, values: tuple[str, ...]) -> list[Sequence[Any]]:
+    """Return the rows of a query, in which {NAME} stands for a table that may be missing."""
     file = folder / FILE
     if not file.exists():
         return []
     try:
+        keep_private(file)
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as database:
-            is_new = not database.execute(_HAS_TABLES).fetchone()
-            has_details = database.execute(_HAS_DETAILS).fetchone()
-            query = _QUERY.format(details="usage_details" if has_details else _NO_DETAILS)
-            rows = (
-                [] if is_new else database.execute(query, (experiment, experiment, stage, stage)).fetchall()
-            )
-    except sqlite3.Error as error:
+            tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+            names = {name: name if name in tables else f"({empty})" for name, empty in _TABLES.items()}
+            # A process creates the file first, and may be killed before it creates the tables.
+            found = database.execute(query.format(**names), values) if "attempts" in tables else ()
+            return list(found)
+    except (sqlite3.Error, OSError) as error:
         raise UserError(
             damage_message(file, error) or f"the ledger of LLM answers, {file}, can't be read: {error}"
         ) from error
-    return [_entry(row) for row in rows]
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    experiment, stage, endpoint, model, *amounts, num_refused, cached, reasoning, cut_off = row
-    answered, in_doubt, in_batches = (Amount(*amounts[first : first + 4]) for first in (0, 4, 8))
-    details = (int(cached), int(reasoning), int(cut_off))
-    return Entry(experiment, stage, endpoint, model, answered, in_doubt, in_batches, num_refused, *details)
+    experiment, stage, endpoint, model, llm, *numbers = row
+    answered, in_doubt, in_batches, unfinished = (
+        Amount(*numbers[first : first + 4]) for first in (0, 4, 8, 12)
+    )
+    counts = map(int, numbers[16:])
+    amounts = (answered, in_doubt, in_batches, unfinished)
+    return Entry(experiment, stage, endpoint, model, llm, *amounts, *counts)

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Self
 
 from synthbench.errors import UserError
-from synthbench.llm.cache import Answer, AnswerCache, Cost, OverBudgetError
+from synthbench.llm.answers import Answer
+from synthbench.llm.cache import AnswerCache, Cost, OverBudgetError
 from synthbench.llm.endpoint import Endpoint, price_of
 from synthbench.llm.requests import ChatRequest
 

@@ -12,10 +12,11 @@ from synthbench.errors import UserError, in_one_line
 from synthbench.generation.language_model import CausalModel
 from synthbench.generation.memory import is_exhausted, release
 from synthbench.generation.sampling import uniforms
-from synthbench.llm.cache import Answer, key_of
+from synthbench.llm.answers import Answer
+from synthbench.llm.cache import key_of
 from synthbench.llm.connection import FailedAttemptError, Failure
 from synthbench.llm.endpoint import Endpoint
-from synthbench.llm.replies import opening_tag
+from synthbench.llm.replies import as_kind, opening_tag
 from synthbench.llm.requests import ChatRequest
 from synthbench.llm.token_sampling import Parameters, Row, TokenSampler
 from synthbench.runtime import use_threads
@@ -202,7 +203,8 @@ class LocalModel:
         ends = [index for index, token in enumerate(row) if token in self._ends]
         length = min([prompt.room, len(row), *(index + 1 for index in ends)])
         text = self._causal.tokenizer.decode(list(row[:length]), skip_special_tokens=True)
-        return Answer(prompt.opens + str(text), "", len(prompt.tokens), length)
+        answer = Answer(prompt.opens + str(text), "", len(prompt.tokens), length)
+        return as_kind(answer, is_cut_off=not ends or ends[0] >= length)
 
     def _halve(self, tried: int) -> None:
         self._batch_size = tried // 2

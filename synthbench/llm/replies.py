@@ -11,11 +11,25 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from synthbench.llm.cache import Answer, Details
+from synthbench.data.answer_kinds import AnswerKind
+from synthbench.data.records import is_unicode
+from synthbench.llm.answers import (
+    BEFORE_ANY_ANSWER,
+    BY_THE_MODEL,
+    CONTENT_FILTER,
+    LIMIT_ON_TOKENS,
+    ONLY_THOUGHTS,
+    Answer,
+    Details,
+    Origin,
+    is_blank,
+    is_server_fault,
+    kind_of_finish,
+)
 from synthbench.llm.requests import ChatAnswer, ChatRequest
 
 if TYPE_CHECKING:
@@ -29,6 +43,14 @@ _GZIP_OR_ZLIB = 47
 
 class UnreadableReplyError(Exception):
     """A reply with status 200 that is not the API's."""
+
+
+class ServerFaultError(Exception):
+    """A reply with status 200 that says that the service failed; `fault` is its error, if it has one."""
+
+    def __init__(self, fault: Any = None) -> None:  # noqa: ANN401 - whatever came
+        super().__init__(fault)
+        self.fault = fault
 
 
 @dataclass(frozen=True)
@@ -191,26 +213,49 @@ BYTES_PER_TOKEN = 4
 MAX_TOKEN_COUNT = 10**7
 """Larger counts are ignored as impossible."""
 NOT_UNICODE = "its text is not valid Unicode"
-ONLY_THOUGHTS = "thoughts without an answer"
+NO_TEXT = "its content is not text"
+_KINDS_OF_FAILURES = {CONTENT_FILTER: AnswerKind.REFUSED, ONLY_THOUGHTS: AnswerKind.EMPTY}
+"""Kinds of what earlier versions kept as failures; all others were faulty."""
 
 
-def to_chat_answer(request: ChatRequest, found: Answer) -> ChatAnswer:
-    """Return the answer for the caller, without thoughts.
+def to_chat_answer(request: ChatRequest, found: Answer, *, takes_cut_off: bool = False) -> ChatAnswer:
+    """Return the answer for the caller: its text without thoughts if it is whole, else why there is none.
 
     The cache keeps the whole text, so that later versions can recognise thoughts of other forms.
     """
+    answer = classified(found)
+    is_taken = answer.kind is AnswerKind.WHOLE or (takes_cut_off and answer.kind is AnswerKind.CUT_OFF)
+    text = without_thoughts(answer.text or "") if is_taken else ""
+    if is_blank(text):
+        return ChatAnswer(request, None, answer.reason, answer.kind)
+    return ChatAnswer(request, text, kind=answer.kind)
+
+
+def classified(found: Answer) -> Answer:
+    """Return the answer with its kind, which caches of earlier versions do not name."""
+    if found.kind is AnswerKind.CUT_OFF and not found.failure:
+        return as_kind(found, is_cut_off=True)
+    if found.kind is not AnswerKind.WHOLE:
+        return found
     if found.text is None:
-        return ChatAnswer(request, None, found.failure)
-    text = without_thoughts(found.text)
-    is_lost = bool(found.text.strip()) and not text.strip()
-    return ChatAnswer(request, None, ONLY_THOUGHTS) if is_lost else ChatAnswer(request, text)
+        return replace(found, kind=_KINDS_OF_FAILURES.get(found.failure, AnswerKind.FAULTY))
+    return as_kind(found, is_cut_off=False)
+
+
+def as_kind(answer: Answer, *, is_cut_off: bool) -> Answer:
+    """Return an answer that has a text as what it is: whole, cut off or empty."""
+    text = answer.text or ""
+    is_empty = is_blank(without_thoughts(text))
+    if is_cut_off:
+        failure = BEFORE_ANY_ANSWER if is_empty else LIMIT_ON_TOKENS
+        return replace(answer, kind=AnswerKind.CUT_OFF, failure=failure)
+    if is_empty:
+        return replace(answer, kind=AnswerKind.EMPTY, failure="" if is_blank(text) else ONLY_THOUGHTS)
+    return answer
 
 
 def read_reply(request: ChatRequest, reply: Reply) -> Answer:
-    """Return the first choice of a chat completion; raises UnreadableReplyError if there is none.
-
-    An answer has no text if the service filtered it or it is not valid Unicode.
-    """
+    """Return the first choice of a chat completion, whole or not; raises as `read_completion` does."""
     read = sum(len(message["content"]) for message in request.messages)
     return read_completion(reply.value, read // BYTES_PER_TOKEN + 1)
 
@@ -218,54 +263,92 @@ def read_reply(request: ChatRequest, reply: Reply) -> Answer:
 def read_completion(reply: Any, prompt_tokens: int) -> Answer:  # noqa: ANN401 - whatever came
     """Read a chat completion's JSON; `prompt_tokens` is used if the endpoint reports no count.
 
-    Raises UnreadableReplyError if it is no chat completion.
+    Raises ServerFaultError if the service says that it failed instead, UnreadableReplyError if it is no chat
+    completion.
     """
-    try:
-        choice, usage = reply["choices"][0], reply.get("usage")
-        message, finish = choice["message"], choice.get("finish_reason")
-        is_message = isinstance(message, dict)
-    except (KeyError, IndexError, TypeError, AttributeError):
-        is_message = False
-    if not is_message:
-        raise UnreadableReplyError("JSON without an answer")
-    text, failure = (None, "content filter") if finish == "content_filter" else _text_of(message)
+    choice = _choice(reply)
+    fault = _fault_in(reply) or _fault_in(choice)
+    message, usage = choice["message"], reply.get("usage")
+    text, kind, failure = _read(message, choice.get("finish_reason", "stop"))
+    if fault is not None:
+        kind, failure = AnswerKind.FAULTY, described(fault)
     counts = usage if isinstance(usage, dict) else {}
     return Answer(
         text,
         failure,
         _count(counts.get("prompt_tokens"), prompt_tokens),
         _count(counts.get("completion_tokens"), len(text or "") // BYTES_PER_TOKEN + 1),
-        _details(counts, is_cut_off=finish == "length"),
+        _details(counts),
+        kind,
+        Origin(_name(reply.get("model")), _name(reply.get("system_fingerprint"))),
+        is_server_fault=fault is not None or is_server_fault(choice.get("finish_reason")),
     )
 
 
-def _details(usage: Mapping[str, Any], *, is_cut_off: bool) -> Details:
+def _choice(reply: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever came
+    """Return the first choice, which has a message; raises as `read_completion` does."""
+    choices = reply.get("choices") if isinstance(reply, dict) else None
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if isinstance(choice, dict) and isinstance(choice.get("message"), dict):
+        return choice
+    fault = _fault_in(reply) or _fault_in(choice)
+    if fault is not None:
+        raise ServerFaultError(fault)
+    if isinstance(reply, dict) and "choices" in reply and not choices:
+        # vLLM and routers under load.
+        raise ServerFaultError
+    raise UnreadableReplyError("JSON without an answer")
+
+
+def _fault_in(part: Any) -> Any:  # noqa: ANN401 - whatever came
+    """Return the error in a reply or a choice, None if there is none; "detail" is FastAPI's."""
+    if not isinstance(part, dict):
+        return None
+    is_answer = isinstance(part.get("choices"), list) or "message" in part
+    found = part.get("error") or (None if is_answer else part.get("detail"))
+    if isinstance(found, dict | str) and found:
+        return found
+    return part if part.get("object") == "error" else None
+
+
+def described(fault: Any) -> str:  # noqa: ANN401 - whatever came
+    """Return what a service says with status 200 of its failure; it may be long, and repeat the key."""
+    if fault is None:
+        return "HTTP 200 without choices"
+    said = (fault.get("message") or fault) if isinstance(fault, dict) else fault
+    return f"HTTP 200 with an error: {as_printable_line(said if isinstance(said, str) else json.dumps(said))}"
+
+
+def _details(usage: Mapping[str, Any]) -> Details:
     """Return cached and reasoning tokens, which services report in one of two forms."""
     prompt, completion = (usage.get(f"{each}_tokens_details") for each in ("prompt", "completion"))
     cached = prompt.get("cached_tokens") if isinstance(prompt, dict) else usage.get("prompt_cache_hit_tokens")
     reasoning = completion.get("reasoning_tokens") if isinstance(completion, dict) else None
     most = [_count(usage.get(f"{each}_tokens"), 0) for each in ("prompt", "completion")]
-    return Details(min(_count(cached, 0), most[0]), min(_count(reasoning, 0), most[1]), is_cut_off)
+    return Details(min(_count(cached, 0), most[0]), min(_count(reasoning, 0), most[1]))
 
 
-def _text_of(message: dict[str, Any]) -> tuple[str | None, str]:
-    """Return a message's text, or None and why it has none."""
+def _read(message: dict[str, Any], finish: object) -> tuple[str | None, AnswerKind, str]:
+    """Return a message's text, if it has any, its kind, and what more to tell of one that is not whole."""
     content, refusal = message.get("content"), message.get("refusal")
     has_thoughts = bool(message.get("reasoning_content") or message.get("reasoning"))
     if isinstance(content, list):
         has_thoughts = has_thoughts or bool(content)
         refusal = refusal or _of_parts(content, "refusal")
         content = _of_parts(content, "text")
-    said = content or refusal or ""
-    if not isinstance(said, str):
-        return None, "its content is not text"
-    if not said and has_thoughts:
-        return None, ONLY_THOUGHTS
-    try:
-        said.encode()
-    except UnicodeEncodeError:
-        return None, NOT_UNICODE
-    return said, ""
+    text = refusal or content or ""
+    if not isinstance(text, str):
+        return None, AnswerKind.FAULTY, NO_TEXT
+    if not is_unicode(text):
+        return None, AnswerKind.FAULTY, NOT_UNICODE
+    kind, failure = kind_of_finish(finish)
+    if refusal and kind is not AnswerKind.FAULTY:
+        return text, AnswerKind.REFUSED, BY_THE_MODEL
+    if kind not in (AnswerKind.WHOLE, AnswerKind.CUT_OFF) or not is_blank(without_thoughts(text)):
+        return text, kind, failure
+    if kind is AnswerKind.CUT_OFF:
+        return text, kind, BEFORE_ANY_ANSWER
+    return text, AnswerKind.EMPTY, ONLY_THOUGHTS if has_thoughts or not is_blank(text) else ""
 
 
 def _of_parts(content: list[Any], kind: str) -> str:
@@ -273,6 +356,11 @@ def _of_parts(content: list[Any], kind: str) -> str:
     parts = [part for part in content if isinstance(part, dict) and part.get("type") == kind]
     texts = [part.get(kind) for part in parts]
     return "".join(text for text in texts if isinstance(text, str))
+
+
+def _name(given: object) -> str:
+    """Return a name that the service gives, in one line; "" if it gives none."""
+    return as_printable_line(given) if isinstance(given, str) else ""
 
 
 def _count(given: object, otherwise: int) -> int:

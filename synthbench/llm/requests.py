@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from synthbench.data.answer_kinds import AnswerKind
+
 
 @dataclass(frozen=True)
 class ChatRequest:
@@ -22,8 +24,13 @@ class ChatRequest:
 
 @dataclass(frozen=True)
 class ChatAnswer:
-    """A request's answer: `text`, or None with the reason in `failure`."""
+    """A request's answer: `text`, or None with the reason in `failure`.
+
+    Only a whole answer has a text, and one that was cut off if the LLM's settings say `cut_off: take`. The
+    reason begins with the answer's kind if an answer came ("cut off: limit on tokens").
+    """
 
     request: ChatRequest
     text: str | None
     failure: str = ""
+    kind: AnswerKind = AnswerKind.WHOLE

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Self
 
-from synthbench.llm.cache import Answer
+from synthbench.llm.answers import Answer
 from synthbench.llm.connection import Connection
 from synthbench.llm.endpoint import Endpoint
 from synthbench.llm.requests import ChatRequest

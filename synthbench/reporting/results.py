@@ -198,6 +198,9 @@ class CostResult(_Result):
     cached_tokens: int = _omitted(0, "of the prompts' tokens, those that the service had cached")
     reasoning_tokens: int = _omitted(0, "of the answers' tokens, thoughts")
     num_cut_off: int = _omitted(0, "answers that a limit on tokens cut off")
+    num_empty: int = _omitted(0, "answers without visible text")
+    num_filtered: int = _omitted(0, "answers withheld by a content filter or a refusal")
+    num_faulty: int = _omitted(0, "replies that ended in a fault, or were none of the API's")
     stage: str
 
 

@@ -118,13 +118,16 @@ def _by_llm(costs: Sequence[CostResult]) -> Iterator[str]:
 
 
 def _usage(costs: Sequence[CostResult]) -> Iterator[str]:
-    """Yield, for each LLM, cached and reasoning tokens, and answers that were cut off."""
+    """Yield, for each LLM, cached and reasoning tokens, and answers that were not whole."""
     for name in dict.fromkeys(cost.llm for cost in costs):
         of_llm = [cost for cost in costs if cost.llm == name]
         counts = {
             "tokens in that the service had cached": sum(cost.cached_tokens for cost in of_llm),
             "tokens out that were thoughts": sum(cost.reasoning_tokens for cost in of_llm),
             "answers cut off by a limit on tokens": sum(cost.num_cut_off for cost in of_llm),
+            "empty answers": sum(cost.num_empty for cost in of_llm),
+            "answers withheld by a filter or a refusal": sum(cost.num_filtered for cost in of_llm),
+            "faulty replies": sum(cost.num_faulty for cost in of_llm),
         }
         told = ", ".join(f"{number:,} {what}" for what, number in counts.items() if number)
         if told:

@@ -1,0 +1,60 @@
+"""What each LLM of an experiment file costs the experiment.
+
+Accounts go by the LLM's key in the file, since two keys may name one model. Attempts of earlier versions do
+not say which key they were for: they count for every LLM of their endpoint and model.
+"""
+
+from synthbench.llm.database import Database
+from synthbench.llm.endpoint import Account, Endpoint
+
+_OLD = """
+SELECT total(usd) FROM attempts LEFT JOIN payers ON attempt = id
+WHERE experiment = ? AND endpoint = ? AND model = ? AND state <> 'refused' AND payers.llm IS NULL
+"""
+_CHANGE = """
+UPDATE spending SET usd = usd + ?
+WHERE (experiment, endpoint, model) = (SELECT experiment, endpoint, model FROM attempts WHERE id = ?)
+AND llm = coalesce((SELECT llm FROM payers WHERE attempt = ?), llm)
+"""
+
+
+class Spending:
+    """One LLM's account for one experiment; its changes are part of the caller's transaction."""
+
+    def __init__(self, database: Database, endpoint: Endpoint, account: Account) -> None:
+        self._database = database
+        self._llm = endpoint.section
+        self._of = (account.experiment, endpoint.name, endpoint.model)
+
+    def total(self) -> float:
+        """Return US dollars, with what is in flight or in doubt."""
+        experiment, *model = self._of
+        rows = self._database.execute(
+            "SELECT usd FROM spending WHERE experiment = ? AND llm = ? AND endpoint = ? AND model = ?",
+            (experiment, self._llm, *model),
+        )
+        return float(rows[0][0] if rows else self._database.execute(_OLD, self._of)[0][0])
+
+    def open(self) -> None:
+        """Make the account, if there is none; call it before the first attempt is recorded."""
+        experiment, *model = self._of
+        self._database.execute(
+            "INSERT OR IGNORE INTO spending VALUES (?, ?, ?, ?, ?)",
+            (experiment, self._llm, *model, self.total()),
+        )
+
+    def book(self, attempt: int) -> None:
+        """Charge a new attempt with what it is expected to cost."""
+        self._database.execute("INSERT INTO payers VALUES (?, ?)", (attempt, self._llm))
+        self._add(attempt, self._booked(attempt))
+
+    def settle(self, attempt: int, usd: float) -> None:
+        """Charge an attempt with what it cost instead."""
+        self._add(attempt, usd - self._booked(attempt))
+
+    def _booked(self, attempt: int) -> float:
+        [row] = self._database.execute("SELECT usd FROM attempts WHERE id = ?", (attempt,))
+        return float(row[0])
+
+    def _add(self, attempt: int, usd: float) -> None:
+        self._database.execute(_CHANGE, (usd, attempt, attempt))
