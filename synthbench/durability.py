@@ -4,23 +4,38 @@ import errno
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP)
 """The errors of file systems that can't sync a folder, as some network ones."""
 CHECKSUM = "checksum"
 """The last key of a sealed file."""
+MOST_BYTES = 64_000_000
+"""No sealed file is larger."""
 
 
 class DamagedFileError(Exception):
     """A sealed file is not as it was written; the message says how, and does not name it."""
 
 
+def open_file(file: Path) -> BinaryIO:
+    """Open a file for reading; raises OSError for a pipe, a socket or a device, without waiting for it."""
+    if not stat.S_ISREG(file.stat().st_mode):  # to open a device may change it
+        raise OSError(errno.EINVAL, "is not a regular file", str(file))
+    descriptor = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    stream = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        stream.close()
+        raise OSError(errno.EINVAL, "is not a regular file", str(file))
+    return stream
+
+
 def file_hash(file: Path) -> str:
-    """Return the SHA-256 of a file's bytes."""
-    with file.open("rb") as stream:
+    """Return the SHA-256 of a file's bytes; raises OSError as `open_file` does."""
+    with open_file(file) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -72,7 +87,8 @@ def read_sealed(
     FileNotFoundError, or DamagedFileError.
     """
     try:
-        content = file.read_bytes()
+        with open_file(file) as stream:
+            content = stream.read(MOST_BYTES + 1)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -84,14 +100,17 @@ def unseal(
     content: bytes, *, is_of_earlier_version: Callable[[dict[str, Any]], bool] = lambda _: False
 ) -> dict[str, Any]:
     """Return the mapping that `seal` made bytes of; raises DamagedFileError."""
+    if len(content) > MOST_BYTES:
+        raise DamagedFileError("is too large")
     try:
         value = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        written = _checksum({key: each for key, each in value.items() if key != CHECKSUM})
+    except (ValueError, RecursionError, AttributeError) as error:
         raise DamagedFileError("is unreadable") from error
-    if not isinstance(value, dict) or not value:
+    if not value:
         raise DamagedFileError("is unreadable")
     if list(value)[-1] == CHECKSUM:
-        if value.pop(CHECKSUM) != _checksum(value):
+        if value.pop(CHECKSUM) != written:
             raise DamagedFileError("does not match its checksum")
     elif not is_of_earlier_version(value):
         raise DamagedFileError("has no checksum")

@@ -9,16 +9,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from synthbench.durability import MOST_BYTES
 from synthbench.errors import UserError
-from synthbench.pipeline.engine.objects import Entry, Objects
+from synthbench.pipeline.engine.objects import Entry, Objects, UnavailableError
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 SCHEMES = ("s3", "gs", "az")
 INSTALL = "pip install 'synthbench[store]'"
-RETRIES = 5
+RETRIES = 3
+"""By obstore, of one request; `PatientObjects` asks again for minutes."""
 SECONDS_OF_RETRIES = 60
+SECONDS_OF_SILENCE = 60
+"""A server that sends nothing for so long is taken for gone."""
 CREDENTIALS = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS",
@@ -26,6 +30,10 @@ CREDENTIALS = {
 }
 _LOGIN = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
 """In errors that come from looking for credentials: clouds' own machines get them from such addresses."""
+_FINAL = ("400 Bad Request", "401 Unauthorized", "403 Forbidden", "404 Not Found", "builder error")
+"""In errors that a second request would meet again."""
+_PASSING = ("RequestTimeout", "SlowDown", "ConditionalRequestConflict", "OperationAborted")
+"""S3's codes for what is to be sent again, whatever the status."""
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 
 
@@ -51,7 +59,12 @@ class CloudObjects(Objects):
         with self._errors():
             return from_url(
                 self.url,
-                client_options={"allow_http": True, "connect_timeout": "10s", "timeout": "10m"},
+                client_options={
+                    "allow_http": True,
+                    "connect_timeout": "10s",
+                    "read_timeout": f"{SECONDS_OF_SILENCE}s",
+                    "timeout": "1h",
+                },
                 retry_config={
                     "max_retries": RETRIES,
                     "retry_timeout": timedelta(seconds=SECONDS_OF_RETRIES),
@@ -67,9 +80,19 @@ class CloudObjects(Objects):
             try:
                 store.put(key, content, mode="create")
             except AlreadyExistsError:
-                # A retry after a lost reply finds what the first attempt wrote.
-                return self._has(key, content)
+                return self._is_ours(key, content)
         return True
+
+    def _is_ours(self, key: str, content: bytes) -> bool:
+        """Tell whether an object that "exists" is what this process wrote, by a request whose reply was lost.
+
+        S3 says 409, which obstore takes for "exists", while requests on one key compete: then there may be no
+        object yet, and the request is to be sent again.
+        """
+        try:
+            return self._bytes(key) == content
+        except FileNotFoundError:
+            raise UnavailableError(f"{self.url}: requests on one object compete") from None
 
     def write(self, key: str, content: bytes) -> None:
         """Write an object, or replace it."""
@@ -86,11 +109,13 @@ class CloudObjects(Objects):
         with self._errors():
             return self._bytes(key)
 
-    def download(self, key: str, file: Path) -> None:
-        """Write an object's content to a file; raises FileNotFoundError."""
+    def download(self, key: str, file: Path, size: int) -> None:
+        """Write an object's content to a file, a part more than `size` at most; raises FileNotFoundError."""
         with self._errors(), file.open("wb") as stream:
             for chunk in self._store.get(key).stream():
                 stream.write(chunk)
+                if stream.tell() > size:
+                    break
 
     def digest(self, key: str) -> str:
         """Return the SHA-256 of an object's content; raises FileNotFoundError."""
@@ -117,14 +142,12 @@ class CloudObjects(Objects):
                 except FileNotFoundError:
                     continue
 
-    def _has(self, key: str, content: bytes) -> bool:
-        try:
-            return self._bytes(key) == content
-        except FileNotFoundError:
-            return False
-
     def _bytes(self, key: str) -> bytes:
-        return bytes(self._store.get(key).bytes())
+        found = self._store.get(key)
+        size = found.meta["size"]
+        if size <= MOST_BYTES:
+            return bytes(found.bytes())
+        return bytes(self._store.get_range(key, start=0, length=MOST_BYTES + 1))
 
     @contextmanager
     def _no_bucket(self) -> Iterator[None]:
@@ -132,6 +155,8 @@ class CloudObjects(Objects):
         try:
             yield
         except FileNotFoundError as error:
+            if "NoSuchUpload" in str(error):  # of parts that are put together already, or were given up
+                raise UnavailableError(f"{self.url}: an upload was lost") from None
             raise UserError(f"{self.url}: there is no such bucket, or no such path in it") from error
 
     @contextmanager
@@ -144,7 +169,8 @@ class CloudObjects(Objects):
         except Exception as error:
             if not _is_of_obstore(error):
                 raise
-            raise UserError(f"{self.url}: {self._reason(error)}") from None
+            kind = UnavailableError if _may_pass(error) else UserError
+            raise kind(f"{self.url}: {self._reason(error)}") from None
 
     def _reason(self, error: Any) -> str:  # noqa: ANN401
         text = str(error)
@@ -161,6 +187,14 @@ class CloudObjects(Objects):
         if "error sending request" in text or "timed out" in text:
             return "can't be reached; AWS_ENDPOINT_URL is the address of services other than Amazon's"
         return f"the object store failed{code}: {type(error).__name__}"
+
+
+def _may_pass(error: Exception) -> bool:
+    """Tell whether the same request may succeed later: nobody refused it."""
+    text, kind = str(error), type(error).__name__
+    if kind == "AlreadyExistsError" or any(f"<Code>{code}<" in text for code in _PASSING):
+        return True
+    return kind == "GenericError" and not any(mark in text for mark in (*_LOGIN, *_FINAL))
 
 
 def _is_of_obstore(error: Exception) -> bool:

@@ -79,21 +79,25 @@ class Job:
         """Compute the stages whose artifacts are missing; never raises but for interruption."""
         started = time.perf_counter()
         executed: list[str] = []
+        self.store.say = self.progress.say
         try:
             with contextlib.ExitStack() as locks, disk_errors(self.store.root):
                 for stage in sorted(self.stages, key=lambda stage: stage.identity):
                     note = locks.enter_context(self.store.lock(stage.identity, str(stage)))
                     if note:
                         self.progress.say(f"taking over {stage}: {note} left it unfinished")
-                missing = [s for s in self.stages if s.identity in self.again or not self._is_there(s)]
+                shared = {s.identity for s in self.stages if s.identity not in self.again and self._is_there(s)}
+                missing = [stage for stage in self.stages if stage.identity not in shared]
                 try:
-                    for identity in self._compute(missing):
-                        executed.append(identity)
+                    for identity, is_ours in self._commits(missing):
+                        if is_ours:
+                            executed.append(identity)
+                        else:
+                            shared.add(identity)
                 finally:
                     for stage in missing:
                         self.store.clear_output(stage.identity)
-                shared = tuple(stage.identity for stage in self.stages if stage not in missing)
-                return Outcome(tuple(executed), shared, seconds=time.perf_counter() - started)
+                return Outcome(tuple(executed), tuple(shared), seconds=time.perf_counter() - started)
         except StageBusyError as busy:
             return Outcome(busy=str(busy))
         except PendingError as pending:
@@ -118,10 +122,22 @@ class Job:
             return False
         return True
 
-    def _compute(self, stages: Sequence[Stage]) -> Iterator[str]:
-        """Yield the identity of each stage once it is committed."""
-        if not stages:
-            return
+    def _commits(self, stages: Sequence[Stage]) -> Iterator[tuple[str, bool]]:
+        """Commit each stage; yield its identity, and whether its artifact is ours, not another machine's."""
+        unfinished = []
+        for stage in stages:
+            is_new = stage.identity not in self.again
+            is_ours = self.store.commit_finished(stage.identity) if is_new else None
+            if is_ours is None:
+                unfinished.append(stage)
+            else:
+                self.progress.say(f"committed {stage}, which a former run had finished")
+                yield stage.identity, is_ours
+        if unfinished:
+            yield from self._compute(unfinished)
+
+    def _compute(self, stages: Sequence[Stage]) -> Iterator[tuple[str, bool]]:
+        """Compute and commit each stage, as `_commits`."""
         for stage in stages:
             stage.check_code()
         keep_models(stages[0].paid_by)
@@ -149,9 +165,9 @@ class Job:
                 "threads": self.runtime.threads,
                 "by": environment(),
             }
-            self.store.commit(stage.identity, record)
+            is_ours = self.store.commit(stage.identity, record)
             started += seconds
-            yield stage.identity
+            yield stage.identity, is_ours
 
     def _seconds_of_shards(self, stage: Stage) -> float:
         infos = (self.store.info(shard.identity) or {} for shard in stage.shards)

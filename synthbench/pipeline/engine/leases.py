@@ -1,28 +1,33 @@
-"""Leases: who works at what in a shared store; none rests on locks of a file system.
+"""Leases: who works at what in a shared store; none rests on locks of a file system, or on anyone's clock.
 
 A lease is an object `leases/<name>/<epoch>`, which can only be created once. Its holder writes it again and
-again. One that was not written for a while is expired: another process takes the name over by creating the
-next epoch. A holder that was only slow may go on: a commit is create-only, so the first one counts.
+again, each time with another count. Who waits for it watches: a lease that has not changed for a while, by
+the watcher's own clock, is expired. Another process takes the name over by creating the next epoch. A holder
+that was only slow may go on: a commit is create-only, so the first one counts.
 """
 
 import json
 import os
+import re
 import threading
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 
 from synthbench.errors import UserError
-from synthbench.pipeline.engine.local_locks import StageBusyError, described, this_process
+from synthbench.pipeline.engine.local_locks import RUN, StageBusyError, described, this_process
 from synthbench.pipeline.engine.objects import Entry, Objects
 
 FOLDER = "leases/"
 LEASE_SECONDS = 60.0
 """A lease expires when it was not renewed for so long; holders renew it three times as often."""
-CLOCK_SECONDS = 2.0
-"""The clocks of some stores tell whole seconds only."""
+SECONDS_BETWEEN_LOOKS = 1.0
+MOST_BYTES = 10_000
+"""No lease is larger."""
+_KEY = re.compile(r"leases/([0-9a-z-]{1,80})/([0-9]{8,12})")
 
 
 @dataclass
@@ -30,22 +35,69 @@ class Lease:
     """A lease that this process holds; `left_behind` is the process it was taken over from, "" if none."""
 
     key: str
-    content: bytes
+    holder: dict[str, object]
     left_behind: str = ""
+    num_renewals: int = 0
+
+    @property
+    def content(self) -> bytes:
+        """What the object holds now."""
+        return json.dumps({**self.holder, "renewed": self.num_renewals}).encode()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A lease as this process last saw it: a change, and when it saw it first, by its own clock."""
+
+    entry: Entry
+    content: bytes
+    since: float
+
+
+@dataclass
+class Watch:
+    """What this process has seen of a store's leases; the jobs of one process share it."""
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    _seen: dict[str, Seen] = field(default_factory=dict)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def age(self, entry: Entry, content: bytes) -> float:
+        """Return for how long a lease has not changed, as far as this process knows."""
+        with self._guard:
+            now, seen = self.clock(), self._seen.get(entry.key)
+            if seen is None or (seen.entry, seen.content) != (entry, content):
+                self._seen[entry.key] = seen = Seen(entry, content, now)
+            return now - seen.since
+
+    def forget(self, key: str) -> None:
+        """Forget a lease that is gone."""
+        with self._guard:
+            self._seen.pop(key, None)
+
+
+@cache
+def watch_of(store: str) -> Watch:
+    """Return what this process has seen of a store's leases."""
+    return Watch()
 
 
 @dataclass
 class Leases:
-    """The leases of a store. `place` names this machine's cache, which no other machine uses."""
+    """The leases of a store. `place` names this machine's cache, which no other machine uses.
+
+    `impatient` objects are the same ones without long retries: who renews a lease has others to renew.
+    """
 
     objects: Objects
+    impatient: Objects
     place: str
     seconds: float = LEASE_SECONDS
+    watch: Watch = field(default_factory=Watch)
     _held: dict[str, Lease] = field(default_factory=dict)
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _renewer: threading.Thread | None = None
-    _clock: tuple[float, float] | None = None
-    """When the store's clock was read, by this process's clock, and what it said."""
 
     @contextmanager
     def hold(self, name: str, label: str) -> Iterator[str]:
@@ -64,83 +116,128 @@ class Leases:
         finally:
             with self._guard:
                 del self._held[lease.key]
-            self.objects.delete([lease.key])
+            with suppress(UserError):  # what could not be deleted expires
+                self.impatient.delete([lease.key])
 
     def live(self, name: str = "") -> dict[str, str]:
-        """Return the leases that have not expired, of one name or of all: key -> who holds it."""
-        return {
-            entry.key: self._holder(entry.key)
-            for entry in self._entries(name)
-            if self._is_live(entry) and not self._died_here(entry.key)
-        }
+        """Return the leases that have not expired, of one name or of all: key -> who holds it.
+
+        One that this process sees for the first time counts as live.
+        """
+        found = ((entry, self._content(entry.key)) for entry in self._entries(name))
+        return {entry.key: described(content) for entry, content in found if self._is_live(entry, content)}
+
+    def awaited(self, *, but: str, say: Callable[[str], None]) -> str:
+        """Return who holds a lease, and is alive; "" once all but those of one name have expired.
+
+        Watches leases for as long as one lives at most; `say` hears whom it watches.
+        """
+        began, first = self.watch.clock(), {}
+        while found := {e.key: e for e in self._entries() if not e.key.startswith(f"{FOLDER}{but}/")}:
+            contents = {key: self._content(key) for key in found}
+            live = [key for key, entry in found.items() if self._is_live(entry, contents[key])]
+            if not live:
+                return ""
+            first = first or contents
+            alive = [key for key in live if self._lives_here(contents[key]) or contents[key] != first.get(key)]
+            if alive or self.watch.clock() - began > 2 * self.seconds:
+                return described(contents[(alive or live)[0]])
+            if first is contents:
+                say(f"waiting up to {self.seconds:.0f} s for a sign of {described(contents[live[0]])}")
+            self.watch.sleep(min(SECONDS_BETWEEN_LOOKS, self.seconds / 3))
+        return ""
+
+    def remove_dead_runs(self) -> None:
+        """Remove what killed runs left; nobody takes over a run's name, so nobody else does."""
+        for entry in self._entries():
+            if entry.key.startswith(f"{FOLDER}{RUN}") and not self._is_live(entry, self._content(entry.key)):
+                self._delete(entry.key)
 
     def _acquire(self, name: str, label: str) -> Lease:
-        earlier = sorted(self._entries(name), key=lambda entry: entry.key)
+        earlier = sorted(self._entries(name), key=lambda entry: _epoch(entry.key))
         left_behind = ""
         for entry in earlier:
-            if self._is_live(entry) and not self._died_here(entry.key):
-                raise StageBusyError(self._holder(entry.key))
-            left_behind = self._holder(entry.key)
-        epoch = int(earlier[-1].key.rpartition("/")[2]) + 1 if earlier else 0
+            content = self._content(entry.key)
+            if self._is_live(entry, content):
+                raise StageBusyError(described(content))
+            left_behind = described(content)
+        epoch = _epoch(earlier[-1].key) + 1 if earlier else 0
         holder = {**this_process(label), "place": self.place, "token": uuid.uuid4().hex}
-        lease = Lease(f"{FOLDER}{name}/{epoch:08}", json.dumps(holder).encode(), left_behind)
+        lease = Lease(f"{FOLDER}{name}/{epoch:08}", holder, left_behind)
         if not self.objects.create(lease.key, lease.content):
-            raise StageBusyError(self._holder(lease.key))
+            raise StageBusyError(described(self._content(lease.key)))
         known = {entry.key for entry in earlier}
         # After a takeover has ended, another epoch may begin beside this one: each sees the other and yields.
         others = [each for each in self._entries(name) if each.key not in known and each.key != lease.key]
         if others:
             self.objects.delete([lease.key])
-            raise StageBusyError(self._holder(others[0].key))
-        self.objects.delete(known)
+            raise StageBusyError(described(self._content(others[0].key)))
+        self._delete(*known)
         return lease
 
-    def _entries(self, name: str) -> list[Entry]:
-        return list(self.objects.list(f"{FOLDER}{name}/" if name else FOLDER))
+    def _entries(self, name: str = "") -> list[Entry]:
+        """Return the leases that there are; whatever else lies among them is passed over."""
+        found = self.objects.list(f"{FOLDER}{name}/" if name else FOLDER)
+        return [entry for entry in found if _KEY.fullmatch(entry.key)]
 
-    def _is_live(self, entry: Entry) -> bool:
-        return self._now() - entry.modified <= self.seconds + CLOCK_SECONDS
-
-    def _now(self) -> float:
-        """Return the time by the store's clock: those of machines may differ."""
-        if self._clock is None or time.monotonic() - self._clock[0] > self.seconds:
-            key = f"clock/{uuid.uuid4().hex}/0"
-            self.objects.write(key, b"now")
-            (entry,) = self.objects.list(f"{key.rpartition('/')[0]}/")
-            self.objects.delete([key])
-            self._clock = (time.monotonic(), entry.modified)
-        read_at, time_then = self._clock
-        return time_then + time.monotonic() - read_at
-
-    def _holder(self, key: str) -> str:
-        return described(self._content(key))
-
-    def _died_here(self, key: str) -> bool:
-        """Tell whether the holder was a process of this machine that is gone: nobody need wait for it."""
-        try:
-            holder = json.loads(self._content(key))
-            return bool(holder["place"] == self.place and not _is_running(holder["pid"]))
-        except (ValueError, KeyError, TypeError):
+    def _is_live(self, entry: Entry, content: bytes) -> bool:
+        if self._died_here(content):  # nobody need wait for it
             return False
+        return self.watch.age(entry, content) <= self.seconds
+
+    def _died_here(self, content: bytes) -> bool:
+        """Tell whether the holder was a process of this machine that is gone."""
+        return self._runs_here(content) is False
+
+    def _lives_here(self, content: bytes) -> bool:
+        """Tell whether the holder is a process of this machine that is running."""
+        return self._runs_here(content) is True
+
+    def _runs_here(self, content: bytes) -> bool | None:
+        """Tell whether the holder is running; None if it is on another machine."""
+        try:
+            holder = json.loads(content)
+            return _is_running(holder["pid"]) if holder["place"] == self.place else None
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+            return None
 
     def _content(self, key: str) -> bytes:
         try:
-            return self.objects.read(key)
+            return self.objects.read(key)[:MOST_BYTES]
         except FileNotFoundError:
             return b""
 
+    def _delete(self, *keys: str) -> None:
+        self.objects.delete(keys)
+        for key in keys:
+            self.watch.forget(key)
+
     def _renew(self) -> None:
+        """Renew what is held, until nothing is."""
         while True:
             time.sleep(self.seconds / 3)
             with self._guard:
                 held = list(self._held.values())
+                if not held:
+                    self._renewer = None
+                    return
             for lease in held:
-                try:
-                    with self._guard:
-                        if lease.key in self._held:
-                            self.objects.write(lease.key, lease.content)
-                except UserError:
-                    continue  # the next round tries again; if the lease expires, the first commit counts
+                self._renew_one(lease)
+
+    def _renew_one(self, lease: Lease) -> None:
+        lease.num_renewals += 1
+        try:
+            self.impatient.write(lease.key, lease.content)
+            with self._guard:
+                is_held = lease.key in self._held
+            if not is_held:  # given back meanwhile: this request may have made it anew
+                self.impatient.delete([lease.key])
+        except UserError:
+            return  # the next round tries again; if the lease expires, the first commit counts
+
+
+def _epoch(key: str) -> int:
+    return int(key.rpartition("/")[2])
 
 
 def _is_running(process: int) -> bool:

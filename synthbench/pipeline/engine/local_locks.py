@@ -10,9 +10,12 @@ from pathlib import Path
 
 from synthbench.durability import write_atomically
 from synthbench.errors import UserError
+from synthbench.escaping import shown
 
 CLEANING = "cleaning"
 RUN = "run-"
+MOST_OF_A_NAME = 100
+Say = Callable[[str], None]
 
 
 class StageBusyError(Exception):
@@ -46,17 +49,28 @@ def stage_lock(folder: Path, identity: str, label: str) -> Iterator[str]:
 
 
 @contextmanager
-def run_lock(folder: Path, label: str, begin: Callable[[], None]) -> Iterator[None]:
-    """Keep clean-ups away while a run works; waits for a clean-up that has begun, then calls `begin`."""
-    from filelock import FileLock
+def run_lock(folder: Path, label: str, begin: Callable[[], None], say: Say) -> Iterator[None]:
+    """Keep clean-ups away while a run works; waits for a clean-up that has begun, then calls `begin`.
+
+    `say` hears whom the run waits for.
+    """
+    from filelock import FileLock, Timeout
 
     folder.mkdir(parents=True, exist_ok=True)
     name = f"{RUN}{socket.gethostname()}-{os.getpid()}-{time.time_ns()}"
     with FileLock(folder / f"{name}.lock"):
         write_holder(folder / f"{name}.json", label)
         try:
-            with FileLock(folder / f"{CLEANING}.lock"):
+            cleaning = FileLock(folder / f"{CLEANING}.lock")
+            try:
+                cleaning.acquire(timeout=0)
+            except Timeout:
+                say(waiting_for_clean(describe_holder(folder / f"{CLEANING}.json")))
+                cleaning.acquire()
+            try:
                 begin()
+            finally:
+                cleaning.release()
             yield
         finally:
             (folder / f"{name}.json").unlink(missing_ok=True)
@@ -74,6 +88,8 @@ def exclusive_lock(folder: Path, store: object) -> Iterator[None]:
             held.enter_context(FileLock(folder / f"{CLEANING}.lock", timeout=0))
         except Timeout:
             raise UserError(f"{store}: another `clean` is running; nothing was removed") from None
+        write_holder(folder / f"{CLEANING}.json", "clean")
+        held.callback((folder / f"{CLEANING}.json").unlink, missing_ok=True)
         for lock in sorted(folder.glob("[!.]*.lock")):
             if lock.stem == CLEANING:
                 continue
@@ -86,6 +102,11 @@ def exclusive_lock(folder: Path, store: object) -> Iterator[None]:
                 holder = describe_holder(lock.with_suffix(".json"))
                 raise UserError(f"{store}: {holder} works there; nothing was removed") from None
         yield
+
+
+def waiting_for_clean(holder: str) -> str:
+    """Return what a run says that waits for a clean-up."""
+    return f"waiting for `clean`: {holder}, removes what no experiment uses"
 
 
 def this_process(label: str) -> dict[str, object]:
@@ -107,9 +128,22 @@ def describe_holder(file: Path) -> str:
 
 
 def described(holder: bytes) -> str:
-    """Return which process holds a lock, according to what it wrote."""
+    """Return which process holds a lock, and since when, according to what it wrote."""
     try:
         found = json.loads(holder)
-        return f"process {found['pid']} on {found['host']}"
-    except (ValueError, KeyError, TypeError):
+        process, host = int(found["pid"]), str(found["host"])[:MOST_OF_A_NAME]
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return "another process"
+    return f"process {process} on {shown(host)}{_since(found.get('since'))}"
+
+
+def _since(began: object) -> str:
+    """Return ", since 14:03", with the date if that is another day; "" if nobody says."""
+    if not isinstance(began, int | float):
+        return ""
+    try:
+        moment = time.localtime(began)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    is_today = moment[:3] == time.localtime()[:3]
+    return time.strftime(", since %H:%M" if is_today else ", since %Y-%m-%d %H:%M", moment)

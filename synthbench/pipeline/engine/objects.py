@@ -1,5 +1,7 @@
 """Objects that several machines share: bytes by key; and the kind that lies in a network folder."""
 
+import errno
+import hashlib
 import os
 import shutil
 import uuid
@@ -8,12 +10,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
-from synthbench.durability import file_hash, sync_file, sync_folder
+from synthbench.durability import MOST_BYTES, open_file, sync_file, sync_folder
 from synthbench.errors import UserError
 
 TEMPORARY = ".new-"
 """Begins the names of files that are being written."""
+_PASSING = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.ECONNRESET, errno.EHOSTDOWN)
+"""Errors of network file systems whose server is away for a while."""
+
+
+class UnavailableError(UserError):
+    """A store did not answer, or said to ask again: the same request may succeed later."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,11 @@ class Entry:
 
 
 class Objects(ABC):
-    """Where a shared store keeps its objects. Methods raise UserError if it can't be reached, or refuses."""
+    """Where a shared store keeps its objects.
+
+    Methods raise UserError if it refuses, UnavailableError if it can't be reached. All may be called again
+    after that: what was done, with its reply lost, is not done twice.
+    """
 
     @abstractmethod
     def __str__(self) -> str:
@@ -46,11 +59,11 @@ class Objects(ABC):
 
     @abstractmethod
     def read(self, key: str) -> bytes:
-        """Return an object's content; raises FileNotFoundError."""
+        """Return an object's content, at most a byte more than MOST_BYTES; raises FileNotFoundError."""
 
     @abstractmethod
-    def download(self, key: str, file: Path) -> None:
-        """Write an object's content to a file; raises FileNotFoundError."""
+    def download(self, key: str, file: Path, size: int) -> None:
+        """Write an object's content to a file, little more than `size` bytes; raises FileNotFoundError."""
 
     @abstractmethod
     def digest(self, key: str) -> str:
@@ -84,10 +97,18 @@ class FolderObjects(Objects):
             try:
                 os.link(new, self._file(key))
             except FileExistsError:
-                # A server may have made the link, and its reply been lost: then the file has two names.
-                return new.stat().st_nlink == 2
+                # A server may have made the link, and its reply been lost: then the file has two names. Or this
+                # is the second attempt, the first one's reply having been lost with its error.
+                return new.stat().st_nlink == 2 or self._holds(key, content)
             sync_folder(new.parent)
         return True
+
+    def _holds(self, key: str, content: bytes) -> bool:
+        try:
+            with self._opened(key) as stream:
+                return stream.read(len(content) + 1) == content
+        except FileNotFoundError:
+            return False
 
     def write(self, key: str, content: bytes) -> None:
         """Write an object, or replace it."""
@@ -105,18 +126,21 @@ class FolderObjects(Objects):
 
     def read(self, key: str) -> bytes:
         """Return an object's content; raises FileNotFoundError."""
-        with self._errors():
-            return self._file(key).read_bytes()
+        with self._errors(), self._opened(key) as stream:
+            return stream.read(MOST_BYTES + 1)
 
-    def download(self, key: str, file: Path) -> None:
-        """Write an object's content to a file; raises FileNotFoundError."""
-        with self._errors():
-            shutil.copyfile(self._file(key), file)
+    def download(self, key: str, file: Path, size: int) -> None:
+        """Write an object's content to a file, at most a byte more than `size`; raises FileNotFoundError."""
+        with self._errors(), self._opened(key) as stream, file.open("wb") as copy:
+            left = size + 1
+            while left and (part := stream.read(min(left, 1 << 20))):
+                copy.write(part)
+                left -= len(part)
 
     def digest(self, key: str) -> str:
         """Return the SHA-256 of an object's content; raises FileNotFoundError."""
-        with self._errors():
-            return file_hash(self._file(key))
+        with self._errors(), self._opened(key) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield the objects below a prefix."""
@@ -126,10 +150,10 @@ class FolderObjects(Objects):
                 found = _scanned(waiting.pop())
             for entry in found:
                 with suppress(FileNotFoundError):  # removed meanwhile
-                    if entry.is_dir():
+                    if entry.is_dir(follow_symlinks=False):
                         waiting.append(Path(entry.path))
-                    elif not entry.name.startswith(TEMPORARY):
-                        status = entry.stat()
+                    elif entry.is_file(follow_symlinks=False) and not entry.name.startswith(TEMPORARY):
+                        status = entry.stat(follow_symlinks=False)
                         key = Path(entry.path).relative_to(self.root).as_posix()
                         yield Entry(key, status.st_size, status.st_mtime)
 
@@ -146,7 +170,24 @@ class FolderObjects(Objects):
                         file.rmdir()
 
     def _file(self, key: str) -> Path:
-        return self.root / key
+        """Return the file of an object; raises UserError where a link would lead out of the store."""
+        file = self.root / key
+        if not self._is_inside(file):
+            raise UserError(f"{file.parent}: a link leads out of the store there; remove it")
+        return file
+
+    def _is_inside(self, file: Path) -> bool:
+        folder = file.parent.relative_to(self.root)
+        return os.path.realpath(file.parent) == os.path.normpath(os.path.realpath(self.root) / folder)
+
+    @contextmanager
+    def _opened(self, key: str) -> Iterator[BinaryIO]:
+        """Open an object for reading; what is no regular file, such as a link or a pipe, is no object."""
+        file = self.root / key
+        if not self._is_inside(file) or file.is_symlink() or not file.is_file():
+            raise FileNotFoundError(errno.ENOENT, "is not a regular file", str(file))
+        with open_file(file) as stream:
+            yield stream
 
     @contextmanager
     def _new(self, key: str) -> Iterator[Path]:
@@ -178,7 +219,8 @@ class FolderObjects(Objects):
         except FileNotFoundError:
             raise
         except OSError as error:
-            raise UserError(f"{self.root}: the shared store's folder: {error.strerror or error}") from error
+            kind = UnavailableError if error.errno in _PASSING else UserError
+            raise kind(f"{self.root}: the shared store's folder: {error.strerror or error}") from error
 
 
 def _scanned(folder: Path) -> Iterable["os.DirEntry[str]"]:

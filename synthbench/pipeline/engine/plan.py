@@ -130,7 +130,7 @@ def _state(stage: Stage, store: Store, previous: dict[str, str]) -> tuple[State,
         return "resumable", "begun by an earlier run"
     old = previous.get(identity)
     info = store.info(old) if old and old != identity else None
-    if info is not None:
+    if info is not None and info.get("spec"):
         return "stale", difference(info["spec"], stage.spec)
     return "to run", ""
 

@@ -10,53 +10,42 @@ No correctness rests on leases, which only keep two machines from the same work:
 """
 
 import json
-import os
 import shutil
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from synthbench.durability import DamagedFileError, file_hash, read_sealed, seal, unseal, write_atomically
 from synthbench.errors import UserError
+from synthbench.pipeline.engine.attempts import TRIES, Attempts, Listing, at_once, commit_key, listing_of
 from synthbench.pipeline.engine.holdings import DISCARDED, Holding, spec_holding
-from synthbench.pipeline.engine.leases import Leases
-from synthbench.pipeline.engine.local_locks import CLEANING, RUN, StageBusyError
-from synthbench.pipeline.engine.objects import Entry, Objects, probe
-from synthbench.pipeline.engine.store import STAGE_FILE, ArtifactDamagedError, Store, recorded_files
+from synthbench.pipeline.engine.leases import Leases, watch_of
+from synthbench.pipeline.engine.local_locks import CLEANING, RUN, StageBusyError, waiting_for_clean
+from synthbench.pipeline.engine.objects import Entry, UnavailableError, probe
+from synthbench.pipeline.engine.patience import PatientObjects
+from synthbench.pipeline.engine.records import STAGE_FILE, committed_identity, fault_of, is_identity
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store, as_addresses
 
-CONNECTIONS = 16
-"""Requests at a time, where many objects are read or written."""
 SECONDS_BETWEEN_LOOKS = 1.0
-Given = TypeVar("Given")
-Found = TypeVar("Found")
-
-
-@dataclass
-class _Listing:
-    """The objects of all artifacts and attempts at one moment, and the records that were read since."""
-
-    commits: dict[str, Entry] = field(default_factory=dict)
-    files: dict[str, list[Entry]] = field(default_factory=lambda: defaultdict(list))
-    records: dict[str, bytes] = field(default_factory=dict)
 
 
 class SharedStore(Store):
     """Artifacts in shared objects. Its root is this machine's cache, and holds unfinished work, too."""
 
-    def __init__(self, objects: Objects, root: Path, answers: Path, lease_seconds: float) -> None:
+    def __init__(self, objects: PatientObjects, root: Path, answers: Path, lease_seconds: float) -> None:
         super().__init__(root)
         self.objects = objects
+        self.objects.say = lambda line: self.say(line)
+        self._attempts = Attempts(objects)
         self._answers = answers
         self._lease_seconds = lease_seconds
-        self._leases = Leases(objects, self._place(), lease_seconds)
-        self._listing: _Listing | None = None
-        self._replaced: dict[str, str] = {}
+        self._leases = Leases(objects, objects.inner, self._place(), lease_seconds, watch_of(str(objects)))
+        self._listing: Listing | None = None
+        self._replaced: dict[str, bytes] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SharedStore, (self.objects, self.root, self._answers, self._lease_seconds)
@@ -92,12 +81,8 @@ class SharedStore(Store):
         if self._listing is not None:
             yield
             return
-        listing = _Listing()
-        for entry in self.objects.list("artifacts/"):
-            listing.commits[entry.key.split("/")[2]] = entry
-        for entry in self.objects.list("attempts/"):
-            listing.files[entry.key.split("/")[1]].append(entry)
-        for identity, content in _at_once(self._read_record, listing.commits):
+        listing = listing_of(self.objects)
+        for identity, content in at_once(self._read_record, listing.commits):
             if content is None:
                 del listing.commits[identity]
             else:
@@ -114,27 +99,42 @@ class SharedStore(Store):
 
     def find(self, beginning: str) -> list[str]:
         """Return the identities of all artifacts with this beginning."""
-        prefix = f"artifacts/{beginning[:2]}/" if len(beginning) > 1 else "artifacts/"
-        found = (entry.key.split("/")[2] for entry in self.objects.list(prefix))
-        return sorted(identity for identity in found if identity.startswith(beginning))
+        is_folder = len(beginning) > 1 and is_identity(beginning.ljust(64, "0"))
+        prefix = f"artifacts/{beginning[:2]}/" if is_folder else "artifacts/"
+        found = (committed_identity(entry.key) for entry in self.objects.list(prefix))
+        return sorted(identity for identity in found if identity and identity.startswith(beginning))
 
     def newest(self, number: int) -> list[str]:
         """Return the identities of the artifacts that were committed last, the newest first."""
         found = sorted(self.objects.list("artifacts/"), key=lambda entry: -entry.modified)
-        return [entry.key.split("/")[2] for entry in found[:number]]
+        identities = (committed_identity(entry.key) for entry in found)
+        return [identity for identity in identities if identity][:number]
+
+    def strays(self) -> list[str]:
+        """Return the objects among the artifacts and attempts that are none."""
+        with self.listed():
+            assert self._listing is not None
+            return sorted(self._listing.strays)
 
     def record(self, identity: str) -> dict[str, Any]:
         """Return what was recorded at the commit; raises ArtifactDamagedError."""
-        content = self._record_bytes(identity)
-        if content is None:
-            raise ArtifactDamagedError(identity, f"{STAGE_FILE} is missing")
-        try:
-            record = unseal(content)
-        except DamagedFileError as damage:
-            raise ArtifactDamagedError(identity, f"{STAGE_FILE} {damage}") from damage
-        if not isinstance(record.get("files"), dict) or "attempt" not in record:
-            raise ArtifactDamagedError(identity, f"{STAGE_FILE} is unreadable")
-        return record
+        for _ in range(TRIES):
+            content = self._record_bytes(identity)
+            if content is None:
+                raise ArtifactDamagedError(identity, f"{STAGE_FILE} is missing")
+            try:
+                record = unseal(content)
+            except DamagedFileError as found:
+                # The network may have cut what was read.
+                damage = str(found)
+                if self._listing is not None:
+                    self._listing.records[identity] = self._read_record(identity) or content
+            else:
+                damage = fault_of(record, is_shared=True)
+                if not damage:
+                    return record
+                break
+        raise ArtifactDamagedError(identity, f"{STAGE_FILE} {damage}")
 
     def check(self, identity: str, *, thorough: bool = False) -> None:
         """Compare an artifact's sizes with what was committed; raises ArtifactDamagedError.
@@ -157,7 +157,8 @@ class SharedStore(Store):
         self.check(identity)
         record = self.record(identity)
         for name, recorded in record["files"].items():
-            if self.objects.digest(_key(identity, record["attempt"], name)) != recorded["sha256"]:
+            digests = (self._attempts.digest(identity, record["attempt"], name) for _ in range(TRIES))
+            if recorded["sha256"] not in digests:
                 raise ArtifactDamagedError(identity, f"the checksum of {name} differs")
 
     def check_file(self, identity: str, name: str, recorded: Any, *, thorough: bool = True) -> None:  # noqa: ANN401
@@ -175,12 +176,15 @@ class SharedStore(Store):
         return self.folder(identity) / name
 
     def discard(self, identity: str) -> None:
-        """Remove an artifact, in one step for other processes, and this machine's copy."""
+        """Remove an artifact, in one step for other processes, and this machine's copy.
+
+        Of attempts, only the committed one goes: others may be under way on other machines.
+        """
         self._listing = None
         attempt = (self.info(identity) or {}).get("attempt")
-        self.objects.delete([_commit_key(identity)])
-        prefix = f"attempts/{identity}/{attempt}/" if attempt else f"attempts/{identity}/"
-        self.objects.delete([entry.key for entry in self.objects.list(prefix)])
+        self.objects.delete([commit_key(identity)])
+        if attempt:
+            self._attempts.delete(identity, attempt)
         super().discard(identity)
 
     def workspace(self, identity: str) -> Path:
@@ -188,38 +192,54 @@ class SharedStore(Store):
 
         What is stored now, damaged or to be computed again, will be replaced.
         """
-        self._replaced.pop(identity, None)
-        if (content := self._read_record(identity)) is not None:
-            self._replaced[identity] = content.decode(errors="replace")
+        self._note_replaced(identity)
         return super().workspace(identity)
 
-    def commit(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Share the workspace's output as the artifact, unless another machine's commit came first."""
+    def _note_replaced(self, identity: str) -> None:
+        self._replaced.pop(identity, None)
+        if (content := self._read_record(identity)) is not None:
+            self._replaced[identity] = content
+
+    def commit_finished(self, identity: str) -> bool | None:
+        """Commit what a former process finished and could not share; None if there is nothing such."""
+        self._note_replaced(identity)
+        return super().commit_finished(identity)
+
+    def _sealed_keys(self) -> dict[str, Any]:
+        """Give what is finished an attempt of its own, under which it is shared."""
+        return {"attempt": uuid.uuid4().hex}
+
+    def _publish(self, identity: str) -> bool:
+        """Share the finished output as the artifact; False if another machine's commit came first.
+
+        The output stays on this machine until it is committed, whatever the store does meanwhile.
+        """
         output = self.root / "partial" / identity / "output"
-        files, attempt = recorded_files(output), uuid.uuid4().hex
-        keys = {name: _key(identity, attempt, name) for name in files}
-        for _ in _at_once(lambda name: self.objects.upload(keys[name], output / name), files):
-            pass
-        content = seal({**record, "attempt": attempt, "files": files})
-        if not self._create_commit(identity, content.encode()):
-            self.objects.delete(keys.values())
-            self.forget_partial(identity)
-            return
-        write_atomically(output / STAGE_FILE, content)
-        super().discard(identity)
-        self.folder(identity).parent.mkdir(parents=True, exist_ok=True)
-        output.rename(self.folder(identity))
+        record = read_sealed(output / STAGE_FILE)
+        attempt = record["attempt"]
+        try:
+            self._attempts.upload(identity, attempt, output, record["files"])
+            is_ours = self._create_commit(identity, (output / STAGE_FILE).read_bytes())
+        except UnavailableError as error:
+            kept = "what was computed is kept on this machine, and the same command goes on from there"
+            raise UserError(f"{error}; {kept}") from None
+        if is_ours:
+            super().discard(identity)
+            self.folder(identity).parent.mkdir(parents=True, exist_ok=True)
+            output.rename(self.folder(identity))
+        else:
+            self._attempts.delete(identity, attempt)
         self.forget_partial(identity)
+        return is_ours
 
     def _create_commit(self, identity: str, content: bytes) -> bool:
         """Create the commit; False if another one came after this process began."""
-        if self.objects.create(_commit_key(identity), content):
-            return True
-        there = self._read_record(identity)
-        if there is not None and there.decode(errors="replace") != self._replaced.get(identity):
-            return False
-        self.discard(identity)
-        return self.objects.create(_commit_key(identity), content)
+        while not self.objects.create(commit_key(identity), content):
+            there = self._read_record(identity)
+            if there is not None and there != self._replaced.get(identity):
+                return there == content
+            self.discard(identity)
+        return True
 
     @contextmanager
     def lock(self, identity: str, label: str) -> Iterator[str]:
@@ -235,8 +255,14 @@ class SharedStore(Store):
     def run_in_progress(self, label: str, identities: Iterable[str]) -> Iterator[None]:
         """Keep clean-ups away while a run works, and note what it needs; waits for one that has begun."""
         with self._leases.hold(f"{RUN}{uuid.uuid4().hex}", label):
-            while self._leases.live(CLEANING):
+            said: dict[str, None] = {}
+            while others := self._leases.live(CLEANING):
+                (line,) = {waiting_for_clean(holder) for holder in list(others.values())[:1]}
+                if line not in said:
+                    self.say(line)
+                said[line] = None
                 time.sleep(SECONDS_BETWEEN_LOOKS)
+            self._leases.remove_dead_runs()
             used = json.dumps(sorted(identities)).encode()
             self.objects.write(f"used/{uuid.uuid4().hex}.json", used)
             yield
@@ -246,13 +272,9 @@ class SharedStore(Store):
         """Make new runs wait; raises UserError if a run or another clean-up is at work on any machine."""
         try:
             with self._leases.hold(CLEANING, "clean"):
-                others = (
-                    holder
-                    for key, holder in self._leases.live().items()
-                    if not key.startswith(f"leases/{CLEANING}/")
-                )
-                if (holder := next(others, None)) is not None:
-                    raise UserError(f"{self}: {holder} works there; nothing was removed")
+                if holder := self._leases.awaited(but=CLEANING, say=self.say):
+                    raise UserError(f"{self}: {holder}, works there; nothing was removed")
+                self._leases.remove_dead_runs()
                 yield
         except StageBusyError:
             raise UserError(f"{self}: another `clean` is running; nothing was removed") from None
@@ -270,13 +292,13 @@ class SharedStore(Store):
                 own = [each for each in files if each.key.split("/")[2] == record.get("attempt")]
                 size = commit.size + sum(each.size for each in own)
                 last_used = max(commit.modified, used.get(identity, 0.0))
-                found.append(spec_holding(self.folder(identity), record.get("spec", {}), size, last_used))
+                found.append(spec_holding(self.folder(identity), record.get("spec") or {}, size, last_used))
             for (identity, attempt), files in self._lost_attempts(listing).items():
                 size, name = sum(each.size for each in files), f"{identity}-{attempt}"
                 found.append(Holding(name, self.folder(identity), DISCARDED, size, last_used=0.0))
             return found + self.local_rest()
 
-    def _lost_attempts(self, listing: _Listing) -> dict[tuple[str, str], list[Entry]]:
+    def _lost_attempts(self, listing: Listing) -> dict[tuple[str, str], list[Entry]]:
         """Return the files of attempts that were never committed, or were replaced."""
         found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
         for identity, files in sorted(listing.files.items()):
@@ -292,10 +314,17 @@ class SharedStore(Store):
         """Return when runs last needed each artifact."""
         used: dict[str, float] = {}
         for entry in self.objects.list("used/"):
-            with suppress(FileNotFoundError, ValueError):
-                for identity in json.loads(self.objects.read(entry.key)):
-                    used[identity] = max(used.get(identity, 0.0), entry.modified)
+            for identity in self._needed_by(entry):
+                used[identity] = max(used.get(identity, 0.0), entry.modified)
         return used
+
+    def _needed_by(self, note: Entry) -> list[str]:
+        """Return the identities that a run noted it needs; none of a note that is damaged or gone."""
+        try:
+            found = json.loads(self.objects.read(note.key))
+        except (FileNotFoundError, ValueError, RecursionError):
+            return []
+        return [each for each in found if is_identity(each)] if isinstance(found, list) else []
 
     def remove(self, holding: Holding) -> None:
         """Remove what `holdings` returned; only while the store is held exclusively."""
@@ -314,16 +343,15 @@ class SharedStore(Store):
             for files in self._lost_attempts(listing).values():
                 self.objects.delete([each.key for each in files])
             for entry in list(self.objects.list("used/")):
-                with suppress(FileNotFoundError, ValueError):
-                    if listing.commits.keys().isdisjoint(json.loads(self.objects.read(entry.key))):
-                        self.objects.delete([entry.key])
+                if listing.commits.keys().isdisjoint(self._needed_by(entry)):
+                    self.objects.delete([entry.key])
 
     def addresses(self, experiment: str) -> dict[str, str]:
         """Return the stage identities of an experiment's last runs; raises DamagedFileError."""
         found: dict[str, str] = {}
         for entry in self._address_entries(experiment):
             with suppress(FileNotFoundError):
-                found |= unseal(self.objects.read(entry.key))["addresses"]
+                found |= as_addresses(unseal(self.objects.read(entry.key)).get("addresses"))
         return found
 
     def remember_addresses(self, experiment: str, addresses: Mapping[str, str]) -> None:
@@ -341,14 +369,16 @@ class SharedStore(Store):
 
     def experiments(self) -> list[str]:
         """Return the names of all experiments that ran."""
-        return sorted({entry.key.split("/")[1] for entry in self.objects.list("addresses/")})
+        parts = (entry.key.split("/") for entry in self.objects.list("addresses/") if _is_of_addresses(entry))
+        return sorted({experiment for _, experiment, _ in parts})
 
     def addresses_file(self, experiment: str) -> Path:
         """Return the folder of an experiment's addresses, as messages name it."""
         return Path(str(self.objects)) / "addresses" / experiment
 
     def _address_entries(self, experiment: str) -> list[Entry]:
-        return sorted(self.objects.list(f"addresses/{experiment}/"), key=lambda entry: entry.key)
+        found = filter(_is_of_addresses, self.objects.list(f"addresses/{experiment}/"))
+        return sorted(found, key=lambda entry: entry.key)
 
     def _record_bytes(self, identity: str) -> bytes | None:
         if self._listing is not None:
@@ -356,8 +386,10 @@ class SharedStore(Store):
         return self._read_record(identity)
 
     def _read_record(self, identity: str) -> bytes | None:
+        if not is_identity(identity):
+            return None
         try:
-            return self.objects.read(_commit_key(identity))
+            return self.objects.read(commit_key(identity))
         except FileNotFoundError:
             return None
 
@@ -377,8 +409,11 @@ class SharedStore(Store):
         self._keep_one_attempt(identity, record)
         names = list(record["files"]) if wanted is None else list(wanted)
         missing = [name for name in names if not _is_copy(folder / name, record["files"].get(name))]
-        for _ in _at_once(lambda name: self._download(identity, record, name), missing):
-            pass
+        download = self._attempts.download
+        for _, fault in at_once(lambda name: download(identity, record, name, folder / name), missing):
+            if fault:
+                self._withdraw(identity, record)
+                raise ArtifactDamagedError(identity, fault)
 
     def _keep_one_attempt(self, identity: str, record: Mapping[str, Any]) -> None:
         """Drop this machine's copy of an artifact that was computed again since."""
@@ -392,57 +427,24 @@ class SharedStore(Store):
         here.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(here, seal(record))
 
-    def _download(self, identity: str, record: Mapping[str, Any], name: str) -> None:
-        recorded = record["files"].get(name)
-        if recorded is None:
-            raise ArtifactDamagedError(identity, f"{name} is missing")
-        file = self.folder(identity) / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        new = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
-        try:
-            self.objects.download(_key(identity, record["attempt"], name), new)
-            if file_hash(new) != recorded["sha256"]:
-                self._withdraw(identity, record)
-                raise ArtifactDamagedError(identity, f"the checksum of {name} differs")
-            os.utime(new, ns=(recorded["mtime_ns"], recorded["mtime_ns"]))
-            new.replace(file)
-        except FileNotFoundError:
-            self._withdraw(identity, record)
-            raise ArtifactDamagedError(identity, f"{name} is missing") from None
-        finally:
-            new.unlink(missing_ok=True)
-
     def _withdraw(self, identity: str, record: Mapping[str, Any]) -> None:
         """Remove the commit of a damaged artifact: machines with good copies would not notice the damage."""
         self._listing = None
         if (self.info(identity) or {}).get("attempt") == record["attempt"]:
-            self.objects.delete([_commit_key(identity)])
+            self.objects.delete([commit_key(identity)])
             shutil.rmtree(self.folder(identity), ignore_errors=True)
 
 
-def _commit_key(identity: str) -> str:
-    return f"artifacts/{identity[:2]}/{identity}/{STAGE_FILE}"
-
-
-def _key(identity: str, attempt: str, name: str) -> str:
-    return f"attempts/{identity}/{attempt}/{name}"
+def _is_of_addresses(entry: Entry) -> bool:
+    parts = entry.key.split("/")
+    return len(parts) == 3 and parts[2].endswith(".json") and not parts[2].startswith(".")
 
 
 def _is_copy(file: Path, recorded: Mapping[str, Any] | None) -> bool:
     """Tell whether a file of the cache is as it was fetched, or is cheap to hash and right."""
-    if recorded is None or not file.is_file():
+    if recorded is None or file.is_symlink() or not file.is_file():
         return False
     status = file.stat()
     if (status.st_size, status.st_mtime_ns) != (recorded["size"], recorded["mtime_ns"]):
         return False
     return file_hash(file) == str(recorded["sha256"])
-
-
-def _at_once(function: Callable[[Given], Found], values: Iterable[Given]) -> Iterator[tuple[Given, Found]]:
-    """Yield each value with what the function returns for it; several are computed at a time."""
-    given = list(values)
-    if len(given) < 2:
-        yield from ((value, function(value)) for value in given)
-        return
-    with ThreadPoolExecutor(min(CONNECTIONS, len(given))) as pool:
-        yield from zip(given, pool.map(function, given), strict=True)

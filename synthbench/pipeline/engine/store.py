@@ -7,8 +7,9 @@ machines reach them.
 import errno
 import os
 import shutil
+import stat
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,8 @@ from synthbench.durability import (
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.holdings import DISCARDED, UNFINISHED, Holding, spec_holding
 from synthbench.pipeline.engine.local_locks import exclusive_lock, run_lock, stage_lock
+from synthbench.pipeline.engine.records import STAGE_FILE, fault_of, is_identity
 
-STAGE_FILE = "stage.json"
 SMALL = 1_000_000
 """Files up to this many bytes are hashed at every check, which costs next to nothing."""
 
@@ -43,6 +44,11 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.say: Callable[[str], None] = lambda _: None
+        """Tells people what the store waits for, and what it passes over."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Store, (self.root,)
 
     def __str__(self) -> str:
         return str(self.root)
@@ -59,7 +65,12 @@ class Store:
         return nullcontext()
 
     def folder(self, identity: str) -> Path:
-        """Return where the artifact of a stage is on this machine, or will be."""
+        """Return where the artifact of a stage is on this machine, or will be.
+
+        Raises ArtifactDamagedError if a store names what is no identity.
+        """
+        if not is_identity(identity):
+            raise ArtifactDamagedError(identity, "is named by what is no identity")
         return self.root.joinpath("artifacts", identity[:2], identity)
 
     def fetch(self, identity: str) -> Path:
@@ -76,8 +87,8 @@ class Store:
 
     def newest(self, number: int) -> list[str]:
         """Return the identities of the artifacts that were used last, the newest first."""
-        files = [(_age(file), file) for file in (self.root / "artifacts").glob(f"*/*/{STAGE_FILE}")]
-        return [file.parent.name for _, file in sorted(files, key=lambda each: -each[0])[:number]]
+        aged = ((_age(self.folder(identity) / STAGE_FILE), identity) for identity in self.find(""))
+        return [identity for _, identity in sorted(aged, key=lambda each: -each[0])[:number]]
 
     @property
     def answers(self) -> Path:
@@ -86,13 +97,23 @@ class Store:
 
     def has(self, identity: str) -> bool:
         """Tell whether the stage's artifact is there, whole or damaged."""
-        return self.folder(identity).is_dir()
+        return is_identity(identity) and self.folder(identity).is_dir()
 
     def find(self, beginning: str) -> list[str]:
         """Return the identities of all artifacts with this beginning; `plan` shows identities shortened."""
-        return sorted(
-            folder.name for folder in (self.root / "artifacts").glob(f"{beginning[:2]}*/{beginning}*")
-        )
+        found = (folder.name for folder in (self.root / "artifacts").glob("*/*") if self._is_own(folder))
+        return sorted(identity for identity in found if identity.startswith(beginning))
+
+    def _is_own(self, folder: Path) -> bool:
+        """Tell whether this is an artifact's folder, where it belongs, and no stray file."""
+        return is_identity(folder.name) and folder == self.folder(folder.name) and folder.is_dir()
+
+    def strays(self) -> list[str]:
+        """Return what lies among the artifacts and is none, such as a file manager's files."""
+        artifacts = self.root / "artifacts"
+        first = [path for path in artifacts.glob("*") if len(path.name) != 2 or not path.is_dir()]
+        second = [path for path in artifacts.glob("*/*") if path.parent not in first and not self._is_own(path)]
+        return sorted(path.relative_to(self.root).as_posix() for path in (*first, *second))
 
     def info(self, identity: str) -> dict[str, Any] | None:
         """Return what `record` does, None if it is damaged or missing."""
@@ -116,8 +137,8 @@ class Store:
             raise ArtifactDamagedError(identity, f"{STAGE_FILE} is missing") from None
         except DamagedFileError as damage:
             raise ArtifactDamagedError(identity, f"{STAGE_FILE} {damage}") from damage
-        if not isinstance(record.get("files"), dict):
-            raise ArtifactDamagedError(identity, f"{STAGE_FILE} is unreadable")
+        if fault := fault_of(record):
+            raise ArtifactDamagedError(identity, f"{STAGE_FILE} {fault}")
         return record
 
     def check(self, identity: str, *, thorough: bool = False) -> None:
@@ -135,8 +156,12 @@ class Store:
     def check_file(self, identity: str, name: str, recorded: Any, *, thorough: bool = True) -> None:  # noqa: ANN401
         """Compare one file of an artifact with what was recorded of it; raises as `check` does."""
         file = self.folder(identity) / name
+        if _leaves(self.folder(identity), name):
+            raise ArtifactDamagedError(identity, f"{name} is a link")
         try:
             status = file.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise ArtifactDamagedError(identity, f"{name} is not a regular file")
             if status.st_size != recorded["size"]:
                 raise ArtifactDamagedError(
                     identity, f"{name} has {status.st_size} bytes, {recorded['size']} were written"
@@ -150,8 +175,6 @@ class Store:
             raise
         except OSError as error:
             raise ArtifactDamagedError(identity, f"{name} can't be read: {error.strerror}") from error
-        except (KeyError, TypeError):
-            raise ArtifactDamagedError(identity, f"{STAGE_FILE} is unreadable") from None
 
     def discard(self, identity: str) -> None:
         """Remove an artifact, in one step for other processes."""
@@ -175,32 +198,62 @@ class Store:
     def workspace(self, identity: str) -> Path:
         """Return the folder of a stage's unfinished work as a kill left it, but with an empty `output`."""
         folder = self.root / "partial" / identity
-        self.clear_output(identity)
+        shutil.rmtree(folder / "output", ignore_errors=True)
         for name in ("output", "checkpoints"):
             (folder / name).mkdir(parents=True, exist_ok=True)
         return folder
 
     def clear_output(self, identity: str) -> None:
-        """Remove a stage's unfinished output, which no resumed run reads, to make room on the disk."""
-        shutil.rmtree(self.root / "partial" / identity / "output", ignore_errors=True)
+        """Remove a stage's unfinished output, which no resumed run reads, to make room on the disk.
+
+        A finished one stays: the next run commits it.
+        """
+        output = self.root / "partial" / identity / "output"
+        if not (output / STAGE_FILE).is_file():
+            shutil.rmtree(output, ignore_errors=True)
 
     def forget_partial(self, identity: str) -> None:
         """Remove a stage's unfinished work."""
         shutil.rmtree(self.root / "partial" / identity, ignore_errors=True)
 
-    def commit(self, identity: str, record: Mapping[str, Any]) -> None:
-        """Turn the workspace's output into the artifact, stored with `record`."""
-        partial = self.root / "partial" / identity
-        output = partial / "output"
+    def commit(self, identity: str, record: Mapping[str, Any]) -> bool:
+        """Turn the workspace's output into the artifact, stored with `record`.
+
+        False if another process committed one meanwhile, which counts. If that can't be done now, the output
+        stays finished: `commit_finished` does it later.
+        """
+        output = self.root / "partial" / identity / "output"
         files = recorded_files(output)
         sync_tree(output)
-        write_sealed(output / STAGE_FILE, {**record, "files": files})
+        write_sealed(output / STAGE_FILE, {**record, **self._sealed_keys(), "files": files})
+        return self._publish(identity)
+
+    def commit_finished(self, identity: str) -> bool | None:
+        """Commit what a former process finished; as `commit`, None if there is nothing such, or not whole."""
+        output = self.root / "partial" / identity / "output"
+        try:
+            record = read_sealed(output / STAGE_FILE)
+        except (FileNotFoundError, DamagedFileError):
+            return None
+        files = record.get("files")
+        if fault_of(record) or _without_times(recorded_files(output)) != _without_times(files):
+            return None
+        return self._publish(identity)
+
+    def _sealed_keys(self) -> dict[str, Any]:
+        """Return what a kind of store records further of what it commits."""
+        return {}
+
+    def _publish(self, identity: str) -> bool:
+        """Make the artifact of a finished output."""
+        partial = self.root / "partial" / identity
         self.discard(identity)
         self.folder(identity).parent.mkdir(parents=True, exist_ok=True)
-        output.rename(self.folder(identity))
+        (partial / "output").rename(self.folder(identity))
         for parent in (self.folder(identity).parent, self.root / "artifacts"):
             sync_folder(parent)
         shutil.rmtree(partial, ignore_errors=True)
+        return True
 
     def lock(self, identity: str, label: str) -> AbstractContextManager[str]:
         """Hold the stage's lock; yield the dead process whose work is taken over, "" if none.
@@ -214,7 +267,7 @@ class Store:
 
         Waits for a clean-up that has begun.
         """
-        return run_lock(self.root / "locks", label, lambda: self._mark_used(identities))
+        return run_lock(self.root / "locks", label, lambda: self._mark_used(identities), self.say)
 
     def exclusive(self) -> AbstractContextManager[None]:
         """Make new runs wait; raises UserError if a run or another clean-up is at work."""
@@ -229,8 +282,8 @@ class Store:
     def holdings(self) -> list[Holding]:
         """Return all that the store holds."""
         found = []
-        for folder in sorted((self.root / "artifacts").glob("*/*")):
-            spec = (self.info(folder.name) or {}).get("spec", {})
+        for folder in map(self.folder, self.find("")):
+            spec = (self.info(folder.name) or {}).get("spec") or {}
             size, _ = _files_in(folder)
             touched = folder / STAGE_FILE if (folder / STAGE_FILE).is_file() else folder
             found.append(spec_holding(folder, spec, size, touched.stat().st_mtime))
@@ -239,7 +292,7 @@ class Store:
     def local_rest(self) -> list[Holding]:
         """Return the unfinished work and the rubbish on this machine."""
         found = []
-        for folder in sorted((self.root / "partial").glob("*")):
+        for folder in sorted(path for path in (self.root / "partial").glob("*") if path.is_dir()):
             # Unfinished work is as old as its youngest file: the folder's own time is that of its start.
             size, youngest = _files_in(folder)
             last_used = max(folder.stat().st_mtime, youngest)
@@ -270,7 +323,7 @@ class Store:
             )
         except FileNotFoundError:
             return {}
-        return dict(known.get("addresses", known))
+        return as_addresses(known.get("addresses", known))
 
     def experiments(self) -> list[str]:
         """Return the names of all experiments that ran."""
@@ -294,7 +347,7 @@ class Store:
 def recorded_files(output: Path) -> dict[str, dict[str, Any]]:
     """Return what is recorded of each file of an output, by its path in there."""
     files = {}
-    for file in sorted(path for path in output.rglob("*") if path.is_file()):
+    for file in sorted(path for path in output.rglob("*") if path.is_file() and path != output / STAGE_FILE):
         status = file.stat()
         files[file.relative_to(output).as_posix()] = {
             "size": status.st_size,
@@ -302,6 +355,27 @@ def recorded_files(output: Path) -> dict[str, dict[str, Any]]:
             "sha256": file_hash(file),
         }
     return files
+
+
+def as_addresses(found: object) -> dict[str, str]:
+    """Return what was recorded of an experiment's last run; raises DamagedFileError if it is something else."""
+    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+        raise DamagedFileError("is unreadable")
+    return found
+
+
+def _leaves(folder: Path, name: str) -> bool:
+    """Tell whether a file of an artifact, or a folder that it is in, is a link."""
+    path = folder
+    for part in name.split("/"):
+        path /= part
+        if path.is_symlink():
+            return True
+    return False
+
+
+def _without_times(files: Any) -> Any:  # noqa: ANN401
+    return {name: (entry["size"], entry["sha256"]) for name, entry in files.items()}
 
 
 def _files_in(folder: Path) -> tuple[int, float]:

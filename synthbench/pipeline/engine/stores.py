@@ -9,6 +9,7 @@ from synthbench.errors import UserError
 from synthbench.home import home
 from synthbench.pipeline.engine.leases import LEASE_SECONDS
 from synthbench.pipeline.engine.objects import FolderObjects, Objects
+from synthbench.pipeline.engine.patience import PatientObjects
 from synthbench.pipeline.engine.store import Store
 
 VARIABLE = "SYNTHBENCH_STORE"
@@ -38,7 +39,7 @@ def shared_store(name: str, answers: Path) -> Store:
     cache = os.environ.get(CACHE_VARIABLE)
     # Results name a path below "store", wherever that is.
     root = (Path(cache) if cache else home() / "shared") / place / "store"
-    return SharedStore(objects, root.absolute(), answers.absolute(), _lease_seconds())
+    return SharedStore(PatientObjects(objects), root.absolute(), answers.absolute(), _lease_seconds())
 
 
 def _objects(name: str) -> Objects:

@@ -51,6 +51,17 @@ class Facts:
 
 
 UNKNOWN = Facts()
+_OF_STRANGERS = (
+    ValidationError,
+    OSError,
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    RecursionError,
+    StopIteration,
+)
+"""What is raised where an artifact's record says what no stage says."""
 
 
 @dataclass(frozen=True)
@@ -249,6 +260,7 @@ class Known:
     def stored(self, identity: str) -> Facts:
         """Return what is known of a stored artifact; UNKNOWN if it is gone or damaged."""
         if identity not in self._facts:
+            self._facts[identity] = UNKNOWN  # a stranger's record may name itself as its input
             self._facts[identity] = self._stored(identity, self.store.info(identity) or {})
         return self._facts[identity]
 
@@ -257,7 +269,7 @@ class Known:
         try:
             piece = self._past_piece(info)
             return piece, work_of(piece)
-        except (UserError, ValidationError, KeyError, TypeError, ValueError, AttributeError):
+        except (UserError, *_OF_STRANGERS):
             return None
 
     def _past_piece(self, info: Mapping[str, Any]) -> Piece:
@@ -284,7 +296,7 @@ class Known:
             if CHOICE_FILE in files:
                 return self.stored(next(iter(info["spec"]["inputs"].values())))
             return facts_of(self._past_piece(info))
-        except (UserError, ArtifactDamagedError, OSError, KeyError, TypeError, ValueError, StopIteration):
+        except (UserError, ArtifactDamagedError, *_OF_STRANGERS):
             return UNKNOWN
 
 
