@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.llm.cache import Answer, Details
 from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.patterns import linear_pattern
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -98,7 +99,7 @@ _NAMES = (
     r"think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis|inner_monologue|internal_monologue|"
     r"chain_of_thought|cot|seed:think"
 )
-_TAG = re.compile(
+_TAG = linear_pattern(
     # <think>, <think effort="high">, [THINK], ◁think▷, <|thinking|>, <|begin_of_thought|>, <|START_THINKING|>
     rf"(?:[<◁]\|?|\[(?=/?think\]))(?P<end>/|end_(?:of_)?)?(?:(?:begin_of_|start_)?(?P<name>{_NAMES}))(?:\s[^<>\[\]]{{0,80}})?\|?[>\]▷]"
     # The channels of gpt-oss, with and without its special tokens.

@@ -1,7 +1,6 @@
 """Objects in an object store, by URL: s3://, gs://, az://; through obstore."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from synthbench.errors import UserError
+from synthbench.patterns import linear_pattern
 from synthbench.pipeline.engine.objects import Entry, Objects
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ CREDENTIALS = {
 }
 _LOGIN = ("169.254.169.254", "metadata.google", "Account must be specified", "InvalidCredential")
 """In errors that come from looking for credentials: clouds' own machines get them from such addresses."""
-_CODE = re.compile(r"<Code>(\w+)</Code>")
+_CODE = linear_pattern(r"<Code>(\w+)</Code>")
 
 
 class CloudObjects(Objects):
