@@ -54,6 +54,7 @@ from synthbench.models.interfaces import (
 from synthbench.models.pretrained import Pretrained
 from synthbench.models.work import Expected, Work, reading
 from synthbench.own_tasks import TaskProvider
+from synthbench.patterns import linear_pattern
 from synthbench.plugins import (
     Component,
     Evaluation,
@@ -152,6 +153,7 @@ __all__ = [
     "hashed_number",
     "kl_divergence",
     "length_sorted_units",
+    "linear_pattern",
     "load_yaml",
     "located_key",
     "looks_like_a_refusal",

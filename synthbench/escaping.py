@@ -1,16 +1,17 @@
 """Escapes texts from outside for terminals, spreadsheets and Markdown, by one rule each."""
 
 import csv
-import re
 from collections.abc import Iterable
 from typing import TextIO
 
+from synthbench.patterns import linear_pattern
+
 # Control characters, and those that turn the direction of what follows.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = linear_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 # What spreadsheets take for a formula, whatever quotes, white space or full-width form it comes in.
-_FORMULA = re.compile(r"'*(\s*[=+\-@＝＋－＠]|[\t\r\n])")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?%?")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|~#$&])")
+_FORMULA = linear_pattern(r"^'*+(?:\s*[=+\-@＝＋－＠]|[\t\r\n])")
+_NUMBER = linear_pattern(r"^[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?%?")
+_MARKDOWN = linear_pattern(r"([\\`*_{}\[\]<>|~#$&])")
 
 
 def shown(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Safe printing: no character of a name or a text moves the cursor, changes colours or hides a line."""
+"""Safe printing: no character of a name or a text moves the cursor, and no key or password is printed."""
 
 import logging
 import sys
@@ -7,9 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from synthbench.escaping import shown
+from synthbench.redaction import masked
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+def printable(text: str) -> str:
+    """Return the text as it may be printed: control characters written out, secrets masked."""
+    return shown(masked(text))
 
 
 class ShownStream:
@@ -23,7 +29,7 @@ class ShownStream:
 
     def write(self, text: str) -> int:
         """Write the text as it is shown."""
-        self.raw.write(shown(text))
+        self.raw.write(printable(text))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
@@ -61,7 +67,7 @@ def rich_console(stream: TextIO, **options: Any) -> "Console":  # noqa: ANN401 -
             self, renderable: RenderableType, options: ConsoleOptions | None = None
         ) -> Iterator[Segment]:
             for segment in super().render(renderable, options):
-                yield segment if segment.control else Segment(shown(segment.text), segment.style)
+                yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
     return ShowingConsole(file=getattr(stream, "raw", stream), **options)
 

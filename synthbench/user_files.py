@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import re
 import stat
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
 
 from synthbench.errors import UserError
+from synthbench.patterns import linear_pattern
 
 STARTS_FROM = "starts_from"
 """The key of pydantic's context under which relative names find the folder that they start from."""
@@ -18,6 +18,7 @@ MOST_BYTES_OF_SETTINGS = 1_000_000
 MOST_BYTES_OF_JSON = 50_000_000
 """Tokenizers' settings may list their whole vocabulary."""
 PACKAGE_PREFIX = "package:"
+_MODULE = linear_pattern(r"^\w+\Z")
 NO_FILE = "no such file"
 IS_FOLDER = "is a folder, not a file"
 
@@ -61,7 +62,7 @@ def in_package(name: str) -> list[Path]:
     The package is not imported. Without one of this name there is nothing.
     """
     module, _, inside = name.removeprefix(PACKAGE_PREFIX).partition("/")
-    found = importlib.util.find_spec(module) if re.fullmatch(r"\w+", module) else None
+    found = importlib.util.find_spec(module) if _MODULE.match(module) else None
     locations = None if found is None else found.submodule_search_locations
     return [Path(location) / inside for location in locations or ()]
 

@@ -1,6 +1,5 @@
 """YAML from anybody: what would take long, or much memory, is refused with its line."""
 
-import re
 from typing import Any, Literal
 
 from ruamel.yaml import YAML
@@ -35,7 +34,7 @@ def load_yaml(text: str, name: str, kind: Literal["rt", "safe"] = "rt") -> Any: 
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        problem = re.sub(r"\s+", " ", str(error.problem or error.context or "not YAML"))
+        problem = " ".join(str(error.problem or error.context or "not YAML").split())
         raise UserError(f"{name}:{line}: not valid YAML: {problem}") from None
     except YAMLError as error:
         raise UserError(f"{name}: not valid YAML: {' '.join(str(error).split())}") from None

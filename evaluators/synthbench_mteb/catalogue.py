@@ -2,16 +2,15 @@
 
 import ast
 import importlib.util
-import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from synthbench.api import UserError, did_you_mean
+from synthbench.api import UserError, did_you_mean, linear_pattern
 
 INSTALL = "pip install 'synthbench[mteb]'"
-_NAME = re.compile(r'\bname="([^"\n]+)"')
+_NAME = linear_pattern(r'\bname="([^"\n]+)"')
 _CONFIGURATIONS = {"corpus", "default", "documents", "qrels", "queries", "query", "questions", "test"}
 """What the files give a name to that is no task."""
 

@@ -1,7 +1,6 @@
 """The baseline beside AugSBERT: gold pairs in which a masked language model has replaced words."""
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -21,10 +20,11 @@ from synthbench.api import (
     SyntheticDataset,
     Unit,
     length_sorted_units,
+    linear_pattern,
 )
 
 BATCH_PAIRS = 64  # changed together; all that a killed run has to change again
-WORD = re.compile(r"\b[^\W\d_]+(?:['’-][^\W\d_]+)*\b")
+WORD = linear_pattern(r"\b[^\W\d_]++(?!\w)(?:['’-][^\W\d_]++(?!\w))*+")
 
 
 class ContextualSubstitution(Method):

@@ -1,12 +1,11 @@
 """Reads the JSON in an LLM's answer; what is not there, or not usable, has a reason and is never guessed."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from synthbench.api import looks_like_a_refusal
+from synthbench.api import linear_pattern, looks_like_a_refusal
 from synthbench_brainstorm.prompts import Keys
 
 EMPTY = "empty"
@@ -15,8 +14,10 @@ NO_JSON = "no JSON"
 CUT_OFF = "JSON that ends too early"
 NO_TASKS = "no list of tasks"
 _DECODER = json.JSONDecoder(strict=False)
-_OPENING = re.compile(r"[\[{]")
-_CONTENT = re.compile(r"[^\W_]")
+_OPENING = linear_pattern(r"[\[{]")
+_CONTENT = linear_pattern(r"[^\W_]")
+_READINGS = 20
+"""How often an answer may be read whole in vain: any bracket in it may begin what turns out to be no JSON."""
 _ENDS = " .!?…\"'“”‘’"
 
 
@@ -93,14 +94,22 @@ def _values(answer: str) -> Sequence[Any]:
 
 
 def _decoded(answer: str) -> Iterator[Any]:
-    start = 0
-    while match := _OPENING.search(answer, start):
+    start, num_left = 0, _READINGS * len(answer)
+    while num_left > 0 and (match := _OPENING.search(answer, start)):
         try:
             value, start = _DECODER.raw_decode(answer, match.start())
-        except (ValueError, RecursionError):
+        except json.JSONDecodeError as error:
             start = match.end()
+            num_left -= _end_of(error) - match.start()
+        except (ValueError, RecursionError):
+            return
         else:
             yield value
+
+
+def _end_of(error: json.JSONDecodeError) -> int:
+    """Return how far the decoder has read; of a text in quotes that does not end it names the beginning."""
+    return len(error.doc) if error.msg.startswith("Unterminated") else error.pos + 1
 
 
 def _on_one_line(text: str) -> str:

@@ -2,7 +2,7 @@
 
 import re
 
-from synthbench.api import looks_like_a_refusal
+from synthbench.api import linear_pattern, looks_like_a_refusal
 
 REFUSED, NO_QUERY, TOO_LONG, IS_PASSAGE, REPEATED = (
     "refusal",
@@ -13,19 +13,16 @@ REFUSED, NO_QUERY, TOO_LONG, IS_PASSAGE, REPEATED = (
 )
 MOST_WORDS = 64
 """GPL's generator stops after 64 tokens."""
-_LABEL = re.compile(
-    r"^\W*(?:(?:search|the|my|possible|user)\s+)?(?:question|query)\s*\d*\W*:\s*", re.IGNORECASE
+_LABEL = linear_pattern(
+    r"^\W*(?:(?:search|the|my|possible|user)\s++)?(?:question|query)\s*+\d*+\W*:\s*", re.IGNORECASE
 )
-_NUMBER = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+")
-_PREAMBLE = re.compile(
+_NUMBER = linear_pattern(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+")
+_PREAMBLE = linear_pattern(
     r"^(?:sure|certainly|of course|here (?:is|are)|here's|okay|ok)\b.*:\s*$", re.IGNORECASE
 )
-_REFUSAL = re.compile(
-    r"\bi(?:'m|\s?am)? ?(?:cannot|can't|won't|unable to|not able to)\b"
-    r".*\b(?:question|quer(?:y|ies)|passage)\b",
-    re.I,
-)
-"""Refusals of this task, beside those that every method knows."""
+_DECLINED = linear_pattern(r"\bi(?:'m|\s?am)? ?(?:cannot|can't|won't|unable to|not able to)\b", re.IGNORECASE)
+_TASK = linear_pattern(r"\b(?:question|quer(?:y|ies)|passage)\b", re.IGNORECASE)
+"""What refusals of this task name, beside those that every method knows."""
 _QUOTES = "\"'“”„«»`*"
 
 
@@ -48,8 +45,13 @@ def fault_of(query: str, passage: str) -> str:
     """Return why a query can't be used, "" if it can."""
     if not any(map(str.isalnum, query)):
         return NO_QUERY
-    if looks_like_a_refusal(query) or _REFUSAL.search(query.replace("\u2019", "'")):
+    if looks_like_a_refusal(query) or _declines(query.replace("\u2019", "'")):
         return REFUSED
     if len(query.split()) > MOST_WORDS:
         return TOO_LONG
     return IS_PASSAGE if query.lower().rstrip(".?") == passage.lower().rstrip(".?") else ""
+
+
+def _declines(line: str) -> bool:
+    declined = _DECLINED.search(line)
+    return declined is not None and _TASK.search(line, declined.end()) is not None

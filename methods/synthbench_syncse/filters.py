@@ -1,20 +1,19 @@
 """Filters of sentences that an LLM wrote; what is dropped has a reason."""
 
-import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synthbench.api import looks_like_a_refusal
+from synthbench.api import linear_pattern, looks_like_a_refusal
 
 DUPLICATE = "duplicate"
 EMPTY = "empty"
 IDENTICAL = "identical"
 REFUSAL = "refusal"
 WRONG_LANGUAGE = "wrong language"
-_CONTENT = re.compile(r"[^\W_]")
+_CONTENT = linear_pattern(r"[^\W_]")
 _ENDS = " .!?…\"'“”‘’"
 
 
@@ -67,7 +66,7 @@ def key(sentence: str) -> str:
     return " ".join(sentence.casefold().split()).strip(_ENDS)
 
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_WORD = linear_pattern(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _SMALL_WORDS = {
     "English": "the a an and or but of to in on at for with from by is are was were be been has have had do"
     " does did not no it its he she they we you i his her their our your my this that these those who what"

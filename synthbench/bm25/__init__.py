@@ -1,8 +1,9 @@
 """BM25: which texts share the rarest words. Samplers and miners have this one implementation."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+
+from synthbench.patterns import linear_pattern
 
 if TYPE_CHECKING:
     import numpy as np
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
 
 Splitter = Callable[[str], list[str]]
 """Returns the words of a text."""
-_WORD = re.compile(r"\w+")
+_WORD = linear_pattern(r"\w+")
 
 
 def words_between_spaces(text: str) -> list[str]:

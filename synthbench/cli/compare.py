@@ -1,6 +1,5 @@
 """`synthbench compare`: two tracked results, row by row."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,11 +8,13 @@ import typer
 from synthbench.cli.console import console
 from synthbench.errors import UserError
 from synthbench.home import home
+from synthbench.patterns import linear_pattern
 
 if TYPE_CHECKING:
     from synthbench.reporting.model.sections import Section
     from synthbench.reporting.results import ExperimentResult
 
+_RESULT = linear_pattern(r"^(.+)~([0-9]{1,4})\Z")
 WHICH = "Experiment file, or an experiment's name: its result tracked last. NAME~1: the result before."
 
 
@@ -77,7 +78,7 @@ def _result(named: str) -> "ExperimentResult":
 
 def _parted(named: str) -> tuple[str, int]:
     """Return "study~2" as ("study", 2)."""
-    found = re.fullmatch(r"(.+)~([0-9]{1,4})", named)
+    found = _RESULT.match(named)
     return (found[1], int(found[2])) if found else (named, 0)
 
 

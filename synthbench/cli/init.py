@@ -1,6 +1,5 @@
 """`synthbench init`: files to start from, in a new folder."""
 
-import re
 import shlex
 import shutil
 import tempfile
@@ -12,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from synthbench.cli.console import counted
+from synthbench.config.problems import NAME_PATTERN
 from synthbench.errors import UserError, did_you_mean
+from synthbench.patterns import linear_pattern
 from synthbench.worlds import NAME
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 STARTER = Path(__file__).parents[1] / "starter"
 NAME_IN_STARTER = "my_study"
 FIRST = "study.yaml"
+_NAME = linear_pattern(NAME_PATTERN)
 WIDTH = 100
 Content = Mapping[PurePath, bytes]
 
@@ -74,11 +76,9 @@ def _print_next(folder: Path, *files: PurePath) -> None:
 
 def _starter(name: str) -> Content:
     """Return the starter's files; the experiment is called after its folder where that is a name."""
-    from synthbench.config.problems import NAME_PATTERN
-
     files = [file for file in STARTER.iterdir() if file.is_file()]
     content = {PurePath(file.name): file.read_bytes() for file in sorted(files)}
-    if not re.match(NAME_PATTERN, name):
+    if not _NAME.match(name):
         return content
     return {
         file: text.replace(NAME_IN_STARTER.encode(), name.encode()) if file.suffix == ".yaml" else text

@@ -1,6 +1,5 @@
 """The LLM that an experiment names: the generated world's, a service's endpoint, or a local model."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -33,6 +32,7 @@ from synthbench.llm.endpoint import (
     price_of,
 )
 from synthbench.models import reference
+from synthbench.patterns import linear_pattern
 from synthbench.user_files import GivenName
 from synthbench.worlds import NAME, WorldName
 from synthbench.worlds.settings import LLM_MODEL, LLMSettings
@@ -177,10 +177,15 @@ class WorldLLM(CommonPacing, LLMSettings, WorldEndpoint):
         return Endpoint(f"{self.endpoint} ({content})", address.base_url, address.model, pacing=pacing)
 
 
+_ASCII = linear_pattern(r"^[!-\[\]-~]+\Z")
+_HOST = linear_pattern(r"^[\w.:-]+\Z")
+_VARIABLE = linear_pattern(r"^[A-Z][A-Z0-9_]{0,63}\Z")
+
+
 def _address(url: str) -> str:
     # Nothing that another reader of addresses could take for another host.
-    parts = urlsplit(url if re.fullmatch(r"[!-\[\]-~]+", url) else "")
-    if parts.scheme not in ("http", "https") or not re.fullmatch(r"[\w.:-]+", parts.hostname or ""):
+    parts = urlsplit(url if _ASCII.match(url) else "")
+    if parts.scheme not in ("http", "https") or not _HOST.match(parts.hostname or ""):
         raise ValueError("must be an address such as http://localhost:8000/v1, in ASCII")
     if parts.username or parts.password or parts.query or parts.fragment:
         raise ValueError(
@@ -191,7 +196,7 @@ def _address(url: str) -> str:
 
 def _variable(name: str) -> str:
     # The message does not repeat what is given, for it may be a key.
-    if not re.fullmatch(r"[A-Z][A-Z0-9_]{0,63}", name):
+    if not _VARIABLE.match(name):
         raise ValueError("must be the NAME of an environment variable, such as OPENAI_API_KEY, never a key")
     return name
 

@@ -1,7 +1,6 @@
 """What an experiment file reaches: variables with keys, hosts, code, and files of this machine."""
 
 import os
-import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,14 +17,13 @@ from synthbench.config.profiles import SHIPPED
 from synthbench.config.served_llm import ServedLLM
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_files import ALLOWED, file_of, is_allowed
+from synthbench.redaction import KEY_VARIABLES, named_variables
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source
 from synthbench.user_files import RootedName, path_of
 
 KEY_SUFFIX = "_API_KEY"
-OWN_VARIABLES = "SYNTHBENCH_KEY_VARIABLES"
-"""The environment variable in which users name other variables that hold keys of LLMs."""
 _SHOWN = 5
 
 
@@ -40,7 +38,7 @@ def check_key_variable(
     if variable is None or variable.endswith(KEY_SUFFIX):
         return
     path = (*llm.path, "key_variable")
-    allowed = re.split(r"[\s,]+", os.environ.get(OWN_VARIABLES, ""))
+    allowed = named_variables()
     if variable in allowed or _is_typed(path, document, assignments):
         return
     # The message does not repeat what is given, for it may be a key.
@@ -48,7 +46,7 @@ def check_key_variable(
         document,
         path,
         f"a file may only name a variable that ends in {KEY_SUFFIX}; if you want this one's value to be sent,"
-        f" say so with --set {llm.section}.key_variable=NAME, or list NAME in {OWN_VARIABLES}",
+        f" say so with --set {llm.section}.key_variable=NAME, or list NAME in {KEY_VARIABLES}",
     )
 
 

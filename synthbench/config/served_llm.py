@@ -1,7 +1,6 @@
 """A chat model that a run serves itself: by vLLM, by transformers, or by a command of the user's."""
 
 import hashlib
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,11 +24,14 @@ from synthbench.llm.endpoint import (
 )
 from synthbench.llm.server_door import ServerDoor
 from synthbench.models import reference
+from synthbench.patterns import linear_pattern
 from synthbench.user_files import NO_FILE, GivenName, path_of, read_json_object, why_no_file
 
 PROGRAMS = (programs.VLLM, programs.TRANSFORMERS)
 _COMMAND = "command"
 _PLACES = (programs.PORT, programs.MODEL)
+_IN_COMMANDS = linear_pattern(r"[\s{]")
+_PLACE = linear_pattern(r"\{\w*\}")
 _TEMPLATE_FILE = "chat_template.jinja"
 _TOKENIZER_FILE = "tokenizer_config.json"
 
@@ -67,7 +69,7 @@ def _command(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
     if given in PROGRAMS:
         return given
     if isinstance(given, str):
-        if not re.search(r"[\s{]", given):
+        if not _IN_COMMANDS.search(given):
             known = " or ".join(PROGRAMS)
             near = did_you_mean(given, PROGRAMS)
             raise ValueError(f"must be {known}, or a command with {programs.PORT}, is '{given}'{near}")
@@ -77,7 +79,7 @@ def _command(given: str | tuple[str, ...]) -> str | tuple[str, ...]:
             raise ValueError(f"is no command: {error}; write it as a list of its parts") from None
     if not given or not given[0]:
         raise ValueError("a command needs a program")
-    for place in re.findall(r"\{\w*\}", " ".join(given)):
+    for place in _PLACE.findall(" ".join(given)):
         if place not in _PLACES:
             raise ValueError(f"has no place {place}; there are {' and '.join(_PLACES)}")
     if not any(programs.PORT in part for part in given):

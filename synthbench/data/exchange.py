@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,11 +17,13 @@ from synthbench.data.records import RECORD_TYPES, RecordKind
 from synthbench.durability import sync_tree
 from synthbench.errors import UserError
 from synthbench.escaping import harmless, markdown_text
+from synthbench.patterns import linear_pattern
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 # Either of these files says that a folder was written by us and may be replaced.
+_MODULE = linear_pattern(r"^\w++(?:\.\w++)*+\Z")
 OUR_FOLDERS = (MANIFEST_FILE, "dataset_dict.json", "lineage.json")
 
 
@@ -199,7 +200,7 @@ def split_tables(dataset: SyntheticDataset) -> Iterator[tuple[str, "pa.Table"]]:
     names = dataset.table.column("split")
     for name in sorted(pc.unique(names).to_pylist()):
         # Each split becomes a folder of this name, and the hub takes no other names either.
-        if not re.fullmatch(r"\w+(\.\w+)*", name):
+        if not _MODULE.match(name):
             raise UserError(
                 f"the split '{name}' can't be exported: use letters, digits, _ and dots between them"
             )

@@ -1,6 +1,5 @@
 """Cards: the README.md that the Hugging Face hub shows, of YAML for programs and Markdown for people."""
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,13 +8,14 @@ from synthbench.escaping import markdown_text
 from synthbench.exporting.facts import Part, costs_text
 from synthbench.exporting.privacy import public
 from synthbench.exporting.subject import Subject
+from synthbench.patterns import linear_pattern
 from synthbench.reporting.render.html.page import reproducing
 from synthbench.worlds import NAME
 
 CARD_FILE = "README.md"
 EXPERIMENT_FILE = "experiment.yaml"
 LINEAGE_FILE = "lineage.json"
-_BACKTICKS = re.compile(r"`+")
+_BACKTICKS = linear_pattern(r"`+")
 
 
 def card(template: str, head: str, facts: Mapping[str, Any]) -> str:

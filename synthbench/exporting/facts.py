@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from statistics import NormalDist
 
 from synthbench.data.dataset import Manifest, StoredRecords
 from synthbench.exporting.subject import Subject, stored
+from synthbench.patterns import linear_pattern
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER
 from synthbench.pipeline.results.item_noise import item_influence
 from synthbench.plugins import Evaluator
@@ -27,8 +27,9 @@ NORMAL_QUANTILE = NormalDist().inv_cdf(0.975)
 NUM_INSTRUCTIONS = 12
 """Prompts that a card lists, the most frequent first."""
 NUM_EXAMPLES = 6
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_HUB_ID = linear_pattern(r"^[\w.-]+/[\w.-]+")
+_COMMIT = linear_pattern(r"^[0-9a-f]{40}")
+_OTHER_LANGUAGE = linear_pattern(r"-(ar|es|tr)\b|-es$")
 
 
 def is_on_hub(name: str, version: str) -> bool:
@@ -275,7 +276,7 @@ def _task(source: TaskSource) -> Task:
 def _is_english(source: Source) -> bool:
     if isinstance(source, WorldSource):
         return True
-    return isinstance(source, TaskSource) and not re.search(r"-(ar|es|tr)\b|-es$", source.task)
+    return isinstance(source, TaskSource) and not _OTHER_LANGUAGE.search(source.task)
 
 
 def costs_text(costs: Sequence[CostResult]) -> str:

@@ -1,30 +1,29 @@
 """Keeps keys, tokens and the names of the user's folders out of what is exported."""
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from synthbench.errors import UserError
-from synthbench.tracking.redaction import is_secret, mask_urls
+from synthbench.patterns import linear_pattern
+from synthbench.redaction import SHORTEST_SECRET, is_secret, masked
 
-_HOMES = re.compile(r"(?:/home|/Users)/[^/\s\"'`]+|/root(?=/)|[A-Za-z]:\\+Users\\+[^/\\\s\"'`]+")
+_HOMES = linear_pattern(r"(?:/home|/Users)/[^/\s\"'`]+|/root(?=/)|[A-Za-z]:\\+Users\\+[^/\\\s\"'`]+")
 _CHECKED = ("*.md", "*.yaml", "*.json")
 _VOCABULARY = ("tokenizer.json", "vocab.json", "added_tokens.json", "whitespacetokenizer_config.json")
 """Files of words, which may contain anything; nobody writes a path or key into them."""
-SHORTEST_SECRET = 8
 FEWEST_PARTS = 3
 """A folder such as /tmp tells nothing about anybody."""
 
 
 def public(text: str) -> str:
-    """Return the text without passwords in URLs and without the names of the user's folders.
+    """Return the text without keys and passwords, and without the names of the user's folders.
 
     The working folder becomes ".", anybody's own folder "~".
     """
     for folder, name in _own_folders():
         text = text.replace(folder, name)
-    return mask_urls(_HOMES.sub("~", text))
+    return masked(_HOMES.sub("~", text))
 
 
 def check_public(folder: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from synthbench.errors import UserError, in_one_line
+from synthbench.redaction import masked
 from synthbench.terminal import bars_of_libraries
-from synthbench.tracking.redaction import mask_urls
 
 KEPT = "; the folder is kept, and nothing needs to be computed again"
 
@@ -91,10 +91,10 @@ def _hub_errors(repository: Repository) -> Iterator[None]:
         status = error.response.status_code
         raise UserError(f"--push {repository.name}: {_refusal(status, error)}{KEPT}") from error
     except (OSError, transport_error) as error:
-        reason = mask_urls(in_one_line(error))
+        reason = masked(in_one_line(error))
         raise UserError(f"--push {repository.name}: the hub can't be reached: {reason}{KEPT}") from error
     except ValueError as error:
-        raise UserError(f"--push {repository.name}: {mask_urls(in_one_line(error))}{KEPT}") from error
+        raise UserError(f"--push {repository.name}: {masked(in_one_line(error))}{KEPT}") from error
 
 
 def _refusal(status: int, error: Exception) -> str:
@@ -103,4 +103,4 @@ def _refusal(status: int, error: Exception) -> str:
             f"the hub refuses ({status}): the token is wrong, or may not write there; `hf auth whoami` says"
             " whose it is"
         )
-    return f"the hub refuses ({status}): {mask_urls(in_one_line(error))}"
+    return f"the hub refuses ({status}): {masked(in_one_line(error))}"

@@ -5,62 +5,66 @@ import re
 from collections.abc import Iterable
 
 from synthbench.data.refusals import looks_like_a_refusal
+from synthbench.patterns import linear_pattern
 
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "‘": "’", "'": "'", "`": "`"}
-_FENCE = re.compile(r"^\s*(?:```|~~~)\w*\s*$")
+_FENCE = linear_pattern(r"^\s*(?:```|~~~)\w*\s*$")
 _KIND = (
-    r"(?:(?:paraphras|rephras|reword|contradict|entail)\w*\s+|(?:new|neutral|bonus)\s+)?"
+    r"(?:(?:paraphras|rephras|reword|contradict|entail)\w*+\s++|(?:new|neutral|bonus)\s++)?"
     r"(?:sentence|caption|headline|example|item|title|question|hypothes[ei]|paraphrase|contradiction|version|option|"
     r"statement|variation|alternative)s?"
 )
-_NUMBER = re.compile(
-    rf"^\s*(?:[-*•–]\s+)?(?:\*\*|__)?(?:{_KIND}\s*:?\s*)?(?:no\.?\s*|#\s*)?"
+_NUMBER = linear_pattern(
+    rf"^\s*+(?:[-*•–]\s++)?(?:\*\*|__)?(?:{_KIND}\s*+:?\s*+)?(?:no\.?\s*+|#\s*+)?"
     r"(?:[(\[](?P<enclosed>\d{1,4})[)\]][.:]?|(?P<number>\d{1,4})\s*(?:[.):]|\s[-–—]))"
     r"(?P<bold>\*\*|__)?(?=\s|$|[\"“„«'*\w])",
     re.IGNORECASE,
 )
-_BARE_NUMBER = re.compile(r"^\s*(?P<number>\d{1,3})\s*$")
-_ITEM_LABEL = re.compile(
-    rf"^(?:\*\*|__)?[\"“'‘]?(?:{_KIND}(?:\s*#?\d{{1,3}})?|[HP]\d{{1,2}})\s*(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*(?=\S)"
+_BARE_NUMBER = linear_pattern(r"^\s*(?P<number>\d{1,3})\s*$")
+_ITEM_LABEL = linear_pattern(
+    rf"^(?:\*\*|__)?[\"“'‘]?(?:{_KIND}(?:\s*#?\d{{1,3}})?|[HP]\d{{1,2}})\s*+(?:\*\*|__)?\s*+:\s*+(?:\*\*|__)?\s*+(?=\S)"
     # A heading in bold, whatever it says.
     r"|^\*\*[^*:]{1,40}(?::\*\*|\*\*\s*:)\s+(?=\S)",
     re.IGNORECASE,
 )
-_REMARK = re.compile(
-    r"(?P<sentence>.*(?<![.\s(][A-Za-z])[.!?][\"”'’*_]*)\s*[(\[](?P<remark>[^()\[\]]+)[)\]][.*_]*"
+_REMARK = linear_pattern(
+    r"^(?P<sentence>.*(?<![.\s(][A-Za-z])[.!?][\"”'’*_]*+)\s*+[(\[](?P<remark>[^()\[\]]+)[)\]][.*_]*$"
 )
 """A sentence with a remark in brackets behind it; brackets inside the sentence belong to it."""
-_EMPHASIS = re.compile(r"(?<![\w*])(?P<mark>\*\*?)(?=\S)(?P<words>[^*]+)(?<=\S)(?P=mark)(?![\w*])")
-_BULLET = re.compile(r"^\s*[-*•–‣▪]\s+")
-_INLINE_NUMBER = re.compile(r"(?:^|(?<=\s))(?P<number>\d{1,3})[.)]\s+")
-_OPENING = re.compile(
+_EMPHASIS = linear_pattern(r"(?<![\w*])(?P<mark>\*\*?)(?=\S)(?P<words>[^*]+)(?<=\S)(?P=mark)(?![\w*])")
+_BULLET = linear_pattern(r"^\s*[-*•–‣▪]\s+")
+_INLINE_NUMBER = linear_pattern(r"(?:^|(?<=\s))(?P<number>\d{1,3})[.)]\s+")
+_OPENING = linear_pattern(
     r"^(?:sure|certainly|of course|absolutely|okay|ok|alright|great|no problem|here (?:is|are)|here's|"
     r"below (?:is|are)|these are|the following|as requested|i've|i have)\b",
     re.IGNORECASE,
 )
-_ABOUT = re.compile(
-    r"\b(?:sentences?|captions?|paraphrased?|contradict\w*|rewording|rephras\w*|version|another way|"
-    r"examples?|answer|list)\b",
+_ABOUT = linear_pattern(
+    r"\b(?:(?:sentences?|captions?|paraphrased?|rewording|version|another way|examples?|answer|list)\b|"
+    r"contradict|rephras)",
     re.IGNORECASE,
 )
-_CLOSING = re.compile(
+_CLOSING = linear_pattern(
     r"^[(\[*_]*(?:let me know if|(?:i )?hope (?:this|these|that|it) (?:\w+ )?(?:help|work|meet|fit|is what)|"
     r"feel free|please let me know|please note|note:|note that|note —|explanation:|"
     r"if you (?:need|want|would like|'d like)|would you like|is there anything|(?:i )?(?:changed|replaced) |"
     r"th(?:is|ese) sentences? (?:keep|have|has|mean|convey|contradict|cover|are|is))",
     re.IGNORECASE,
 )
-_ANSWER_LABEL = re.compile(
-    r"^(?:\*\*|__)?(?:(?:the|my|a|new|possible|rewritten|modified|revised|short|shorter|paraphrased|generated)\s+)*"
+_ANSWER_LABEL = linear_pattern(
+    r"^(?:\*\*|__)?(?:(?:the|my|a|new|possible|rewritten|modified|revised|short|shorter|paraphrased|generated)\s++)*+"
     r"(?:output|answer|response|result|paraphrase|contradiction|rewording|rephrasing|version|positive|"
     r"(?:hard )?negative|sentence|phrase|text)(?:\s+(?:sentence|phrase|example|\d))?"
-    r"\s*(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*",
+    r"\s*+(?:\*\*|__)?\s*+:\s*+(?:\*\*|__)?+\s*",
     re.IGNORECASE,
 )
-_INPUT_LABEL = re.compile(
+_INPUT_LABEL = linear_pattern(
     r"^(?:\*\*|__)?(?:input|original|given|premise)(?:\s+(?:sentence|phrase|text))?\s*:", re.IGNORECASE
 )
+_ANNOUNCED = linear_pattern(r"^(?P<opening>[^:\"“]{2,80}?):\s+(?=\S)")
 _LARGEST_GAP = 10
+_MOST_LAYERS = 20
+"""Of quotation marks and emphasis around a sentence that are taken away, one by one."""
 _LEAST_INLINE = 2
 _LEAST_SAID = 3
 _ENDS = " .!?\"'“”"
@@ -137,29 +141,35 @@ def _numbered(lines: list[str]) -> list[str]:
     Lines without a number continue an item; bullets below it are items of their own. A number alone on its
     line needs no mark if it is the next one.
     """
-    items: list[str] = []
+    items: list[list[str]] = []
     last, is_open = 0, False
     for line in lines:
         match = _NUMBER.match(line)
         alone = _BARE_NUMBER.match(line)
         if alone and int(alone["number"]) == last + 1:
-            items.append("")
+            items.append([])
             last, is_open = last + 1, True
             continue
         number = int(match["number"] or match["enclosed"]) if match else -1
         if match and (number in (1, last) or last < number <= last + _LARGEST_GAP or not items):
-            items.append(line[match.end() :].strip())
+            items.append(_parts(line[match.end() :]))
             last, is_open = number, True
         elif not line.strip():
             is_open = bool(items) and not items[-1]
         elif items and is_open and not _CLOSING.match(line.strip()):
             if items[-1] and _BULLET.match(line):
-                items.append("")
-            items[-1] = f"{items[-1]} {_BULLET.sub('', line).strip()}".strip()
+                items.append([])
+            items[-1] += _parts(_BULLET.sub("", line))
         else:
             is_open = False
     is_list = len(items) > 1 or (len(items) == 1 and last == 1)
-    return items if is_list and not (len(items) == 1 and _counts_on(items[0])) else []
+    found = [" ".join(parts) for parts in items]
+    return found if is_list and not (len(found) == 1 and _counts_on(found[0])) else []
+
+
+def _parts(text: str) -> list[str]:
+    """Return a list of the text without white space around it, [] if there is nothing else."""
+    return [text.strip()] if text.strip() else []
 
 
 def _counts_on(text: str) -> bool:
@@ -186,8 +196,10 @@ def _bulleted(lines: list[str]) -> list[str]:
 
 def _plain(lines: list[str]) -> list[str]:
     said = [line.strip() for line in lines if line.strip()]
-    while len(said) > 1 and _is_announcement(said[0]):
-        del said[0]
+    first = next(
+        (number for number, line in enumerate(said[:-1]) if not _is_announcement(line)), len(said) - 1
+    )
+    del said[: max(first, 0)]
     while len(said) > 1 and _CLOSING.match(said[-1]):
         del said[-1]
     return said
@@ -216,7 +228,7 @@ def _without_preamble(line: str) -> str:
     labelled = _ANSWER_LABEL.match(line)
     if labelled and line[labelled.end() :].strip():
         return line[labelled.end() :]
-    announced = re.match(r"^(?P<opening>[^:\"“]{2,80}?):\s+(?=\S)", line)
+    announced = _ANNOUNCED.match(line)
     if announced and _OPENING.match(announced["opening"]) and _ABOUT.search(announced["opening"]):
         return line[announced.end() :]
     return line
@@ -225,8 +237,8 @@ def _without_preamble(line: str) -> str:
 def _bare(text: str) -> str:
     """Return a text on one line, without the marks of emphasis and the quotation marks that enclose it."""
     text = _EMPHASIS.sub(r"\g<words>", _without_remark(" ".join(text.split())))
-    while len(text) > 1:
-        inner = _enclosed(text)
+    for _ in range(_MOST_LAYERS):
+        inner = _enclosed(text) if len(text) > 1 else None
         if inner is None:
             break
         text = inner.strip()

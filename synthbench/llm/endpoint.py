@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from synthbench.generation.language_model import LanguageModel
 from synthbench.llm.server_door import ServerDoor
+from synthbench.patterns import linear_pattern
 
 BATCHES_AT_ONCE = 4
 """A local model gets requests for this many batches at once, to group prompts of similar length."""
@@ -84,7 +85,9 @@ class Pacing(CommonPacing):
 
 
 _OWN_KEYS = frozenset({"model", "messages", "seed", "stream", "n"})
-_SECRET = re.compile(r"api[-_]?key|authorization|bearer|password|secret|credential|^token$", re.IGNORECASE)
+_SECRET = linear_pattern(
+    r"api[-_]?key|authorization|bearer|password|secret|credential|^token$", re.IGNORECASE
+)
 
 
 class AnswerOptions(BaseModel):

@@ -12,10 +12,11 @@ from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatAmount
 from synthbench.llm.replies import without_thoughts
 from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.patterns import linear_pattern
 
 UNCLEAR = "unclear answer"
 """Why there is no value where the LLM answered something else than it was asked for."""
-_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_PLACEHOLDER = linear_pattern(r"\{(\w+)\}")
 _CHARACTERS_PER_TOKEN = 4.5
 _TOKENS_PER_MESSAGE = 4
 _TOKENS_PER_ANSWER = 3
@@ -148,26 +149,38 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-# Reading answers. All are lower-cased, without emphasis, quotes and brackets around words.
-_MARKS = re.compile(r"[*_`\"“”„«»#\[\]{}()]|\\boxed|(?<!\w)['‘’]|['‘’](?!\w)")
+# Reading answers. All are lower-cased, without emphasis, quotes and brackets around words, and with one space
+# or line end between words.
+_MARKS = linear_pattern(r"[*_`\"“”„«»#\[\]{}()]|\\boxed|(?<!\w)['‘’]|['‘’](?!\w)")
 _NAME = (
     r"(?:answer|verdict|judge?ment|conclusion|score|grade|rating|similarity|result|response|"
     r"i(?: would|'d) say)"
 )
-_BETWEEN = r"(?:\s+(?:is|would be|should be|of|a|the|final|score|grade|rating|therefore|thus))*\s*[:=]*\s*"
-_SAID = rf"\b{_NAME}{_BETWEEN}"
+_FILLERS = r"(?:is|would be|should be|of|a|the|final|score|grade|rating|therefore|thus)"
 _WORDS = {"yes": True, "no": False, "true": True, "false": False}
 _POLAR = r"(yes|no|true|false)"
-_LABELLED_POLAR = re.compile(_SAID + _POLAR + r"\b(?! (?:idea|clue|doubt|opinion|difference)\b)")
-_FIRST_POLAR = re.compile(rf"^{_POLAR}\s*(?:$|[.,;:!\n–—-])")
-_BOTH = re.compile(r"\byes\b\s*(?:and|or|/|,|nor)\s*no\b|\bno\b\s*(?:and|or|/|,|nor)\s*yes\b")
-_NUMBER = r"([-−]?\d+(?:[.,]\d+)?)"
-_OUT_OF = r"(?:\s*(?:/|out of|of)\s*(\d+))?"
-_RANGE = r"(?!\s*(?:-|–|to|or|and|/)\s*\d|\d|\s*%)"
-_LABELLED_GRADE = re.compile(_SAID + _NUMBER + _OUT_OF + _RANGE)
-_WHOLE_GRADE = re.compile(rf"^{_NUMBER}{_OUT_OF}\s*[.!]?$")
-_FIRST_GRADE = re.compile(rf"^{_NUMBER}{_OUT_OF}{_RANGE}\s*(?:[.,;:!\n–—-])\s*(?=\D)")
-_LIST = re.compile(r"^\s*1[.)].*^\s*2[.)]", re.DOTALL | re.MULTILINE)
+_NUMBER = r"([-−]?\d{1,40}+(?:[.,]\d++)?)"
+_OUT_OF = r"(?:\s?(?:/|out of|of)\s?(\d{1,40}+))?"
+_RANGE = r"(?!\s?(?:-|–|to|or|and|/)\s?\d|\d|\s?%|\s?(?:out )?of\s?\d{41})"
+
+
+def _labelled(value: str, begins: str) -> re.Pattern[str]:
+    """Return the pattern of a name ("score"), what may stand between, and, if it follows, a value.
+
+    It matches a name without a value, too, so that a search goes on behind what it has read. `begins` is how
+    a value begins.
+    """
+    between = rf"(?:\s{_FILLERS}(?=[\s:=]|{begins}))*+\s?+[:=]*+\s?+"
+    return linear_pattern(rf"\b{_NAME}{between}(?:{value})?+")
+
+
+_LABELLED_POLAR = _labelled(_POLAR + r"\b(?! (?:idea|clue|doubt|opinion|difference)\b)", "yes|no|true|false")
+_LABELLED_GRADE = _labelled(_NUMBER + _OUT_OF + _RANGE, r"[-−\d]")
+_FIRST_POLAR = linear_pattern(rf"^{_POLAR}\s?(?:$|[.,;:!\n–—-])")
+_BOTH = linear_pattern(r"\byes\b\s?(?:and|or|/|,|nor)\s?no\b|\bno\b\s?(?:and|or|/|,|nor)\s?yes\b")
+_WHOLE_GRADE = linear_pattern(rf"^{_NUMBER}{_OUT_OF}\s?[.!]?$")
+_FIRST_GRADE = linear_pattern(rf"^{_NUMBER}{_OUT_OF}{_RANGE}\s?(?:[.,;:!\n–—-])\s?(?=\D)")
+_FIRST_ITEM, _SECOND_ITEM = (linear_pattern(rf"^{number}[.)]", re.MULTILINE) for number in (1, 2))
 _DIGITS = {
     word: str(value)
     for value, word in enumerate(
@@ -181,11 +194,16 @@ def _plain(text: str) -> str:
     return "\n".join(line for line in lines if line)
 
 
+def _said(text: str, labelled: re.Pattern[str]) -> list[tuple[str, ...]]:
+    """Return the groups of each value that stands behind a name."""
+    return [found.groups("") for found in labelled.finditer(text) if found[1]]
+
+
 def _conclusion(text: str) -> str:
     """Return the last line that names an answer, or the last line: what stands before explains it."""
     lines = text.splitlines() or [""]
     labelled = (
-        each for each in reversed(lines) if _LABELLED_GRADE.search(each) or _LABELLED_POLAR.search(each)
+        each for each in reversed(lines) if _said(each, _LABELLED_GRADE) or _said(each, _LABELLED_POLAR)
     )
     return next(labelled, lines[-1])
 
@@ -194,7 +212,7 @@ def _yes_or_no(text: str) -> bool | None:
     """Return what an answer says at its beginning, its end, or after a label; None if that is not clear."""
     if _BOTH.search(text):
         return None
-    labelled = {_WORDS[found] for found in _LABELLED_POLAR.findall(text)}
+    labelled = {_WORDS[word] for word, *_ in _said(text, _LABELLED_POLAR)}
     first = _FIRST_POLAR.match(text)
     last = _FIRST_POLAR.fullmatch(text.rpartition("\n")[2].rstrip(".!"))
     said = labelled | {_WORDS[match[1]] for match in (first, last) if match}
@@ -204,13 +222,17 @@ def _yes_or_no(text: str) -> bool | None:
 def _grade(text: str, highest: int) -> float | None:
     """Return the number that an answer gives, None if that is not clear."""
     text = _DIGITS.get(text.rstrip("."), text)
-    found = _LABELLED_GRADE.findall(text)
+    found = _said(text, _LABELLED_GRADE)
     if not found:
         whole = (_WHOLE_GRADE.match(line) for line in (text, text.rpartition("\n")[2]))
-        is_list = _LIST.search(text) is not None
-        matches = (*whole, None if is_list else _FIRST_GRADE.match(text))
-        found = [match.groups() for match in matches if match]
+        matches = (*whole, None if _is_list(text) else _FIRST_GRADE.match(text))
+        found = [match.groups("") for match in matches if match]
     if any(scale and int(scale) != highest for _, scale in found):
         return None
     grades = {float(number.replace(",", ".").replace("−", "-")) for number, _ in found}
     return grades.pop() if len(grades) == 1 else None
+
+
+def _is_list(text: str) -> bool:
+    first = _FIRST_ITEM.search(text)
+    return first is not None and _SECOND_ITEM.search(text, first.end()) is not None

@@ -31,6 +31,7 @@ from synthbench.llm.answers import (
     kind_of_finish,
 )
 from synthbench.llm.requests import ChatAnswer, ChatRequest
+from synthbench.patterns import linear_pattern
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -120,7 +121,7 @@ _NAMES = (
     r"think|thinking|thoughts?|reasoning|reflection|scratchpad|analysis|inner_monologue|internal_monologue|"
     r"chain_of_thought|cot|seed:think"
 )
-_TAG = re.compile(
+_TAG = linear_pattern(
     # <think>, <think effort="high">, [THINK], ◁think▷, <|thinking|>, <|begin_of_thought|>, <|START_THINKING|>
     rf"(?:[<◁]\|?|\[(?=/?think\]))(?P<end>/|end_(?:of_)?)?(?:(?:begin_of_|start_)?(?P<name>{_NAMES}))(?:\s[^<>\[\]]{{0,80}})?\|?[>\]▷]"
     # The channels of gpt-oss, with and without its special tokens.

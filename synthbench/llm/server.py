@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import secrets
 import shlex
 import socket
@@ -23,6 +22,7 @@ from synthbench.llm.replies import as_printable_line
 from synthbench.llm.server_door import RunningServer, ServerDoor
 from synthbench.llm.server_guard import PYTHON_PATH, SECONDS_TO_END
 from synthbench.llm.server_programs import found_program
+from synthbench.patterns import linear_pattern
 from synthbench.processes import end_child, start_child
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_REPLY = 5.0
 _BYTES_OF_LOG = 20_000
 _LONGEST_LINE = 300
+_NOT_IN_NAMES = linear_pattern(r"\W+")
 _NOT_OFFERED = (404, 405, 501)
 
 
@@ -148,7 +149,7 @@ class Servers:
         self.logs.mkdir(parents=True, exist_ok=True)
         for old in sorted(self.logs.glob("*.log"), key=lambda file: file.stat().st_mtime)[:-LOGS_KEPT]:
             old.unlink(missing_ok=True)
-        name = re.sub(r"\W+", "-", endpoint.section)
+        name = _NOT_IN_NAMES.sub("-", endpoint.section)
         return self.logs / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
 
     def _watch(self, server: _Server, port: int, log: Path) -> None:

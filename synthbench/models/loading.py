@@ -7,6 +7,7 @@ from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Literal
 
 from synthbench.errors import UserError, in_one_line
+from synthbench.models.completeness import weights_complete
 
 if TYPE_CHECKING:
     from sentence_transformers.base import BaseModel
@@ -30,7 +31,8 @@ def loading_errors(model: str, folder: str, what: str = "") -> Iterator[None]:
     from safetensors import SafetensorError
 
     try:
-        yield
+        with weights_complete(model):
+            yield
     except (UnpicklingError, EOFError, TypeError) as error:
         if isinstance(error, TypeError) and not any(Path(folder).rglob(PICKLED)):
             raise

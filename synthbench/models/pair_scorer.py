@@ -1,6 +1,5 @@
 """Pair scorers: cross-encoders in fast batches, encoders through cosine, and baselines without a model."""
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from synthbench.models.batching import TokenisedTexts, length_batches, takes_tok
 from synthbench.models.encoder import CachingEncoder, LengthBatchedEncoder
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
 from synthbench.models.precision import Precision, reading_in
+from synthbench.patterns import linear_pattern
 from synthbench.runtime import progress_task
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def as_pair_scorer(
     return LengthBatchedPairScorer(model, batch_tokens, precision=precision)
 
 
-_WORD = re.compile(r"\w+")
+_WORD = linear_pattern(r"\w+")
 
 
 class JaccardScorer:

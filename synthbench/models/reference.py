@@ -3,12 +3,12 @@
 import difflib
 import hashlib
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from synthbench.errors import UserError, in_one_line, unreachable
 from synthbench.models import word_vectors
+from synthbench.patterns import linear_pattern
 from synthbench.terminal import bars_of_libraries
 from synthbench.user_files import (
     IS_FOLDER,
@@ -33,7 +33,8 @@ _UNUSED = ("onnx/*", "openvino/*", "coreml/*", "*.onnx", "training_args.bin", ".
 _WHAT_A_MODEL_IS = (
     f"is a file; a model is a folder, and word vectors end in {', '.join(word_vectors.SUFFIXES)}"
 )
-_COMMIT = re.compile(r"[0-9a-f]{40}")
+_COMMIT = linear_pattern(r"^[0-9a-f]{40}")
+_HUB_ID = linear_pattern(r"^[\w.-]+(/[\w.-]+)?\Z")
 _hashes: dict[tuple[tuple[str, int, int], ...], str] = {}
 _silent_hubs: set[str] = set()
 """Addresses of hubs that did not answer this process, which asks them for no further description."""
@@ -170,7 +171,7 @@ def _local_folder(model: str) -> Path | None:
         raise UserError(f"{model}: {wrong or _WHAT_A_MODEL_IS}")
     if model.startswith((".", "/", "~")) or model.count("/") > 1:
         raise UserError(f"{model}: no such folder{_elsewhere(model)}")
-    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", model):
+    if not _HUB_ID.match(model):
         raise UserError(f"'{model}' is neither a folder nor a hub id (org/name) nor package:module/path")
     return None
 

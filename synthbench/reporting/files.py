@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from synthbench.errors import UserError
+from synthbench.patterns import linear_pattern
 from synthbench.reporting.figures.scores import scores_figure
 from synthbench.reporting.figures.style import FORMATS, figure_files, figure_style, image_address
 from synthbench.reporting.render.csv_files import csv_table, csv_text
@@ -42,6 +42,9 @@ KNOWN_FILES = {
 """All that a report may write, and removes if the present one has no such file."""
 
 
+_NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.,=-]")
+
+
 def report_folder(output: Path, experiment: str, overrides: Sequence[str]) -> Path:
     """Return where an experiment's report goes: overrides have a folder of their own within the experiment's.
 
@@ -52,7 +55,7 @@ def report_folder(output: Path, experiment: str, overrides: Sequence[str]) -> Pa
     if not overrides:
         return folder
     plain = [override.lstrip("-").replace(" ", "-", 1) for override in overrides]
-    name = "+".join(re.sub(r"[^A-Za-z0-9_.,=-]", "-", each) for each in plain)[:NAME_LENGTH]
+    name = "+".join(_NOT_IN_NAMES.sub("-", each) for each in plain)[:NAME_LENGTH]
     if name != "+".join(plain):
         name = f"{name}-{hashlib.sha256(repr(plain).encode()).hexdigest()[:6]}"
     return folder / name

@@ -1,6 +1,5 @@
 """Standard tasks and single files from the Hugging Face hub, or from its local cache."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 from synthbench.data.records import RecordKind, ScoredPair
 from synthbench.errors import UserError, did_you_mean, in_one_line, unreachable
+from synthbench.patterns import linear_pattern
 from synthbench.sources import reranking
 from synthbench.sources.reading import NO_GOLD_SCORE, Content, Problems, is_blank, score_of, sentence_of
 from synthbench.sources.tasks import Split, Task
@@ -150,7 +150,7 @@ PUBLISHED_ROWS = {
     ("princeton-nlp/datasets-for-simcse", "wiki1m_for_simcse.txt"): 1_000_000,
 }
 """About as many rows as papers name, by data set and file: for estimates before the files are read."""
-COMMIT = re.compile(r"[0-9a-f]{40}")
+COMMIT = linear_pattern(r"[0-9a-f]{40}")
 
 
 def commit(dataset: str, revision: str | None) -> str:

@@ -5,7 +5,6 @@ Models and data sets are recorded as references to the store: their weights and 
 
 import hashlib
 import json
-import re
 import shutil
 import sqlite3
 import tempfile
@@ -17,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from synthbench.patterns import linear_pattern
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.results import DatasetSummary, ExperimentResult, RunResult
 from synthbench.tracking.payload import (
@@ -70,6 +70,7 @@ LOGGED_TAG = "synthbench.logged"
 MAX_RUNS = 50_000
 # MLflow accepts 1,000 entities in a request, at most 100 of them parameters.
 METRICS_PER_BATCH = 900
+_NOT_IN_NAMES = linear_pattern(r"[/:.%\"']")
 PARAMETERS_PER_BATCH = 100
 # Raised when the same result is recorded otherwise: what was recorded before is then replaced.
 LAYOUT = 2
@@ -368,7 +369,7 @@ def log_model(
     model = client.create_logged_model(
         experiment_id,
         # MLflow accepts none of these in a model's name.
-        name=re.sub(r"[/:.%\"']", "_", name),
+        name=_NOT_IN_NAMES.sub("_", name),
         source_run_id=run_id,
         tags={MODEL_TAG: run.model_folder, MLFLOW_MODEL_IS_EXTERNAL: "true"},
         params=dict(parameters),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from synthbench.errors import UserError, did_you_mean
+from synthbench.patterns import linear_pattern
 from synthbench.processes import disable_telemetry
 from synthbench.reporting.results import ExperimentResult
 from synthbench.tracking.live import LiveNames, LiveRuns, delete_live_runs, live_parents
@@ -49,6 +50,7 @@ LOCK_FILE = "tracking.lock"
 LOCK_SECONDS = 600
 MESSAGE_LENGTH = 300
 NAMES_SHOWN = 5
+_PLAIN = linear_pattern(r"^[\w/.-]+\Z", re.ASCII)
 NOTHING_LOST = "no result is lost: fix this and run the same command again"
 WAITS = "no result is lost: it waits in {folder} for the next run, report or dashboard that reaches MLflow"
 
@@ -336,7 +338,7 @@ def _page(experiment_id: str, run_id: str) -> str:
 def _sqlite_uri(file: Path) -> str:
     """Return the address of a database file, with what has a meaning in addresses (%, ?, #) quoted."""
     plain = f"sqlite:///{file}"
-    if re.fullmatch(r"[\w/.-]+", str(file), re.ASCII):
+    if _PLAIN.match(str(file)):
         return plain
     # SQLAlchemy takes a while to load, and ordinary names need no quoting.
     from sqlalchemy.engine import URL

@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from synthbench.escaping import markdown_text
+from synthbench.patterns import linear_pattern
 from synthbench.reporting.model import aggregate
 from synthbench.reporting.model.aggregate import Measurement
 from synthbench.reporting.results import NORMALISED, ExperimentResult, RunResult
@@ -160,8 +160,11 @@ def _training(run: RunResult) -> Iterator[Point]:
     yield Point("seconds", run.seconds)
 
 
+_NOT_IN_KEYS = linear_pattern(r"[^\w.\- ]")
+
+
 def _legal_part(part: str) -> str:
-    legal = re.sub(r"[^\w.\- ]", "_", part)
+    legal = _NOT_IN_KEYS.sub("_", part)
     if legal.strip(".") == "":
         legal = f"_{legal}"
     return legal if legal == part else f"{legal}-{_short_hash(part, 6)}"

@@ -1,7 +1,8 @@
 import pytest
 
+from synthbench.redaction import is_secret, masked
 from synthbench.reporting.results import ExperimentResult, RunResult
-from synthbench.tracking.redaction import is_secret, mask_password_of, mask_urls, redacted
+from synthbench.tracking.redaction import mask_password_of, redacted
 
 
 @pytest.mark.parametrize(
@@ -19,7 +20,7 @@ def test_keys_that_only_resemble_them(key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plain", "masked"),
+    ("plain", "without"),
     [
         ("at postgresql://me:pa:ss@host:5432/db now", "at postgresql://me:***@host:5432/db now"),
         ("http://host:80/?mail=a@b", "http://host:80/?mail=a@b"),
@@ -28,8 +29,8 @@ def test_keys_that_only_resemble_them(key: str) -> None:
         ("sqlite:////home/mlflow.db", "sqlite:////home/mlflow.db"),
     ],
 )
-def test_urls_keep_all_but_their_password(plain: str, masked: str) -> None:
-    assert mask_urls(plain) == masked
+def test_addresses_keep_all_but_their_password(plain: str, without: str) -> None:
+    assert masked(plain) == without
 
 
 def test_password_is_found_in_its_decoded_form_too() -> None:

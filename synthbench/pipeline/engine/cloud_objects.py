@@ -1,7 +1,6 @@
 """Objects in an object store, by URL: s3://, gs://, az://; through obstore."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from synthbench.durability import MOST_BYTES
 from synthbench.errors import UserError
+from synthbench.patterns import linear_pattern
 from synthbench.pipeline.engine.objects import Entry, Objects, UnavailableError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _FINAL = ("400 Bad Request", "401 Unauthorized", "403 Forbidden", "404 Not Found
 """In errors that a second request would meet again."""
 _PASSING = ("RequestTimeout", "SlowDown", "ConditionalRequestConflict", "OperationAborted")
 """S3's codes for what is to be sent again, whatever the status."""
-_CODE = re.compile(r"<Code>(\w+)</Code>")
+_CODE = linear_pattern(r"<Code>(\w+)</Code>")
 
 
 class CloudObjects(Objects):

@@ -1,14 +1,16 @@
 """Results of audits, and blank sheets for annotators."""
 
-import re
 from pathlib import Path
 
 from synthbench.auditing.sheets import is_blank
 from synthbench.data.exchange import replacing
+from synthbench.patterns import linear_pattern
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.operations.auditing import AUDIT_FILE, SHEET_FILE, AuditLabels
 from synthbench.reporting.results import AuditResult
+
+_NOT_IN_NAMES = linear_pattern(r"[^A-Za-z0-9_.=]+")
 
 
 def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, ...], tuple[str, ...]]:
@@ -65,6 +67,4 @@ def deliver_sheet(audit: AuditResult, artifacts: Artifacts, folder: Path) -> str
 
 def sheet_name(audit: AuditResult) -> str:
     """Return "audit-labels-dino.csv"."""
-    return (
-        "-".join(("audit", audit.name, re.sub(r"[^A-Za-z0-9_.=]+", "-", audit.rows[0]).strip("-"))) + ".csv"
-    )
+    return "-".join(("audit", audit.name, _NOT_IN_NAMES.sub("-", audit.rows[0]).strip("-"))) + ".csv"

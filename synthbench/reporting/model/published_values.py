@@ -1,10 +1,10 @@
 """A paper's values beside ours: whether they are comparable, with marks and notes where they are not."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from synthbench.patterns import linear_pattern
 from synthbench.reporting.model.aggregate import ColumnSource, Runs
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.table import (
@@ -22,7 +22,7 @@ from synthbench.reporting.results import RunResult, TaskScores
 
 PART_MARK = " #"
 """Separates test set and part of the data in a published column of amounts: "MRPC #silver"."""
-_LANGUAGE_MODEL = re.compile(r"data\.[^.]+\.language_model\.model")
+_LANGUAGE_MODEL = linear_pattern(r"^data\.[^.]+\.language_model\.model")
 _CHANGES = ("--profile", "--set")
 Shown = tuple[Row, str, PublishedCell]
 """Row, title of the column, and the cell."""

@@ -1,11 +1,11 @@
 """Tables and sections as LaTeX, no larger than the page; numbers are aligned by siunitx."""
 
 import math
-import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from synthbench.patterns import linear_pattern
 from synthbench.reporting.model.analysis import Analysis
 from synthbench.reporting.model.experiment_notes import data_notes
 from synthbench.reporting.model.sections import Block, Grid, Line, Section
@@ -86,7 +86,8 @@ PREAMBLE = r"""\documentclass{article}
 ORIGIN = (
     r"% Needs \usepackage{booktabs, graphicx, siunitx}. Written by synthbench; the next run writes it anew."
 )
-NUMBER = re.compile(r"-?\d+(\.\d+)?")
+NUMBER = linear_pattern(r"^-?\d+(\.\d+)?")
+_NOT_IN_LABELS = linear_pattern(r"[^A-Za-z0-9:._-]+")
 FONTS = r"\sisetup{detect-weight=true, detect-shape=true, detect-family=true, mode=text}"
 """Numbers in the font around them: bold ones, and published ones in italics."""
 MOST_LINES = 40
@@ -194,7 +195,7 @@ class _Layout:
 def _layout(analysis: Analysis, file: str = "") -> _Layout:
     """Return how a report's file of that name is set; "" is the table of scores."""
     options = analysis.options.latex
-    label = options.label or "tab:" + re.sub(r"[^A-Za-z0-9:._-]+", "-", analysis.result.experiment)
+    label = options.label or "tab:" + _NOT_IN_LABELS.sub("-", analysis.result.experiment)
     return _Layout(options, f"{label}-{file}" if file else label, frozenset(data_notes(analysis.result)))
 
 

@@ -1,10 +1,10 @@
 """Tables and sections for a terminal: as much as fits one screen, and in words what did not fit."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from synthbench.patterns import linear_pattern
 from synthbench.reporting.model.experiment_notes import flat_labels
 from synthbench.reporting.model.notes import warnings
 from synthbench.reporting.model.sections import Block, Grid, Section
@@ -186,10 +186,13 @@ def _name(name: str, layout: _Layout) -> "Text":
     return Text(name if layout.name_width is None else _broken(name, layout.name_width))
 
 
+_PIECES = linear_pattern(r"[^-_ :./]++[-_ :./]?+|[-_ :./]")
+
+
 def _broken(text: str, width: int) -> str:
     """Break a title or name into lines of at most so many characters, behind a hyphen, blank or the like."""
     lines = [""]
-    for piece in re.findall(r"[^-_ :./]*[-_ :./]|[^-_ :./]+", text):
+    for piece in _PIECES.findall(text):
         if lines[-1] and len((lines[-1] + piece).rstrip()) > width:
             lines.append("")
         lines[-1] += piece

@@ -1,0 +1,60 @@
+"""Refuse checkpoints that lack weights of the network itself, which transformers would draw at random."""
+
+import re
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from threading import RLock
+from typing import TYPE_CHECKING, Any
+
+from synthbench.errors import UserError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+_LOADING = RLock()
+_IN_A_LAYER = re.compile(r"\.\d+\.")
+
+
+@contextmanager
+def weights_complete(name: str) -> Iterator[None]:
+    """Let every model that transformers loads in this block have all weights of its layers and embeddings.
+
+    New heads and poolers are allowed: a seed governs them. Raises UserError, which names the model, for any
+    other weight that the checkpoint lacks.
+    """
+    from transformers import PreTrainedModel
+
+    original = PreTrainedModel.__dict__["from_pretrained"]
+
+    def from_pretrained(cls: Any, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - as transformers has it
+        is_report_wanted = named.pop("output_loading_info", False)
+        loaded, report = original.__func__(cls, *arguments, output_loading_info=True, **named)
+        _check(name, loaded, report["missing_keys"])
+        return (loaded, report) if is_report_wanted else loaded
+
+    with _LOADING:
+        # sentence-transformers passes no report on, and its models are loaded deep inside.
+        PreTrainedModel.from_pretrained = classmethod(from_pretrained)  # type: ignore[assignment]
+        try:
+            yield
+        finally:
+            PreTrainedModel.from_pretrained = original
+
+
+def _check(name: str, model: "PreTrainedModel", missing: Collection[str]) -> None:
+    lacking = sorted(key for key in missing if _is_of_network(model, key))
+    if lacking:
+        more = f" and {len(lacking) - 1:,} more weights" if len(lacking) > 1 else ""
+        raise UserError(
+            f"{name}: its weights lack '{lacking[0]}'{more}, which would be random numbers; take a whole copy"
+            " of the checkpoint"
+        )
+
+
+def _is_of_network(model: "PreTrainedModel", key: str) -> bool:
+    """Tell whether a weight is in a numbered layer of the base model, or is its token embedding."""
+    prefix = f"{model.base_model_prefix}."
+    if model.base_model is not model and not key.startswith(prefix):
+        return False
+    embedding = getattr(model.get_input_embeddings(), "weight", None)
+    return bool(_IN_A_LAYER.search(f".{key.removeprefix(prefix)}")) or model.get_parameter(key) is embedding
