@@ -38,7 +38,7 @@ def weights_complete(name: str) -> Iterator[None]:
         try:
             yield
         finally:
-            PreTrainedModel.from_pretrained = original
+            PreTrainedModel.from_pretrained = original  # type: ignore[method-assign]
 
 
 def _check(name: str, model: "PreTrainedModel", missing: Collection[str]) -> None:

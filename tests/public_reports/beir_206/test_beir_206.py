@@ -1,4 +1,4 @@
-"""beir-cellar/beir #206: one of two search functions finds the query itself, which is a passage, and nDCG falls.
+"""beir-cellar/beir #206: one of two search functions finds the query itself, which is a passage.
 
 With `ignore_identical_ids` a query never finds the passage with its own id; without it, it does.
 """

@@ -1,19 +1,22 @@
 """huggingface/datasets #3297: a cached result is used again although the imported function was edited.
 
-The code of a user's own plug-in is part of what a result is kept under: of a file the file, of a package all its
-files, those that the class only imports from included.
+The code of a user's own plug-in is part of what a result is kept under: of a file the file, of a package
+all its files, those that the class only imports from included.
 """
 
 import importlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from synthbench import plugin_code
 from synthbench.plugin_code import code_of
-from synthbench.plugins import Component
+
+if TYPE_CHECKING:
+    from synthbench.plugins import Component
 
 PACKAGE = "mapping_of_report_3297"
 CLASS = f"""\

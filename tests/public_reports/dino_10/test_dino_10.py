@@ -1,12 +1,12 @@
-"""timoschick/dino #10: DINO's second texts are copies of the first, or differ from it in case or a full stop alone.
+"""timoschick/dino #10: second texts are copies of the first, or differ in case or a full stop alone.
 
-A copy is never a second text: it is counted, and another attempt is made. Nearly equal ones are counted in the data,
-and the step `drop-identical` drops them with `normalised: true`.
+A copy is never a second text: it is counted, and another attempt is made. Nearly equal ones are counted in
+the data, and the step `drop-identical` drops them with `normalised: true`.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from small_models import scripted_model
 
@@ -15,9 +15,11 @@ from synthbench.generation.jobs import Amounts, Job, WritingTask
 from synthbench.generation.language_model import LanguageModel
 from synthbench.generation.sampling import Sampling
 from synthbench.generation.writer import Writer
-from synthbench.plugins import StepContext
 from synthbench.preparing.drops import DropIdentical
 from synthbench.runtime import Runtime
+
+if TYPE_CHECKING:
+    from synthbench.plugins import StepContext
 
 COPIES = {'"': {"a": 0.8, "c": 0.2}, "a": {"b": 1.0}, "b": {'"': 1.0}, "c": {'"': 1.0}}
 """Writes "ab" four times of five, else "c"."""

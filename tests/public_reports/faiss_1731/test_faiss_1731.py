@@ -1,7 +1,7 @@
-"""facebookresearch/faiss #1731: a search for more neighbours than there are gives -1, which is taken for an index.
+"""facebookresearch/faiss #1731: a search for more neighbours than there are gives the index -1.
 
-Index -1 is the last text. With fewer passages, sentences or positives than neighbours are wanted, each is found
-once, and none stands for what is not there.
+Index -1 is the last text. With fewer passages, sentences or positives than neighbours are wanted, each is
+found once, and none stands for what is not there.
 """
 
 from collections.abc import Sequence

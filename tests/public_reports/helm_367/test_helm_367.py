@@ -1,4 +1,4 @@
-"""stanford-crfm/helm #367: a prompt that is longer than the model reads loses its end, the question, in silence.
+"""stanford-crfm/helm #367: a prompt that is too long for the model loses its end, the question.
 
 A prompt that does not fit is a failure of its own request that says how long it is; others are answered.
 """

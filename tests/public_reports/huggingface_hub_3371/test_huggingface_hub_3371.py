@@ -1,7 +1,7 @@
-"""huggingface/huggingface_hub #3371: after an interrupted download the half-filled folder counts as the model.
+"""huggingface/huggingface_hub #3371: a folder half filled by an interrupted download is the model.
 
-A model in the hub's cache that lacks its weights or its tokenizer is refused in one line; nothing is made up for what
-is not there.
+A model in the hub's cache that lacks its weights or its tokenizer is refused in one line; nothing is made
+up for what is not there.
 """
 
 import pytest

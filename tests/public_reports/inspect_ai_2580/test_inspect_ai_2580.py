@@ -1,7 +1,7 @@
-"""UKGovernmentBEIS/inspect_ai #2580: of 30 samples of one prompt one is cached, and a second run gets it 30 times.
+"""UKGovernmentBEIS/inspect_ai #2580: of 30 samples of a prompt one is cached, and found 30 times.
 
-Samples are numbered: each has an answer of its own in the cache, a second run gets the same different answers, and
-one sample more asks once more.
+Samples are numbered: each has an answer of its own in the cache, a second run gets the same different
+answers, and one sample more asks once more.
 """
 
 from pathlib import Path

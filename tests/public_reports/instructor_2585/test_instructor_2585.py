@@ -1,7 +1,7 @@
-"""567-labs/instructor #2585: cached answers are found by the messages alone, whatever the temperature or the seed.
+"""567-labs/instructor #2585: cached answers are found whatever the temperature or the seed.
 
-An answer is found again only for the same model, messages, sampling parameters, options and number of the sample;
-how a number is written makes no difference.
+An answer is found again only for the same model, messages, sampling parameters, options and number of the
+sample; how a number is written makes no difference.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,9 @@ SAMPLING = {"temperature": 0.0, "max_tokens": 64}
 
 
 def key(endpoint: Endpoint = ENDPOINT, text: str = "Hello", sample: int = 0, **sampling: float) -> str:
-    return key_of(endpoint, ChatRequest("r", ({"role": "user", "content": text},), {**SAMPLING, **sampling}, sample))
+    return key_of(
+        endpoint, ChatRequest("r", ({"role": "user", "content": text},), {**SAMPLING, **sampling}, sample)
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-r"""wbolster/jsonlines #53: `str.splitlines` cuts JSON lines in two at U+0085 and others, which JSON leaves as they are.
+r"""wbolster/jsonlines #53: `str.splitlines` cuts JSON lines at U+0085 and others, which JSON keeps.
 
 Only \n ends a line, in what is read and in what is written here.
 """

@@ -1,6 +1,7 @@
-"""langchain-ai/langchainjs #1929: an account without credit answers 429, is taken for busy, and is asked again.
+"""langchain-ai/langchainjs #1929: an account without credit answers 429, and is asked again.
 
-An empty account ends the work at once with one line; it costs a single request, and the answers so far are kept.
+An empty account ends the work at once with one line; it costs a single request, and the answers so far are
+kept.
 """
 
 from pathlib import Path
@@ -20,7 +21,9 @@ def test_an_account_without_credit_is_asked_once(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(connection, "FIRST_BACKOFF", 0.001)
 
     def script(number: int, body: dict[str, Any]) -> Reply:
-        return echo(number, body) if number < 2 else error(429, "You exceeded your quota", "insufficient_quota")
+        return (
+            echo(number, body) if number < 2 else error(429, "You exceeded your quota", "insufficient_quota")
+        )
 
     requests = [ChatRequest(f"r{n}", ({"role": "user", "content": f"text {n}"},), {}) for n in range(5)]
     with faulty_server(script) as server:

@@ -1,7 +1,7 @@
-"""EleutherAI/lm-evaluation-harness #3347: a prompt gets its first special token twice, from template and tokenizer.
+"""EleutherAI/lm-evaluation-harness #3347: template and tokenizer both put a first token.
 
-A chat template's text is all that a local model reads: a token that begins texts is there once where the template
-writes it, and not at all where it does not.
+A chat template's text is all that a local model reads: a token that begins texts is there once where the
+template writes it, and not at all where it does not.
 """
 
 import json

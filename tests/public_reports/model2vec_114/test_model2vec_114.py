@@ -1,6 +1,7 @@
-"""MinishLab/model2vec #114: a text of which no word is known has the vector NaN, since its length 0 divides it.
+"""MinishLab/model2vec #114: the vector of a text without a known word is NaN: its length is 0.
 
-Such a text has the vector 0, and its cosine with any other text is 0: no NaN reaches a score or a neighbour.
+Such a text has the vector 0, and its cosine with any other text is 0: no NaN reaches a score or a
+neighbour.
 """
 
 from pathlib import Path

@@ -1,6 +1,7 @@
 """modelscope/ms-swift #10084: the last, shorter part of a batch is divided by the size of a full one.
 
-With gradients cached in chunks, loss and gradients are those of the whole batch, whatever the last chunk's size.
+With gradients cached in chunks, loss and gradients are those of the whole batch, whatever the last chunk's
+size.
 """
 
 import pytest

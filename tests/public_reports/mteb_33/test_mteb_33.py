@@ -1,7 +1,7 @@
-"""embeddings-benchmark/mteb #33: a model that scores all pairs of a part alike makes the benchmark's score NaN.
+"""embeddings-benchmark/mteb #33: where a model scores all pairs alike, the score is NaN.
 
-A correlation that is undefined because the model tells nothing apart counts as 0: a collapsed model is the worst,
-neither missing nor left out of a mean, and its dev score can be compared.
+A correlation that is undefined because the model tells nothing apart counts as 0: a collapsed model is the
+worst, neither missing nor left out of a mean, and its dev score can be compared.
 """
 
 from collections.abc import Sequence

@@ -1,17 +1,19 @@
-"""embeddings-benchmark/mteb #4901: pairs of STSb's test part are in its training part, too, some in the other order.
+"""embeddings-benchmark/mteb #4901: test pairs of STSb are training pairs, some in the other order.
 
-Whatever compares pairs across data sets takes (a, b) and (b, a) for the same: the test sets that lose gold pairs,
-the step that drops the test sets' pairs from training data, and the count of shared pairs.
+Whatever compares pairs across data sets takes (a, b) and (b, a) for the same: the test sets that lose gold
+pairs, the step that drops the test sets' pairs from training data, and the count of shared pairs.
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from synthbench.data.contamination import TestIndex, drop_pairs_in, search
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind, ScoredPair
-from synthbench.plugins import StepContext
 from synthbench.preparing.drops import DropOverlap
+
+if TYPE_CHECKING:
+    from synthbench.plugins import StepContext
 
 TEST = [("A dog runs.", "A cat sleeps."), ("It rains.", "It snows.")]
 TRAIN = [("a cat sleeps", "A dog  runs!"), ("It rains.", "A cat sleeps.")]

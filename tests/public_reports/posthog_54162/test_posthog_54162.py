@@ -1,7 +1,7 @@
 """PostHog/posthog #54162: cells of an exported table that begin as a formula are run by spreadsheets.
 
-No text in a report or a sheet, which people open, is a formula; numbers stay numbers. Exported data are exact, for
-programs read them: the command counts the texts that a spreadsheet would compute.
+No text in a report or a sheet, which people open, is a formula; numbers stay numbers. Exported data are
+exact, for programs read them: the command counts the texts that a spreadsheet would compute.
 """
 
 import csv

@@ -1,7 +1,7 @@
 """googleapis/python-genai #1909: a batch gives its responses in another order than its requests.
 
-An answer of a batch belongs to the request whose id it names: order means nothing, and answers of an unknown id are
-no answers.
+An answer of a batch belongs to the request whose id it names: order means nothing, and answers of an
+unknown id are no answers.
 """
 
 from pathlib import Path

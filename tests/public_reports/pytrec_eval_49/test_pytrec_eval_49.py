@@ -1,6 +1,7 @@
-"""cvangysel/pytrec_eval #49: after a query without any relevant document the scores of later queries are wrong.
+"""cvangysel/pytrec_eval #49: a query without relevant documents spoils the scores of later ones.
 
-Each query is measured by itself: one of which no document is relevant gets 0 and changes no other one's score.
+Each query is measured by itself: one of which no document is relevant gets 0 and changes no other one's
+score.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """cvangysel/pytrec_eval #56: MAP and nDCG of tied documents look wrong; trec_eval breaks ties by document id.
 
-Passages of equal similarity are ranked by id as trec_eval ranks them, so figures can be compared with published
-ones, and the order of the passages in a file makes no difference.
+Passages of equal similarity are ranked by id as trec_eval ranks them, so figures can be compared with
+published ones, and the order of the passages in a file makes no difference.
 """
 
 from collections.abc import Sequence

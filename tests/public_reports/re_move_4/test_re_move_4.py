@@ -1,7 +1,7 @@
-"""furkanyesiler/re-move #4: MRR takes the first rank for a query that has no positive at all, so the mean grows.
+"""furkanyesiler/re-move #4: MRR takes the first rank for a query that has no positive at all.
 
-The reciprocal rank of a query without a relevant candidate is 0, in reranking and in retrieval, and reranking
-says over how many queries each of its means goes.
+The reciprocal rank of a query without a relevant candidate is 0, in reranking and in retrieval, and
+reranking says over how many queries each of its means goes.
 """
 
 import numpy as np

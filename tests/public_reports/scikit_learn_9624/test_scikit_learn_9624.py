@@ -1,7 +1,7 @@
 """scikit-learn/scikit-learn #9624: Cohen's kappa of annotators who use a single label is NaN.
 
-Where chance alone would give the same agreement, coefficients are undefined and said to be so; the raw share of
-equal answers is still given.
+Where chance alone would give the same agreement, coefficients are undefined and said to be so; the raw
+share of equal answers is still given.
 """
 
 import json

@@ -1,7 +1,7 @@
 """scipy/scipy #20179: a paired t-test of equal samples has the p value NaN, and one of a constant gain 0.
 
-Coarse scores come out equal by chance. Without noise between seeds nothing is said of the difference: no p value
-that is NaN, no certainty, no bold.
+Coarse scores come out equal by chance. Without noise between seeds nothing is said of the difference: no p
+value that is NaN, no certainty, no bold.
 """
 
 import pytest

@@ -1,12 +1,12 @@
-"""huggingface/sentence-transformers #1004: a cross-encoder gives scores far above 1 where similarities are expected.
+"""huggingface/sentence-transformers #1004: a cross-encoder's scores are far above 1.
 
-Models that were trained to rank give logits. As a labeller of training pairs such a model is refused, instead of
-labelling all pairs with the 1.0 to which logits would be cut.
+Models that were trained to rank give logits. As a labeller of training pairs such a model is refused,
+instead of labelling all pairs with the 1.0 to which logits would be cut.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pytest
@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from wording import refused
 
 from synthbench.labellers import Labeller
-from synthbench.plugins import PluginContext
+
+if TYPE_CHECKING:
+    from synthbench.plugins import PluginContext
 
 LABELLER = Labeller(ready_cross_encoder={"base": {"model": "org/ranker"}})
 TEXTS = [("a", "b"), ("c", "d")]
@@ -45,7 +47,9 @@ class Context:
 
 def labels(*scores: float) -> dict[int, float | None]:
     context = cast("PluginContext", Context(*scores))
-    return {index: found.value for index, found in LABELLER.verdicts(2, TEXTS.__getitem__, "labeller", context)}
+    return {
+        index: found.value for index, found in LABELLER.verdicts(2, TEXTS.__getitem__, "labeller", context)
+    }
 
 
 def test_logits_are_no_labels() -> None:

@@ -1,7 +1,7 @@
-"""huggingface/sentence-transformers #1165: STS figures differ by how subsets are put together, and none says how.
+"""huggingface/sentence-transformers #1165: STS figures differ by how subsets are put together.
 
-One correlation over all pairs and the mean of the subsets' correlations can be far apart. Both are computed, and
-the score that tables print is named after its aggregation.
+One correlation over all pairs and the mean of the subsets' correlations can be far apart. Both are
+computed, and the score that tables print is named after its aggregation.
 """
 
 from collections.abc import Sequence

@@ -1,18 +1,20 @@
-"""huggingface/sentence-transformers #2818: a text that is the positive of two questions is mined as a negative.
+"""huggingface/sentence-transformers #2818: a positive of two questions is mined as a negative.
 
 The same text is no negative of a question that it answers, however many records hold it, by either miner.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from synthbench.data.records import Pair, Triplet
-from synthbench.plugins import StepContext
 from synthbench.preparing.mining import MineNegatives
+
+if TYPE_CHECKING:
+    from synthbench.plugins import StepContext
 
 PAIRS = [
     ("What is the capital of France?", "Paris"),
@@ -28,7 +30,9 @@ class Letters:
     """Counts letters: enough to have neighbours."""
 
     def encode(self, sentences: Sequence[str]) -> NDArray[np.float32]:
-        return np.array([[text.lower().count(chr(97 + n)) + 0.1 for n in range(26)] for text in sentences], np.float32)
+        return np.array(
+            [[text.lower().count(chr(97 + n)) + 0.1 for n in range(26)] for text in sentences], np.float32
+        )
 
 
 class Context:
@@ -40,7 +44,9 @@ class Context:
 
 @pytest.mark.parametrize("miner", [{"encoder": {"base": {"model": "any"}}}, {"miner": "bm25"}])
 def test_no_positive_of_a_question_is_its_negative(miner: dict[str, Any]) -> None:
-    records = [Pair(id=str(n), anchor=anchor, positive=positive) for n, (anchor, positive) in enumerate(PAIRS)]
+    records = [
+        Pair(id=str(n), anchor=anchor, positive=positive) for n, (anchor, positive) in enumerate(PAIRS)
+    ]
     step = MineNegatives.model_validate({"number": 2, **miner})
     found = [one for one in step.apply(records, cast("StepContext", Context())) if isinstance(one, Triplet)]
     assert found

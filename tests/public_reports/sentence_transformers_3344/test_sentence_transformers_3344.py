@@ -1,7 +1,7 @@
-"""huggingface/sentence-transformers #3344: the best checkpoint brings back the transformer alone, not what follows it.
+"""huggingface/sentence-transformers #3344: of the best checkpoint the transformer alone comes back.
 
-The model that is kept is the one that had the best dev score, with all of its modules: a layer behind the pooling is
-that of the best step, too.
+The model that is kept is the one that had the best dev score, with all of its modules: a layer behind the
+pooling is that of the best step, too.
 """
 
 from pathlib import Path

@@ -1,18 +1,20 @@
 """pmbaumgartner/setfit #2: drawing a partner for a sentence that has none goes on for ever.
 
-Where there are too few partners, all there are are taken and the lack is said, or it is an error; nothing draws until
-it finds what does not exist.
+Where there are too few partners, all there are are taken and the lack is said, or it is an error; nothing
+draws until it finds what does not exist.
 """
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from wording import refused
 
 from synthbench.data.records import ScoredPair
-from synthbench.plugins import StepContext
 from synthbench.preparing.scores import AddRandomNegatives
 from synthbench.training.trainers import DistinctBatches
+
+if TYPE_CHECKING:
+    from synthbench.plugins import StepContext
 
 ONE = ScoredPair(id="a", sentence1="A dog runs.", sentence2="Dogs run.", score=1.0)
 TWO = ScoredPair(id="b", sentence1="It rains.", sentence2="Rain falls.", score=1.0)

@@ -1,7 +1,7 @@
-"""huggingface/tokenizers #1543: a decoded text lacks the blanks before its punctuation, as "hello !" becomes "hello!".
+"""huggingface/tokenizers #1543: a decoded text lacks the blanks before its punctuation.
 
-What a language model with a byte-level tokenizer writes is kept to the letter, whatever its configuration says of
-blanks: training data are texts that were written, not texts that were tidied.
+What a language model with a byte-level tokenizer writes is kept to the letter, whatever its configuration
+says of blanks: training data are texts that were written, not texts that were tidied.
 """
 
 import json

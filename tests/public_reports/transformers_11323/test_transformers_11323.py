@@ -1,7 +1,7 @@
-"""huggingface/transformers #11323: a training that goes on from a checkpoint ends otherwise than an undisturbed one.
+"""huggingface/transformers #11323: a resumed training ends otherwise than an undisturbed one.
 
-Order of the data, dropout, optimizer and schedule go on where they were: after an interruption the weights are the
-same to rounding, and so are the curve and the best step.
+Order of the data, dropout, optimizer and schedule go on where they were: after an interruption the weights
+are the same to rounding, and so are the curve and the best step.
 """
 
 from pathlib import Path
@@ -19,7 +19,8 @@ from synthbench.runtime import Runtime
 from synthbench.training.bi_encoder import BiEncoder
 
 PAIRS = [
-    ScoredPair(sentence1=SENTENCES[n], sentence2=SENTENCES[-n], score=n % 3 / 2, id=str(n)) for n in range(1, 15)
+    ScoredPair(sentence1=SENTENCES[n], sentence2=SENTENCES[-n], score=n % 3 / 2, id=str(n))
+    for n in range(1, 15)
 ]
 
 
@@ -50,7 +51,13 @@ def train(bert: Path, folder: Path, chosen: Selection) -> TrainingSummary:
         select=chosen,
     )
     trainer = BiEncoder.model_validate(
-        {"base": {"model": str(bert)}, "max_steps": 6, "batch_size": 4, "evaluations": 3, "learning_rate": 1e-3}
+        {
+            "base": {"model": str(bert)},
+            "max_steps": 6,
+            "batch_size": 4,
+            "evaluations": 3,
+            "learning_rate": 1e-3,
+        }
     )
     return trainer.train([SyntheticDataset.create(RecordKind.SCORED_PAIR, PAIRS)], context)
 

@@ -1,4 +1,4 @@
-"""huggingface/transformers #3021: GPT-2 writes other texts in a batch, where padding shifts the shorter prompts.
+"""huggingface/transformers #3021: GPT-2 writes other texts in a batch with longer prompts.
 
 What a local model writes at temperature 0 is the same alone and in a batch with longer prompts.
 """
@@ -22,7 +22,9 @@ def written(model: Path, folder: Path, batch_size: int) -> dict[str, str | None]
     endpoint = llm.at(llm.address())
     local = LocalModel(endpoint, Runtime(device="cpu", threads=1), Lines())
     client = ChatClient(endpoint, folder, Account("study", "stage"), local)
-    requests = [ChatRequest(text, ({"role": "user", "content": text},), {"temperature": 0}) for text in PROMPTS]
+    requests = [
+        ChatRequest(text, ({"role": "user", "content": text},), {"temperature": 0}) for text in PROMPTS
+    ]
     return {answer.request.key: answer.text for answer in client.answers(requests)}
 
 

@@ -1,7 +1,7 @@
-"""huggingface/transformers #8219: layers that a checkpoint lacks, or names otherwise, are random after a warning.
+"""huggingface/transformers #8219: layers that a checkpoint lacks are random, after a mere warning.
 
-A checkpoint without a weight of the network's own layers or token embeddings is no base, whatever it is to become.
-New heads and poolers are drawn by the seed, as before.
+A checkpoint without a weight of the network's own layers or token embeddings is no base, whatever it is to
+become. New heads and poolers are drawn by the seed, as before.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,13 @@ from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_
 Weights = dict[str, Tensor]
 CHANGES: dict[str, Callable[[Weights], Weights]] = {
     "no second layer": lambda found: {name: each for name, each in found.items() if ".layer.1." not in name},
-    "one weight": lambda found: {n: each for n, each in found.items() if not n.endswith("2.output.dense.bias")},
+    "one weight": lambda found: {
+        n: each for n, each in found.items() if not n.endswith("2.output.dense.bias")
+    },
     "other names": lambda found: {name.replace("bert.", "model.", 1): each for name, each in found.items()},
-    "no embeddings": lambda found: {n: each for n, each in found.items() if "decoder" not in n and "word" not in n},
+    "no embeddings": lambda found: {
+        n: each for n, each in found.items() if "decoder" not in n and "word" not in n
+    },
 }
 BUILDERS: dict[str, Callable[[Pretrained], object]] = {
     "encoder": lambda base: build_encoder(base, 0, "cpu"),

@@ -1,10 +1,8 @@
-"""vllm-project/vllm #394: answers come in another order than their prompts, and each is taken for another one's.
+"""vllm-project/vllm #394: answers come in another order than their prompts.
 
-Encoders and cross-encoders read texts by length; vectors and scores are in the order of what was given, equal texts
-included.
+Encoders and cross-encoders read texts by length; vectors and scores are in the order of what was given,
+equal texts included.
 """
-
-from pathlib import Path
 
 import numpy as np
 import pytest
