@@ -1,12 +1,13 @@
 """YAML from anybody: what is not plain data, or would take long, is refused with its line."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from ruamel.yaml import YAML
 from ruamel.yaml.composer import Composer
 from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor, SafeConstructor
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MantissaNoDotYAML1_1Warning, MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
@@ -15,6 +16,7 @@ from ruamel.yaml.scanner import RoundTripScanner, Scanner, ScannerError
 from synthbench.errors import UserError
 from synthbench.patterns import linear_pattern
 
+warnings.filterwarnings("ignore", category=MantissaNoDotYAML1_1Warning)
 MOST_VALUES = 20_000
 """Keys and values of one file; an alias counts as much as what it stands for."""
 MOST_LEVELS = 50

@@ -113,6 +113,7 @@ def _line(node: Any, key: Any) -> int | None:  # noqa: ANN401
 
 
 def _plain(node: Any, path: KeyPath, locations: Mapping[KeyPath, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
+    from ruamel.yaml.comments import TaggedScalar
     from ruamel.yaml.scalarbool import ScalarBoolean
 
     if isinstance(node, dict):
@@ -121,6 +122,8 @@ def _plain(node: Any, path: KeyPath, locations: Mapping[KeyPath, str]) -> Any:  
         return [_plain(value, (*path, index), locations) for index, value in enumerate(node)]
     if isinstance(node, ScalarBoolean):
         return bool(node)
+    if isinstance(node, TaggedScalar):
+        return str(node.value)
     if isinstance(node, datetime.date):
         return node.isoformat()
     for scalar in (bool, int, float, str):
