@@ -2,7 +2,7 @@
 
 For each listed pattern the texts are made of its own parts: each repeat many times, behind what precedes it,
 the whole pattern many times, each of its characters many times; with endings that fit and that do not. The
-readers of answers, and the masks of secrets, get such texts, too. Doubling a text may at most double the time; a
+readers of answers, and the masks of secrets, get such texts, too. Twice the text may take twice the time. A
 factor above 2.8 twice in a row is more than linear, and ends the benchmark with exit code 1.
 
     .venv/bin/python benchmarks/patterns.py

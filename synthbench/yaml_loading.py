@@ -173,7 +173,9 @@ def _children(node: Node, key: tuple[str, ...]) -> Iterator[tuple[str, Node]]:
 
 def _check_key(node: Node, key: tuple[str, ...], before: set[str]) -> None:
     """Raise an error for a key that is no text, or that is one of those `before`."""
-    what = {MappingNode: "a mapping", SequenceNode: "a list"}.get(type(node), "")
+    what = (
+        "a mapping" if isinstance(node, MappingNode) else "a list" if isinstance(node, SequenceNode) else ""
+    )
     if not what and str(node.tag) == f"{_CORE}null":
         what = "empty" if node.value in ("", "~") else node.value
     if what:
