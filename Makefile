@@ -99,6 +99,7 @@ bench: $(INSTALLED)
 	$(TEST_ENV) $(BIN)/python benchmarks/data_quality.py
 	$(TEST_ENV) $(BIN)/python benchmarks/intervals.py
 	$(TEST_ENV) $(BIN)/python benchmarks/augsbert_memory.py
+	$(TEST_ENV) $(BIN)/python benchmarks/patterns.py
 
 ## docs: renew the tables of keys, the lists of reports and names, and the outputs that pages show (minutes)
 docs: $(INSTALLED)

@@ -1,19 +1,20 @@
 """Texts made to be slow, for each pattern that reads text from outside: does the time grow with the length?
 
-For each listed pattern the texts are made of its own parts: each repeat many times, behind what precedes it, the
-whole pattern many times, each of its characters many times; with endings that fit and that do not. The readers of
-answers, and the masks of secrets, get the same kinds of text. Doubling a text may at most double the time; a
-factor above 3 twice in a row is more than linear, and ends the benchmark with exit code 1.
+For each listed pattern the texts are made of its own parts: each repeat many times, behind what precedes it,
+the whole pattern many times, each of its characters many times; with endings that fit and that do not. The
+readers of answers, and the masks of secrets, get such texts, too. Twice the text may take twice the time. A
+factor above 2.8 twice in a row is more than linear, and ends the benchmark with exit code 1.
 
     .venv/bin/python benchmarks/patterns.py
 """
 
-import ast
 import importlib
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from re import _constants as c  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
@@ -23,7 +24,7 @@ from synthbench.patterns import LINEAR
 
 ROOT = Path(__file__).parents[1]
 SIZES = tuple(2**power for power in range(11, 17))
-MOST_GROWTH = 3.0
+MOST_GROWTH = 2.8
 NOTHING = 0.002
 """Seconds that are too few to measure."""
 MANY = ("", "\0", "!", "\n", " x", "1")
@@ -65,8 +66,22 @@ ANSWERS = (
     "note: ",
 )
 LEAKS = (
-    *("://", "a://", "http://a:", "http://a@", "?key", "?a=", "&key=a", "--a ", "--api-key ", "--a '", "a=", 'a="'),
-    *("'a': '", "'--a', ", "authorization: ", "bearer ", "cookie: a", "sk-", "a.", "a_", "A", "=", ": ", "@", "'"),
+    *("://", "a://", "http://a:", "http://a@", "?key", "?a=", "&key=a", "--a ", "--api-key ", "--a '", "a="),
+    *(
+        'a="',
+        "'a': '",
+        "'--a', ",
+        "authorization: ",
+        "bearer ",
+        "cookie: a",
+        "sk-",
+        "a.",
+        "a_",
+        "A",
+        "=",
+        ": ",
+    ),
+    *("@", "'"),
 )
 
 
@@ -80,7 +95,7 @@ def main() -> None:
         slow += _tried(name, lambda text, pattern=pattern: _exhaust(pattern, text), texts)  # type: ignore[misc]
     readers = _readers()
     for name, (reader, units) in readers.items():
-        texts = [(before, unit, end) for unit in units for before in ("", "1. ", "[") for end in MANY]
+        texts = [(before, unit, end) for unit in units for before in ("", "1. ") for end in ("", "\0")]
         num_texts += len(texts)
         slow += _tried(name, reader, texts)
     print(f"{len(named)} patterns, {len(readers)} readers, {num_texts:,} texts of {SIZES[-1]:,} characters")
@@ -97,7 +112,7 @@ def _named() -> dict[str, re.Pattern[str]]:
         file for folder in ("synthbench", "methods", "evaluators") for file in (ROOT / folder).rglob("*.py")
     ):
         source = file.read_text(encoding="utf-8")
-        if "linear_pattern(" in source and file.name != "patterns.py" and ast.parse(source):
+        if "linear_pattern(" in source and file.name != "patterns.py":
             parts = file.relative_to(ROOT).with_suffix("").parts
             module = ".".join(parts if parts[0] == "synthbench" else parts[1:]).removesuffix(".__init__")
             before = len(LINEAR)
@@ -144,7 +159,8 @@ def _growth(call: Callable[[str], object], make: Callable[[int], str]) -> float:
             growth = min(seconds[-1] / seconds[-2], seconds[-2] / seconds[-3])
             if growth > MOST_GROWTH:
                 return growth
-    measured = [after / before for before, after in zip(seconds, seconds[1:], strict=False) if before > NOTHING]
+    pairs = pairwise(seconds)
+    measured = [after / before for before, after in pairs if before > NOTHING]
     return min(measured[-2:], default=0.0)
 
 
@@ -164,7 +180,7 @@ def _adverse(pattern: re.Pattern[str]) -> Iterator[tuple[str, str, str]]:
         for end in MANY:
             yield before, unit or " ", end
         yield "", (before + unit) or " ", ""
-        yield "", f"{before}{unit * 8}\n" or " ", ""
+        yield "", f"{before}{unit * 8}\n", ""
 
 
 def _pumped(nodes: Sequence[Any], before: str) -> Iterator[tuple[str, str]]:
@@ -178,7 +194,7 @@ def _pumped(nodes: Sequence[Any], before: str) -> Iterator[tuple[str, str]]:
         before += _example([(kind, value)])
 
 
-def _inner(kind: Any, value: Any) -> list[Any]:
+def _inner(kind: Any, value: Any) -> list[Any]:  # noqa: ANN401 - of the parser
     if kind is c.SUBPATTERN:
         return [value[3]]
     if kind is c.ATOMIC_GROUP:
@@ -191,7 +207,7 @@ def _example(nodes: Sequence[Any]) -> str:
     return "".join(_of_node(kind, value) for kind, value in nodes)
 
 
-def _of_node(kind: Any, value: Any) -> str:
+def _of_node(kind: Any, value: Any) -> str:  # noqa: ANN401 - of the parser
     if kind is c.LITERAL:
         return chr(value)
     if kind in (c.ANY, c.NOT_LITERAL, c.IN):
@@ -202,7 +218,7 @@ def _of_node(kind: Any, value: Any) -> str:
     return _example(list(inner[0])) if inner else ""
 
 
-def _letter(kind: Any, value: Any) -> str:
+def _letter(kind: Any, value: Any) -> str:  # noqa: ANN401 - of the parser
     if kind is not c.IN:
         return "a" if kind is c.ANY or value != ord("a") else "b"
     first, given = value[0]
@@ -217,12 +233,11 @@ def _letter(kind: Any, value: Any) -> str:
 
 
 def _readers() -> dict[str, tuple[Callable[[str], object], Sequence[str]]]:
-    from synthbench_brainstorm.answers import tasks_in
-    from synthbench_gpl.answers import query_in
-
     from synthbench.api import Question, looks_like_a_refusal, sentence_in, sentences_in
     from synthbench.llm.replies import without_thoughts
     from synthbench.redaction import masked
+    from synthbench_brainstorm.answers import tasks_in
+    from synthbench_gpl.answers import query_in
 
     graded, polar = Question(prompt="{a}", grades=(0, 5)), Question(prompt="{a}")
     explained = Question(prompt="{a}", grades=(0, 5), explanation=True)
@@ -242,10 +257,8 @@ def _readers() -> dict[str, tuple[Callable[[str], object], Sequence[str]]]:
 
 
 def _quiet(call: Callable[[str], object], text: str) -> None:
-    try:
+    with suppress(ValueError):
         call(text)
-    except ValueError:
-        pass
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ _ASSIGNED = linear_pattern(
     rf"(?<![\w.$-])([A-Za-z_][\w.-]{{0,80}})(=|:[ \t]{{1,3}})({_QUOTED}|[^\s\"'&;,\\]+)"
 )
 _IN_QUOTES = linear_pattern(
-    rf"[\"'](?:([\w.-]{{1,80}})[\"']\s{{0,3}}:|(--?[\w-]{{1,80}})[\"']\s{{0,3}},)\s{{0,3}}({_QUOTED})"
+    rf"[\"'](?:([\w.-]{{1,80}})[\"']\s{{0,3}}:|(--?[\w-]{{1,80}})[\"']\s{{0,3}},)\s{{0,40}}+({_QUOTED})"
 )
 _HEADER = linear_pattern(
     r"\b((?:proxy-)?authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?)"
@@ -66,6 +66,8 @@ def is_secret(key: str) -> bool:
 
     So does a variable that SYNTHBENCH_KEY_VARIABLES names.
     """
+    if " " in key:
+        return False
     return any(map(_names_secret, key.split("."))) or key in named_variables()
 
 
@@ -130,7 +132,7 @@ def _items(values: "list[Any] | tuple[Any, ...]") -> Iterator[Any]:
     for each in values:
         is_option = isinstance(each, str) and each.startswith("-")
         yield MASK if is_value and isinstance(each, str) and not is_option else without_secrets(each)
-        is_value = is_option and "=" not in each and _is_secret_option(each)
+        is_value = is_option and not {"=", " "} & {*each} and _is_secret_option(each)
 
 
 def secret_values() -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Read YAML files of a plug-in's own, such as prompts; every fault has its file, line and key."""
 
+import datetime
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,9 +20,21 @@ def parsed_settings(text: str, name: Path | str, schema: type[Settings]) -> Sett
     data = load_yaml(text, str(name), "safe")
     try:
         # Only from JSON does strict pydantic take a list for a tuple.
-        return schema.model_validate_json(json.dumps(data, default=str))
+        return schema.model_validate_json(json.dumps(_with_text_keys(data), default=str))
     except ValidationError as error:
         raise UserError(*_messages(error, text, name, schema)) from None
+
+
+def _with_text_keys(data: Any) -> Any:  # noqa: ANN401 - whatever YAML holds
+    """Return the data with dates among the keys as text, since JSON has no others."""
+    if isinstance(data, list):
+        return [_with_text_keys(item) for item in data]
+    if not isinstance(data, dict):
+        return data
+    return {
+        str(key) if isinstance(key, datetime.date) else key: _with_text_keys(value)
+        for key, value in data.items()
+    }
 
 
 def _messages(error: ValidationError, text: str, name: Path | str, schema: type[BaseModel]) -> Iterator[str]:

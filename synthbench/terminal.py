@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from synthbench.escaping import shown
-from synthbench.redaction import masked
+from synthbench.redaction import SHORTEST_SECRET, masked
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def printable(text: str) -> str:
     """Return the text as it may be printed: control characters written out, secrets masked."""
-    return shown(masked(text))
+    return shown(masked(text) if len(text) >= SHORTEST_SECRET else text)
 
 
 class ShownStream:

@@ -58,3 +58,24 @@ def test_the_map_names_code_that_is_there() -> None:
         elif "/" not in name:
             for part in name.split("."):
                 assert re.search(rf"^\s*(?:class|(?:async )?def) {part}\b", code, re.MULTILINE), name
+
+
+GONE = (
+    "huggingface-cli",
+    "transformers-cli",
+    "HUGGING_FACE_HUB_TOKEN",
+    "use_auth_token",
+    "torch.distributed.launch",
+)
+"""Commands and options that the tools themselves have given up."""
+
+
+def test_pages_and_messages_name_no_command_that_is_gone() -> None:
+    code = [
+        *(ROOT / "synthbench").rglob("*.py"),
+        *(ROOT / "methods").rglob("*.py"),
+        *ROOT.glob("evaluators/*/*.py"),
+    ]
+    for page in (*PAGES, *code, *(ROOT / "experiments").glob("*.yaml")):
+        text = page.read_text(encoding="utf-8")
+        assert [name for name in GONE if name in text] == [], page

@@ -17,7 +17,8 @@ _DECODER = json.JSONDecoder(strict=False)
 _OPENING = linear_pattern(r"[\[{]")
 _CONTENT = linear_pattern(r"[^\W_]")
 _READINGS = 20
-"""How often an answer may be read whole in vain: any bracket in it may begin what turns out to be no JSON."""
+_LEAST_READ = 1_000_000
+"""How often an answer, and how many characters more, may be read in vain: a bracket may begin no JSON."""
 _ENDS = " .!?…\"'“”‘’"
 
 
@@ -94,21 +95,21 @@ def _values(answer: str) -> Sequence[Any]:
 
 
 def _decoded(answer: str) -> Iterator[Any]:
-    start, num_left = 0, _READINGS * len(answer)
+    start, num_left = 0, _READINGS * len(answer) + _LEAST_READ
     while num_left > 0 and (match := _OPENING.search(answer, start)):
         try:
             value, start = _DECODER.raw_decode(answer, match.start())
         except json.JSONDecodeError as error:
             start = match.end()
-            num_left -= _end_of(error) - match.start()
+            num_left -= _num_read(error)
         except (ValueError, RecursionError):
             return
         else:
             yield value
 
 
-def _end_of(error: json.JSONDecodeError) -> int:
-    """Return how far the decoder has read; of a text in quotes that does not end it names the beginning."""
+def _num_read(error: json.JSONDecodeError) -> int:
+    """Return how many characters were read for an error, which counts the lines before its position."""
     return len(error.doc) if error.msg.startswith("Unterminated") else error.pos + 1
 
 

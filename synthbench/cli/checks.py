@@ -45,7 +45,11 @@ def validate(
         print(f"note: {note}")
     seeds_used = f"seed{'' if len(experiment.seeds) == 1 else 's'} {', '.join(map(str, experiment.seeds))}"
     audits = f", audits: {', '.join(experiment.audits)}" if experiment.audits else ""
-    print(f"{file}: valid: {counted(len(experiment.variants), 'variant')}, {seeds_used}{audits}")
+    with_profile = f" with --profile {profile}" if profile else ""
+    if any(remark.startswith("--profile") for remark in experiment.remarks):
+        print("note: whether the models and data that the profile replaces are there was not checked")
+    rows = counted(len(experiment.variants), "variant")
+    print(f"{file}: valid{with_profile}: {rows}, {seeds_used}{audits}")
 
 
 WIDTH_OF_A_LEVEL = 8

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import traceback
 from typing import Annotated, NoReturn
 
 import typer
@@ -19,6 +20,7 @@ from synthbench.errors import UserError
 from synthbench.processes import disable_telemetry, wait_idly
 from synthbench.terminal import control_characters_shown
 
+EXIT_FAULT = 1
 EXIT_USER_ERROR = 2
 LONGEST_MESSAGE = 2_000
 MOST_MESSAGES = 100
@@ -86,6 +88,9 @@ def _code_of_command() -> int:
     except INTERRUPTIONS as interruption:
         print("interrupted", file=sys.stderr)
         return exit_code(interruption)
+    except Exception:  # noqa: BLE001 - a fault of ours; Python itself would print what is secret in it
+        traceback.print_exc()
+        return EXIT_FAULT
 
 
 def _shortened(message: str) -> str:

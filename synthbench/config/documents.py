@@ -51,9 +51,6 @@ def read_document(file: Path) -> Document:
 
 
 def _read(file: Path, including: tuple[Path, ...]) -> Document:
-    if file.resolve() in including:
-        chain = " -> ".join(path.name for path in (*including, file))
-        raise UserError(f"{file}: includes itself: {chain}")
     own = parse_document(read_settings(file), str(file))
     if not isinstance(own.data, dict):
         found = "empty" if own.data is None else f"a {type(own.data).__name__}"
@@ -67,7 +64,11 @@ def _read(file: Path, including: tuple[Path, ...]) -> Document:
         wrong = why_no_file(path)
         if wrong:
             raise UserError(f"{own.location(('include',))}: include: {wrong}: {path}")
-        included = _read(path, (*including, file.resolve()))
+        chain = (*including, file.resolve())
+        if path.resolve() in chain:
+            names = " -> ".join(each.name for each in (*chain, path))
+            raise UserError(f"{own.location(('include',))}: include: includes itself: {names}")
+        included = _read(path, chain)
         merged = merge(merged, included, keep_nulls=True)
     return merge(merged, own, keep_nulls=True)
 
@@ -112,6 +113,7 @@ def _line(node: Any, key: Any) -> int | None:  # noqa: ANN401
 
 
 def _plain(node: Any, path: KeyPath, locations: Mapping[KeyPath, str]) -> Any:  # noqa: ANN401 - whatever YAML holds
+    from ruamel.yaml.comments import TaggedScalar
     from ruamel.yaml.scalarbool import ScalarBoolean
 
     if isinstance(node, dict):
@@ -120,6 +122,8 @@ def _plain(node: Any, path: KeyPath, locations: Mapping[KeyPath, str]) -> Any:  
         return [_plain(value, (*path, index), locations) for index, value in enumerate(node)]
     if isinstance(node, ScalarBoolean):
         return bool(node)
+    if isinstance(node, TaggedScalar):
+        return str(node.value)
     if isinstance(node, datetime.date):
         return node.isoformat()
     for scalar in (bool, int, float, str):
@@ -127,7 +131,7 @@ def _plain(node: Any, path: KeyPath, locations: Mapping[KeyPath, str]) -> Any:  
             return scalar(node)
     if node is not None:
         key = ".".join(str(part) for part in path)
-        raise UserError(f"{locations[path]}: {key}: tags such as !!set and !!binary have no meaning here")
+        raise UserError(f"{locations[path]}: {key}: has a value that is not plain YAML")
     return None
 
 

@@ -29,6 +29,7 @@ from synthbench.config.permissions import (
 from synthbench.config.precisions import GivenPrecision, given_precisions
 from synthbench.config.problems import Fault, Problems, parse
 from synthbench.config.profiles import replacements, substitute_models, substitute_oracle, substitute_tasks
+from synthbench.config.replaced import check_llms, check_models, check_sources
 from synthbench.config.rows import MOST_ROWS, Row, RowProblems, check_values, rows_of
 from synthbench.config.runs import LEARNING, RunParser
 from synthbench.config.schema import AnySource, Corpora, ExperimentSection
@@ -92,7 +93,9 @@ class _Loader:
         patched = self.changes.applied(self.original, self.problems)
         self.document = substitute_tasks(patched, self.changes.substitute.tasks, self.problems)
         self.replaced = dict.fromkeys(replacements(patched, self.document))
+        check_sources(patched, self.document, self.problems)
         if self.changes.substitute.llm:
+            check_llms(self.original, self.document, self.problems)
             llms = (
                 Document({key: each.data.get(key) for key in LLM_KEYS}) for each in (self.original, patched)
             )
@@ -233,9 +236,8 @@ class _Loader:
         busy: set[str] = set()
         row_problems = RowProblems(rows)
         for row in rows:
-            problems = Problems(self.file.parent)
-            draws_data = self._draws_data()
-            parser = RunParser(self.sources, problems, self.file.parent, self.llms, draws_data=draws_data)
+            parser = self._parser()
+            problems = parser.problems
             variant = self._variant(row, parser)
             used |= parser.components.used_sources
             idle |= parser.idle
@@ -248,6 +250,10 @@ class _Loader:
         self.problems.note(*row_problems.faults())
         self.idle_parts = {name: row for name, row in idle.items() if name not in busy}
         return found, used
+
+    def _parser(self) -> RunParser:
+        folder = self.file.parent
+        return RunParser(self.sources, Problems(folder), folder, self.llms, draws_data=self._draws_data())
 
     def _draws_data(self) -> bool:
         """Tell whether the table asks for a figure of the data themselves: nothing need be trained for it."""
@@ -267,6 +273,8 @@ class _Loader:
             is_of_file &= substituted.data == candidate.data
             self.precisions |= dict.fromkeys(given_precisions(substituted))
             config = parser.parse(substituted)
+            if substituted.data != judged.data:
+                check_models(judged, self._parser(), problems)
             if config is not None:
                 candidates.append(Candidate(chosen, config))
         if not candidates:

@@ -53,7 +53,7 @@ KEPT = ("split", "sample", "as")
 """What a source keeps of its own when another replaces it."""
 
 
-_OF_ONE_MODEL = ("revision", "drop_stop_words", "trust_remote_code")
+OF_ONE_MODEL = ("revision", "drop_stop_words", "trust_remote_code")
 """What a section says of the model that it names, and not of a substitute."""
 
 
@@ -89,7 +89,7 @@ def substitute_models(document: Document, substitute: SubstituteSection, problem
                 problems.add(document, (*path, "model"), what)
             else:
                 result["model"] = new
-                result = {key: value for key, value in result.items() if key not in _OF_ONE_MODEL}
+                result = {key: value for key, value in result.items() if key not in OF_ONE_MODEL}
         return result
 
     data = {key: v if key == "select" else replaced(v, (key,)) for key, v in document.data.items()}

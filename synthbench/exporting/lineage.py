@@ -7,6 +7,7 @@ from typing import Any
 from synthbench.exporting.facts import Part
 from synthbench.exporting.privacy import public
 from synthbench.exporting.subject import Subject
+from synthbench.redaction import without_secrets
 
 FORMAT = 1
 
@@ -30,4 +31,4 @@ def lineage(subject: Subject, parts: Sequence[Part]) -> str:
         "revisions": dict(result.revisions),
         "environment": result.environment,
     }
-    return public(json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+    return public(json.dumps(without_secrets(facts), indent=1, ensure_ascii=False) + "\n")

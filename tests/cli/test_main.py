@@ -112,13 +112,18 @@ def test_interruption_ends_with_130(project: Project, monkeypatch: pytest.Monkey
     assert "Traceback" not in called.err
 
 
-def test_our_own_bugs_show_a_traceback(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_own_bugs_show_a_traceback_without_secrets(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise ZeroDivisionError
+        raise ZeroDivisionError("no answer from http://me:hush@host/?key=hush")
 
     monkeypatch.setattr("synthbench.config.load.load_experiment", fail)
-    with pytest.raises(ZeroDivisionError):
-        project.call("validate", project.file)
+    called = project.call("validate", project.file)
+    assert called.code == 1
+    first, *_, last = called.err.splitlines()
+    assert first == "Traceback (most recent call last):"
+    assert last == "ZeroDivisionError: no answer from http://me:***@host/?key=***"
 
 
 def test_the_home_is_a_hidden_folder_here_unless_the_environment_says_otherwise(

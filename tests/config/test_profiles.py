@@ -194,3 +194,50 @@ def test_a_shipped_profile_is_nothing_that_a_stranger_lets_us_read(folder: Path,
     mine = in_sandbox(folder / "mine.yaml")
     assert SANDBOX in mine.files
     assert list(what_is_read_outside(mine, tmp_path / "home")) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ("STSb: {task: STSb}", "STSb: {task: STSb, split: tst}", "mine.yaml:6: sources.STSb"),
+        (
+            "dev: {task: STSb, split: dev}",
+            "dev: {task: STSb, split: dev, smaple: {}}",
+            "mine.yaml:5: sources.dev.smaple",
+        ),
+        (
+            "base: {model: roberta-base}",
+            "base: {model: roberta-base, revision: main}",
+            "mine.yaml:11: train.base.revision",
+        ),
+        ("model: gpt2-xl, dtype", "model: gpt2-xl, revision: 5, dtype", "data.x2.language_model.revision"),
+    ],
+)
+def test_what_a_profile_replaces_is_validated_too(folder: Path, old: str, new: str, fault: str) -> None:
+    file = folder / "mine.yaml"
+    file.write_text(MINE.replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        in_sandbox(file)
+    assert any(fault in message for message in caught.value.messages), caught.value.messages
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  budget_usd: 5", "  budgte_usd: 5"),
+        ("  name: openai", "  name: openai\n  temperature: -1"),
+        ("  model: gpt-4o-mini", "  model: 4"),
+    ],
+)
+def test_so_is_an_llm_that_it_replaces(folder: Path, old: str, new: str) -> None:
+    file = folder / "asking.yaml"
+    file.write_text(ASKING.replace(old, new), encoding="utf-8")
+    key = new.splitlines()[-1].strip().partition(":")[0]
+    with refused("asking.yaml:", f"llm.{key}"):
+        in_sandbox(file)
+
+
+def test_models_that_are_replaced_need_not_be_there(folder: Path) -> None:
+    file = folder / "mine.yaml"
+    file.write_text(MINE.replace("roberta-base", "./no/such/folder"), encoding="utf-8")
+    assert in_sandbox(file).variants

@@ -188,7 +188,7 @@ def test_each_fault_of_a_sentence_pool_is_told_with_line_and_key(
 
 
 def test_a_file_that_is_no_yaml_or_not_there_is_said_to_be_so(tmp_path: Path) -> None:
-    assert messages_on(written(tmp_path, "prompts: [\n"))[0].startswith(":2: not valid YAML")
+    assert messages_on(written(tmp_path, "prompts: [\n"))[0].startswith(":1: not valid YAML")
     worded(messages_on(written(tmp_path, "")), "1")
     with refused("nothing.yaml"):
         positive_pool(tmp_path / "nothing.yaml")

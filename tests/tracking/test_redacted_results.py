@@ -1,7 +1,13 @@
 import pytest
 
 from synthbench.redaction import is_secret, masked
-from synthbench.reporting.results import ExperimentResult, RunResult
+from synthbench.reporting.results import (
+    DataExcerpt,
+    DatasetSummary,
+    ExperimentResult,
+    RecordExcerpt,
+    RunResult,
+)
 from synthbench.tracking.redaction import mask_password_of, redacted
 
 
@@ -107,3 +113,45 @@ def test_source_without_secrets_stays_as_it_is() -> None:
     result = ExperimentResult(experiment="e", identity="i", runs=(), source=source)
 
     assert redacted(result).source == source
+
+
+def test_no_text_of_a_result_but_its_sentences_holds_a_secret() -> None:
+    secret = "http://me:hush@host/?sig=hush"
+    command = ("vllm", "serve", "--api-key", "hush")
+    data = DatasetSummary(
+        part="p",
+        kind="pair",
+        num_records=1,
+        notes=(secret,),
+        content_hash="c",
+        stage="s",
+        dropped={"a token": 1},
+    )
+    run = RunResult(
+        variant="v",
+        seed=0,
+        identity="i",
+        parameters={"llm.serve": command, "llm.base_url": secret, "openai_key": "hush"},
+        chosen={"x": secret},
+        scores=(),
+        datasets=(data,),
+        revisions=((secret, "1"),),
+    )
+    sentence = RecordExcerpt(texts=(("sentence", "see http://me:fine@host/?sig=fine"),))
+    result = ExperimentResult(
+        experiment="e",
+        identity="i",
+        runs=(run,),
+        source=f"llm:\n  serve: [vllm, --api-key, hush]\n# {secret}\n",
+        table={"caption": secret},
+        excerpts=(DataExcerpt(stage="s", records=(sentence,), revisions=()),),
+        environment={"OPENAI_KEY": "hush", "torch": "2"},
+    )
+
+    cleaned = redacted(result)
+
+    assert "hush" not in cleaned.model_dump_json()
+    assert cleaned.runs[0].parameters["llm.serve"] == ("vllm", "serve", "--api-key", "***")
+    assert cleaned.runs[0].datasets[0].dropped == {"a token": 1}
+    assert cleaned.excerpts == result.excerpts
+    assert redacted(cleaned) == cleaned

@@ -1,0 +1,27 @@
+"""yaml/pyyaml #614: a mapping as a key ends in a traceback of the library.
+
+Here every file of settings says in one line, with its place, that a key must be text.
+"""
+
+from pathlib import Path
+
+import pytest
+from small_experiment import Project
+
+from synthbench.errors import UserError
+from synthbench.yaml_loading import load_yaml
+
+
+@pytest.mark.parametrize("text", ["a: 1\n? {b: {c: d}}\n: e\n", "a: 1\n{b: 1}: e\n", "a: 1\n? [b, c]\n: e\n"])
+@pytest.mark.parametrize("kind", ["rt", "safe"])
+def test_a_key_that_is_no_text_has_its_line(text: str, kind: str) -> None:
+    with pytest.raises(UserError, match=r"^x\.yaml:2: a key must be text, is a (mapping|list)$"):
+        load_yaml(text, "x.yaml", kind)  # type: ignore[arg-type]  # of the two
+
+
+def test_an_experiment_file_with_such_a_key_is_refused(project: Project) -> None:
+    file = Path(project.file)
+    file.write_text("? {a: {b: c}}\n: d\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
+    called = project.call("validate", project.file)
+    assert (called.code, called.out) == (2, "")
+    assert called.errors == [f"{project.file}:1: a key must be text, is a mapping"]

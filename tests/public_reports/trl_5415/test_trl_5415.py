@@ -1,0 +1,28 @@
+"""huggingface/trl #5415: completions that repeat a block and are cut off within it never ended to be parsed.
+
+Here JSON that is cut off within its blocks has a reason, whatever its length, and what was whole is read.
+"""
+
+import pytest
+
+from synthbench_brainstorm.answers import AnswerError, tasks_in
+
+BLOCK = '{"name": "tool", "arguments": {"numbers": [13]}} '
+
+
+def test_repeated_blocks_that_are_cut_off_have_a_reason() -> None:
+    with pytest.raises(AnswerError):
+        tasks_in(BLOCK * 2_000 + '{"name": "tool", "arguments": {"numbers":')
+
+
+@pytest.mark.parametrize("unit", ['["[", ', "[", "{", '{"a": ', '["', "[[1], "])
+def test_brackets_without_an_end_have_a_reason(unit: str) -> None:
+    with pytest.raises(AnswerError):
+        tasks_in(unit * (50_000 // len(unit)) + "x")
+
+
+def test_a_list_behind_brackets_of_a_text_is_found() -> None:
+    assert tasks_in('As asked in [1] and {2}, [see there]:\n["first", "second"] and [so on') == [
+        "first",
+        "second",
+    ]
