@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.endpoint import Account, ChatModel
 from synthbench.models.warm import keep_models
-from synthbench.pipeline.engine.artifacts import fetch
+from synthbench.pipeline.engine.artifacts import fetch_checked
 from synthbench.pipeline.engine.devices import VISIBLE, Devices, Lease, with_leased
 from synthbench.pipeline.engine.local_locks import StageBusyError
 from synthbench.pipeline.engine.progress import PlainProgress, about
@@ -150,7 +150,7 @@ class Job:
         members = [
             GroupMember(
                 stage.operation,
-                {name: fetch(self.store, source.identity) for name, source in stage.reads.items()},
+                {name: fetch_checked(self.store, source) for name, source in stage.reads.items()},
                 self._workspace(stage),
             )
             for stage in stages
@@ -179,7 +179,7 @@ class Job:
             account = Account(self.experiment, stage.paid_by or stage.identity)
             chat = ChatAccess(self.llm, self.store.answers, account)
         progress = about(self.progress, str(stage))
-        work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat)
+        work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat, stage.trusted)
         num_damaged = work.journal.repair()
         if num_damaged:
             self.progress.say(
