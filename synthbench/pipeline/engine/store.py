@@ -306,6 +306,15 @@ class Store:
         if holding.kind != DISCARDED:
             self.set_aside(holding.folder)
 
+    def remove_empty(self) -> None:
+        """Remove folders that killed runs left with nothing in them; only while the store is held exclusively."""
+        partial = self.root / "partial"
+        for folder in partial.glob("*"):
+            if folder.is_dir() and not any(path.is_file() for path in folder.rglob("*")):
+                shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            partial.rmdir()
+
     def empty_rubbish(self) -> None:
         """Delete what was set aside."""
         for grave in (self.root / "discarded").glob("*"):
