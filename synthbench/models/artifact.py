@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from synthbench.errors import UserError
 from synthbench.models import reference, word_vectors
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
-from synthbench.models.own_code import why_untrusted
+from synthbench.models.own_code import why_strange, why_untrusted
 from synthbench.models.precision import Precision, check_precision
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.models.warm import loaded
@@ -85,7 +85,7 @@ def model_kind(folder: Path) -> ModelKind:
 
 
 def check_artifact(folder: Path, trusted: Collection[Pretrained] = ()) -> None:
-    """Look at what an artifact says of itself; raises UserError if it is wrong, or asks for untrusted code."""
+    """Look at what an artifact says of itself; raises UserError if that is wrong, or asks for other code."""
     if _description(folder).get("baseline") is None:
         base_of(folder, trusted)
 
@@ -99,8 +99,9 @@ def load(
 ) -> Encoder | PairScorer:
     """Load the model, ready to encode or score, in its own precision or another one.
 
-    `trusted` as of `base_of`. What an untrained model lacks (random embeddings, a head) is drawn with seed 0. Raises UserError if the
-    folder is no artifact, its checkpoint is missing, or a pair scorer has more than one output.
+    `trusted` as of `base_of`. What an untrained model lacks (random embeddings, a head) is drawn with seed 0.
+    Raises UserError if the folder is no artifact, its checkpoint is missing, or a pair scorer has more than
+    one output.
     """
     baseline = _description(folder).get("baseline")
     if baseline is not None:
@@ -150,10 +151,14 @@ def base_of(folder: Path, trusted: Collection[Pretrained] | None = ()) -> Pretra
     Raises UserError if it asks for other code.
     """
     base = _base(folder)
-    if base.trust_remote_code and trusted is not None:
-        checkpoint = folder / CHECKPOINT_FOLDER if _description(folder)["pretrained"] is None else None
-        if why := why_untrusted(base, trusted, checkpoint):
-            raise UserError(f"{folder}: {why}")
+    checkpoint = folder / CHECKPOINT_FOLDER if _description(folder)["pretrained"] is None else None
+    why = ""
+    if base.trust_remote_code:
+        why = "" if trusted is None else why_untrusted(base, trusted, checkpoint)
+    elif checkpoint is not None:
+        why = why_strange(checkpoint)
+    if why:
+        raise UserError(f"{folder}: {why}")
     return base
 
 
@@ -190,7 +195,7 @@ def _description(folder: Path) -> dict[str, Any]:
     from synthbench.models.pair_scorer import BASELINES
 
     if described.baseline is not None and described.baseline not in BASELINES:
-        raise UserError(f"{path}: no baseline is called {ascii(described.baseline[:40])}")
+        raise UserError(f"{path}: no baseline is called {described.baseline[:40]!a}")
     return {"pretrained": None, **found}
 
 

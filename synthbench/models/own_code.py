@@ -5,6 +5,7 @@ count for nothing unless the same files belong to a base with `trust_remote_code
 """
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from synthbench.durability import file_hash, open_file
 from synthbench.models import reference
 from synthbench.models.pretrained import Pretrained
 
-OURS = "sentence_transformers."
+_OF_LIBRARY = re.compile(r"sentence_transformers(\.[a-z_]+)*\.[A-Z]\w+")
+"""A class of sentence-transformers; the same modules also hold whatever they import, such as pickle."""
 MOST_BYTES = 50_000_000
 """Tokenizers' settings may list their whole vocabulary."""
 
@@ -43,7 +45,9 @@ def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint:
     if checkpoint is None:
         named = {(reference.anywhere(each.model), each.revision) for each in trusted}
         is_named = (base.model, base.revision) in named
-        return "" if is_named else f"it asks for the code of {base.model}, which the experiment does not trust"
+        return (
+            "" if is_named else f"it asks for the code of {base.model}, which the experiment does not trust"
+        )
     folders = [Path(reference.resolve(each.model, each.revision)) for each in trusted]
     known = {pair for folder in folders for pair in _code(folder)}
     if unknown := sorted(name for name, digest in _code(checkpoint) if (name, digest) not in known):
@@ -52,6 +56,15 @@ def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint:
     if unknown := sorted(set(_mentioned(checkpoint)) - mentioned):
         return f"it names the code {unknown[0][:80]}, which no base that the experiment trusts names"
     return ""
+
+
+def why_strange(checkpoint: Path) -> str:
+    """Return why a checkpoint without code of its own can't be loaded as it says, "" if it can."""
+    file = checkpoint / "modules.json"
+    if not file.exists():
+        return ""
+    strange = [name for name in _types(_json(file)) if not _OF_LIBRARY.fullmatch(name)]
+    return f"its modules.json names {strange[0][:80]!a}, which is no module of a model" if strange else ""
 
 
 def _code(folder: Path) -> Iterator[tuple[str, str]]:
@@ -63,15 +76,19 @@ def _code(folder: Path) -> Iterator[tuple[str, str]]:
 def _mentioned(folder: Path) -> Iterator[str]:
     """Yield the classes that a model's settings name for loaders to import."""
     for file in sorted(folder.rglob("*.json")):
-        try:
-            with open_file(file) as stream:
-                found = json.loads(stream.read(MOST_BYTES))
-        except (OSError, ValueError, RecursionError):
-            continue
+        found = _json(file)
         if file.name == "modules.json":
-            yield from (name for name in _types(found) if not name.startswith(OURS))
+            yield from (name for name in _types(found) if not _OF_LIBRARY.fullmatch(name))
         elif isinstance(found, dict) and "auto_map" in found:
             yield from _texts(found["auto_map"])
+
+
+def _json(file: Path) -> object:
+    try:
+        with open_file(file) as stream:
+            return json.loads(stream.read(MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def _types(modules: object) -> Iterator[str]:

@@ -59,7 +59,9 @@ def test_with_the_flag_it_runs_and_a_trained_model_keeps_it(own: Path, tmp_path:
     save_model(model, tmp_path)
     with refused(str(tmp_path), "the experiment allows none"):
         load(tmp_path, Runtime(device="cpu"))
-    again = load(tmp_path, Runtime(device="cpu"), trusted=[Pretrained(model=str(own), trust_remote_code=True)])
+    again = load(
+        tmp_path, Runtime(device="cpu"), trusted=[Pretrained(model=str(own), trust_remote_code=True)]
+    )
     assert isinstance(again, LengthBatchedEncoder)
     np.testing.assert_allclose(again.encode(SENTENCES), model.encode(SENTENCES), atol=1e-5)
 

@@ -1,4 +1,4 @@
-"""A store whose server fails: what was computed is committed once it is back, and nothing of others is lost."""
+"""A store whose server fails: what was computed is committed once it is back; others lose nothing."""
 
 import json
 from collections.abc import Iterator
@@ -234,7 +234,9 @@ def test_a_download_that_is_cut_withdraws_nothing(
     assert here.has(A)
 
 
-def test_a_record_that_arrives_cut_is_read_again(here: SharedStore, there: SharedStore, faults: Faults) -> None:
+def test_a_record_that_arrives_cut_is_read_again(
+    here: SharedStore, there: SharedStore, faults: Faults
+) -> None:
     finish(here)
     here.commit(A, {"label": "work"})
     faults.next("GET", "stage.json", "short", "truncated", "short")
@@ -270,9 +272,7 @@ def test_the_same_seed_draws_the_same_faults() -> None:
     assert all(any(not fault for fault in drawn[0][at : at + 3]) for at in range(48))
 
 
-def test_a_store_that_never_answered_is_given_up_soon(
-    faults: Faults, clock: Clock, tmp_path: Path
-) -> None:
+def test_a_store_that_never_answered_is_given_up_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
     store = on_machine(new_prefix(), tmp_path)
     store.objects.patience = Patience(clock=clock, sleep=clock.sleep)
     faults.down("closed")

@@ -1,4 +1,4 @@
-"""Artifacts that a stranger wrote into a shared store, with right seals: nothing in them runs, none stops a run."""
+"""Artifacts that a stranger sealed rightly: nothing in them runs, none stops a run."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def victim(folder: Path, bert: Path) -> Project:
     return Project(project.folder, project.home, {"SYNTHBENCH_STORE": str(folder / "network")})
 
 
-def run(project: Project) -> Any:  # noqa: ANN401 - what was called
+def run(project: Project) -> Any:
     return project.call("run", "small.yaml", "--variant", "plain", "--output", "out")
 
 
@@ -66,7 +66,9 @@ class Peer:
             change(folder, marker)
             attempt = uuid.uuid4().hex
             shutil.copytree(folder, self.network / "attempts" / identity / attempt)
-            kept = {name: value for name, value in record.items() if name not in (CHECKSUM, "files", "attempt")}
+            kept = {
+                name: value for name, value in record.items() if name not in (CHECKSUM, "files", "attempt")
+            }
             record = {**kept, "attempt": attempt, "files": recorded_files(folder)}
             self.objects.write(key, seal(record).encode())
 
@@ -91,7 +93,7 @@ class OwnModel(BertModel):
 """
 
 
-def _edit(file: Path, **changes: Any) -> None:  # noqa: ANN401
+def _edit(file: Path, **changes: Any) -> None:
     found = json.loads(file.read_text("utf-8")) if file.exists() else {}
     file.write_text(json.dumps({**found, **changes}), encoding="utf-8")
 

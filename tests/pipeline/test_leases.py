@@ -100,7 +100,7 @@ def test_a_held_lease_is_renewed_with_another_content(tmp_path: Path) -> None:
             assert time.monotonic() < end
             time.sleep(0.01)
     assert not list(objects.list(""))
-    while leases._renewer is not None:  # noqa: SLF001 - its thread ends when nothing is held
+    while leases._renewer is not None:
         assert time.monotonic() < end
         time.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""What strangers, file managers and file servers leave in a store: one line at most, and it is passed over."""
+"""What strangers, file managers and file servers leave in a store: one line, and it is passed over."""
 
 import json
 import os
@@ -238,7 +238,9 @@ SPECIAL = [pipe, a_socket, loop, dangling, endless, a_folder]
 
 @pytest.mark.parametrize("make", SPECIAL, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("place", ["stage.json", "name.txt"])
-def test_a_local_file_that_is_none_is_never_opened(store: Store, make: Callable[[Path], None], place: str) -> None:
+def test_a_local_file_that_is_none_is_never_opened(
+    store: Store, make: Callable[[Path], None], place: str
+) -> None:
     carry_out(store, WORK)
     file = store.folder(WORK.identity) / place
     file.unlink()

@@ -77,7 +77,7 @@ def model_folder(artifact: Path) -> Path:
     """Return the model of a train stage, or the one that a select stage chose."""
     if not (artifact / CHOICE_FILE).is_file():
         return artifact
-    identity = read_json(artifact / CHOICE_FILE, Choice)["identity"]
+    identity = str(read_json(artifact / CHOICE_FILE, Choice)["identity"])
     return artifact.parent.parent / identity[:2] / identity
 
 

@@ -86,7 +86,9 @@ class Job:
                     note = locks.enter_context(self.store.lock(stage.identity, str(stage)))
                     if note:
                         self.progress.say(f"taking over {stage}: {note} left it unfinished")
-                shared = {s.identity for s in self.stages if s.identity not in self.again and self._is_there(s)}
+                shared = {
+                    s.identity for s in self.stages if s.identity not in self.again and self._is_there(s)
+                }
                 missing = [stage for stage in self.stages if stage.identity not in shared]
                 try:
                     for identity, is_ours in self._commits(missing):

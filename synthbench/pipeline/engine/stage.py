@@ -65,7 +65,7 @@ class Operation(ABC):
         """Compute the artifact into `work.output`; after a kill, called again with `work.folder` kept."""
 
     def check_artifact(self, folder: Path, stage: "Stage") -> None:  # noqa: B027 - most are read with checks
-        """Look at an artifact of this stage, which a stranger may have written; raises UserError if it is none."""
+        """Look at an artifact, which may be a stranger's; raises UserError if it is not this stage's."""
 
     @property
     def trusted(self) -> tuple[Any, ...]:
