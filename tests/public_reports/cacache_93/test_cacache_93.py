@@ -14,7 +14,9 @@ IDENTITY = "ab" * 32
 
 
 def test_a_file_managers_files_in_every_folder_change_nothing(tmp_path: Path) -> None:
-    shared = SharedStore(PatientObjects(FolderObjects(tmp_path / "network")), tmp_path / "cache", tmp_path, 60)
+    shared = SharedStore(
+        PatientObjects(FolderObjects(tmp_path / "network")), tmp_path / "cache", tmp_path, 60
+    )
     for store, root in ((Store(tmp_path / "store"), tmp_path / "store"), (shared, tmp_path / "network")):
         (store.workspace(IDENTITY) / "output" / "data").write_bytes(b"x")
         assert store.commit(IDENTITY, {"spec": {"kind": "train"}})

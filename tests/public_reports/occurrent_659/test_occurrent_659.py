@@ -1,6 +1,6 @@
 """johanhaleby/occurrent #659: a lease's expiry is judged by another clock than the one that wrote it.
 
-Here nobody's time is compared with another's: who waits measures, by its own clock, for how long nothing changed.
+Here no two clocks are compared: who waits measures, by its own, for how long nothing changed.
 """
 
 import json
