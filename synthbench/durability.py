@@ -6,8 +6,9 @@ import json
 import os
 import stat
 from collections.abc import Callable, Mapping
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 NOT_OFFERED = (errno.EINVAL, errno.ENOTSUP)
 """The errors of file systems that can't sync a folder, as some network ones."""
@@ -21,7 +22,7 @@ class DamagedFileError(Exception):
     """A sealed file is not as it was written; the message says how, and does not name it."""
 
 
-def open_file(file: Path) -> BinaryIO:
+def open_file(file: Path) -> BufferedReader:
     """Open a file for reading; raises OSError for a pipe, a socket or a device, without waiting for it."""
     if not stat.S_ISREG(file.stat().st_mode):  # to open a device may change it
         raise OSError(errno.EINVAL, "is not a regular file", str(file))
@@ -103,7 +104,7 @@ def unseal(
     if len(content) > MOST_BYTES:
         raise DamagedFileError("is too large")
     try:
-        value = json.loads(content)
+        value: dict[str, Any] = json.loads(content)
         written = _checksum({key: each for key, each in value.items() if key != CHECKSUM})
     except (ValueError, RecursionError, AttributeError) as error:
         raise DamagedFileError("is unreadable") from error

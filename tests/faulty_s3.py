@@ -66,9 +66,7 @@ class Faults:
         with self._lock:
             self._scripts.append((method, text, list(kinds)))
 
-    def seeded(
-        self, seed: int, share: float, kinds: Sequence[str] = KINDS, most_in_a_row: int = 3
-    ) -> None:
+    def seeded(self, seed: int, share: float, kinds: Sequence[str] = KINDS, most_in_a_row: int = 3) -> None:
         """Let a share of all requests fail from here on, with faults drawn from `kinds`."""
         with self._lock:
             self._seed, self._share, self._kinds = seed, share, tuple(kinds)
@@ -118,7 +116,9 @@ class Faults:
 
 def _part(path: str) -> str:
     """Return the first part of the key in a path, or of the prefix that is listed."""
-    found = [part for part in ("artifacts", "attempts", "leases", "addresses", "used", "clock") if part in path]
+    found = [
+        part for part in ("artifacts", "attempts", "leases", "addresses", "used", "clock") if part in path
+    ]
     return found[0] if found else "other"
 
 

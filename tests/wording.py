@@ -20,6 +20,7 @@ from synthbench.errors import UserError
 SNAPSHOT = Path(__file__).with_name("wording.json")
 ROOT = Path(__file__).parents[1]
 CHANGING = (
+    (re.compile(r"since (\d{4}-\d\d-\d\d )?\d\d:\d\d"), "since <time>"),
     (re.compile(r"(?:/private)?/tmp/pytest-of-[^/]+/pytest-\d+(?:/popen-gw\d+)?/[^/\s'\":,;)]+"), "<tmp>"),
     (re.compile(re.escape(str(ROOT))), "<root>"),
     (re.compile(r"127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),

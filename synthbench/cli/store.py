@@ -47,10 +47,12 @@ def clean(
     """
     from synthbench.pipeline.engine.cleaning import clean as remove
     from synthbench.pipeline.engine.cleaning import take_inventory
+    from synthbench.pipeline.engine.progress import progress_for_people
     from synthbench.pipeline.engine.store import disk_errors
     from synthbench.pipeline.engine.stores import open_store
 
     store = open_store()
+    store.say = progress_for_people().say
     if not store.exists():
         raise UserError(f"{store}: there is no store; SYNTHBENCH_HOME or SYNTHBENCH_STORE says where it lies")
     with disk_errors(store.root):
@@ -65,6 +67,9 @@ def clean(
                 _print_kinds(inventory)
                 _print_experiments(inventory)
             _print_removable(removable, days, experiments or [])
+        if strays := store.strays():
+            more = f" and {len(strays) - 1:,} more" if len(strays) > 1 else ""
+            print(f"passed over, for it is no artifact: {strays[0]}{more}")
     if not is_whole:
         raise typer.Exit(EXIT_DAMAGED)
 

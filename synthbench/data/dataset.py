@@ -276,7 +276,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise UserError(f"{folder}: not a data set: no {MANIFEST_FILE}")
     try:
         raw = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{file}: damaged, not JSON: {error}") from error
     found = raw.get("schema_version") if isinstance(raw, dict) else None
     if found != SCHEMA_VERSION:
@@ -289,21 +289,37 @@ def read_manifest(folder: Path) -> Manifest:
         raise UserError(f"{file}: not a data set's manifest: {key}: {first['msg']}") from error
 
 
+def check_dataset(folder: Path) -> None:
+    """Look at manifest, columns and sizes of a data set, not at its records; raises UserError as `read`."""
+    manifest = read_manifest(folder)
+    for name, kind, num_rows in (
+        (RECORDS_FILE, manifest.kind, manifest.num_records),
+        (FAILURES_FILE, RecordKind.FAILURE, manifest.num_failures),
+    ):
+        with opened(folder / name) as parquet:
+            _check_table(folder / name, kind, parquet.schema_arrow, (parquet.metadata.num_rows, num_rows))
+
+
 def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
     with opened(file) as parquet:
         table = parquet.read()
+    _check_table(file, kind, table.schema, (table.num_rows, num_rows))
+    return table
+
+
+def _check_table(file: Path, kind: RecordKind, found: "pa.Schema", rows: tuple[int, int]) -> None:
+    """Raise UserError if columns are not the kind's, or the number of rows is not that of the manifest."""
     # Any of the optional columns may be missing.
     names = [
         *schema(kind).names,
-        *(name for name in RECORD_TYPES[kind].optional_fields if name in table.column_names),
+        *(name for name in RECORD_TYPES[kind].optional_fields if name in found.names),
     ]
     whole = schema(kind, with_optional=True)
-    if table.column_names != names or any(field != whole.field(field.name) for field in table.schema):
-        columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+    if found.names != names or any(field != whole.field(field.name) for field in found):
+        columns = ", ".join(f"{field.name} {field.type}" for field in found)
         raise UserError(f"{file}: its columns are not those of {kind} records: {columns}")
-    if table.num_rows != num_rows:
-        raise UserError(f"{file}: holds {table.num_rows} records, {MANIFEST_FILE} says {num_rows}")
-    return table
+    if rows[0] != rows[1]:
+        raise UserError(f"{file}: holds {rows[0]} records, {MANIFEST_FILE} says {rows[1]}")
 
 
 @contextmanager

@@ -7,14 +7,17 @@ encodes or scores, than fp32 is there. A scorer without any model has its name a
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from synthbench.errors import UserError
 from synthbench.models import reference, word_vectors
 from synthbench.models.interfaces import Encoder, ModelKind, PairScorer
 from synthbench.models.loading import Dtype
+from synthbench.models.own_code import why_strange, why_untrusted
 from synthbench.models.precision import Precision, check_precision
 from synthbench.models.pretrained import Pretrained, build_cross_encoder, build_encoder
 from synthbench.models.warm import loaded
@@ -73,7 +76,7 @@ def runs_code(folder: Path) -> bool:
     """Say whether loading the folder runs Python code that comes with its model; not if it is no artifact."""
     if not is_artifact(folder) or _description(folder).get("baseline") is not None:
         return False
-    return base_of(folder).trust_remote_code
+    return _base(folder).trust_remote_code
 
 
 def is_trained(folder: Path) -> bool:
@@ -86,23 +89,31 @@ def model_kind(folder: Path) -> ModelKind:
     return ModelKind(_description(folder)["kind"])
 
 
+def check_artifact(folder: Path, trusted: Collection[Pretrained] = ()) -> None:
+    """Look at what an artifact says of itself; raises UserError if that is wrong, or asks for other code."""
+    if _description(folder).get("baseline") is None:
+        base_of(folder, trusted)
+
+
 def load(
     folder: Path,
     runtime: "Runtime",
     progress: "Progress | None" = None,
     precision: Precision | None = None,
+    trusted: Collection[Pretrained] | None = (),
 ) -> Encoder | PairScorer:
     """Load the model, ready to encode or score, in its own precision or another one.
 
-    What an untrained model lacks (random embeddings, a head) is drawn with seed 0. Raises UserError if the
-    folder is no artifact, its checkpoint is missing, or a pair scorer has more than one output.
+    `trusted` as of `base_of`. What an untrained model lacks (random embeddings, a head) is drawn with seed 0.
+    Raises UserError if the folder is no artifact, its checkpoint is missing, or a pair scorer has more than
+    one output.
     """
     baseline = _description(folder).get("baseline")
     if baseline is not None:
         from synthbench.models.pair_scorer import BASELINES
 
         return BASELINES[baseline]()
-    base = base_of(folder)
+    base = base_of(folder, trusted)
     if precision is not None:
         if base.static and precision != "fp32":
             raise UserError(f"precision {precision}: {folder} is static and computes no products; take fp32")
@@ -135,11 +146,28 @@ def fingerprint(folder: Path) -> dict[str, str]:
     baseline = _description(folder).get("baseline")
     if baseline is not None:
         return {"baseline": baseline}
-    return base_of(folder).fingerprint()
+    return _base(folder).fingerprint()
 
 
-def base_of(folder: Path) -> Pretrained:
-    """Return the model as a base: the checkpoint of the artifact, or the pretrained model that it is."""
+def base_of(folder: Path, trusted: Collection[Pretrained] | None = ()) -> Pretrained:
+    """Return the model as a base: the checkpoint of the artifact, or the pretrained model that it is.
+
+    Of code that comes with it, only that of the `trusted` bases runs; None: the user allowed the folder's.
+    Raises UserError if it asks for other code.
+    """
+    base = _base(folder)
+    checkpoint = folder / CHECKPOINT_FOLDER if _description(folder)["pretrained"] is None else None
+    why = ""
+    if base.trust_remote_code:
+        why = "" if trusted is None else why_untrusted(base, trusted, checkpoint)
+    elif checkpoint is not None:
+        why = why_strange(checkpoint)
+    if why:
+        raise UserError(f"{folder}: {why}")
+    return base
+
+
+def _base(folder: Path) -> Pretrained:
     pretrained = _description(folder)["pretrained"]
     if pretrained is None:
         noted = {key: value for key, value in _description(folder).items() if key in _NOTED}
@@ -147,12 +175,33 @@ def base_of(folder: Path) -> Pretrained:
     return Pretrained.model_validate(pretrained)
 
 
+class _Description(BaseModel):
+    """What model.json may say."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, protected_namespaces=())
+
+    kind: Literal["encoder", "pair_scorer"]
+    pretrained: Pretrained | None = None
+    baseline: str | None = None
+    trust_remote_code: bool = False
+    precision: Precision = "fp32"
+
+
 def _description(folder: Path) -> dict[str, Any]:
     path = folder / DESCRIPTION_FILE
     if not path.is_file():
         raise UserError(f"{folder}: not a model artifact: no {DESCRIPTION_FILE}")
-    description: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return description
+    found = read_json_object(path)
+    try:
+        described = _Description.model_validate(found)
+    except ValidationError as error:
+        key = ".".join(str(part) for part in error.errors()[0]["loc"])
+        raise UserError(f"{path}: not a model's description: {key}: {error.errors()[0]['msg']}") from None
+    from synthbench.models.pair_scorer import BASELINES
+
+    if described.baseline is not None and described.baseline not in BASELINES:
+        raise UserError(f"{path}: no baseline is called {described.baseline[:40]!a}")
+    return {"pretrained": None, **found}
 
 
 def _describe(folder: Path, kind: ModelKind, base: Pretrained | None, **noted: bool | str) -> None:
@@ -175,7 +224,8 @@ def open_model(
 ) -> Encoder | PairScorer:
     """Load a reference (see `reference.resolve`) or a model artifact, ready to encode or score.
 
-    `precision` None: an artifact's own, fp32 of a reference.
+    `precision` None: an artifact's own, fp32 of a reference. Code of an artifact's own runs: callers have
+    asked the user (`check_code_of`).
 
     A checkpoint is a pair scorer if it was saved as a CrossEncoder, or has a classification head and was not
     saved by sentence-transformers at all; everything else is an encoder.
@@ -183,7 +233,7 @@ def open_model(
     Raises UserError if there is no such model, or it classifies instead of giving one score.
     """
     if is_artifact(Path(model)):
-        return load(Path(model), runtime, progress, precision)
+        return load(Path(model), runtime, progress, precision, trusted=None)
     kind = ModelKind.ENCODER
     if not word_vectors.is_named(model):
         kind = checkpoint_kind(Path(reference.resolve(model, revision)))

@@ -45,7 +45,7 @@ from synthbench.reporting.files import (
 )
 from synthbench.reporting.results import ExperimentResult, RunResult
 from synthbench.runtime import Progress, Runtime
-from synthbench.tracking.live import LiveNames, live_tracking
+from synthbench.tracking.live import LiveNames, import_tracking, live_tracking
 from synthbench.tracking.mlflow_tracker import MlflowTracker
 from synthbench.tracking.redaction import redacted
 
@@ -89,6 +89,7 @@ def compute(
     plan = make_plan(experiment)
     make_store_folder()
     store = open_store()
+    store.say = progress.say
     store.prepare()
     progress.say("checking report folder and tracking")
     folder = report_folder(output, experiment.name, invocation.overrides)
@@ -98,7 +99,9 @@ def compute(
     if experiment.precisions and any(status.is_to_run for status in statuses(plan, store)):
         check_precisions(experiment, may_open_gpu=False)
     runtime = _runtime(experiment, jobs)
-    monitor = RunMonitor(lambda stages: estimator_for(stages, runtime, Known(store)), jobs)
+    monitor = RunMonitor(
+        lambda stages: estimator_for(stages, runtime, Known(store)), jobs, before=import_tracking
+    )
     in_progress = store.run_in_progress(f"experiment {experiment.name}", plan.stages)
     llm_servers = llms_on_demand(progress)
     say = None if isinstance(progress, PlainProgress) else progress.say

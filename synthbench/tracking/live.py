@@ -102,6 +102,19 @@ def delete_live_runs(client: "MlflowClient", experiment_id: str, request: str, h
             client.delete_run(run.info.run_id)
 
 
+def import_tracking() -> None:
+    """Import what the thread of `live_tracking` needs, here and now.
+
+    Two threads that import at once see each other's half: MLflow brings polars and pandas, for which
+    scikit-learn and others look in `sys.modules` whenever they are given data.
+    """
+    import mlflow.entities
+    import mlflow.tracking
+    from mlflow.store.tracking import sqlalchemy_store
+
+    assert sqlalchemy_store, mlflow.entities
+
+
 @dataclass(frozen=True)
 class LiveNames:
     """What live runs are known by: their MLflow experiment, the result's title, and its request."""

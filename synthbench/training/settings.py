@@ -1,6 +1,7 @@
 """The settings that all trainers share."""
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -136,11 +137,14 @@ class TrainingSettings(Trainer):
         """Return why it can't start from a trained model, "" if it can."""
         return ""
 
-    def starting_from(self, artifact: Path) -> Self:
-        """Return the same training with the trained model of an artifact as its base."""
+    def starting_from(self, artifact: Path, trusted: Collection[Pretrained] = ()) -> Self:
+        """Return the same training with the trained model of an artifact as its base.
+
+        Of code that comes with it, only that of the `trusted` bases runs.
+        """
         from synthbench.models.artifact import base_of
 
-        return self.model_copy(update={"base": base_of(artifact)})
+        return self.model_copy(update={"base": base_of(artifact, trusted)})
 
     def revisions(self) -> dict[str, str]:
         """Return the content hash or commit of the base."""

@@ -57,7 +57,11 @@ def test_with_the_flag_it_runs_and_a_trained_model_keeps_it(own: Path, tmp_path:
     model = build_encoder(Pretrained(model=str(own), trust_remote_code=True), 0, "cpu")
     assert type(model[0].auto_model).__name__ == "OwnModel"
     save_model(model, tmp_path)
-    again = load(tmp_path, Runtime(device="cpu"))
+    with refused(str(tmp_path), "the experiment allows none"):
+        load(tmp_path, Runtime(device="cpu"))
+    again = load(
+        tmp_path, Runtime(device="cpu"), trusted=[Pretrained(model=str(own), trust_remote_code=True)]
+    )
     assert isinstance(again, LengthBatchedEncoder)
     np.testing.assert_allclose(again.encode(SENTENCES), model.encode(SENTENCES), atol=1e-5)
 
@@ -129,7 +133,7 @@ def test_the_table_names_the_model_and_the_row(project: Project, own: Path) -> N
     called = project.call(
         "run", "small.yaml", "--variant", "own-code", "--seeds", "0", "--allow-code", "--output", "out"
     )
-    assert (called.code, called.errors) == (0, [])
+    assert (called.code, called.errors) == (0, []), called.err
     assert f"runs code: that comes with the model {own}" in called.out + called.err
     (table,) = (project.folder / "out").glob("*/*/table.md")
     assert f"Runs code that comes with the model {own}: own-code." in table.read_text(encoding="utf-8")

@@ -93,7 +93,7 @@ def test_a_stage_that_waits_again_or_is_left_out_is_counted_rightly() -> None:
     found = monitor(stages, Clock(), t=10.0)
     found.started(stages[:1])
     found.ended(stages[:1], [], 0.0)
-    found.put_back(stages[:1])
+    found.put_back(stages[:1], "process 7 on a machine")
     assert (found.counts, found.left.seconds) == ((0, 2), 20.0)
     found.left_out([stages[1].identity])
     assert (found.counts, found.left.seconds) == ((1, 2), 10.0)

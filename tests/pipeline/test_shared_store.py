@@ -267,9 +267,10 @@ def test_clean_keeps_what_any_machine_uses(here: SharedStore, there: SharedStore
     assert not list(there.objects.list(""))
 
 
-def test_clean_waits_for_no_run_on_another_machine_and_removes_nothing_then(
-    here: SharedStore, there: SharedStore
+def test_clean_removes_nothing_while_a_run_on_another_machine_shows_that_it_lives(
+    name: str, tmp_path: Path
 ) -> None:
+    here, there = (on_machine(name, tmp_path / place, 0.6) for place in ("here", "there"))
     commit(here, A)
     with here.run_in_progress("experiment study", [A]), refused("works there; nothing was removed"):
         clean(there, 0)

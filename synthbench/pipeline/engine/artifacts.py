@@ -1,15 +1,20 @@
 """The files in artifacts, and reading them for results: each file is hashed before its first use."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset, read_manifest
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from synthbench.data.dataset import MANIFEST_FILE, Manifest, SyntheticDataset, check_dataset, read_manifest
+from synthbench.durability import open_file
 from synthbench.errors import UserError
 from synthbench.pipeline.engine.stage import Stage
-from synthbench.pipeline.engine.store import Store
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
 from synthbench.pipeline.engine.workspace import Workspace
+from synthbench.user_files import MOST_BYTES_OF_JSON
 
 DATASET_FOLDER = "dataset"
 CHOICE_FILE = "choice.json"
@@ -20,9 +25,35 @@ def write_json(file: Path, value: Any) -> None:  # noqa: ANN401
     file.write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_json(file: Path) -> Any:  # noqa: ANN401
-    """Read a JSON file of an artifact."""
-    return json.loads(file.read_text(encoding="utf-8"))
+class Choice(BaseModel):
+    """What a select stage chose among its inputs, which it names as its inputs are named."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    winner: str
+    identity: str = Field(pattern=r"^[0-9a-f]{64}$")
+    chosen: dict[str, Any]
+    scores: list[float]
+
+
+class DifferentFileError(Exception):
+    """A file of an artifact is not what such a stage writes; the message says how, and does not name it."""
+
+
+def read_json(file: Path, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
+    """Read a JSON file of an artifact, as it is; raises DifferentFileError if it is of another shape."""
+    try:
+        with open_file(file) as stream:
+            found = json.loads(stream.read(MOST_BYTES_OF_JSON))
+        if shape is not None:
+            shape.model_validate(found)
+        return found
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise DifferentFileError(f"is not what such a stage writes: {key or 'it'}: {first['msg']}") from None
+    except (OSError, ValueError, RecursionError):
+        raise DifferentFileError("is not JSON") from None
 
 
 def read_dataset(artifact: Path) -> SyntheticDataset:
@@ -46,7 +77,7 @@ def model_folder(artifact: Path) -> Path:
     """Return the model of a train stage, or the one that a select stage chose."""
     if not (artifact / CHOICE_FILE).is_file():
         return artifact
-    identity = str(read_json(artifact / CHOICE_FILE)["identity"])
+    identity = str(read_json(artifact / CHOICE_FILE, Choice)["identity"])
     return artifact.parent.parent / identity[:2] / identity
 
 
@@ -57,8 +88,30 @@ def fetch(store: Store, identity: str) -> Path:
     """
     artifact = store.fetch(identity)
     if (artifact / CHOICE_FILE).is_file():
-        store.fetch(str(read_json(artifact / CHOICE_FILE)["identity"]))
+        with damage_of(identity, CHOICE_FILE):
+            store.fetch(read_json(artifact / CHOICE_FILE, Choice)["identity"])
     return artifact
+
+
+def fetch_checked(store: Store, stage: Stage) -> Path:
+    """Do as `fetch`, and look at what is in the artifact: its checksums may be a stranger's, too."""
+    artifact = fetch(store, stage.identity)
+    try:
+        if (artifact / DATASET_FOLDER).is_dir():
+            check_dataset(artifact / DATASET_FOLDER)
+        stage.operation.check_artifact(artifact, stage)
+    except UserError as error:
+        raise ArtifactDamagedError(stage.identity, error.messages[0]) from error
+    return artifact
+
+
+@contextmanager
+def damage_of(identity: str, name: str) -> Iterator[None]:
+    """Turn a file's other shape into the artifact's damage."""
+    try:
+        yield
+    except DifferentFileError as fault:
+        raise ArtifactDamagedError(identity, f"{name} {fault}") from fault
 
 
 class Artifacts:
@@ -100,10 +153,11 @@ class Artifacts:
             self._whole.add((identity, name))
         return self._store.fetch_file(identity, name)
 
-    def json(self, identity: str, name: str) -> Any:  # noqa: ANN401
-        """Return the content of a JSON file, None if there is no such file."""
+    def json(self, identity: str, name: str, shape: type[BaseModel] | None = None) -> Any:  # noqa: ANN401
+        """Return the content of a JSON file of this shape, None if there is no such file."""
         file = self.file(identity, name)
-        return None if file is None else json.loads(file.read_text(encoding="utf-8"))
+        with damage_of(identity, name):
+            return None if file is None else read_json(file, shape)
 
     def has_dataset(self, identity: str) -> bool:
         """Tell whether the artifact exists and holds a data set."""
@@ -129,8 +183,13 @@ class Artifacts:
 
     def chosen_input(self, stage: Stage) -> Stage | None:
         """Return the input that a finished select stage chose, None for stages of other kinds."""
-        choice = self.json(stage.identity, CHOICE_FILE)
-        return None if choice is None else stage.inputs[str(choice["winner"])]
+        choice = self.json(stage.identity, CHOICE_FILE, Choice)
+        if choice is None:
+            return None
+        winner = stage.inputs.get(choice["winner"])
+        if winner is None or winner.identity != choice["identity"]:
+            raise ArtifactDamagedError(stage.identity, f"{CHOICE_FILE} chose what is no candidate")
+        return winner
 
     def _gone(self, identity: str) -> UserError:
         return UserError(f"{self.path_in_home(identity, DATASET_FOLDER)}: no longer in the store")

@@ -58,7 +58,9 @@ class Attempts:
 
     def upload(self, identity: str, attempt: str, output: Path, names: Iterable[str]) -> None:
         """Write files of an output as those of an attempt; files that are there already are written again."""
-        for _ in at_once(lambda name: self.objects.upload(key(identity, attempt, name), output / name), names):
+        for _ in at_once(
+            lambda name: self.objects.upload(key(identity, attempt, name), output / name), names
+        ):
             pass
 
     def delete(self, identity: str, attempt: str) -> None:
@@ -73,7 +75,7 @@ class Attempts:
         """Bring a recorded file to this machine; return what is wrong with it, "" if nothing is."""
         recorded = record["files"].get(name)
         if recorded is None:
-            return f"{of[2]} is missing"
+            return f"{name} is missing"
         file.parent.mkdir(parents=True, exist_ok=True)
         new = file.with_name(f".{uuid.uuid4().hex}")
         try:

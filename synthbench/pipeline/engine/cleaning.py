@@ -100,6 +100,7 @@ def clean(store: Store, days: float, experiments: Collection[str] = ()) -> list[
         for name in experiments:
             store.forget_addresses(name)
         remove_orphans(store)
+        store.remove_empty()
     store.empty_rubbish()
     return removable
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.endpoint import Account, ChatModel
 from synthbench.models.warm import keep_models
-from synthbench.pipeline.engine.artifacts import fetch
+from synthbench.pipeline.engine.artifacts import fetch_checked
 from synthbench.pipeline.engine.devices import VISIBLE, Devices, Lease, with_leased
 from synthbench.pipeline.engine.local_locks import StageBusyError
 from synthbench.pipeline.engine.progress import PlainProgress, about
@@ -86,7 +86,9 @@ class Job:
                     note = locks.enter_context(self.store.lock(stage.identity, str(stage)))
                     if note:
                         self.progress.say(f"taking over {stage}: {note} left it unfinished")
-                shared = {s.identity for s in self.stages if s.identity not in self.again and self._is_there(s)}
+                shared = {
+                    s.identity for s in self.stages if s.identity not in self.again and self._is_there(s)
+                }
                 missing = [stage for stage in self.stages if stage.identity not in shared]
                 try:
                     for identity, is_ours in self._commits(missing):
@@ -150,7 +152,7 @@ class Job:
         members = [
             GroupMember(
                 stage.operation,
-                {name: fetch(self.store, source.identity) for name, source in stage.reads.items()},
+                {name: fetch_checked(self.store, source) for name, source in stage.reads.items()},
                 self._workspace(stage),
             )
             for stage in stages
@@ -179,7 +181,7 @@ class Job:
             account = Account(self.experiment, stage.paid_by or stage.identity)
             chat = ChatAccess(self.llm, self.store.answers, account)
         progress = about(self.progress, str(stage))
-        work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat)
+        work = Workspace(self.store.workspace(stage.identity), self.runtime, progress, chat, stage.trusted)
         num_damaged = work.journal.repair()
         if num_damaged:
             self.progress.say(

@@ -132,14 +132,17 @@ class Leases:
 
         Watches leases for as long as one lives at most; `say` hears whom it watches.
         """
-        began, first = self.watch.clock(), {}
+        began = self.watch.clock()
+        first: dict[str, bytes] = {}
         while found := {e.key: e for e in self._entries() if not e.key.startswith(f"{FOLDER}{but}/")}:
             contents = {key: self._content(key) for key in found}
             live = [key for key, entry in found.items() if self._is_live(entry, contents[key])]
             if not live:
                 return ""
             first = first or contents
-            alive = [key for key in live if self._lives_here(contents[key]) or contents[key] != first.get(key)]
+            alive = [
+                key for key in live if self._lives_here(contents[key]) or contents[key] != first.get(key)
+            ]
             if alive or self.watch.clock() - began > 2 * self.seconds:
                 return described(contents[(alive or live)[0]])
             if first is contents:

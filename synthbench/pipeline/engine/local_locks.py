@@ -106,7 +106,7 @@ def exclusive_lock(folder: Path, store: object) -> Iterator[None]:
 
 def waiting_for_clean(holder: str) -> str:
     """Return what a run says that waits for a clean-up."""
-    return f"waiting for `clean`: {holder}, removes what no experiment uses"
+    return f"waiting for `clean`: {holder} removes what no experiment uses"
 
 
 def this_process(label: str) -> dict[str, object]:
@@ -138,7 +138,7 @@ def described(holder: bytes) -> str:
 
 
 def _since(began: object) -> str:
-    """Return ", since 14:03", with the date if that is another day; "" if nobody says."""
+    """Return " (since 14:03)", with the date if that is another day; "" if nobody says."""
     if not isinstance(began, int | float):
         return ""
     try:
@@ -146,4 +146,4 @@ def _since(began: object) -> str:
     except (ValueError, OverflowError, OSError):
         return ""
     is_today = moment[:3] == time.localtime()[:3]
-    return time.strftime(", since %H:%M" if is_today else ", since %Y-%m-%d %H:%M", moment)
+    return time.strftime(" (since %H:%M)" if is_today else " (since %Y-%m-%d %H:%M)", moment)

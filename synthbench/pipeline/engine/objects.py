@@ -9,8 +9,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from synthbench.durability import MOST_BYTES, open_file, sync_file, sync_folder
 from synthbench.errors import UserError
@@ -97,8 +97,8 @@ class FolderObjects(Objects):
             try:
                 os.link(new, self._file(key))
             except FileExistsError:
-                # A server may have made the link, and its reply been lost: then the file has two names. Or this
-                # is the second attempt, the first one's reply having been lost with its error.
+                # A server may have made the link, and its reply been lost: then the file has two names. Or
+                # this is a second attempt after such a first one.
                 return new.stat().st_nlink == 2 or self._holds(key, content)
             sync_folder(new.parent)
         return True
@@ -181,7 +181,7 @@ class FolderObjects(Objects):
         return os.path.realpath(file.parent) == os.path.normpath(os.path.realpath(self.root) / folder)
 
     @contextmanager
-    def _opened(self, key: str) -> Iterator[BinaryIO]:
+    def _opened(self, key: str) -> Iterator[BufferedReader]:
         """Open an object for reading; what is no regular file, such as a link or a pipe, is no object."""
         file = self.root / key
         if not self._is_inside(file) or file.is_symlink() or not file.is_file():

@@ -30,7 +30,9 @@ class Patience:
 class PatientObjects(Objects):
     """Other objects, asked again while they are unavailable. `say` tells people once per outage."""
 
-    def __init__(self, inner: Objects, patience: Patience | None = None, *, has_answered: bool = False) -> None:
+    def __init__(
+        self, inner: Objects, patience: Patience | None = None, *, has_answered: bool = False
+    ) -> None:
         self.inner = inner
         self.patience = patience or Patience()
         self.say: Callable[[str], None] = lambda _: None
@@ -126,5 +128,5 @@ class _Outage:
         self.pause = min(2 * self.pause, LONGEST_PAUSE)
 
 
-def _patient(inner: Objects, patience: Patience, has_answered: bool) -> PatientObjects:  # noqa: FBT001 - for pickle
+def _patient(inner: Objects, patience: Patience, has_answered: bool) -> PatientObjects:
     return PatientObjects(inner, patience, has_answered=has_answered)

@@ -105,7 +105,12 @@ def _statuses(plan: Plan, store: Store) -> list[StageStatus]:
             states[identity] = ("unknown", "whether they are cached: what they depend on is not at hand")
             continue
         states[identity] = _state(stage, store, previous)
-        winner = Artifacts(store).chosen_input(stage) if states[identity][0] == "cached" else None
+        winner = None
+        if states[identity][0] == "cached":
+            try:
+                winner = Artifacts(store).chosen_input(stage)
+            except ArtifactDamagedError as damage:
+                states[identity] = ("damaged", str(damage))
         if winner is not None and states[winner.identity][0] != "cached":
             states[identity] = ("to run", "the model that it chose is gone")
     needed = _needed(plan, {identity for identity, (state, _) in states.items() if state != "cached"})

@@ -127,15 +127,20 @@ class RunMonitor:
     estimator_for: Callable[[Collection[Stage]], Estimator] | None = None
     num_processes: int = 1
     clock: Callable[[], float] = time.monotonic
+    before: Callable[[], None] = lambda: None
+    """Called before the first stage, in the thread that runs stages."""
     _total: int = 0
     _estimator: Estimator | None = None
     _waiting: dict[str, Stage] = field(default_factory=dict)
     _running: dict[str, tuple[Sequence[Stage], float]] = field(default_factory=dict)
     _missing: set[str] | None = None
+    _busy: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, needed: Collection[Stage]) -> None:
         """Note which stages are to be computed."""
+        if needed:
+            self.before()
         estimator = self.estimator_for(needed) if self.estimator_for is not None else None
         with self._lock:
             self._estimator = estimator
@@ -156,16 +161,18 @@ class RunMonitor:
         """Note that stages ended, computed here or (`shared`) elsewhere, and learn how long they took."""
         with self._lock:
             self._running.pop(stages[0].identity, None)
+            self._busy.pop(stages[0].identity, None)
             if self._missing is not None:
                 self._missing.difference_update(executed, shared)
             for stage in stages:
                 if stage.identity in executed and self._estimator is not None:
                     self._estimator.learn(stage, seconds / len(executed))
 
-    def put_back(self, stages: Iterable[Stage]) -> None:
-        """Note that stages wait again."""
+    def put_back(self, stages: Sequence[Stage], holder: str) -> None:
+        """Note that stages wait again, for another process that computes them."""
         with self._lock:
             self._waiting |= {stage.identity: stage for stage in stages}
+            self._busy[stages[0].identity] = f"{titled(stages)}: {holder}"
 
     def left_out(self, identities: Iterable[str]) -> None:
         """Note that stages won't be computed."""
@@ -192,6 +199,12 @@ class RunMonitor:
         with self._lock:
             running = list(self._running.values())
         return "; ".join(f"{titled(stages)}, {self.clock() - since:.0f} s" for stages, since in running)
+
+    @property
+    def waits(self) -> str:
+        """The stages that other processes compute, with these."""
+        with self._lock:
+            return "; ".join(self._busy.values())
 
     @property
     def left(self) -> TimeLeft:
@@ -223,8 +236,9 @@ class RunMonitor:
     def __str__(self) -> str:
         """Where the run is, in one line."""
         done, total = self.counts
-        now = self.now
-        return f"{done:,} of {total:,} stages, {self.left}" + (f"; now: {now}" if now else "")
+        now, waits = self.now, self.waits
+        more = (f"; now: {now}" if now else "") + (f"; waiting for {waits}" if waits and not now else "")
+        return f"{done:,} of {total:,} stages, {self.left}{more}"
 
 
 def titled(stages: Sequence[Stage]) -> str:

@@ -1,4 +1,4 @@
-"""What a store's names and records may be. Whatever is read from a store may have been written by a stranger."""
+"""What a store's names and records may be: whatever is read from a store may be a stranger's."""
 
 import math
 import re
@@ -50,7 +50,7 @@ def fault_of(record: Mapping[str, Any], *, is_shared: bool = False) -> str:
         return "is unreadable"
     for name in files:
         if fault := _fault_of_name(name):
-            return f"names a file {ascii(name[:60])}, which {fault}"
+            return f"names a file {name[:60]!a}, which {fault}"
     if clash := _clash(files):
         return f"names {clash} as a file and as a folder"
     return next((f"has a wrong '{key}'" for key, fits in _FIELDS.items() if not fits(record.get(key))), "")
@@ -103,10 +103,9 @@ def _is_text(value: object) -> bool:
 
 
 def _is_duration(value: object) -> bool:
-    if value is None:
-        return True
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and value >= 0  # type: ignore[operator]
+    if not isinstance(value, int | float):
+        return value is None
+    return not isinstance(value, bool) and math.isfinite(value) and value >= 0
 
 
 def _is_spec(value: object) -> bool:

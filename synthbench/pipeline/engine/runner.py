@@ -11,7 +11,7 @@ from synthbench.config.llm import NamedLLM
 from synthbench.errors import UserError, did_you_mean
 from synthbench.llm.endpoint import ChatModel
 from synthbench.llm.endpoint_check import check_endpoint
-from synthbench.pipeline.engine.artifacts import Artifacts, fetch
+from synthbench.pipeline.engine.artifacts import Artifacts, fetch, fetch_checked
 from synthbench.pipeline.engine.jobs import Job, Outcome
 from synthbench.pipeline.engine.local_locks import StageBusyError
 from synthbench.pipeline.engine.plan import Plan
@@ -198,6 +198,10 @@ class Runner:
         if not self.store.has(stage.identity):
             return False
         self.store.check(stage.identity, thorough=thorough)
+        if thorough:
+            fetch_checked(self.store, stage)
+        else:
+            Artifacts(self.store).chosen_input(stage)
         return True
 
     def _is_whole_after_all(self, stage: Stage, damage: ArtifactDamagedError, *, thorough: bool) -> bool:
@@ -314,7 +318,7 @@ class Runner:
 
     def _put_back(self, job: Job, outcome: Outcome, schedule: Schedule, said: set[str]) -> None:
         """Try a locked group again later, after everything else that is ready."""
-        self.monitor.put_back(job.stages)
+        self.monitor.put_back(job.stages, outcome.busy)
         schedule.put_back(job.stages)
         for stage in job.stages:
             if stage.identity not in said:

@@ -273,7 +273,7 @@ class SharedStore(Store):
         try:
             with self._leases.hold(CLEANING, "clean"):
                 if holder := self._leases.awaited(but=CLEANING, say=self.say):
-                    raise UserError(f"{self}: {holder}, works there; nothing was removed")
+                    raise UserError(f"{self}: {holder} works there; nothing was removed")
                 self._leases.remove_dead_runs()
                 yield
         except StageBusyError:

@@ -66,6 +66,14 @@ class Operation(ABC):
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Compute the artifact into `work.output`; after a kill, called again with `work.folder` kept."""
 
+    def check_artifact(self, folder: Path, stage: "Stage") -> None:  # noqa: B027 - most are read with checks
+        """Look at an artifact, which may be a stranger's; raises UserError if it is not this stage's."""
+
+    @property
+    def trusted(self) -> tuple[Any, ...]:
+        """The models whose own code the experiment lets run."""
+        return ()
+
     def group(self, inputs: Mapping[str, "Stage"]) -> str:
         """Return a key: stages of equal key run together; "" runs alone."""
         return ""
@@ -115,6 +123,12 @@ class Stage:
     def reads(self) -> Mapping[str, "Stage"]:
         """The stages whose artifacts `run` reads, by name: the inputs and the shards."""
         return {**self.inputs, **{f"{SHARD}{number}": shard for number, shard in enumerate(self.shards)}}
+
+    @cached_property
+    def trusted(self) -> tuple[Any, ...]:
+        """The models whose own code the experiment lets run in this stage: its own, and its inputs'."""
+        found = (model for stage in ancestors([self]) for model in stage.operation.trusted)
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def spec(self) -> dict[str, Any]:

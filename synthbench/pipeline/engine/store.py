@@ -112,7 +112,9 @@ class Store:
         """Return what lies among the artifacts and is none, such as a file manager's files."""
         artifacts = self.root / "artifacts"
         first = [path for path in artifacts.glob("*") if len(path.name) != 2 or not path.is_dir()]
-        second = [path for path in artifacts.glob("*/*") if path.parent not in first and not self._is_own(path)]
+        second = [
+            path for path in artifacts.glob("*/*") if path.parent not in first and not self._is_own(path)
+        ]
         return sorted(path.relative_to(self.root).as_posix() for path in (*first, *second))
 
     def info(self, identity: str) -> dict[str, Any] | None:
@@ -306,6 +308,15 @@ class Store:
         if holding.kind != DISCARDED:
             self.set_aside(holding.folder)
 
+    def remove_empty(self) -> None:
+        """Remove folders that killed runs left empty; only while the store is held exclusively."""
+        partial = self.root / "partial"
+        for folder in partial.glob("*"):
+            if folder.is_dir() and not any(path.is_file() for path in folder.rglob("*")):
+                shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            partial.rmdir()
+
     def empty_rubbish(self) -> None:
         """Delete what was set aside."""
         for grave in (self.root / "discarded").glob("*"):
@@ -358,7 +369,7 @@ def recorded_files(output: Path) -> dict[str, dict[str, Any]]:
 
 
 def as_addresses(found: object) -> dict[str, str]:
-    """Return what was recorded of an experiment's last run; raises DamagedFileError if it is something else."""
+    """Return what was recorded of an experiment's last run; raises DamagedFileError."""
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
         raise DamagedFileError("is unreadable")
     return found

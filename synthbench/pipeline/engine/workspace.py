@@ -35,6 +35,8 @@ class Workspace:
     runtime: Runtime
     progress: Progress
     llm: ChatAccess | None = None
+    trusted: tuple[Any, ...] = ()
+    """The models whose own code the experiment lets run in the stage."""
 
     @property
     def output(self) -> Path:

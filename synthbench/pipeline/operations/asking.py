@@ -230,7 +230,8 @@ class Context:
         from synthbench.models.artifact import load
 
         use_threads(self.runtime)
-        return load(model_folder(self.inputs[NEED + need]), self.runtime, self.progress)
+        folder = model_folder(self.inputs[NEED + need])
+        return load(folder, self.runtime, self.progress, trusted=self.work.trusted)
 
 
 def from_entry(row: Mapping[str, Any]) -> Record:

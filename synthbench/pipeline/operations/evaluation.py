@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic import BaseModel, ConfigDict
+
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
 from synthbench.models.interfaces import Encoder, PairScorer, of_passages, of_queries
@@ -21,6 +23,19 @@ if TYPE_CHECKING:
     from synthbench.models.encoder import KeptVectors
 
 SCORES_FILE = "scores.json"
+
+
+class Scores(BaseModel):
+    """What scores.json says."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    main_score: str
+    scores: dict[str, float]
+    num_items: int
+    num_dropped: int = 0
+
+
 ITEMS_FILE = "items.parquet"
 
 
@@ -61,7 +76,8 @@ class Evaluate(PluginOperation[Evaluator]):
 
         first = others[0]
         use_threads(first.work.runtime)
-        model = load(model_folder(first.inputs["model"]), first.work.runtime, first.work.progress)
+        work = first.work
+        model = load(model_folder(first.inputs["model"]), work.runtime, work.progress, trusted=work.trusted)
         tasks = [read_dataset(member.inputs["task"]) for member in others]
         scorer: PairScorer
         if isinstance(model, Encoder):

@@ -6,18 +6,25 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import BaseModel, Field
+
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.errors import UserError
+from synthbench.models.artifact import check_artifact
 from synthbench.models.interfaces import PairScorer
+from synthbench.models.own_code import with_own_code
+from synthbench.models.pretrained import Pretrained
 from synthbench.pipeline.engine.artifacts import (
     CHOICE_FILE,
     DATASET_FOLDER,
+    Choice,
+    DifferentFileError,
     model_folder,
     read_dataset,
     read_json,
     write_json,
 )
-from synthbench.pipeline.engine.stage import START, Operation
+from synthbench.pipeline.engine.stage import START, Operation, Stage
 from synthbench.pipeline.engine.workspace import Workspace
 from synthbench.pipeline.operations.joint_training import train_together
 from synthbench.pipeline.operations.own_prompts import OwnPrompts, noted
@@ -30,6 +37,17 @@ from synthbench.training.settings import TrainingSettings
 SUMMARY_FILE = "training.json"
 PAUSED = "paused"
 DATA = "data:"
+
+
+class Summary(BaseModel):
+    """What training.json says."""
+
+    seed: int
+    num_steps: int = 0
+    num_records: int = 0
+    best_step: int | None = None
+    dev_score: float | None = None
+    history: list[tuple[int, str, float]] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -82,6 +100,16 @@ class Train(PluginOperation[Trainer]):
         """The revision of the base model."""
         return self.plugin.revisions()
 
+    @property
+    def trusted(self) -> tuple[Pretrained, ...]:
+        """The models whose own code the experiment lets run."""
+        return tuple(with_own_code(self.plugin))
+
+    def check_artifact(self, folder: Path, stage: Stage) -> None:
+        """Look at the model and the summary."""
+        check_artifact(folder, stage.trusted)
+        _summary_of(folder)
+
     def check(self, inputs: Mapping[str, Path]) -> None:
         """Require that checkpoints can be scored on each dev source."""
         if self.evaluator is not None:
@@ -107,7 +135,7 @@ class Train(PluginOperation[Trainer]):
         dev = [*_datasets(inputs, "dev:"), *map(dev_split, _datasets(inputs, "dev-part:"), self.dev_parts)]
         paused = model_folder(inputs[PAUSED]) if PAUSED in inputs else None
         context = TrainingContext(
-            seed=self.seed if paused is None else int(read_json(paused / SUMMARY_FILE)["seed"]),
+            seed=self.seed if paused is None else _summary_of(paused)["seed"],
             checkpoints=work.checkpoints,
             output=output,
             runtime=work.runtime,
@@ -121,9 +149,20 @@ class Train(PluginOperation[Trainer]):
         trainer = self.plugin
         if START in inputs:
             assert isinstance(trainer, TrainingSettings), "loading the file has checked it"
-            trainer = trainer.starting_from(model_folder(inputs[START]))
+            trainer = trainer.starting_from(model_folder(inputs[START]), work.trusted)
         summary = returned(trainer.train(data, context), TrainingSummary, self.name, "train")
         write_json(output / SUMMARY_FILE, {**asdict(summary), "seed": context.seed})
+
+
+def _summary_of(artifact: Path) -> Mapping[str, Any]:
+    """Return what a training says of itself; raises UserError if a stranger wrote something else."""
+    if not (artifact / SUMMARY_FILE).is_file():
+        raise UserError(f"{artifact}: has no {SUMMARY_FILE}")
+    try:
+        summary: Mapping[str, Any] = read_json(artifact / SUMMARY_FILE, Summary)
+    except DifferentFileError as fault:
+        raise UserError(f"{artifact / SUMMARY_FILE} {fault}") from fault
+    return summary
 
 
 def _named(inputs: Mapping[str, Path], prefix: str) -> Iterator[tuple[str, Path]]:
@@ -157,11 +196,21 @@ class Select(Operation):
         """Return the values that each candidate stands for."""
         return {"candidates": [dict(chosen) for chosen in self.candidates]}
 
+    def check_artifact(self, folder: Path, stage: Stage) -> None:
+        """Require that an input was chosen."""
+        try:
+            choice = read_json(folder / CHOICE_FILE, Choice)
+        except DifferentFileError as fault:
+            raise UserError(f"{folder / CHOICE_FILE} {fault}") from fault
+        winner = stage.inputs.get(choice["winner"])
+        if winner is None or winner.identity != choice["identity"]:
+            raise UserError(f"{folder / CHOICE_FILE} chose what is no candidate")
+
     def run(self, inputs: Mapping[str, Path], work: Workspace) -> None:
         """Compare the dev scores and name the winner."""
         scores = []
         for name, folder in inputs.items():
-            score = read_json(folder / SUMMARY_FILE)["dev_score"]
+            score = _summary_of(folder).get("dev_score")
             if score is None:
                 raise UserError(f"{name} has no dev score to be selected by; give its trainer a selection")
             scores.append(float(score))

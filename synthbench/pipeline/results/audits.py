@@ -2,11 +2,14 @@
 
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from synthbench.auditing.sheets import is_blank
 from synthbench.data.exchange import replacing
 from synthbench.patterns import linear_pattern
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
+from synthbench.pipeline.engine.store import ArtifactDamagedError
 from synthbench.pipeline.operations.auditing import AUDIT_FILE, SHEET_FILE, AuditLabels
 from synthbench.reporting.results import AuditResult
 
@@ -27,14 +30,18 @@ def audit_results(plan: Plan, artifacts: Artifacts) -> tuple[tuple[AuditResult, 
             if result is None:
                 assert isinstance(stage.operation, AuditLabels)
                 recorded = artifacts.json(stage.identity, AUDIT_FILE)
-                found[stage.identity] = AuditResult(
-                    name=name,
-                    part=stage.operation.plan.part,
-                    rows=(row,),
-                    stage=stage.identity,
-                    published=stage.operation.plan.published,
-                    **recorded,
-                )
+                about = {
+                    "name": name,
+                    "part": stage.operation.plan.part,
+                    "rows": (row,),
+                    "stage": stage.identity,
+                    "published": stage.operation.plan.published,
+                }
+                try:
+                    found[stage.identity] = AuditResult.model_validate({**recorded, **about})
+                except (ValidationError, TypeError):
+                    fault = f"{AUDIT_FILE} is not what such a stage writes"
+                    raise ArtifactDamagedError(stage.identity, fault) from None
             elif row not in result.rows:
                 found[stage.identity] = result.model_copy(update={"rows": (*result.rows, row)})
     return tuple(found.values()), tuple(unfinished)

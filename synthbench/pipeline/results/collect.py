@@ -10,14 +10,14 @@ from synthbench.config.experiment import Experiment
 from synthbench.config.llm import TRAFFIC
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
-from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER, Artifacts
+from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER, Artifacts, Choice
 from synthbench.pipeline.engine.jobs import environment
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.stage import Stage, ancestors
 from synthbench.pipeline.operations.data import ReadSource
-from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate, Scores
 from synthbench.pipeline.operations.own_prompts import notes_on
-from synthbench.pipeline.operations.training import DATA, PAUSED, SUMMARY_FILE, Train
+from synthbench.pipeline.operations.training import DATA, PAUSED, SUMMARY_FILE, Summary, Train
 from synthbench.pipeline.results.audits import audit_results
 from synthbench.pipeline.results.data_checks import with_data_checks
 from synthbench.pipeline.results.item_noise import item_noise
@@ -136,7 +136,7 @@ def _is_finished(run: PlannedRun, artifacts: Artifacts) -> bool:
 
 def _run_result(run: PlannedRun, experiment: Experiment, artifacts: Artifacts) -> RunResult:
     model = trained_model(run, artifacts)
-    summary = (artifacts.json(model.identity, SUMMARY_FILE) if model else None) or {}
+    summary = (artifacts.json(model.identity, SUMMARY_FILE, Summary) if model else None) or {}
     parts = run.data.get(model.identity if model else "", {})
     datasets = _datasets(parts, artifacts, experiment.table.counted_parts, _trained_on(model))
     starts = _starts(model)
@@ -176,7 +176,7 @@ def trained_model(run: PlannedRun, artifacts: Artifacts) -> Stage | None:
 
 
 def _chosen(run: PlannedRun, artifacts: Artifacts) -> dict[str, Any]:
-    choice = None if run.model is None else artifacts.json(run.model.identity, CHOICE_FILE)
+    choice = None if run.model is None else artifacts.json(run.model.identity, CHOICE_FILE, Choice)
     return {} if choice is None else dict(choice["chosen"])
 
 
@@ -235,7 +235,7 @@ def _score_counts(stage: Stage, artifacts: Artifacts) -> tuple[int, ...]:
 
 def task_scores(task: str, stage: Stage, artifacts: Artifacts) -> TaskScores:
     """Return the scores of a finished evaluation; raises ArtifactDamagedError."""
-    recorded = artifacts.json(stage.identity, SCORES_FILE)
+    recorded = artifacts.json(stage.identity, SCORES_FILE, Scores)
     items = artifacts.file(stage.identity, ITEMS_FILE)
     assert isinstance(stage.operation, Evaluate)
     source = _test_source(stage)

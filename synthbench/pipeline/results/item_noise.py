@@ -10,7 +10,7 @@ from synthbench.config.experiment import Variant
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import PlannedRun
 from synthbench.pipeline.engine.result_cache import ResultCache
-from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate
+from synthbench.pipeline.operations.evaluation import ITEMS_FILE, SCORES_FILE, Evaluate, Scores
 from synthbench.plugins import Evaluator
 from synthbench.reporting.statistics.item_noise import Influences, ItemNoise, item_variances
 
@@ -129,7 +129,7 @@ def item_influence(
         return None
     table = pq.read_table(file, use_threads=False)
     items = {name: table.column(name).to_numpy() for name in table.column_names}
-    scores = artifacts.json(identity, SCORES_FILE)["scores"]
+    scores = artifacts.json(identity, SCORES_FILE, Scores)["scores"]
     values = evaluator.influence(items, scores)
     if values is None or len(values) < 2 or "id" not in items or not np.isfinite(values).all():
         return None

@@ -12,7 +12,7 @@ from synthbench.pipeline.operations.asking import AGAINST, NEED
 from synthbench.pipeline.operations.data import ReadSource
 from synthbench.pipeline.operations.generation import SOURCE, Generate
 from synthbench.pipeline.operations.preparation import ApplyStep, Prepare
-from synthbench.pipeline.operations.training import PAUSED, SUMMARY_FILE, Train
+from synthbench.pipeline.operations.training import PAUSED, SUMMARY_FILE, Summary, Train
 from synthbench.reporting.results import Ingredient, Revisions
 
 
@@ -98,8 +98,8 @@ def _result(stage: Stage, artifacts: Artifacts) -> dict[str, Any]:
     if artifacts.has_dataset(stage.identity):
         manifest = artifacts.manifest(stage.identity)
         return {"num_records": manifest.num_records, "content_hash": manifest.content_hash}
-    summary = artifacts.json(stage.identity, SUMMARY_FILE)
-    return {} if summary is None else {"dev_score": summary["dev_score"]}
+    summary = artifacts.json(stage.identity, SUMMARY_FILE, Summary)
+    return {} if summary is None else {"dev_score": summary.get("dev_score")}
 
 
 ROWS_SHOWN = 5

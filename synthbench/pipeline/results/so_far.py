@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from synthbench.pipeline.engine.artifacts import Artifacts
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
 from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
-from synthbench.pipeline.operations.training import SUMMARY_FILE
+from synthbench.pipeline.operations.training import SUMMARY_FILE, Summary
 from synthbench.pipeline.results.collect import task_scores, trained_model
 from synthbench.reporting.results import RunResult
 from synthbench.training.checkpoints import Checkpoints
@@ -47,5 +47,5 @@ def _curve(run: PlannedRun, store: Store, artifacts: Artifacts, missing: Collect
     if model.identity in missing:
         return Checkpoints(store.checkpoints(model.identity)).curves_so_far()
     trained = trained_model(run, artifacts)
-    summary = (artifacts.json(trained.identity, SUMMARY_FILE) if trained else None) or {}
+    summary = (artifacts.json(trained.identity, SUMMARY_FILE, Summary) if trained else None) or {}
     return tuple((step, name, value) for step, name, value in summary.get("history", ()))

@@ -1,0 +1,104 @@
+"""Which code of models' own may run: that of the bases that an experiment trusts, whatever an artifact says.
+
+An artifact may come from another machine. Its description can ask for code, and its files can hold some; both
+count for nothing unless the same files belong to a base with `trust_remote_code` in the experiment.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from synthbench.durability import file_hash, open_file
+from synthbench.models import reference
+from synthbench.models.pretrained import Pretrained
+
+_OF_LIBRARY = re.compile(r"sentence_transformers(\.[a-z_]+)*\.[A-Z]\w+")
+"""A class of sentence-transformers; the same modules also hold whatever they import, such as pickle."""
+MOST_BYTES = 50_000_000
+"""Tokenizers' settings may list their whole vocabulary."""
+
+
+def with_own_code(settings: Any) -> Iterator[Pretrained]:  # noqa: ANN401 - whatever settings hold
+    """Yield the models in a plug-in's settings whose own code may run."""
+    if isinstance(settings, Pretrained):
+        if settings.trust_remote_code:
+            yield settings
+    elif isinstance(settings, BaseModel):
+        for name in type(settings).model_fields:
+            yield from with_own_code(getattr(settings, name))
+    elif isinstance(settings, Mapping | list | tuple):
+        for inner in settings.values() if isinstance(settings, Mapping) else settings:
+            yield from with_own_code(inner)
+
+
+def why_untrusted(base: Pretrained, trusted: Collection[Pretrained], checkpoint: Path | None) -> str:
+    """Return why the code of an artifact's model may not run, "" if it may.
+
+    `checkpoint` is the artifact's own folder, None if the artifact names a model elsewhere.
+    """
+    if not trusted:
+        return "it asks for Python code of its own to be run, and the experiment allows none"
+    if checkpoint is None:
+        named = {(reference.anywhere(each.model), each.revision) for each in trusted}
+        is_named = (base.model, base.revision) in named
+        return (
+            "" if is_named else f"it asks for the code of {base.model}, which the experiment does not trust"
+        )
+    folders = [Path(reference.resolve(each.model, each.revision)) for each in trusted]
+    known = {pair for folder in folders for pair in _code(folder)}
+    if unknown := sorted(name for name, digest in _code(checkpoint) if (name, digest) not in known):
+        return f"its {unknown[0]} is not that of a base that the experiment trusts"
+    mentioned = {name for folder in folders for name in _mentioned(folder)}
+    if unknown := sorted(set(_mentioned(checkpoint)) - mentioned):
+        return f"it names the code {unknown[0][:80]}, which no base that the experiment trusts names"
+    return ""
+
+
+def why_strange(checkpoint: Path) -> str:
+    """Return why a checkpoint without code of its own can't be loaded as it says, "" if it can."""
+    file = checkpoint / "modules.json"
+    if not file.exists():
+        return ""
+    strange = [name for name in _types(_json(file)) if not _OF_LIBRARY.fullmatch(name)]
+    return f"its modules.json names {strange[0][:80]!a}, which is no module of a model" if strange else ""
+
+
+def _code(folder: Path) -> Iterator[tuple[str, str]]:
+    """Yield name and hash of each Python file."""
+    for file in sorted(folder.rglob("*.py")):
+        yield file.name, file_hash(file)
+
+
+def _mentioned(folder: Path) -> Iterator[str]:
+    """Yield the classes that a model's settings name for loaders to import."""
+    for file in sorted(folder.rglob("*.json")):
+        found = _json(file)
+        if file.name == "modules.json":
+            yield from (name for name in _types(found) if not _OF_LIBRARY.fullmatch(name))
+        elif isinstance(found, dict) and "auto_map" in found:
+            yield from _texts(found["auto_map"])
+
+
+def _json(file: Path) -> object:
+    try:
+        with open_file(file) as stream:
+            return json.loads(stream.read(MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def _types(modules: object) -> Iterator[str]:
+    for module in modules if isinstance(modules, list) else []:
+        yield str(module.get("type")) if isinstance(module, dict) else str(module)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)

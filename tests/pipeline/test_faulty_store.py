@@ -1,0 +1,299 @@
+"""A store whose server fails: what was computed is committed once it is back; others lose nothing."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fake_stages import carry_out, diamond, names, names_of_failed, stage
+from fakes import work_done
+from faulty_s3 import KINDS, Faults, faulty_s3
+from s3 import log_in, make_bucket, s3_server
+from shared_stores import contents, new_prefix, on_machine
+from wording import refused
+
+from synthbench.pipeline.engine import cloud_objects
+from synthbench.pipeline.engine.objects import FolderObjects, UnavailableError
+from synthbench.pipeline.engine.patience import Patience, PatientObjects
+from synthbench.pipeline.engine.shared_store import SharedStore
+from synthbench.pipeline.engine.store import ArtifactDamagedError, Store
+
+A = "a" * 64
+DRAWN = tuple(kind for kind in KINDS if kind != "stalled")
+
+
+@dataclass
+class Clock:
+    """A clock that only sleeping moves."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Faults]:
+    """A server with a bucket, behind a proxy."""
+    with s3_server() as address, faulty_s3(address) as faults:
+        make_bucket(address)
+        yield faults
+
+
+@pytest.fixture
+def faults(server: Faults, monkeypatch: pytest.MonkeyPatch) -> Iterator[Faults]:
+    """What goes wrong on the way to the server; nothing at first."""
+    log_in(monkeypatch, server.address)
+    monkeypatch.setattr(cloud_objects, "RETRIES", 0)
+    server.log.clear()
+    yield server
+    server.up()
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """The clock of both machines' patience."""
+    return Clock()
+
+
+def machine(cache: Path, clock: Clock, said: list[str] | None = None) -> SharedStore:
+    store = on_machine(new_prefix(), cache)
+    store.objects.patience = Patience(clock=clock, sleep=clock.sleep)
+    store.say = (said if said is not None else []).append
+    assert not store.exists()
+    return store
+
+
+@pytest.fixture
+def here(faults: Faults, clock: Clock, tmp_path: Path) -> SharedStore:
+    """The store as this machine sees it, which it has reached once."""
+    return machine(tmp_path / "here", clock)
+
+
+@pytest.fixture
+def there(here: SharedStore, clock: Clock, tmp_path: Path) -> SharedStore:
+    """The store as another machine sees it."""
+    return machine(tmp_path / "there", clock)
+
+
+def finish(store: Store, content: bytes = b"x" * 1000) -> None:
+    (store.workspace(A) / "output" / "data").write_bytes(content)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("method", "path"), [("PUT", "attempts/"), ("PUT", "artifacts/"), ("GET", "artifacts/"), ("", "")]
+)
+def test_a_commit_goes_through_whatever_happens_three_times_on_the_way(
+    here: SharedStore, there: SharedStore, faults: Faults, kind: str, method: str, path: str
+) -> None:
+    finish(here)
+    faults.stall_seconds = 0.01
+    faults.next(method, path, *[kind] * (1 if kind == "short" else 3))
+    assert here.commit(A, {"label": "work"})
+    faults.up()
+    assert (there.fetch(A) / "data").read_bytes() == b"x" * 1000
+    there.verify(A)
+    assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
+
+
+def test_minutes_of_an_outage_cost_nothing_that_was_computed(
+    here: SharedStore, faults: Faults, clock: Clock, work_log: Path
+) -> None:
+    end = clock.now + 540
+
+    def sleep(seconds: float) -> None:
+        clock.now += seconds
+        if clock.now >= end:
+            faults.up()
+
+    here.objects.patience = Patience(clock=clock, sleep=sleep)
+    said: list[str] = []
+    here.say = said.append
+    finish(here)
+    faults.down()
+    assert here.commit(A, {})
+    assert 540 <= clock.now < 600
+    (line,) = said
+    assert "trying again for 10 min" in line
+
+
+def test_what_outlasts_all_patience_is_committed_by_the_next_run(
+    here: SharedStore, there: SharedStore, faults: Faults, work_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three seconds of 503 once threw a training away."""
+    work = stage("work")
+    real = SharedStore.commit
+
+    def commit_in_an_outage(self: SharedStore, identity: str, record: dict[str, object]) -> bool:
+        faults.down()
+        try:
+            return real(self, identity, record)
+        finally:
+            faults.up()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SharedStore, "commit", commit_in_an_outage)
+        report, _ = carry_out(here, work)
+    assert names_of_failed(report) == ["work"]
+    assert "the same command goes on" in report.failure_lines[0]
+    report, said = carry_out(here, work)
+    assert names(report.executed) == ["work"]
+    assert work_done(work_log) == ["work"]
+    assert "committed work work, which a former run had finished" in said
+    assert (there.fetch(work.identity) / "name.txt").read_text() == "work"
+    assert not here.is_begun(work.identity)
+
+
+def test_what_was_finished_and_damaged_since_is_computed_again(here: SharedStore, work_log: Path) -> None:
+    work = stage("work")
+    output = here.workspace(work.identity) / "output"
+    (output / "name.txt").write_text("work")
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(UnavailableError):
+        patch.setattr(SharedStore, "_publish", _unavailable)
+        here.commit(work.identity, {})
+    (output / "name.txt").write_text("WORK")
+    report, _ = carry_out(here, work)
+    assert names(report.executed) == work_done(work_log) == ["work"]
+    assert (here.fetch(work.identity) / "name.txt").read_text() == "work"
+
+
+def _unavailable(*_: object) -> bool:
+    raise UnavailableError("away")
+
+
+def test_a_local_stage_that_could_not_be_renamed_into_place_is_finished_by_the_next_run(
+    store: Store, work_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = stage("work")
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "_publish", _unavailable)
+        assert names_of_failed(carry_out(store, work)[0]) == ["work"]
+    assert names(carry_out(store, work)[0].executed) == work_done(work_log) == ["work"]
+
+
+def test_a_conflict_is_no_commit_of_others_and_deletes_nothing_of_theirs(
+    here: SharedStore, there: SharedStore, faults: Faults
+) -> None:
+    """AWS documents 409 at a conditional put as "retry"."""
+    there.objects.write(f"attempts/{A}/{'b' * 32}/data", b"another machine's upload")
+    finish(here)
+    faults.next("PUT", "artifacts/", "409", "409")
+    assert here.commit(A, {})
+    assert (there.fetch(A) / "data").read_bytes() == b"x" * 1000
+    assert len(list(here.objects.list(f"attempts/{A}/"))) == 2
+
+
+def test_a_conflict_that_another_machine_wins_is_no_commit_of_ours(
+    here: SharedStore, there: SharedStore, faults: Faults
+) -> None:
+    finish(here, b"slow")
+    finish(there, b"fast")
+    assert there.commit(A, {})
+    faults.next("PUT", "artifacts/", "409")
+    assert not here.commit(A, {})
+    assert (here.fetch(A) / "data").read_bytes() == b"fast"
+    assert len(list(here.objects.list(f"attempts/{A}/"))) == 1
+
+
+def test_what_another_machine_committed_first_is_shared_not_executed(
+    here: SharedStore, there: SharedStore, work_log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = stage("work")
+    real = SharedStore.commit
+
+    def second(self: SharedStore, identity: str, record: dict[str, object]) -> bool:
+        (there.workspace(identity) / "output" / "name.txt").write_text("work")
+        assert real(there, identity, record)
+        return real(self, identity, record)
+
+    monkeypatch.setattr(SharedStore, "commit", second)
+    report, _ = carry_out(here, work)
+    assert (names(report.executed), names(report.shared)) == ([], ["work"])
+
+
+def test_discarding_an_unreadable_artifact_deletes_no_attempt(here: SharedStore) -> None:
+    key = f"artifacts/aa/{A}/stage.json"
+    here.objects.write(key, b"{")
+    here.objects.write(f"attempts/{A}/{'b' * 32}/data", b"another machine's upload")
+    here.discard(A)
+    assert [entry.key for entry in here.objects.list("")] == [f"attempts/{A}/{'b' * 32}/data"]
+
+
+def test_a_download_that_is_cut_withdraws_nothing(
+    here: SharedStore, there: SharedStore, faults: Faults
+) -> None:
+    finish(here)
+    here.commit(A, {})
+    faults.next("GET", "attempts/", "short", "truncated", "short")
+    assert (there.fetch(A) / "data").read_bytes() == b"x" * 1000
+    assert here.has(A)
+
+
+def test_a_record_that_arrives_cut_is_read_again(
+    here: SharedStore, there: SharedStore, faults: Faults
+) -> None:
+    finish(here)
+    here.commit(A, {"label": "work"})
+    faults.next("GET", "stage.json", "short", "truncated", "short")
+    assert there.record(A)["label"] == "work"
+    with there.listed():
+        there.check(A)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_drawn_faults_end_in_the_bytes_of_a_local_store(
+    here: SharedStore, there: SharedStore, store: Store, faults: Faults, seed: int
+) -> None:
+    faults.seeded(seed, share=0.35, kinds=DRAWN, most_in_a_row=2)
+    report, _ = carry_out(here, diamond())
+    assert not report.failed
+    report, _ = carry_out(there, stage("more", diamond()))
+    assert names(report.executed) == ["more"]
+    assert sum(faults.counts().values()) - faults.counts()[""] > 20
+    faults.up()
+    carry_out(store, diamond())
+    end = diamond().identity
+    assert contents(there, end) == {f"{end}/name.txt": (store.folder(end) / "name.txt").read_bytes()}
+
+
+def test_the_same_seed_draws_the_same_faults() -> None:
+    drawn = []
+    for _ in range(2):
+        faults = Faults()
+        faults.seeded(5, share=0.5, most_in_a_row=2)
+        drawn.append([faults.decide("PUT", f"/bucket/attempts/{number}") for number in range(50)])
+    assert drawn[0] == drawn[1]
+    assert {"", *drawn[0]} == {"", *KINDS}
+    assert all(any(not fault for fault in drawn[0][at : at + 3]) for at in range(48))
+
+
+def test_a_store_that_never_answered_is_given_up_soon(faults: Faults, clock: Clock, tmp_path: Path) -> None:
+    store = on_machine(new_prefix(), tmp_path)
+    store.objects.patience = Patience(clock=clock, sleep=clock.sleep)
+    faults.down("closed")
+    with refused("can't be reached", "AWS_ENDPOINT_URL"):
+        store.prepare()
+    assert clock.now <= 21
+
+
+def test_a_refusal_is_not_asked_again(tmp_path: Path, clock: Clock) -> None:
+    class Refusing(FolderObjects):
+        def read(self, key: str) -> bytes:
+            raise ArtifactDamagedError(key, "no")
+
+    with pytest.raises(ArtifactDamagedError):
+        PatientObjects(Refusing(tmp_path), Patience(clock=clock, sleep=clock.sleep)).read("key")
+    assert clock.now == 0
+
+
+def test_a_lease_that_can_not_be_given_back_holds_up_nothing(here: SharedStore, faults: Faults) -> None:
+    with here.lock(A, "work"):
+        faults.down()
+    faults.up()
+    (entry,) = here.objects.list("leases/")
+    assert json.loads(here.objects.read(entry.key))["stage"] == "work"

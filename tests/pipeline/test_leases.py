@@ -1,0 +1,170 @@
+"""Leases of a shared store: they expire by the observer's own clock, whatever the store's says."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from wording import refused
+
+from synthbench.pipeline.engine.leases import Leases, Watch
+from synthbench.pipeline.engine.local_locks import StageBusyError, described, this_process
+from synthbench.pipeline.engine.objects import FolderObjects
+
+NAME = "a" * 64
+KEY = f"leases/{NAME}/00000000"
+
+
+@dataclass
+class Observer:
+    """A process that watches leases, with a clock of its own."""
+
+    root: Path
+    now: float = 1000.0
+    said: list[str] = field(default_factory=list)
+    meanwhile: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.objects = FolderObjects(self.root)
+        watch = Watch(clock=lambda: self.now, sleep=self.sleep)
+        self.leases = Leases(self.objects, self.objects, "here", 60.0, watch)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        self.meanwhile()
+
+    def can_take(self) -> bool:
+        try:
+            with self.leases.hold(NAME, "work"):
+                return True
+        except StageBusyError:
+            return False
+
+    def awaited(self) -> str:
+        return self.leases.awaited(but="cleaning", say=self.said.append)
+
+
+@pytest.fixture
+def observer(tmp_path: Path) -> Observer:
+    """An observer of an empty store."""
+    return Observer(tmp_path)
+
+
+def write(observer: Observer, key: str = KEY, modified: float | None = None, **changes: object) -> None:
+    """Write a lease as a process on another machine does."""
+    holder = {**this_process("work"), "host": "elsewhere", "place": "there", "token": "t", **changes}
+    observer.objects.write(key, json.dumps(holder).encode())
+    if modified is not None:
+        os.utime(observer.root / key, (modified, modified))
+
+
+@pytest.mark.parametrize("off_by", [0.0, -86_400.0, 86_400.0])
+def test_a_lease_expires_after_its_seconds_however_wrong_the_stores_clock_is(
+    observer: Observer, off_by: float
+) -> None:
+    write(observer, modified=time.time() + off_by)
+    assert not observer.can_take()
+    observer.now += 59
+    assert not observer.can_take()
+    observer.now += 2
+    assert observer.can_take()
+
+
+def test_a_lease_that_changes_lives_though_the_stores_clock_stands_still(observer: Observer) -> None:
+    for number in range(5):
+        write(observer, modified=1.0, renewed=number)
+        assert not observer.can_take()
+        observer.now += 50
+    observer.now += 11
+    assert observer.can_take()
+
+
+def test_a_lease_of_an_earlier_version_lives_while_it_is_written(observer: Observer) -> None:
+    """Its content never changes; its time does."""
+    for number in range(5):
+        write(observer, modified=1000.0 + number, since=1.0)
+        assert not observer.can_take()
+        observer.now += 50
+
+
+def test_a_held_lease_is_renewed_with_another_content(tmp_path: Path) -> None:
+    objects = FolderObjects(tmp_path)
+    leases = Leases(objects, objects, "here", 0.03)
+    with leases.hold(NAME, "work"):
+        first = objects.read(KEY)
+        end = time.monotonic() + 20
+        while objects.read(KEY) == first:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+    assert not list(objects.list(""))
+    while leases._renewer is not None:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_cleaner_waits_for_a_sign_of_life_and_names_whom_it_waits_for(observer: Observer) -> None:
+    write(observer, "leases/run-1/00000000", pid=77)
+    assert observer.awaited() == ""
+    assert 60 <= observer.now - 1000 <= 63
+    (line,) = observer.said
+    assert line.startswith("waiting up to 60 s for a sign of process 77 on elsewhere (since ")
+    observer.leases.remove_dead_runs()
+    assert not list(observer.objects.list(""))
+
+
+def test_a_cleaner_finds_a_run_that_lives(observer: Observer) -> None:
+    write(observer, "leases/run-1/00000000", pid=77)
+    observer.meanwhile = lambda: write(observer, "leases/run-1/00000000", pid=77, renewed=1)
+    assert observer.awaited().startswith("process 77 on elsewhere (since ")
+    assert observer.now - 1000 < 5
+    assert [entry.key for entry in observer.objects.list("leases/")] == ["leases/run-1/00000000"]
+
+
+def test_the_lease_of_a_run_that_was_killed_here_is_removed_at_once(observer: Observer) -> None:
+    write(observer, "leases/run-1/00000000", place="here", pid=2**22 + 1)
+    write(observer, "leases/run-2/00000000", pid=2**22 + 1)
+    observer.leases.remove_dead_runs()
+    assert [entry.key for entry in observer.objects.list("leases/")] == ["leases/run-2/00000000"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "leases/.DS_Store",
+        f"leases/{NAME}/.nfs0001",
+        f"leases/{NAME}/soon",
+        "leases/run-1/00000000/deep",
+        f"leases/{NAME}/{'9' * 5000}"[:240],
+    ],
+)
+def test_stray_files_among_leases_are_passed_over(observer: Observer, name: str) -> None:
+    observer.objects.write(name, b"x")
+    assert observer.leases.live() == {}
+    assert observer.can_take()
+    assert observer.awaited() == ""
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[" * 5000, b"null", b'{"pid": [], "host": 1, "place": "here"}', b"\xff", b"9" * 9000]
+)
+def test_what_is_no_lease_expires_as_one(observer: Observer, content: bytes) -> None:
+    observer.objects.write(KEY, content)
+    with refused("another process", kind=StageBusyError), observer.leases.hold(NAME, "work"):
+        pass
+    observer.now += 61
+    assert observer.can_take()
+
+
+def test_a_holder_is_named_with_its_time_and_without_control_characters() -> None:
+    today = this_process("work")
+    assert described(json.dumps(today).encode()).endswith(time.strftime(" (since %H:%M)", time.localtime()))
+    old = {"pid": 7, "host": "node\x1b[31m", "since": 0}
+    assert described(json.dumps(old).encode()) == time.strftime(
+        r"process 7 on node\u001b[31m (since %Y-%m-%d %H:%M)", time.localtime(0)
+    )
+    for since in ("soon", None, 1e300, float("nan"), [1]):
+        assert described(json.dumps({**old, "since": since}).encode()) == r"process 7 on node\u001b[31m"
+    assert len(described(json.dumps({**old, "host": "x" * 10_000}).encode())) < 200

@@ -1,0 +1,27 @@
+"""johanhaleby/occurrent #659: a lease's expiry is judged by another clock than the one that wrote it.
+
+Here no two clocks are compared: who waits measures, by its own, for how long nothing changed.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from synthbench.pipeline.engine.leases import Leases, Watch
+from synthbench.pipeline.engine.objects import FolderObjects
+
+
+@pytest.mark.parametrize("hours", [-24, -1, 1, 24])
+def test_clocks_that_differ_by_hours_make_no_lease_longer_or_shorter(tmp_path: Path, hours: int) -> None:
+    objects, now = FolderObjects(tmp_path), [0.0]
+    key = "leases/run-1/00000000"
+    objects.write(key, json.dumps({"pid": 1, "host": "x", "since": hours * 3600, "place": "there"}).encode())
+    os.utime(tmp_path / key, (hours * 3600 + 1e9, hours * 3600 + 1e9))
+    leases = Leases(objects, objects, "here", 60, Watch(clock=lambda: now[0]))
+    assert leases.live()
+    now[0] = 59.0
+    assert leases.live()
+    now[0] = 61.0
+    assert not leases.live()

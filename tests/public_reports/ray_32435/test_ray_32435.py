@@ -1,0 +1,24 @@
+"""ray-project/ray #32435: a thread imports pandas while another uses it, and finds half of it.
+
+Here MLflow, which brings pandas and polars, is imported by the thread that runs stages, before the first one.
+"""
+
+import threading
+from typing import Any
+
+import pytest
+
+from synthbench.pipeline import experiment_run
+from synthbench.pipeline.engine.progress import RunMonitor
+
+
+def test_what_the_tracking_thread_needs_is_imported_before_any_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monitor = RunMonitor(before=lambda: seen.append((threading.current_thread(), monitor.counts)))
+    monitor.begin([_Stage()])  # type: ignore[list-item]
+    assert seen == [(threading.main_thread(), (0, 0))]
+    assert experiment_run.import_tracking.__module__ == "synthbench.tracking.live"
+
+
+class _Stage:
+    identity = "a" * 64

@@ -1,0 +1,73 @@
+"""What threads import: nothing heavy that the thread which runs stages has not imported before them."""
+
+import builtins
+import threading
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_experiment import new_project
+
+from synthbench.pipeline.engine import progress
+from synthbench.tracking import live
+
+HEAVY = {
+    "datasets",
+    "matplotlib",
+    "mlflow",
+    "openai",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "scipy",
+    "sentence_transformers",
+    "sklearn",
+    "torch",
+    "transformers",
+}
+
+
+@pytest.fixture
+def imports(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """What is imported first by a thread other than the main one, by module; cached modules count, too."""
+    first: dict[str, bool] = {}
+    found: dict[str, set[str]] = defaultdict(set)
+    real = builtins.__import__
+
+    def noted(name: str, *more: Any, **named: Any) -> Any:
+        package = name.partition(".")[0]
+        if package in HEAVY:
+            thread = threading.current_thread()
+            is_main = thread is threading.main_thread()
+            if not first.setdefault(package, is_main):
+                found[package].add(thread.name)
+        return real(name, *more, **named)
+
+    monkeypatch.setattr(builtins, "__import__", noted)
+    return found
+
+
+def test_threads_of_a_run_import_nothing_heavy_first(
+    tmp_path: Path, bert: Path, imports: dict[str, set[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLflow imports polars; scikit-learn, given data meanwhile, finds half of it in `sys.modules`."""
+    updates: list[str] = []
+    real = live.LiveRuns.update
+    monkeypatch.setattr(live.LiveRuns, "update", lambda *given: updates.append("") or real(*given))
+    monkeypatch.setattr(live, "SECONDS_BETWEEN_UPDATES", 0.01)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.01)
+    project = new_project(tmp_path, bert)
+    called = project.call("run", "small.yaml", "--variant", "gold-only", "--seeds", "0", "--output", "out")
+    assert called.code == 0, called.err
+    assert updates
+    assert "stages, " in called.err
+    assert imports == {}
+
+
+def test_nothing_is_imported_for_tracking_where_nothing_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run where nothing changed loads no MLflow."""
+    called: list[str] = []
+    monitor = progress.RunMonitor(before=lambda: called.append("imported"))
+    monitor.begin([])
+    assert called == []
