@@ -16,10 +16,12 @@ from synthbench.config.environment_checks import (
     look_into_sources,
 )
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
+from synthbench.config.key_hosts import BASE_URL
 from synthbench.config.llm import SHORT_FORM, AnyLLM, EndpointLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.own_tasks import with_names
 from synthbench.config.permissions import (
+    check_cluster,
     check_command,
     check_key_variable,
     named_files,
@@ -74,6 +76,8 @@ def _llms_of(document: Document, problems: Problems) -> dict[str, NamedLLM | Non
         settings = parse(AnyLLM, raw, document, path, problems)
         options = settings.options() if isinstance(settings, EndpointLLM) else ()
         locations = {option: document.location((*path, option)) for option in options}
+        if isinstance(settings, EndpointLLM):
+            locations[BASE_URL] = document.location((*path, BASE_URL))
         found[path[-1]] = None if settings is None else NamedLLM(path[-1], settings, locations)
     return found
 
@@ -111,6 +115,8 @@ class _Loader:
         document, problems = self.document, self.problems
         section: ExperimentSection | None = parse(ExperimentSection, document.data, document, (), problems)
         if section is not None:
+            given = self.overrides.assignments
+            check_cluster(section.runtime, self.file, document, given, problems)
             for llm in self._known_llms():
                 check_llm(llm, document, problems)
                 check_key_variable(llm, document, self.overrides.assignments, problems)

@@ -3,22 +3,20 @@
 import re
 from collections.abc import Iterable, Iterator
 
-_VERSION = re.compile(r"[-@](?:\d{4}-\d{2}-\d{2}|\d{2,8}|v\d+(?:\.\d+)*|latest|preview)")
+_VERSIONS = re.compile(r"(?:[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{3,4}|latest|preview))*")
 _FOLDER = re.compile(r"^(?:[/~]|\.{1,2}/|[A-Za-z]:[\\/])|\.gguf$", re.IGNORECASE)
 
 
 def is_alias(asked: str, answered: str) -> bool:
-    """Tell whether a name is another of the same model: gpt-4o-2024-08-06 of gpt-4o, a tag, a provider before.
+    """Tell whether two names are of one model: with a date (gpt-4o-2024-08-06), a tag, or a provider before.
 
-    Only one of the two may have a provider or a tag: with two they name two models.
+    Only one of the two may have a provider or a tag: two different ones name two models.
     """
     (maker, name, tag), (other_maker, other_name, other_tag) = map(_parts, (asked, answered))
     if (maker and other_maker and maker != other_maker) or (tag and other_tag and tag != other_tag):
         return False
     short, long = sorted((name, other_name), key=len)
-    return (
-        long.startswith(short) and re.fullmatch(rf"(?:{_VERSION.pattern})*", long[len(short) :]) is not None
-    )
+    return long.startswith(short) and _VERSIONS.fullmatch(long, len(short)) is not None
 
 
 def notes_on_models(asked: str, answered: Iterable[str]) -> Iterator[str]:

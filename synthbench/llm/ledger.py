@@ -41,7 +41,8 @@ _COLUMNS = ", ".join(
     )
 )
 _QUERY = """
-SELECT experiment, stage, endpoint, attempts.model, iif(llm = 'llm', '', coalesce(llm, '')) AS llm_key, {columns}
+SELECT experiment, stage, endpoint, attempts.model, iif(llm = 'llm', '', coalesce(llm, '')) AS llm_key,
+  {columns}
 FROM (SELECT id, key, experiment, stage, endpoint, model, prompt_tokens, completion_tokens, usd,
   iif(state = 'sent', iif(session LIKE 'batch-%', 'in a batch', 'in doubt'), state) AS state
   FROM attempts) AS attempts
