@@ -56,7 +56,7 @@ def is_here(host: str | None) -> bool:
 def check_key_hosts(llms: Iterable[NamedLLM]) -> None:
     """Raise UserError with a line for each key that would go to a host for which the user has not said so."""
     messages = [
-        f"{llm.locations.get(BASE_URL) or llm.section}: the key in {variable} would go to {host} for the"
+        f"{llm.section}.base_url: the key in {variable} would go to {host} for the"
         f" first time; if you want that, say so once with --allow-host {host}, or list {host} in {VARIABLE}"
         for llm, variable, host in _unallowed(llms)
     ]
@@ -67,9 +67,6 @@ def check_key_hosts(llms: Iterable[NamedLLM]) -> None:
 def unallowed_hosts(llms: Iterable[NamedLLM]) -> frozenset[str]:
     """Return the hosts that a run would ask for first."""
     return frozenset(host for _, _, host in _unallowed(llms))
-
-
-BASE_URL = "base_url"
 
 
 def _unallowed(llms: Iterable[NamedLLM]) -> Iterator[tuple[NamedLLM, str, str]]:

@@ -16,7 +16,6 @@ from synthbench.config.environment_checks import (
     look_into_sources,
 )
 from synthbench.config.experiment import Candidate, Experiment, RunConfig, Variant
-from synthbench.config.key_hosts import BASE_URL
 from synthbench.config.llm import SHORT_FORM, AnyLLM, EndpointLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.own_tasks import with_names
@@ -76,8 +75,6 @@ def _llms_of(document: Document, problems: Problems) -> dict[str, NamedLLM | Non
         settings = parse(AnyLLM, raw, document, path, problems)
         options = settings.options() if isinstance(settings, EndpointLLM) else ()
         locations = {option: document.location((*path, option)) for option in options}
-        if isinstance(settings, EndpointLLM):
-            locations[BASE_URL] = document.location((*path, BASE_URL))
         found[path[-1]] = None if settings is None else NamedLLM(path[-1], settings, locations)
     return found
 
