@@ -14,6 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
+from synthbench.config.key_hosts import allow_hosts
 from synthbench.config.overrides import Overrides
 from synthbench.errors import UserError
 from synthbench.home import home
@@ -109,7 +110,7 @@ class Options(TypedDict, total=False):
     """Overrides, as on the command line.
 
     `assignments` change values of the file by dotted path: {"train.max_steps": 20}. `allow_code` lets
-    Python files in the experiment's folder run, as its methods.
+    Python files in the experiment's folder run, as its methods. `allow_hosts` may get the LLMs' keys.
     """
 
     profile: str
@@ -118,6 +119,7 @@ class Options(TypedDict, total=False):
     seeds: Sequence[int]
     data: str | Path
     allow_code: bool
+    allow_hosts: Sequence[str]
 
 
 def run(
@@ -154,7 +156,11 @@ def load(file: str | Path, **options: Unpack[Options]) -> Results:
 def _invocation(file: Path, options: Options) -> Invocation:
     if options.get("allow_code"):
         allow_code(file.parent)
-    return load_invocation(file, _overrides(options))
+    invocation = load_invocation(file, _overrides(options))
+    if options.get("allow_hosts"):
+        llms = invocation.experiment.llms
+        allow_hosts(options["allow_hosts"], [llms[name] for name in invocation.experiment.used_llms])
+    return invocation
 
 
 def _overrides(options: Options) -> Overrides:

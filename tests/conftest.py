@@ -44,5 +44,6 @@ def real_data() -> Path:
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Keep every test's store and tracking database in its own folder."""
     monkeypatch.setenv("SYNTHBENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     yield

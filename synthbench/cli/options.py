@@ -28,6 +28,10 @@ AllowCode = Annotated[
     bool,
     typer.Option("--allow-code", help="Run Python files in the experiment's folder, and LLMs' commands."),
 ]
+AllowHosts = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="HOST", help="Let this host get the LLM's key; asked once a host."),
+]
 Data = Annotated[Path | None, typer.Option(help="Folder of the standard data sets [$SYNTHBENCH_DATA].")]
 
 
@@ -43,8 +47,14 @@ def store_line() -> str:
 
 def opening(experiment: "Experiment") -> Iterator[str]:
     """Yield what `run` and `plan` say next: whose code runs, who is sent what, what is read elsewhere."""
-    from synthbench.config.permissions import what_is_read_outside, what_is_sent, what_runs
+    from synthbench.config.permissions import (
+        what_connects,
+        what_is_read_outside,
+        what_is_sent,
+        what_runs,
+    )
 
+    yield from what_connects(experiment)
     yield from what_runs(experiment)
     yield from what_is_sent(experiment)
     yield from what_is_read_outside(experiment, home())

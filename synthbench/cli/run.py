@@ -11,6 +11,7 @@ from synthbench.cli.console import INTERRUPTIONS, counted, exit_code
 from synthbench.cli.last_screen import next_step, print_last_screen
 from synthbench.cli.options import (
     AllowCode,
+    AllowHosts,
     Assignments,
     Data,
     File,
@@ -44,6 +45,7 @@ def run(
     seeds: Seeds = None,
     data: Data = None,
     allow_code: AllowCode = False,
+    allow_host: AllowHosts = None,
     jobs: Annotated[int, typer.Option(min=1, help="Local processes.")] = 1,
     executor: Annotated[
         str | None, typer.Option(metavar="local|ray", help="What runs the stages [runtime.executor].")
@@ -71,11 +73,20 @@ def run(
     where = {"runtime.executor": _executor(executor, address), "runtime.address": address}
     assignments = [*(assignments or []), *(f"{key}={value}" for key, value in where.items() if value)]
     invocation = load_invocation(file, overrides(profile, assignments, variant, seeds, data))
+    if allow_host:
+        _allow_hosts(allow_host, invocation)
     try:
         _run(invocation, progress, (jobs, force or []), output)
     except INTERRUPTIONS as interruption:
         print(f"interrupted; finished work is kept. To resume: {_this_command()}", file=sys.stderr)
         raise typer.Exit(exit_code(interruption)) from None
+
+
+def _allow_hosts(hosts: list[str], invocation: "Invocation") -> None:
+    from synthbench.config.key_hosts import allow_hosts
+
+    experiment = invocation.experiment
+    allow_hosts(hosts, [experiment.llms[name] for name in experiment.used_llms])
 
 
 def _executor(executor: str | None, address: str | None) -> str | None:

@@ -20,6 +20,7 @@ from synthbench.config.llm import SHORT_FORM, AnyLLM, EndpointLLM, NamedLLM
 from synthbench.config.overrides import Changes, Overrides
 from synthbench.config.own_tasks import with_names
 from synthbench.config.permissions import (
+    check_cluster,
     check_command,
     check_key_variable,
     named_files,
@@ -114,6 +115,8 @@ class _Loader:
         document, problems = self.document, self.problems
         section: ExperimentSection | None = parse(ExperimentSection, document.data, document, (), problems)
         if section is not None:
+            given = self.overrides.assignments
+            check_cluster(section.runtime, self.file, document, given, problems)
             for llm in self._known_llms():
                 check_llm(llm, document, problems)
                 check_key_variable(llm, document, self.overrides.assignments, problems)

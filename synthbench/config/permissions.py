@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from synthbench.config.documents import Document, KeyPath
 from synthbench.config.experiment import Experiment, RunConfig, Variant
+from synthbench.config.key_hosts import is_here, unallowed_hosts
 from synthbench.config.llm import EndpointLLM, NamedLLM
 from synthbench.config.problems import Problems
 from synthbench.config.profiles import SHIPPED
@@ -18,6 +19,7 @@ from synthbench.config.served_llm import ServedLLM
 from synthbench.models.pretrained import Pretrained
 from synthbench.plugin_files import ALLOWED, file_of, is_allowed
 from synthbench.redaction import KEY_VARIABLES, named_variables
+from synthbench.runtime import Runtime
 from synthbench.sources.corpora import CorpusSource
 from synthbench.sources.description import Roots
 from synthbench.sources.models import FileSource, Source
@@ -70,20 +72,57 @@ def _is_typed(path: KeyPath, document: Document, assignments: Collection[str]) -
     return document.location(path) in {f"--set {text}" for text in assignments}
 
 
+def check_cluster(
+    runtime: Runtime, experiment: Path, document: Document, assignments: Collection[str], problems: Problems
+) -> None:
+    """Note a Ray cluster elsewhere that a file names, unless the user allows the folder's code or typed it.
+
+    Who runs a cluster runs code in the process that connects to it: what comes back is unpickled.
+    """
+    path = ("runtime", "address")
+    is_asked = not _is_typed(path, document, assignments) and not is_allowed(experiment.resolve())
+    if cluster_elsewhere(runtime) and is_asked:
+        problems.add(
+            document,
+            path,
+            f"not allowed to connect to the Ray cluster at {runtime.address}, which may run code here; if you"
+            f" trust it, give --address {runtime.address} or --allow-code, or list the file's folder in"
+            f" {ALLOWED}",
+        )
+
+
+def cluster_elsewhere(runtime: Runtime) -> str:
+    """Return the address of the Ray cluster of a run; "" without one, or if this machine is part of it."""
+    if runtime.executor != "ray" or runtime.address in ("", "auto", "local"):
+        return ""
+    host = runtime.address.rpartition("://")[2].rpartition(":")[0].strip("[]")
+    return "" if is_here(host) else runtime.address
+
+
+def what_connects(experiment: Experiment) -> Iterator[str]:
+    """Yield a line on the Ray cluster that a run connects to."""
+    runtime = experiment.runtime
+    if runtime.executor == "ray" and runtime.address not in ("", "local"):
+        yield f"runs stages on the Ray cluster at {runtime.address}: it gets settings, and may run code here"
+
+
 def what_is_sent(experiment: Experiment) -> Iterator[str]:
     """Yield a line on each host that gets prompts and a key."""
-    for name in sorted(experiment.used_llms):
-        settings = experiment.llms[name].settings
-        if isinstance(settings, EndpointLLM) and not settings.offline:
-            yield _what_is_sent(settings)
+    asked = [experiment.llms[name] for name in sorted(experiment.used_llms)]
+    unallowed = unallowed_hosts(asked)
+    for llm in asked:
+        if isinstance(llm.settings, EndpointLLM) and not llm.settings.offline:
+            yield _what_is_sent(llm.settings, unallowed)
 
 
-def _what_is_sent(llm: EndpointLLM) -> str:
+def _what_is_sent(llm: EndpointLLM, unallowed: Collection[str]) -> str:
     address = urlsplit(llm.base_url)
     key = f" and the key in {llm.key_variable}" if llm.key_variable else ", no key"
-    is_here = address.hostname in ("localhost", "127.0.0.1", "::1")
-    open_line = " (not encrypted)" if address.scheme == "http" and not is_here else ""
-    return f"sends to {address.netloc}{open_line}: prompts{key}, for the LLM '{llm.name}'"
+    is_open = address.scheme == "http" and not is_here(address.hostname)
+    is_new = llm.key_variable is not None and address.netloc.lower() in unallowed
+    first = f"; the key only with --allow-host {address.netloc.lower()}" if is_new else ""
+    open_line = " (not encrypted)" if is_open else ""
+    return f"sends to {address.netloc}{open_line}: prompts{key}, for the LLM '{llm.name}'{first}"
 
 
 def what_runs(experiment: Experiment) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -56,10 +56,10 @@ class Manifest(BaseModel):
         exclude_if=lambda value: not value,
         description="failures whose LLM answer was not whole: cut off, empty answer, refused, faulty answer",
     )
-    answered_by: list[str] = Field(
-        default_factory=list,
+    answered_by: dict[str, list[str]] = Field(
+        default_factory=dict,
         exclude_if=lambda value: not value,
-        description="models that answered the LLM's requests under another name than was asked",
+        description="model that an LLM was asked for -> what answered under another name",
     )
     content_hash: str = ""
 
@@ -153,6 +153,15 @@ class SyntheticDataset:
         derived = {"kind", "num_records", "num_failures", "unfinished_answers", "content_hash"}
         manifest = self.manifest.model_dump(exclude=derived) | changes
         return SyntheticDataset.create(kind or self.kind, records, failures=self.failures(), **manifest)
+
+    def with_models(self, answered_by: Mapping[str, Iterable[str]]) -> "SyntheticDataset":
+        """Return the data set with further models that answered under another name than was asked."""
+        known = self.manifest.answered_by
+        together = {
+            asked: sorted({*known.get(asked, ()), *answered_by.get(asked, ())})
+            for asked in sorted({*known, *answered_by})
+        }
+        return replace(self, manifest=self.manifest.model_copy(update={"answered_by": together}))
 
     def with_splits(self, others: Iterable[tuple[str, "SyntheticDataset"]]) -> "SyntheticDataset":
         """Return the records as split "test", and behind them those of each (split, data set)."""

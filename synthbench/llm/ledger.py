@@ -41,7 +41,8 @@ _COLUMNS = ", ".join(
     )
 )
 _QUERY = """
-SELECT experiment, stage, endpoint, model, iif(llm = 'llm', '', coalesce(llm, '')) AS llm_key, {columns}
+SELECT experiment, stage, endpoint, attempts.model, iif(llm = 'llm', '', coalesce(llm, '')) AS llm_key,
+  {columns}
 FROM (SELECT id, key, experiment, stage, endpoint, model, prompt_tokens, completion_tokens, usd,
   iif(state = 'sent', iif(session LIKE 'batch-%', 'in a batch', 'in doubt'), state) AS state
   FROM attempts) AS attempts
@@ -50,7 +51,7 @@ LEFT JOIN {usage_details} AS details ON details.attempt = attempts.id
 LEFT JOIN {replies} AS replies ON replies.attempt = attempts.id
 LEFT JOIN {payers} AS payers ON payers.attempt = attempts.id
 WHERE (? = '' OR experiment = ?) AND (? = '' OR stage = ?)
-GROUP BY experiment, stage, endpoint, model, llm_key ORDER BY min(id)
+GROUP BY experiment, stage, endpoint, attempts.model, llm_key ORDER BY min(id)
 """
 
 

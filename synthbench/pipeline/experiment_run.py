@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from synthbench.config.experiment import Experiment
+from synthbench.config.key_hosts import check_key_hosts
 from synthbench.config.llm import SHORT_FORM, NamedLLM, WorldLLM
 from synthbench.config.precisions import check_precisions
 from synthbench.config.served_llm import ServedLLM
@@ -85,6 +86,7 @@ def compute(
     Raises UserError if the data are invalid; nothing was generated or trained then.
     """
     experiment = invocation.experiment
+    check_key_hosts(experiment.llms[name] for name in sorted(experiment.used_llms))
     progress.say(f"{experiment.name}: planning")
     plan = make_plan(experiment)
     make_store_folder()

@@ -113,6 +113,7 @@ def test_neither_a_profile_nor_an_include_named_like_an_option_allows_a_variable
 
 def test_users_allow_a_variable_themselves(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     ask(project, f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: SECRET}}")
+    monkeypatch.setenv("SYNTHBENCH_KEY_HOSTS", "llm.example")
     allowed = "sends to llm.example: prompts and the key in SECRET, for the LLM 'x'"
     assert opening_of(project, "--set", "llm.key_variable=SECRET")[1:] == [allowed]
     monkeypatch.setenv("SYNTHBENCH_KEY_VARIABLES", "OTHER, SECRET")
@@ -124,7 +125,12 @@ def test_users_allow_a_variable_themselves(project: Project, monkeypatch: pytest
     [
         (
             f"{{name: x, base_url: '{SERVICE}', model: m, key_variable: OPENAI_API_KEY}}",
-            "sends to llm.example: prompts and the key in OPENAI_API_KEY, for the LLM 'x'",
+            "sends to llm.example: prompts and the key in OPENAI_API_KEY, for the LLM 'x'; the key only with"
+            " --allow-host llm.example",
+        ),
+        (
+            "{name: x, base_url: 'https://api.openai.com/v1', model: m, key_variable: OPENAI_API_KEY}",
+            "sends to api.openai.com: prompts and the key in OPENAI_API_KEY, for the LLM 'x'",
         ),
         (
             "{name: x, base_url: 'http://10.0.0.7:8000/v1', model: m}",

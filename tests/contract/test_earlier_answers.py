@@ -61,8 +61,8 @@ def test_answers_are_found_under_their_keys_and_are_undamaged(folder: Path) -> N
         "r0": ("Someone is riding.", ""),
         "r1": ("A rider.", ""),
         "r2": ("Hallo 🐎\n", ""),
-        "r3": (None, "content filter"),
-        "r4": (None, "JSON without an answer"),
+        "r3": (None, "refused: content filter"),
+        "r4": (None, "faulty answer: JSON without an answer"),
     }
 
 
@@ -81,7 +81,7 @@ def test_the_schema_is_that_of_a_new_cache_and_stays_the_same(folder: Path, tmp_
     before = schema(folder)
     answers(folder, request("r4", "Fail."))
     answers(tmp_path / "new")
-    added = {"usage_details"}
+    added = {"usage_details", "spending", "payers", "replies", "stage_models", "unfinished"}
     assert before == [each for each in schema(folder) if each[0] not in added]
     assert schema(folder) == schema(tmp_path / "new")
 

@@ -68,7 +68,7 @@ def test_without_system_prompts_the_user_says_it_all(tmp_path: Path) -> None:
 
 def test_set_options_are_in_identity_and_cache_key_and_unset_ones_in_neither() -> None:
     plain = llm()
-    assert dict(plain.identity()) == {"endpoint": "mine", "model": "m"}
+    assert dict(plain.identity()) == {"endpoint": "mine", "model": "m", "cut_off": "drop"}
     others = [
         llm(**option)
         for option in (

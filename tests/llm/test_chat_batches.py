@@ -74,9 +74,7 @@ def attempts(folder: Path) -> dict[str, int]:
 
 def spent(folder: Path) -> float:
     with sqlite3.connect(folder / FILE) as database:
-        return float(
-            database.execute("SELECT usd FROM accounts WHERE experiment LIKE 'study%'").fetchone()[0]
-        )
+        return float(database.execute("SELECT usd FROM spending WHERE experiment = 'study'").fetchone()[0])
 
 
 def echoes(number: int) -> dict[str, str | None]:
@@ -207,8 +205,8 @@ def test_a_batch_that_is_done_without_some_lines_leaves_them_in_doubt(
     ("line", "failure"),
     [
         (refusal(400, "too long"), "HTTP 400: too long"),
-        (refusal(400, "flagged", "content_filter"), "content filter"),
-        (result(None, finish="content_filter"), "content filter"),
+        (refusal(400, "flagged", "content_filter"), "refused: content filter"),
+        (result(None, finish="content_filter"), "refused: content filter"),
     ],
 )
 def test_a_line_that_can_never_be_answered_is_a_counted_failure(
@@ -230,9 +228,24 @@ def test_a_line_that_can_never_be_answered_is_a_counted_failure(
         (refusal(429, "busy"), "refused", "HTTP 429, given up after 2 batches"),
         (never("overloaded", "Try later"), "refused", "Try later, given up after 2 batches"),
         (
-            {"response": {"status_code": 200, "body": {"choices": []}}},
+            {"response": {"status_code": 200, "body": {"choices": ["?"]}}},
             "in doubt",
-            "JSON without an answer, given up after 2 batches",
+            "faulty answer: JSON without an answer, given up after 2 batches",
+        ),
+        (
+            {"response": {"status_code": 200, "body": {"choices": None}}},
+            "refused",
+            "faulty answer: HTTP 200 without choices, given up after 2 batches",
+        ),
+        (
+            {"response": {"status_code": 200, "body": {"error": {"message": "Overloaded", "code": 502}}}},
+            "refused",
+            "faulty answer: HTTP 200 with an error: Overloaded, given up after 2 batches",
+        ),
+        (
+            result("half a sen", finish="error"),
+            "unfinished",
+            "faulty answer: finish_reason 'error', given up after 2 batches",
         ),
     ],
 )
@@ -253,7 +266,7 @@ def test_a_line_that_can_pass_is_submitted_again_a_few_times(
 
 
 def test_a_line_that_was_bought_and_can_not_be_read_is_not_submitted_by_the_next_run(tmp_path: Path) -> None:
-    line = {"response": {"status_code": 200, "body": {"choices": []}}}
+    line = {"response": {"status_code": 200, "body": {"choices": ["?"]}}}
     with batch_server(lambda body: line if said(body) == "text 3" else echo(body)) as server:
         submit(client(server, tmp_path, tries=1), requests(6))
         server.finish()
@@ -261,7 +274,7 @@ def test_a_line_that_was_bought_and_can_not_be_read_is_not_submitted_by_the_next
         again = {each.request.key: each for each in client(server, tmp_path, tries=1).answers(requests(6))}
         assert len(server.batches) == 1
     assert again == first
-    assert again["r3"].failure == "JSON without an answer"
+    assert again["r3"].failure == "faulty answer: JSON without an answer"
 
 
 def test_too_many_failures_stop_the_run_and_the_same_command_asks_again(tmp_path: Path) -> None:

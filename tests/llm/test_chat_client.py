@@ -115,7 +115,11 @@ def test_a_caller_that_leaves_early_leaves_nothing_under_way_and_no_answer_behin
         (Reply(502, b"<html>Bad gateway</html>", "text/html"), "refused"),
         (Reply(200, b"<html>Sign in</html>", "text/html"), "in doubt"),
         (Reply(200, b'{"choices": [{"mess'), "in doubt"),
-        (Reply(200, b'{"choices": []}'), "in doubt"),
+        (Reply(200, b'{"choices": []}'), "refused"),
+        (Reply(200, b'{"choices": null}'), "refused"),
+        (Reply(200, b'{"error": {"message": "Overloaded"}}'), "refused"),
+        (answer("half a sen", finish="error"), "unfinished"),
+        (answer("half a sen", finish="abort"), "unfinished"),
         (Reply(200, answer("cut").body, cut=20), "in doubt"),
         (Reply(cut=0), "in doubt"),
         (Reply(raw=b"220 mail.example.org ESMTP\r\n\r\n"), "in doubt"),
@@ -165,7 +169,7 @@ def test_content_filters_are_counted_failures_and_never_stop_a_run(tmp_path: Pat
     with faulty_server(lambda n, body: filtered) as server:
         found = list(client(server.base_url, tmp_path).answers(requests(40)))
         assert len(server.bodies) == 40
-    assert {(each.text, each.failure) for each in found} == {(None, "content filter")}
+    assert {(each.text, each.failure) for each in found} == {(None, "refused: content filter")}
 
 
 @pytest.mark.parametrize(
@@ -176,12 +180,12 @@ def test_content_filters_are_counted_failures_and_never_stop_a_run(tmp_path: Pat
         (
             Reply(200, b"<html>Sign in</html>", "text/html; charset=utf-8"),
             4,
-            "text/html instead of JSON, given up after 4 tries",
+            "faulty answer: text/html instead of JSON, given up after 4 tries",
         ),
         (
             Reply(200, b'{"choices": [', "application/json"),
             4,
-            "incomplete JSON instead of an answer, given up after 4 tries",
+            "faulty answer: incomplete JSON instead of an answer, given up after 4 tries",
         ),
     ],
 )

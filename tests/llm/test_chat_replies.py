@@ -58,20 +58,25 @@ THINKING = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
     [
         (parts(TEXT, MORE), "A man rides.", ""),
         (parts(THINKING, TEXT), "A man ", ""),
-        (parts({"type": "refusal", "refusal": "I cannot."}), "I cannot.", ""),
-        (parts(THINKING), None, "thoughts without an answer"),
         (parts(7, None, {"type": "text"}, {"type": ["text"]}, TEXT), "A man ", ""),
-        (parts(), "", ""),
         (reply({"content": "A man rides.", "reasoning_content": "Hm."}), "A man rides.", ""),
-        (reply({"content": None, "reasoning_content": "Hm."}), None, "thoughts without an answer"),
-        (reply({"content": "", "reasoning": "Hm."}), None, "thoughts without an answer"),
         (reply({"content": "<think>Hm.</think>\n\nA man rides."}), "A man rides.", ""),
-        (reply({"content": None, "refusal": "I cannot."}), "I cannot.", ""),
-        (reply({"content": None, "refusal": {"why": "I cannot."}}), None, "its content is not text"),
-        (reply({"content": {"text": "A man"}}), None, "its content is not text"),
-        (reply({"content": 7}), None, "its content is not text"),
-        (reply({"content": "A man \ud83d"}), None, "its text is not valid Unicode"),
-        (reply({"content": "A man"}, finish_reason=["content_filter"]), "A man", ""),
+        (parts({"type": "refusal", "refusal": "I cannot."}), None, "refused: by the model"),
+        (reply({"content": None, "refusal": "I cannot."}), None, "refused: by the model"),
+        (reply({"content": "A man"}, finish_reason="content_filter"), None, "refused: content filter"),
+        (reply({"content": "A man"}, finish_reason="SAFETY"), None, "refused: content filter"),
+        (reply({"content": "A man"}, finish_reason="length"), None, "cut off: limit on tokens"),
+        (reply({"content": "A man"}, finish_reason="MAX_TOKENS"), None, "cut off: limit on tokens"),
+        (
+            reply({"content": "", "reasoning": "Hm."}, finish_reason="length"),
+            None,
+            "cut off: limit on tokens, before any answer",
+        ),
+        (
+            reply({"content": "<think>Hm."}, finish_reason="length"),
+            None,
+            "cut off: limit on tokens, before any answer",
+        ),
     ],
 )
 def test_a_completion_of_any_kind_is_an_answer_or_a_failure_that_is_asked_for_once(
@@ -300,7 +305,7 @@ def test_an_answer_larger_than_any_model_writes_is_a_failure_that_is_asked_for_o
     with faulty_server(lambda number, body: too_large) as server:
         for _ in range(2):
             (found,) = ask(server, tmp_path)
-            assert (found.text, found.failure) == (None, "the answer exceeds 4 MiB")
+            assert (found.text, found.failure) == (None, "faulty answer: the answer exceeds 4 MiB")
     assert len(server.bodies) == 1
 
 
@@ -314,7 +319,7 @@ def test_a_packed_answer_is_read_and_one_that_unpacks_without_end_is_stopped(tmp
         (found,) = ask(server, tmp_path / "other")
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert (found.text, found.failure) == (None, "the answer exceeds 4 MiB")
+    assert (found.text, found.failure) == (None, "faulty answer: the answer exceeds 4 MiB")
     assert peak < 4 * MAX_REPLY_BYTES
 
 

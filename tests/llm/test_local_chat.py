@@ -32,7 +32,7 @@ def changed(chat_model: Path, tmp_path: Path) -> Path:
 
 
 def client(model: Path, folder: Path, said: Lines | None = None, **settings: Any) -> ChatClient:
-    llm = LocalLLM(local=str(model), **{"max_new_tokens": 12, **settings})
+    llm = LocalLLM(local=str(model), **{"max_new_tokens": 12, "cut_off": "take", **settings})
     endpoint = llm.at(llm.address())
     local = LocalModel(endpoint, RUNTIME, said or Lines())
     return ChatClient(endpoint, folder, Account("study", "stage"), local)
@@ -179,7 +179,7 @@ def test_what_follows_a_template_that_opens_the_thoughts_is_thought(changed: Pat
     with (changed / TEMPLATE).open("a", encoding="utf-8") as template:
         template.write("<think>\n")
     answer = only(client(changed, tmp_path), request("a", "a dog"))
-    assert (answer.text, answer.failure) == (None, "thoughts without an answer")
+    assert (answer.text, answer.failure) == (None, "cut off: limit on tokens, before any answer")
 
 
 def test_messages_that_a_template_refuses_are_a_counted_failure(changed: Path, tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def connect(address: str) -> None:
             " a machine of the cluster, with `--address auto`"
         )
     if ":" in address:
-        _check_reachable(address)
+        _check_cluster(address)
     # Workers of a cluster that is started here inherit these; a running one passes them on, below.
     for name, value in {
         "RAY_DEDUP_LOGS": "0",
@@ -97,13 +97,14 @@ def connect(address: str) -> None:
         os.environ.setdefault(name, value)
     variables = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     try:
-        ray.init(
-            address=address or "local",
-            runtime_env={"env_vars": {**OPT_OUTS, **variables}},
-            logging_level=logging.ERROR,
-            include_dashboard=None if address else False,
-            log_to_driver=True,
-        )
+        with _raw_lines_dropped():
+            ray.init(
+                address=address or "local",
+                runtime_env={"env_vars": {**OPT_OUTS, **variables}},
+                logging_level=logging.ERROR,
+                include_dashboard=None if address else False,
+                log_to_driver=True,
+            )
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(f"no Ray cluster at '{address}': {first_sentence(error)}. {_HOW_TO_START}") from None
 
@@ -111,14 +112,40 @@ def connect(address: str) -> None:
 _HOW_TO_START = "Start one by `ray start --head`, or leave out the address to use this machine alone"
 
 
-def _check_reachable(address: str) -> None:
-    """Look whether anything listens: Ray itself would try for minutes."""
+@contextmanager
+def _raw_lines_dropped() -> Iterator[None]:
+    """Keep from the terminal what Ray's C++ code writes to standard error while it connects.
+
+    It says nothing that the error lacks, and no logger of Python sees it.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
+_HTTP_2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5)
+"""How a client of gRPC begins: HTTP/2's preface and empty settings. The server answers with its settings."""
+_SETTINGS = 4
+
+
+def _check_cluster(address: str) -> None:
+    """Look whether a server of gRPC listens, as Ray's does: Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     try:
-        with socket.create_connection((host, int(port)), SECONDS_TO_CONNECT):
-            return
+        with socket.create_connection((host, int(port)), SECONDS_TO_CONNECT) as connection:
+            connection.sendall(_HTTP_2)
+            frame = connection.recv(9)
     except (OSError, ValueError) as error:
         raise UserError(f"no Ray cluster at '{address}': {error}. {_HOW_TO_START}") from None
+    if len(frame) <= 3 or frame[3] != _SETTINGS:
+        raise UserError(f"no Ray cluster at '{address}': something else answers there. {_HOW_TO_START}")
 
 
 def nodes_alive() -> list[Node]:

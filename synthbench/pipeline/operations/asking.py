@@ -19,7 +19,7 @@ from synthbench.data.records import Record, RecordKind, from_row
 from synthbench.errors import PendingError, UserError
 from synthbench.llm.client import ChatClient
 from synthbench.llm.endpoint import ChatModel, Endpoint
-from synthbench.llm.ledger import entries
+from synthbench.llm.ledger import entries, models_that_answered
 from synthbench.llm.local_model import LocalModel
 from synthbench.models.interfaces import Encoder, PairScorer
 from synthbench.pipeline.engine.artifacts import DATASET_FOLDER, model_folder, read_dataset
@@ -245,6 +245,14 @@ def _llm_is_gone(llm: ChatModel) -> str:
         f"the LLM '{llm.name}' at {llm.base_url} stopped responding. Its answers are cached; "
         "run the same command again to resume"
     )
+
+
+def other_models(work: Workspace) -> dict[str, list[str]]:
+    """Return what answered the stage under another name than that of the model that was asked."""
+    if work.llm is None:
+        return {}
+    models = models_that_answered(work.llm.answers, work.llm.account.stage)
+    return {work.llm.model.model: models} if models else {}
 
 
 def _report_requests(work: Workspace) -> None:

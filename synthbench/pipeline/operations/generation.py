@@ -16,7 +16,14 @@ from synthbench.errors import UserError
 from synthbench.pipeline.engine.artifacts import dataset_folder, read_dataset
 from synthbench.pipeline.engine.stage import SHARD
 from synthbench.pipeline.engine.workspace import Journal, Workspace, as_line
-from synthbench.pipeline.operations.asking import SHARD_KEY, AskingOperation, Context, Shard, from_entry
+from synthbench.pipeline.operations.asking import (
+    SHARD_KEY,
+    AskingOperation,
+    Context,
+    Shard,
+    from_entry,
+    other_models,
+)
 from synthbench.pipeline.operations.plugin_calls import checked
 from synthbench.plugins import Method, Unit
 
@@ -78,6 +85,7 @@ class Generate(AskingOperation[Method]):
             revisions=dict(self.outside),
             dropped=dict(sorted(dropped.items())),
             measured=dict(counts.measured),
+            answered_by=other_models(work),
         )
         if not manifest.num_records:
             if work.llm is not None:

@@ -20,6 +20,7 @@ from synthbench.pipeline.operations.asking import (
     Searched,
     Shard,
     key_of,
+    other_models,
 )
 from synthbench.pipeline.operations.own_prompts import OwnPrompts, noted
 from synthbench.plugin_code import code_of
@@ -122,7 +123,7 @@ class ApplyStep(AskingOperation[Step]):
         dataset = read_dataset(inputs["data"])
         with self.context(inputs, work) as context:
             prepared = apply_steps(dataset, [PrepareStep(self.name, self.plugin)], context)
-        write_dataset(prepared, work)
+        write_dataset(prepared.with_models(other_models(work)), work)
         work.progress.say(_summary(dataset.manifest, prepared.manifest))
 
 

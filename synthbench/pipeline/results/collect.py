@@ -10,6 +10,7 @@ from synthbench.config.experiment import Experiment
 from synthbench.config.llm import TRAFFIC
 from synthbench.data.dataset import SyntheticDataset
 from synthbench.data.records import RecordKind
+from synthbench.llm.answering_models import notes_on_models
 from synthbench.pipeline.engine.artifacts import CHOICE_FILE, DATASET_FOLDER, Artifacts, Choice
 from synthbench.pipeline.engine.jobs import environment
 from synthbench.pipeline.engine.plan import Plan, PlannedRun
@@ -207,6 +208,7 @@ def _datasets(
         made_by = list(makers(stage))
         asked = {one.llm.note: one.llm.title for one in made_by if one.llm is not None}
         notes = dict.fromkeys(note for one in made_by for note in one.table_notes())
+        notes |= dict.fromkeys(_notes_on_models(stage, artifacts))
         yield DatasetSummary(
             part=name,
             kind=manifest.kind.value,
@@ -226,6 +228,17 @@ def _datasets(
             stage=stage.identity,
             folder=artifacts.path_in_home(stage.identity, DATASET_FOLDER),
         )
+
+
+def _notes_on_models(data: Stage, artifacts: Artifacts) -> Iterator[str]:
+    """Yield a note on each model that answered under another name than was asked, for any stage behind."""
+    answered: dict[str, dict[str, None]] = {}
+    for stage in ancestors([data]):
+        if stage.operation.asked_llm is not None and artifacts.has_dataset(stage.identity):
+            for asked, models in artifacts.manifest(stage.identity).answered_by.items():
+                answered.setdefault(asked, {}).update(dict.fromkeys(models))
+    for asked, models_of in answered.items():
+        yield from notes_on_models(asked, models_of)
 
 
 def _score_counts(stage: Stage, artifacts: Artifacts) -> tuple[int, ...]:

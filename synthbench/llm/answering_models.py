@@ -1,0 +1,38 @@
+"""Which model answered, where it is called otherwise than the one that was asked."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+_VERSIONS = re.compile(r"(?:[-@](?:\d{4}-\d{2}-\d{2}|\d{8}|\d{6}|\d{3,4}|latest|preview))*")
+_FOLDER = re.compile(r"^(?:[/~]|\.{1,2}/|[A-Za-z]:[\\/])|\.gguf$", re.IGNORECASE)
+
+
+def is_alias(asked: str, answered: str) -> bool:
+    """Tell whether two names are of one model: with a date (gpt-4o-2024-08-06), a tag, or a provider before.
+
+    Only one of the two may have a provider or a tag: two different ones name two models.
+    """
+    (maker, name, tag), (other_maker, other_name, other_tag) = map(_parts, (asked, answered))
+    if (maker and other_maker and maker != other_maker) or (tag and other_tag and tag != other_tag):
+        return False
+    short, long = sorted((name, other_name), key=len)
+    return long.startswith(short) and _VERSIONS.fullmatch(long, len(short)) is not None
+
+
+def notes_on_models(asked: str, answered: Iterable[str]) -> Iterator[str]:
+    """Yield a note on each model that answered: an alarm, unless it is another name of the one asked.
+
+    A path is a name that a server of one's own gives its model.
+    """
+    for name in answered:
+        if is_alias(asked, name) or _FOLDER.search(name):
+            yield f"The LLM {asked} answered as {name}."
+        else:
+            yield f"Another LLM answered than was asked: {name} instead of {asked}."
+
+
+def _parts(model: str) -> tuple[str, str, str]:
+    """Return who made or offers a model, its name, and its tag."""
+    name, _, tag = model.lower().removeprefix("models/").partition(":")
+    maker, _, name = name.rpartition("/")
+    return maker, name, tag
