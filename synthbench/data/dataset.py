@@ -1,16 +1,23 @@
 """The one dataset schema: an immutable Parquet table of one record kind, with a manifest beside it."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from synthbench.data.checking import CheckedRecords, checked_table
+from synthbench.data.checking import (
+    RECORDS_AT_ONCE,
+    CheckedRecords,
+    batched,
+    checked_table,
+    record_batch,
+)
 from synthbench.data.records import RECORD_TYPES, Record, RecordKind, from_row, schema
 from synthbench.errors import UserError
 
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 ROWS_AT_A_TIME = 1_000
 """Rows that become Python objects together: they take some ten times the memory of a table's."""
+OF_FEW_VALUES = ("split", "subset", "label", "method", "generator", "instruction")
 RECORDS_FILE = "records.parquet"
 FAILURES_FILE = "failures.parquet"
 MANIFEST_FILE = "manifest.json"
@@ -109,6 +117,11 @@ class SyntheticDataset:
         values: list[Any] = self.table.column(name).to_pylist()
         return values
 
+    def rows_of(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of these columns, record by record."""
+        for batch in self.table.select(list(names)).to_batches(max_chunksize=ROWS_AT_A_TIME):
+            yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
+
     @property
     def task_name(self) -> str:
         """The name of the test set that this is, or its file's, for messages."""
@@ -127,7 +140,7 @@ class SyntheticDataset:
             self.kind == RecordKind.RANKING
         ):
             return (record.texts() for record in self)
-        return zip(*(self.column(name) for name in record_type.text_fields), strict=True)
+        return self.rows_of(*record_type.text_fields)
 
     def with_records(
         self,
@@ -144,7 +157,7 @@ class SyntheticDataset:
     def with_splits(self, others: Iterable[tuple[str, "SyntheticDataset"]]) -> "SyntheticDataset":
         """Return the records as split "test", and behind them those of each (split, data set)."""
         parts = [("test", self), *others]
-        return self.with_records([replace(record, split=split) for split, data in parts for record in data])
+        return self.with_records(replace(record, split=split) for split, data in parts for record in data)
 
     def write(self, folder: Path) -> None:
         """Write records, failures and manifest into `folder`, which must exist."""
@@ -166,32 +179,76 @@ class SyntheticDataset:
         return cls(table, manifest, failure_table)
 
 
-class StoredRecords:
-    """The records of a data set in a folder, read as they are iterated over, each time from the beginning.
+class ParquetRecords:
+    """Records of one kind in a Parquet file, read as they are iterated over, each time from the beginning.
 
-    For what may be more than fits into memory. Raises UserError as `SyntheticDataset.read` does, when the
-    line of the fault is reached.
+    For what may be more than fits into memory.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._file = folder / RECORDS_FILE
-        self._manifest = read_manifest(folder)
+    def __init__(self, file: Path, kind: RecordKind, number: int) -> None:
+        self.kind = kind
+        self._file = file
+        self._number = number
 
     def __len__(self) -> int:
-        return self._manifest.num_records
+        return self._number
 
     def __iter__(self) -> Iterator[Any]:
         for batch in self._batches(None):
             for row in batch.to_pylist():
-                yield from_row(self._manifest.kind, row)
+                # Columns of few values are many equal strings.
+                row.update((name, intern(row[name])) for name in OF_FEW_VALUES if row.get(name))
+                yield from_row(self.kind, row)
 
     def column(self, name: str) -> list[Any]:
         """Return one column's values."""
-        return [value for batch in self._batches([name]) for value in batch.column(0).to_pylist()]
+        return [value for (value,) in self.rows_of(name)]
+
+    def rows_of(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """Yield the values of these columns, record by record; the others are not read."""
+        for batch in self._batches(list(names)):
+            yield from zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+
+    def text_rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the sentences of each record, as its `texts` gives them."""
+        record_type = RECORD_TYPES[self.kind]
+        if record_type.optional_texts or self.kind == RecordKind.RANKING:
+            return (record.texts() for record in self)
+        return self.rows_of(*record_type.text_fields)
 
     def _batches(self, columns: list[str] | None) -> "Iterator[pa.RecordBatch]":
         with opened(self._file) as parquet:
             yield from parquet.iter_batches(ROWS_AT_A_TIME, columns=columns)
+
+
+class StoredRecords(ParquetRecords):
+    """The records of a data set in a folder, for what may be more than fits into memory.
+
+    Raises UserError as `SyntheticDataset.read` does: of the manifest and the columns at once, of damage
+    when it is reached.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.manifest = read_manifest(folder)
+        file = folder / RECORDS_FILE
+        super().__init__(file, self.manifest.kind, self.manifest.num_records)
+        with opened(file) as parquet:
+            _check_table(file, self.kind, parquet.schema_arrow, parquet.metadata.num_rows, len(self))
+
+
+def set_aside(file: Path, kind: RecordKind, records: Iterable[Record]) -> ParquetRecords:
+    """Write records as they are, unchecked, and return them as they are read from there."""
+    import pyarrow.parquet as pq
+
+    number = 0
+    with pq.ParquetWriter(file, schema(kind, with_optional=True)) as parquet:
+        for some in batched(records, RECORDS_AT_ONCE):
+            try:
+                parquet.write_batch(record_batch(kind, some))
+            except UnicodeEncodeError as error:
+                raise UserError(f"a record holds a lone surrogate, which is no character: {error}") from error
+            number += len(some)
+    return ParquetRecords(file, kind, number)
 
 
 def write_records(
@@ -204,9 +261,14 @@ def write_records(
 
     What is read from there is what `SyntheticDataset.create` makes of them. Raises UserError as that does.
     """
-    if RECORD_TYPES[kind].optional_fields:
-        # Which columns there are is known at the end only.
-        return _write_at_once(folder, kind, list(records), manifest)
+    counts = write_tables(folder, kind, records)
+    written = Manifest(kind=kind, **counts, **manifest)
+    write_manifest(written, folder)
+    return written
+
+
+def write_tables(folder: Path, kind: RecordKind, records: Iterable[Record]) -> dict[str, Any]:
+    """Write what `write_records` does but the manifest, and return what the manifest says of the tables."""
     import pyarrow.parquet as pq
 
     with ExitStack() as files:
@@ -221,27 +283,28 @@ def write_records(
             (failures if record.kind == RecordKind.FAILURE else kept).add(record)
         kept.finish()
         failures.finish()
-    written = Manifest(
-        kind=kind,
-        num_records=kept.num_records,
-        num_failures=failures.num_records,
-        content_hash=kept.content_hash,
-        **manifest,
-    )
-    write_manifest(written, folder)
-    return written
+    _drop_columns(folder / RECORDS_FILE, kept.empty_columns)
+    return {
+        "num_records": kept.num_records,
+        "num_failures": failures.num_records,
+        "content_hash": kept.content_hash,
+    }
 
 
-def _write_at_once(
-    folder: Path, kind: RecordKind, records: Iterable[Record], manifest: dict[str, Any]
-) -> Manifest:
-    kept: list[Record] = []
-    failures: list[Record] = []
-    for record in records:
-        (failures if record.kind == RecordKind.FAILURE else kept).append(record)
-    dataset = SyntheticDataset.create(kind, kept, failures=failures, **manifest)
-    dataset.write(folder)
-    return dataset.manifest
+def _drop_columns(file: Path, names: Collection[str]) -> None:
+    """Write a file again without some columns: which are empty is known at the end only."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not names:
+        return
+    rest = file.with_suffix(".rest")
+    with opened(file) as parquet:
+        kept = pa.schema([field for field in parquet.schema_arrow if field.name not in names])
+        with pq.ParquetWriter(rest, kept) as writer:
+            for batch in parquet.iter_batches(RECORDS_AT_ONCE, columns=kept.names):
+                writer.write_batch(batch)
+    rest.replace(file)
 
 
 def write_manifest(manifest: Manifest, folder: Path) -> None:
@@ -275,18 +338,23 @@ def read_manifest(folder: Path) -> Manifest:
 def _read_table(file: Path, kind: RecordKind, num_rows: int) -> "pa.Table":
     with opened(file) as parquet:
         table = parquet.read()
+    _check_table(file, kind, table.schema, table.num_rows, num_rows)
+    return table
+
+
+def _check_table(file: Path, kind: RecordKind, found: "pa.Schema", num_rows: int, expected: int) -> None:
+    """Raise UserError unless a table has this kind's columns and as many rows as its manifest says."""
     # Any of the optional columns may be missing.
     names = [
         *schema(kind).names,
-        *(name for name in RECORD_TYPES[kind].optional_fields if name in table.column_names),
+        *(name for name in RECORD_TYPES[kind].optional_fields if name in found.names),
     ]
     whole = schema(kind, with_optional=True)
-    if table.column_names != names or any(field != whole.field(field.name) for field in table.schema):
-        columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+    if found.names != names or any(field != whole.field(field.name) for field in found):
+        columns = ", ".join(f"{field.name} {field.type}" for field in found)
         raise UserError(f"{file}: its columns are not those of {kind} records: {columns}")
-    if table.num_rows != num_rows:
-        raise UserError(f"{file}: holds {table.num_rows} records, {MANIFEST_FILE} says {num_rows}")
-    return table
+    if num_rows != expected:
+        raise UserError(f"{file}: holds {num_rows} records, {MANIFEST_FILE} says {expected}")
 
 
 @contextmanager
